@@ -28,7 +28,7 @@ def use(folder: Path) -> None:
         loaded = pybpe.Tokenizer.from_file(folder / name)
         assert loaded.encode(text) == tok.encode(text) and loaded.decode(tok.encode(text)) == text
     command("--version")
-    shape = ["--vocab-size", "1000", "--layers", "1", "--heads", "1", "--channels", "8", "--context", "64"]
+    shape = ["--vocab-size", "1000", "--layers", "1", "--heads", "1", "--channels", "8", "--sequence-length", "64"]
     command("llmc", "workspace", str(corpus), "-o", str(folder / "work"), *shape)
     command("llmc", "check", str(folder / "work"))
     command("viz", "-t", str(folder / "tok.json"), "-o", str(folder / "tokens.html"), "--quiet")

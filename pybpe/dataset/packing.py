@@ -1,7 +1,7 @@
 """Packed sequences: cuts a stream of tokens into windows of equal length, for training.
 
     stream, 8 ids                 a b c d e f g h
-    context_length 3, stride 3    inputs a b c, d e f       targets b c d, e f g
+    sequence_length 3, stride 3    inputs a b c, d e f       targets b c d, e f g
     drop_last=False               and    g                  and     h
     stride 2                      inputs a b c, c d e, e f g
 
@@ -46,8 +46,8 @@ class PackedSequences:
     Args:
         path: a path, a glob pattern, several of them, or an array of ids: see TokenStream. llm.c's shards, .npy,
             and files without a header.
-        context_length: tokens in `inputs`, and in `targets`.
-        stride: tokens from the start of one window to the start of the next; None means context_length, so that
+        sequence_length: tokens in `inputs`, and in `targets`.
+        stride: tokens from the start of one window to the start of the next; None means sequence_length, so that
             each token is a target exactly once.
         drop_last: False adds one shorter window for targets at the end that are in no full window.
         dtype: the dtype of files without a header: see TokenStream.
@@ -57,8 +57,8 @@ class PackedSequences:
             manifest says, or "append".
 
     Raises:
-        FileError, FormatError, ArgumentError: see TokenStream; context_length or stride below 1; windows that would not
-            be the rows of files that `pack` made; an eot_id or eot that is not that of the manifest.
+        FileError, FormatError, ArgumentError: see TokenStream; sequence_length or stride below 1; windows that would
+            not be the rows of files that `pack` made; an eot_id or eot that is not that of the manifest.
 
     >>> import numpy
     >>> packed = PackedSequences(numpy.arange(8), 3)
@@ -69,7 +69,7 @@ class PackedSequences:
     def __init__(
         self,
         path: Paths | numpy.ndarray[Any, Any],
-        context_length: int,
+        sequence_length: int,
         stride: int | None = None,
         drop_last: bool = True,
         *,
@@ -77,8 +77,8 @@ class PackedSequences:
         eot_id: int | None = None,
         eot: str | None = None,
     ) -> None:
-        self.context_length = whole_number("context_length", context_length, 1)
-        self.stride = self.context_length if stride is None else whole_number("stride", stride, 1)
+        self.sequence_length = whole_number("sequence_length", sequence_length, 1)
+        self.stride = self.sequence_length if stride is None else whole_number("stride", stride, 1)
         self.stream = TokenStream(path, dtype)
         self._are_ids = self.stream.dtype.kind == "u" and self.stream.dtype.itemsize < 8
         files = self.stream.paths, self.stream.facts
@@ -100,9 +100,9 @@ class PackedSequences:
         for path, length, start, end in zip(paths, lengths, starts, starts[1:]):
             if length is None:
                 raise ArgumentError(f"{path}: has no packed rows, but another of the files does: open it by itself")
-            if {self.context_length, self.stride} != {length}:
+            if {self.sequence_length, self.stride} != {length}:
                 raise ArgumentError(
-                    f"{path}: has packed rows of {length} tokens: open it with the context length and stride {length}"
+                    f"{path}: has packed rows of {length} tokens: open it with the sequence length and stride {length}"
                 )
             if (end - start) % length != 1:
                 raise FormatError(f"{path}: {end - start} tokens are not rows of {length} and one more: pack again", 0)
@@ -110,8 +110,8 @@ class PackedSequences:
 
     def _windows(self, drop_last: bool) -> int:
         last = len(self.stream) - 1  # the last target's position
-        full = max(0, (last - self.context_length) // self.stride + 1)
-        covered = (full - 1) * self.stride + self.context_length if full else 0
+        full = max(0, (last - self.sequence_length) // self.stride + 1)
+        covered = (full - 1) * self.stride + self.sequence_length if full else 0
         has_rest = covered < last and full * self.stride < last
         return full + (not drop_last and has_rest)
 
@@ -119,7 +119,7 @@ class PackedSequences:
         return self._count
 
     def __repr__(self) -> str:
-        return f"PackedSequences({len(self)} windows, context_length={self.context_length}, stride={self.stride})"
+        return f"PackedSequences({len(self)} windows, sequence_length={self.sequence_length}, stride={self.stride})"
 
     def __getitem__(self, index: int) -> Window:
         """Returns window `index`; negative indexes count from the end. Raises IndexError if there is no such window,
@@ -156,7 +156,7 @@ class PackedSequences:
         start = i * self.stride
         if self._row_ends:
             start += bisect_right(self._row_ends, i)  # each file before has one token after its rows
-        return range(start, min(start + self.context_length, len(self.stream) - 1))
+        return range(start, min(start + self.sequence_length, len(self.stream) - 1))
 
     # ------------------------------------------------------------------------------------------------
     # Documents

@@ -1,7 +1,7 @@
 """Texts and token files for PyTorch: datasets of windows, and a DataLoader that resumes.
 
-    loader = create_dataloader("novel.txt", tok, batch_size=8, max_length=256, stride=256)
-    for inputs, targets in loader:     # int64, shape (batch_size, max_length) each
+    loader = create_dataloader("novel.txt", tok, batch_size=8, sequence_length=256, stride=256)
+    for inputs, targets in loader:     # int64, shape (batch_size, sequence_length) each
         ...
 
 PyTorch is optional (pip install 'pybpe[torch]'): this module can be imported without it.
@@ -48,7 +48,7 @@ class Samples(Sequence[tuple[Any, Any]]):
     """The samples of a batch: item i is (inputs, targets) of sample i.
 
     Attributes:
-        both: the inputs and the targets, an int64 tensor of shape (2, samples, max_length).
+        both: the inputs and the targets, an int64 tensor of shape (2, samples, sequence_length).
     """
 
     def __init__(self, both: Any) -> None:
@@ -81,7 +81,7 @@ class WindowDataset:
         return len(self._windows)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        """Inputs and targets, each an int64 tensor of shape (max_length,)."""
+        """Inputs and targets, each an int64 tensor of shape (sequence_length,)."""
         import torch
 
         inputs, targets = torch.from_numpy(self._windows.batch([index]))
@@ -99,8 +99,8 @@ class WindowDataset:
 class TokenDataset(WindowDataset):
     """Sliding windows over a text or over token files, as (inputs, targets), for PyTorch's DataLoader.
 
-    Window i holds the tokens i * stride .. i * stride + max_length; its targets are shifted by one token. Only
-    full windows count: range(0, len(ids) - max_length, stride), as tutorials write it.
+    Window i holds the tokens i * stride .. i * stride + sequence_length; its targets are shifted by one token. Only
+    full windows count: range(0, len(ids) - sequence_length, stride), as tutorials write it.
 
     Args:
         path_or_text: the name of a file if there is one of that name, a glob pattern that matches files, a list
@@ -111,8 +111,8 @@ class TokenDataset(WindowDataset):
             the token files of its train split.
         tokenizer: encodes the text. It may be None for token files; if given, it must be the one that the manifest next
             to the files states, and their first million ids must be in its vocabulary.
-        max_length: tokens per window.
-        stride: tokens between the starts of two windows; None means max_length.
+        sequence_length: tokens per window.
+        stride: tokens between the starts of two windows; None means sequence_length.
         dtype: the dtype of token files without a header: see TokenStream.
 
     Raises:
@@ -125,19 +125,19 @@ class TokenDataset(WindowDataset):
         self,
         path_or_text: Paths | bytes | numpy.ndarray[Any, Any],
         tokenizer: Tokenizer | None,
-        max_length: int,
+        sequence_length: int,
         stride: int | None = None,
         *,
         dtype: str | None = None,
     ) -> None:
         _torch()
         tokens = tokens_of(path_or_text, tokenizer)
-        self.packed = PackedSequences(tokens, max_length, stride, dtype=dtype)
+        self.packed = PackedSequences(tokens, sequence_length, stride, dtype=dtype)
         if tokenizer is not None:
             self.packed.stream.check_tokenizer(tokenizer)
         if not len(self.packed):
             raise ArgumentError(
-                f"{len(self.packed.stream)} tokens are too few for one window, which needs {max_length + 1}"
+                f"{len(self.packed.stream)} tokens are too few for one window, which needs {sequence_length + 1}"
             )
         super().__init__(Windows([self.packed]))
 
@@ -145,7 +145,7 @@ class TokenDataset(WindowDataset):
         """Returns a sampler of the windows, whose states belong to these tokens and windows; options as in
         ResumableSampler."""
         packed = self.packed
-        data = {"windows": [packed.context_length, packed.stride], "tokens": packed.stream.fingerprint()}
+        data = {"windows": [packed.sequence_length, packed.stride], "tokens": packed.stream.fingerprint()}
         return ResumableSampler(len(self), data=data, **options)
 
 
@@ -156,17 +156,17 @@ class MixtureDataset(WindowDataset):
     Args:
         mixture: the sources.
         tokenizer: None, or the tokenizer that made the tokens, which is checked.
-        max_length: tokens per window. Windows do not overlap; of folders that `pack` wrote, they are the rows.
+        sequence_length: tokens per window. Windows do not overlap; of folders that `pack` wrote, they are the rows.
 
     Raises:
         MissingExtraError: PyTorch is not installed. Otherwise see Mixture and PackedSequences.
     """
 
-    def __init__(self, mixture: Mixture, tokenizer: Tokenizer | None, max_length: int) -> None:
+    def __init__(self, mixture: Mixture, tokenizer: Tokenizer | None, sequence_length: int) -> None:
         _torch()
-        opened = open_sources(mixture, max_length, tokenizer)
+        opened = open_sources(mixture, sequence_length, tokenizer)
         super().__init__(Windows(list(opened.values())))
-        self._facts = (*mixture.facts(opened), max_length)
+        self._facts = (*mixture.facts(opened), sequence_length)
 
     def sampler(self, **options: Any) -> MixtureSampler:
         """Returns a sampler of the mixture; options as in ResumableSampler."""
@@ -211,7 +211,7 @@ def create_dataloader(
     path_or_text: Paths | bytes | numpy.ndarray[Any, Any] | Mixture,
     tokenizer: Tokenizer | None,
     batch_size: int = 4,
-    max_length: int = 256,
+    sequence_length: int = 256,
     stride: int | None = 128,
     shuffle: bool = True,
     drop_last: bool = True,
@@ -222,11 +222,11 @@ def create_dataloader(
     num_replicas: int | None = None,
     **options: Any,
 ) -> TokenDataLoader:
-    """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, max_length) each.
+    """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, sequence_length) each.
 
     Args:
-        path_or_text, tokenizer, max_length, stride: see TokenDataset. A Mixture of several sources, whose windows do
-            not overlap, needs stride=None; there, `tokenizer` is only checked, and may be None.
+        path_or_text, tokenizer, sequence_length, stride: see TokenDataset. A Mixture of several sources, whose windows
+            do not overlap, needs stride=None; there, `tokenizer` is only checked, and may be None.
         batch_size: windows per batch and process.
         shuffle: shuffle anew each epoch, by `seed`. Without it, the sources of a mixture follow each other.
         drop_last: drop the last batch if it is not full.
@@ -258,11 +258,11 @@ def create_dataloader(
     }
     dataset: TokenDataset | MixtureDataset
     if isinstance(path_or_text, Mixture):
-        if stride not in (None, max_length):
+        if stride not in (None, sequence_length):
             raise ArgumentError(f"the windows of a mixture do not overlap: pass stride=None, not {stride}")
-        dataset = MixtureDataset(path_or_text, tokenizer, max_length)
+        dataset = MixtureDataset(path_or_text, tokenizer, sequence_length)
     else:
-        dataset = TokenDataset(path_or_text, tokenizer, max_length, stride)
+        dataset = TokenDataset(path_or_text, tokenizer, sequence_length, stride)
     sampler = dataset.sampler(**order)
     options = {"collate_fn": collate, **(_of_workers() if num_workers else {}), **options}
     loader = TokenDataLoader(
@@ -280,8 +280,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
     known = set(inspect.signature(_torch().utils.data.DataLoader).parameters) - {"dataset", "sampler", "batch_sampler"}
     for name, value in options.items():
         if name not in known:
+            own = ", ".join(list(inspect.signature(create_dataloader).parameters)[:-1])
             raise ArgumentError(
-                f"create_dataloader has no argument {name}={shown(value)}: it takes its own, and those of PyTorch's"
+                f"create_dataloader has no argument {name}={shown(value)}: it takes {own}, and those of PyTorch's"
                 " DataLoader except dataset, sampler and batch_sampler, which it makes"
             )
 

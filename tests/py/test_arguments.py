@@ -215,7 +215,8 @@ def test_what_is_no_path(tok: pybpe.Tokenizer, path: Any, tmp_path: Path) -> Non
         partial(pybpe.binarize, tok, out=tmp_path), partial(pybpe.binarize, tok, tmp_path),
         partial(pybpe.encode_files, tok, out=tmp_path / "x.npy"), partial(pybpe.encode_files, tok, tmp_path),
         partial(pybpe.train_bpe, vocab_size=260, special_tokens=[]), partial(pybpe.corpus.clean, tmp_path),
-        partial(pybpe.corpus.clean, out=tmp_path / "x.jsonl"), partial(pybpe.dataset.PackedSequences, context_length=3),
+        partial(pybpe.corpus.clean, out=tmp_path / "x.jsonl"),
+        partial(pybpe.dataset.PackedSequences, sequence_length=3),
     ]  # fmt: skip
     for call in calls:
         with pytest.raises(pybpe.ArgumentError, match="a path"):

