@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from llmc_compat.cli import IncludeDirAction, add_llmc
 
 from .._version import __version__
-from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, file_error
+from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, UnsupportedError, file_error
 from .advise import add_advise
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
@@ -182,7 +182,7 @@ def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Names
         return _fail(file_error(error.errno or 0, f"{name}: {error.strerror}"))
     except MemoryError as error:
         return _fail(error if isinstance(error, Error) else OutOfMemoryError("there is not enough memory"))
-    except (ArgumentError, LimitError) as error:
+    except (ArgumentError, LimitError, UnsupportedError) as error:
         return _fail(in_flags(str(error), vars(args)))
     except Error as error:
         return _fail(error)

@@ -115,6 +115,6 @@ def held(model: Model, format: str, ids_only: bool = False) -> Model:
     if found and not (can_go and ids_only):
         raise UnsupportedError(
             f"{name} cannot hold {', nor '.join(found.values())}: save a tokenizer.json"
-            + (", or export with ids_only (--ids-only), which leaves this out" if can_go else "")
+            + (", or pass ids_only=True to export, which leaves this out" if can_go else "")
         )
     return replace(model, **{field: value for key in found for field, value in FEATURES[key].without.items()})

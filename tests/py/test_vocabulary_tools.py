@@ -186,7 +186,7 @@ def test_export(tok: pybpe.Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixt
         assert pybpe.Tokenizer.from_file(tmp_path / name).model.fingerprint() == tok.model.fingerprint()
     tok.with_template(bos="<|endoftext|>").save(tmp_path / "t.json")
     assert main(["export", str(tmp_path / "t.json"), "-o", str(tmp_path / "g.bin")]) == 2
-    assert "template" in capsys.readouterr().err and not (tmp_path / "g.bin").exists()
+    assert "or pass --ids-only to export" in capsys.readouterr().err and not (tmp_path / "g.bin").exists()
     run(capsys, "export", tmp_path / "t.json", "-o", tmp_path / "g.bin", "--ids-only")
     assert main(["export", str(tmp_path / "c.tiktoken"), "-o", str(tmp_path / "g.json")]) == 2
     assert "pattern" in capsys.readouterr().err
