@@ -22,8 +22,9 @@ from pathlib import Path
 import pybpe
 from pybpe._binding import Output
 from pybpe.control_tokens import CONTROL_TOKENS, END_OF_TEXT
+from pybpe.reading.documents import RECORDS
 from pybpe.reading.files import input_files, open_text
-from pybpe.reading.records import has_records
+from pybpe.reading.input_file import InputFile
 from pybpe.support.output_files import make_folder
 
 
@@ -61,7 +62,7 @@ def corpus_file(corpus: str, folder: str) -> str:
         return path
     files = input_files([corpus] if os.path.exists(corpus) else _words(corpus))
     for path in files:
-        if has_records(path) or path.endswith(".parquet"):
+        if InputFile.look(path)[0].form in RECORDS:
             raise pybpe.ArgumentError(f"{path}: the demo takes text files; for records use .venv/bin/pybpe prepare")
     return files[0] if len(files) == 1 else _joined(files, os.path.join(folder, "joined.txt"))
 

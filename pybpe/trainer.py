@@ -45,6 +45,7 @@ def train(
     counts: Counts | Mapping[Text, int] | None = None,
     text_key: str = "text",
     encoding: str | None = None,
+    documents: str = "auto",
     on_error: str = "stop",
     skipped: _binding.PathLike | None = None,
     max_documents: int | None = None,
@@ -63,8 +64,8 @@ def train(
         inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or of lists of texts.
             A path may be a URL (s3, gs, hf, https), a glob, a folder (all files in it), or "-" (standard input). Each
             file or text is separate: no word spans two. Compressed files (gzip, bzip2, xz, zstd) are decompressed.
-            In *.jsonl and *.ndjson each record is a separate text, in which no special token is recognized. With
-            parity, a mapping of languages to such inputs.
+            In JSON lines each record is a separate text, in which no special token is recognized. With parity, a
+            mapping of languages to such inputs.
         vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
             remaining pair occurs `min_frequency` times.
         special_tokens: strings that each get one id. Training does not split them or learn from them. `special_ids`
@@ -107,6 +108,8 @@ def train(
             at the end. If more than half of the records are not valid, the run stops.
         skipped: a file that lists the records that are skipped, as JSON lines; None writes no list.
         encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
+        documents: what files hold whose names do not end in .jsonl or .ndjson: "auto" decides by their content; "jsonl"
+            reads JSON lines, and any other value of `pybpe.binarize` reads text.
         max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of 1 MiB of plain
             text, smaller or compressed plain files, and the texts of an iterable. pybpe reads files in ranges of 1 MiB,
             in an order that `seed` decides, and an iterable in the order of its texts. It stops at the first safe cut
@@ -154,7 +157,7 @@ def train(
         parity=parity,
         parity_per=parity_per,
     )
-    read = ReadOptions(text_key, encoding, on_error=on_error, skipped=listed(skipped))
+    read = ReadOptions(text_key, encoding, documents, on_error, listed(skipped))
     source = TrainInput(inputs, counts, read, Sample(max_documents, max_bytes, seed))
     run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
     return Tokenizer.from_model(train_model(source, options, run, checkpoint))

@@ -22,15 +22,13 @@ from ..arguments import Text, instance, utf8
 from ..encoding import segments
 from ..errors import ArgumentError
 from ..reading.bad_records import Seen
-from ..reading.file_types import row_kind
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, is_path_list
-from ..reading.pieces import Cut, Cutting, cutter, data_pieces
-from ..reading.ranges import Piece, Range, Source
+from ..reading.pieces import Cut, cutter, data_pieces
+from ..reading.ranges import Piece, file_pieces
 from ..reading.records import record_texts
-from ..reading.rows import open_rows
 from ..reading.sample import flat_texts
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered, worker_count
@@ -166,12 +164,7 @@ class Tallier:
         return (item for text in flat_texts(inputs) for item in self._text_items(text)), None
 
     def _file_items(self, file: InputFile) -> Iterator[_Item]:
-        if row_kind(file.path) is not None:
-            groups = open_rows(file, self._text_key)
-            for texts, seen in groups.texts(0, groups.rows, Seen(file.path, 0, False)):
-                yield _Item(Piece(memoryview(b""), file.path, seen.start, True, list(texts)))
-            return
-        for number, piece in enumerate(Source(Cutting(self._cut, 0, False)).pieces(Range(file))):
+        for number, piece in enumerate(file_pieces(file, self._cut, self._text_key)):
             yield _Item(piece, number > 0)
 
     def _text_items(self, text: Text) -> Iterator[_Item]:

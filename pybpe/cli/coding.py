@@ -9,7 +9,8 @@ import os
 import re
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -22,17 +23,20 @@ from .common import (
     add_common,
     add_encoding,
     add_output,
+    add_text_or_records,
     add_tokenizer,
     add_workers,
     load,
     open_ids,
     open_source,
     report,
+    tell_terminal,
 )
 
 if TYPE_CHECKING:
     import numpy
 
+    from ..reading.ranges import Piece
     from ..tokenizer import Tokenizer
 
 _BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # so a JSON list reads like decimal ids
@@ -73,6 +77,10 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help="a text file, plain or compressed; - (default) is stdin"
     )
+    _add_options_of_text(parser)
+
+
+def _add_options_of_text(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", metavar="TEXT", help="the text itself, instead of a file")
     add_encoding(parser)
 
@@ -135,12 +143,20 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
             raise ArgumentError("give a file or --text, not both")
         return io.BytesIO(os.fsencode(args.text))
     path = "-" if args.file is None else args.file
-    try:
+    with _hinting_at_text([path]):
         return open_source(path, args.encoding)
+
+
+@contextmanager
+def _hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
+    """Says, if one of the paths does not exist, that it may be meant as a text."""
+    try:
+        yield
     except FileError as error:
-        if is_url(path) or error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+        missing = next((path for path in paths if path != "-" and not is_url(path) and not os.path.lexists(path)), None)
+        if missing is None or error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
-        shown = path if len(path) <= 80 else path[:77] + "..."
+        shown = missing if len(missing) <= 80 else missing[:77] + "..."
         raise FileMissingError(f"{shown}: no such file. To encode these words, use --text") from None
 
 
@@ -308,27 +324,65 @@ def add_count(commands: Any) -> None:
     parser = add_command(
         commands,
         "count",
-        "count the tokens of a text",
-        "Prints the number of tokens, and the bytes per token.",
-        "pybpe count -t tok.json novel.txt\npybpe count -t gpt2 --text 'Hello, world'",
+        "count the tokens of texts",
+        "Prints the number of tokens, and the bytes per token. Of JSON lines, parquet and Arrow it counts the texts\n"
+        "of the records.",
+        "pybpe count -t tok.json novel.txt\npybpe count -t gpt2 --text 'Hello, world'\n"
+        "pybpe count -t tok.json texts/ more.jsonl.gz",
     )
-    _add_text(parser)
+    add_tokenizer(parser)
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files, folders, globs or URLs; - (default) is stdin")
+    _add_options_of_text(parser)
+    add_text_or_records(parser)
+    parser.add_argument("--text-key", default="text", metavar="KEY", help="key of the text in a record (default: text)")
     parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
     add_common(parser)
     parser.set_defaults(run=_run_count)
 
 
+def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[Piece]:
+    """Yields the pieces of --text or of the files."""
+    from ..reading.files import corpus_files
+    from ..reading.options import ReadOptions
+    from ..reading.pieces import data_pieces
+    from ..reading.ranges import Piece, file_pieces
+
+    cut = tokenizer.encoder.cut
+    if args.text is not None:
+        if args.files:
+            raise ArgumentError("give a file or --text, not both")
+        yield from map(Piece, data_pieces(os.fsencode(args.text), cut))
+        return
+    paths = args.files or ["-"]
+    if "-" in paths:
+        tell_terminal("-")
+    with _hinting_at_text(paths):
+        files = corpus_files(paths, ReadOptions(args.text_key, args.encoding, args.documents))
+    for file in files:
+        yield from file_pieces(file, cut, args.text_key)
+
+
 def _run_count(args: argparse.Namespace) -> None:
+    from ..reading.bad_records import Seen
+    from ..reading.records import record_texts
+    from ..reading.text_encoding import Doubts
     from ..support.parallel import map_ordered
 
     tokenizer = load(args.tokenizer)
     allowed: Any = () if args.ordinary else "all"
+    doubts = Doubts()
 
-    def count(piece: bytes) -> tuple[int, int]:
-        return tokenizer.count(piece, allowed_special=allowed), len(piece)
+    def count(piece: Piece) -> tuple[int, int]:
+        if piece.records:
+            seen = Seen(piece.path, piece.offset, False)
+            texts = piece.texts or list(record_texts(piece.data, args.text_key, seen))
+            return sum(tokenizer.count(text, allowed_special=()) for text in texts), sum(map(len, texts))
+        if piece.path:
+            doubts.tell(doubts.look(piece.data, piece.path, piece.offset))
+        return tokenizer.count(piece.data, allowed_special=allowed), len(piece.data)
 
     tokens, size = 0, 0
-    for piece_tokens, piece_size in map_ordered(count, _pieces(tokenizer, args), args.workers):
+    for piece_tokens, piece_size in map_ordered(count, _pieces_to_count(tokenizer, args), args.workers):
         tokens += piece_tokens
         size += piece_size
     ratio = f", {size / tokens:.3f} bytes per token" if tokens else ""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import ArgumentError, file_error
+from ..errors import ArgumentError, file_error, warn
 from ..urls import refuse_as_output
 
 if TYPE_CHECKING:
@@ -68,6 +68,16 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_encoding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--encoding", metavar="E", help="encoding of the text, such as gb18030, utf-16 or cp1252 (default: UTF-8)"
+    )
+
+
+def add_text_or_records(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--documents",
+        default="auto",
+        metavar="HOW",
+        help="how to read files whose names do not end in .jsonl or .ndjson: jsonl, file (as text), or auto (default:"
+        " by their content)",
     )
 
 
@@ -187,21 +197,24 @@ def load_all(paths: list[str]) -> dict[str, Tokenizer]:
 
 def open_source(path: str, encoding: str | None = None) -> BinaryIO:
     """Opens a text for reading, and decompresses it if needed. - is standard input."""
-    from ..reading.files import open_text
+    from ..reading.files import text_file
 
-    _tell_terminal(path)
-    return open_text(path, encoding)
+    tell_terminal(path)
+    file = text_file(path, encoding)
+    if file.form == "jsonl":
+        warn(f"{file.path}: JSON lines, read as one text with braces and keys; `pybpe binarize` encodes their records")
+    return file.open()
 
 
 def open_ids(path: str) -> BinaryIO:
     """Opens a file of ids for reading, and decompresses it if needed. - is standard input."""
     from ..reading.input_file import InputFile
 
-    _tell_terminal(path)
+    tell_terminal(path)
     return InputFile.look(path)[0].open()
 
 
-def _tell_terminal(path: str) -> None:
+def tell_terminal(path: str) -> None:
     if path == "-" and sys.stdin.isatty():
         print("pybpe: reading from the terminal. To end, press Ctrl-D on a new line", file=sys.stderr)
 

@@ -82,7 +82,7 @@ def add_corpus(commands: Any) -> None:
     )
     parser.add_argument(
         "--documents",
-        default="special",
+        default="auto",
         metavar="HOW",
         help="what separates documents in text files: special (default: <|endoftext|>), file, blank, line or jsonl",
     )

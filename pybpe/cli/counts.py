@@ -14,6 +14,7 @@ from .common import (
     add_common,
     add_encoding,
     add_on_error,
+    add_text_or_records,
     check_writable,
     list_of_skipped,
     named_output,
@@ -40,6 +41,7 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
         f" - is stdin{what}",
     )
     add_encoding(parser)
+    add_text_or_records(parser)
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
     add_on_error(parser, listed=True)
     parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")
@@ -72,6 +74,7 @@ def input_arguments(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "text_key": args.text_key,
         "encoding": args.encoding,
+        "documents": args.documents,
         "on_error": args.on_error,
         "skipped": list_of_skipped(args),
         "max_documents": args.max_documents,
@@ -160,7 +163,9 @@ def _write_counts(
         Pattern(args.pattern or "gpt2", args.digits),
         tuple(special_ids_of(args.special_token or ())),
         args.normalizer,
-        ReadOptions(args.text_key, args.encoding, on_error=args.on_error, skipped=list_of_skipped(args)),
+        ReadOptions(
+            args.text_key, args.encoding, args.documents, on_error=args.on_error, skipped=list_of_skipped(args)
+        ),
     )
     sample = Sample(args.max_documents, args.max_bytes, args.seed)
     if not counts:

@@ -39,7 +39,7 @@ def clean(
     near_dedup: float | None = None,
     keep_near: bool = False,
     dedup_paragraphs: bool = False,
-    documents: str = "special",
+    documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
     on_error: str = "stop",

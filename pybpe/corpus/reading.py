@@ -51,7 +51,7 @@ def batches(task: Task, kinds: Kinds, doubts: list[str], records: list[Seen]) ->
     """Yields batches of a task's non-empty documents, each with the number of bytes read for it. A warning about the
     first file that is not UTF-8 is put into `doubts`, and the records of pieces into `records`."""
     for piece in planned_pieces(task, kinds, lambda data, start: len(data)):
-        if not doubts and isinstance(piece.data, memoryview) and kinds.kind(piece.path) not in RECORDS:
+        if not doubts and isinstance(piece.data, memoryview) and piece.kind not in RECORDS:
             doubts += filter(None, [doubt_of(piece.data, piece.path, piece.start)])
         batch: list[Document] = []
         size = 0
@@ -69,14 +69,14 @@ def batches(task: Task, kinds: Kinds, doubts: list[str], records: list[Seen]) ->
 
 def _documents(piece: PlannedPiece, kinds: Kinds) -> Iterator[Document]:
     key = kinds.text_key
-    if isinstance(piece.data, memoryview) and kinds.kind(piece.path) == "jsonl":
+    if isinstance(piece.data, memoryview) and piece.kind == "jsonl":
         for record, line in record_lines(piece.data, key, piece.seen):
             if record[key]:
                 text = utf8(record[key]).decode()
                 yield Document(text, raw_fields(line) if len(record) > 1 else {key: text})
         return
     data = piece.data
-    for document in kinds.divide(data, piece.seen) if isinstance(data, memoryview) else data:
+    for document in kinds.divide(piece.kind, data, piece.seen) if isinstance(data, memoryview) else data:
         if document:
             text = document.decode("utf-8", "replace")
             yield Document(text, {key: text})

@@ -13,7 +13,6 @@ from .._version import __version__
 from ..errors import ArgumentError
 from ..reading import planning
 from ..reading.bad_records import Seen, SkippedRecords
-from ..reading.file_types import row_kind
 from ..reading.input_file import InputFile, known_total
 from ..reading.staging import Staged
 from ..reading.text_encoding import Doubts
@@ -101,7 +100,7 @@ def _done(work: Work, orders: Sequence[tuple[str, planning.Task]], run: RunOptio
 
 
 def _total(files: Sequence[InputFile]) -> int | None:
-    return None if any(row_kind(file.path) for file in files) else known_total(files)
+    return None if any(file.has_rows for file in files) else known_total(files)
 
 
 def _pickled(work: Work) -> bytes:

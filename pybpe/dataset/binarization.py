@@ -15,7 +15,6 @@ from ..arguments import instance
 from ..errors import ArgumentError
 from ..reading import planning
 from ..reading.documents import check_mark
-from ..reading.file_types import row_kind
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
@@ -226,7 +225,7 @@ def write_dataset(
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     check_shares(plan, kinds, splits, options.output.least_tokens)
     description = described(tok)
-    has_rows = any(row_kind(file.path) for file in files)
+    has_rows = any(file.has_rows for file in files)
     layout = Layout(tok, options.output, job.folder, job.name, staged.names)
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity, total = job.identity(description), None if has_rows else known_total(files)

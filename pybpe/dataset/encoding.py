@@ -87,13 +87,13 @@ class TaskEncoder:
             groups = [documents] if joins else [[document] for document in documents]
             for group in groups:
                 size = sum(map(len, group)) + (len(group) - 1) * self._mark_bytes
-                found.append(self._segment(piece, split, self._encode(group, piece.path), size))
+                found.append(self._segment(piece, split, self._encode(group, piece.kind), size))
         return found
 
     def _joined_segments(self, piece: PlannedPiece) -> list[Segment] | None:
         """Returns the segments of a divided piece, encoded with one call per split; None if its documents must be read
         or encoded one by one."""
-        records = self.kinds.kind(piece.path) in RECORDS
+        records = piece.kind in RECORDS
         mark = self.tok.model.eot
         if mark is None or not self.joins or self._mark_matters:
             return None
@@ -101,7 +101,7 @@ class TaskEncoder:
             return None
         free = dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
         with free.take() as divider:
-            if not add_documents(divider, piece, self.kinds):
+            if not add_documents(divider, piece):
                 return None
             return self._segments_of(divider, piece, {mark} if records else "all")
 
@@ -126,9 +126,9 @@ class TaskEncoder:
         encoder = self.tok.encoder
         return encoder.compact(text, encoder.allowed((), allowed), TYPECODES[self.dtype])
 
-    def _encode(self, documents: Sequence[bytes], path: str) -> array[int]:
+    def _encode(self, documents: Sequence[bytes], kind: str) -> array[int]:
         """Returns the ids of documents with marks between them."""
-        allowed: AllowedSpecial = () if self.kinds.kind(path) in RECORDS else "all"
+        allowed: AllowedSpecial = () if kind in RECORDS else "all"
         ids = array(TYPECODES[self.dtype])
         for number, document in enumerate(documents):
             if number > 0:

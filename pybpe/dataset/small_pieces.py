@@ -40,7 +40,7 @@ def _small_document(encoder: TaskEncoder, piece: PlannedPiece) -> bytes | None:
     """Returns the text of a small piece that is one document without marks, or None."""
     if not piece.ends_document or not isinstance(piece.data, memoryview) or not 0 < len(piece.data) <= _SMALL:
         return None
-    if encoder.kinds.kind(piece.path) not in ("special", "file"):
+    if piece.kind not in ("special", "file"):
         return None
     text, mark = bytes(piece.data), encoder.tok.model.eot
     return text if mark is None or mark.encode() not in text else None

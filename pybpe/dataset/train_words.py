@@ -50,8 +50,8 @@ class TrainWords:
             tasks: returns them.
             workers, progress: as in `pybpe.train`.
         """
-        records = [file for file in files if self.kinds.kind(file.path) in RECORDS]
-        others = [file for file in files if self.kinds.kind(file.path) not in RECORDS]
+        records = [file for file in files if self.kinds.kind(file) in RECORDS]
+        others = [file for file in files if self.kinds.kind(file) not in RECORDS]
         counter = WordCounter(self.settings, workers)
         try:
             if others:
@@ -73,7 +73,7 @@ class TrainWords:
         cut = self.settings.cutting.cut
         join = self.kinds.mark is not None and not records
         for task in tasks:
-            ranges = [planned for planned in task if (self.kinds.kind(planned.path) in RECORDS) == records]
+            ranges = [planned for planned in task if (self.kinds.kind(planned.file) in RECORDS) == records]
             for piece in planned_pieces(ranges, self.kinds, cut):
                 if piece.split not in (None, 0):
                     continue
@@ -92,7 +92,7 @@ class TrainWords:
         """Returns the documents of the train split with the mark between them; None if Python must divide the piece."""
         free = dividers(self.kinds.mark_bytes, self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
         with free.take() as divider:
-            return bytes(divider.joined(0)[0]) if add_documents(divider, piece, self.kinds) else None
+            return bytes(divider.joined(0)[0]) if add_documents(divider, piece) else None
 
 
 def count_train_split(plan: Plan, words: TrainWords, run: RunOptions) -> Counts:

@@ -140,7 +140,7 @@ def _doubt(encoder: TaskEncoder, some: Iterable[PlannedPiece], doubts: Doubts) -
     texts = [
         (piece.data, piece.path, piece.start)
         for piece in some
-        if isinstance(piece.data, memoryview) and encoder.kinds.kind(piece.path) not in RECORDS
+        if isinstance(piece.data, memoryview) and piece.kind not in RECORDS
     ]
     if len(texts) > 1 and are_utf8([data for data, _, _ in texts]):
         return None

@@ -139,7 +139,7 @@ def _train_tokens(source: Source, tok: Tokenizer) -> int | None:
     kinds = Kinds.of(source.read, tok.model.eot)
     files = [file for file in corpus_files(source.inputs, source.read) if file.size]
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
-    if any(file.is_sequential or kinds.kind(file.path) == "parquet" for file in files):
+    if any(file.is_sequential or kinds.kind(file) == "parquet" for file in files):
         return None
     shares = source.split.splits
     return round(sum(file.size or 0 for file in files) * _tokens_per_byte(files, kinds, tok) * shares[0] / sum(shares))

@@ -55,13 +55,13 @@ def dividers(separator: bytes, mark: str | None, text_key: str, splits: Sequence
     return Dividers(separator, mark, text_key, splits)
 
 
-def add_documents(divider: _binding.Divider, piece: PlannedPiece, kinds: Kinds) -> bool:
+def add_documents(divider: _binding.Divider, piece: PlannedPiece) -> bool:
     """Adds the documents of a divided piece to a divider. Returns False if Python must read the piece instead."""
     if not isinstance(piece.data, memoryview):
         for data, offsets in piece.data.parts:
             divider.add(data, offsets)
         return True
-    kind = kinds.kind(piece.path)
+    kind = piece.kind
     if kind == "file":
         divider.add(piece.data, array("Q", (0, len(piece.data))))
         return True
@@ -83,13 +83,13 @@ def divide(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> Iterat
     `add_documents` does not."""
     data = piece.data
     if piece.split is not None:
-        documents = list(kinds.divide(data, piece.seen) if isinstance(data, memoryview) else data)
+        documents = list(kinds.divide(piece.kind, data, piece.seen) if isinstance(data, memoryview) else data)
         if documents:
             yield piece.split, documents
         return
     by_split: list[list[bytes]] = [[] for _ in splits]
     if isinstance(data, memoryview):
-        pairs = kinds.divide_with_clusters(data, piece.seen)
+        pairs = kinds.divide_with_clusters(piece.kind, data, piece.seen)
     else:
         pairs = ((document, document) for document in data)
     for document, cluster in pairs:
@@ -101,7 +101,7 @@ def document_sizes(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -
     """Returns the split, the number and the bytes of the documents of a piece, by split."""
     free = dividers(b"", kinds.mark, kinds.text_key, shares_of(piece, splits))
     with free.take() as divider:
-        if add_documents(divider, piece, kinds):
+        if add_documents(divider, piece):
             found = [(place, *divider.size(place)) for place in range(divider.splits)]
             return found if piece.split is None else [(piece.split, *found[0][1:])]
     return [(split, len(some), sum(map(len, some))) for split, some in divide(piece, kinds, splits)]

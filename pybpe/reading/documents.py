@@ -4,7 +4,7 @@
     file      plain text, one document per file
     blank     plain text, blank lines between documents; line ends around a document do not belong to it
     line      plain text, one document per line
-    jsonl     one JSON record per line, whose text is a document
+    jsonl     one JSON record per line, whose text is a document; the name of the file or its first lines show it
     parquet   one record per row
     arrow     one record per row
 
@@ -28,11 +28,10 @@ from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
 from ..matching import PLAIN, Matching
 from .bad_records import Seen
-from .file_types import ROW_ENDINGS, row_kind
 from .input_file import InputFile
 from .options import ReadOptions
 from .pieces import Cut, line_cut
-from .records import ENDINGS_OF_RECORDS, has_records, records
+from .records import records
 
 NAME_IT = (
     f"train with the special token {END_OF_TEXT} (--special-token), or say in training which special token ends a"
@@ -41,7 +40,6 @@ NAME_IT = (
 )
 RECORDS = ("jsonl", "parquet", "arrow")
 
-_OF_RECORDS = (*ROW_ENDINGS, *ENDINGS_OF_RECORDS)
 _BLANK = re.compile(rb"\n\r?\n")
 _BLANKS = re.compile(rb"\r?\n(?:\r?\n)+")
 _LOOKED_AT, _LOOK_BYTES = (
@@ -56,7 +54,7 @@ class Kinds:
     """Decides the kind of each file.
 
     Attributes:
-        documents: one of DOCUMENTS: the kind of files whose name does not show it. "auto" means "special", or "file" if
+        documents: one of DOCUMENTS: the kind of texts (see InputFile.form). "auto" means "special", or "file" if
             the tokenizer has no end of text.
         text_key: the key of the text in a record.
         mark: the tokenizer's end of text; None if it has none.
@@ -80,31 +78,27 @@ class Kinds:
         """Returns the kinds for a tokenizer with this end of text."""
         return cls(read.documents, read.text_key, mark, read.skips)
 
-    def kind(self, path: str) -> str:
+    def kind(self, file: InputFile) -> str:
         """Returns the kind of a file."""
-        if path.endswith(_OF_RECORDS):
-            if (rows := row_kind(path)) is not None:
-                return rows
-            if has_records(path):
-                return "jsonl"
+        if file.form in RECORDS:
+            return file.form
         if self.documents == "auto":
             return "special" if self.mark is not None else "file"
         return self.documents
 
-    def is_divided(self, path: str) -> bool:
+    def is_divided(self, file: InputFile) -> bool:
         """Returns whether to process a file document by document even if its split is known. Otherwise the file is a
         text that may be cut anywhere, in which marks show where documents end."""
-        return self.kind(path) not in ("special", "file")
+        return self.kind(file) not in ("special", "file")
 
-    def divide(self, data: memoryview, seen: Seen) -> Iterator[bytes]:
-        """Yields the non-empty documents of a piece that begins and ends between two documents. `seen` says where it
-        begins, and notes its records."""
-        return (document for document, _ in self.divide_with_clusters(data, seen))
+    def divide(self, kind: str, data: memoryview, seen: Seen) -> Iterator[bytes]:
+        """Yields the non-empty documents of a piece of a file of this kind. It begins and ends between two documents.
+        `seen` says where it begins, and notes its records."""
+        return (document for document, _ in self.divide_with_clusters(kind, data, seen))
 
-    def divide_with_clusters(self, data: memoryview, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
+    def divide_with_clusters(self, kind: str, data: memoryview, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
         """Yields the documents, each with the bytes that decide its split: the name of its cluster of near duplicates,
         if its record has the key "cluster" (see pybpe.corpus), otherwise the document itself."""
-        kind = self.kind(seen.path)
         if kind == "jsonl":
             for record in records(data, self.text_key, seen):
                 document = bytes(utf8(record[self.text_key]))
@@ -140,9 +134,9 @@ class Kinds:
         found = mark_matcher(self.mark).find(data, start)
         return found[:2] if found is not None else None
 
-    def document_cut(self, path: str) -> Cut:
+    def document_cut(self, file: InputFile) -> Cut:
         """Returns where a file can be cut between documents; a file that is a single document cannot be cut."""
-        kind = self.kind(path)
+        kind = self.kind(file)
         if kind == "special":
             return self._mark_cut
         if kind == "blank":
@@ -166,7 +160,7 @@ def check_mark(
     Raises:
         ArgumentError: documents could not be separated.
     """
-    texts = [file for file in files if kinds.kind(file.path) == "special"]
+    texts = [file for file in files if kinds.kind(file) == "special"]
     if kinds.mark is None or not texts:
         return
     mark = kinds.mark

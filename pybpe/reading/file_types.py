@@ -6,6 +6,8 @@ refuses them, with an error that says what the file is and what to do.
 
 from __future__ import annotations
 
+import codecs
+import json
 import posixpath
 import re
 from typing import NamedTuple
@@ -14,7 +16,7 @@ from .. import _binding
 from .unpacking import PACKING_MARKS, packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
-JSON_HEAD_BYTES = 1 << 16  # for .json files: the second line shows whether they hold JSON lines
+JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines
 
 # The magic number with which each kind of llm.c's files begins (little-endian).
 CHECKPOINT_MAGIC = 20240326
@@ -130,12 +132,6 @@ _ENDINGS: dict[str, NoText] = {
     **dict.fromkeys((".pyc", ".so", ".dll", ".exe", ".o", ".a", ".class"), NoText("a program", _LEAVE_OUT)),
     **dict.fromkeys((".ttf", ".otf", ".woff", ".woff2"), NoText("a font", _LEAVE_OUT)),
 }
-JSON_LINES = NoText(
-    "JSON lines, whose braces and keys would be read as text",
-    "give it a name that ends in .jsonl, or in .txt if you want that; or use documents='jsonl' (--documents jsonl),"
-    " where available",
-    is_json=True,
-)
 _OF_DATASETS = NoText(
     "a description of a Hugging Face dataset", "pass the folder of the dataset, or leave this file out", is_json=True
 )
@@ -146,7 +142,9 @@ ROW_ENDINGS = (".parquet", *ARROW_ENDINGS)
 _ROW_MARKS = {"parquet": (b"PAR1",), "arrow": (b"ARROW1\x00\x00", b"\xff\xff\xff\xff")}
 _CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a]")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\[\"\]]")
-_LINES = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[^\n]*\}[ \t\r]*\n\s*\{\s*"')
+_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[ \t\r]*["}]')
+_TEXT = re.compile(rb'"text"[ \t]*:[ \t]*"')
+_NAMES_OF_RECORDS = (".jsonl", ".ndjson", ".jsonlines", ".jl")
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
@@ -190,11 +188,10 @@ _FIRST_TWO = frozenset(
 
 def row_kind(path: str) -> str | None:
     """Returns "parquet" or "arrow" for a file whose documents are rows, judging by its name; otherwise None."""
-    if not path.endswith(ROW_ENDINGS):  # most files
+    name = path.lower()
+    if not name.endswith(ROW_ENDINGS):  # most files
         return None
-    if path.endswith(".parquet"):
-        return "parquet"
-    return "arrow" if path.endswith(ARROW_ENDINGS) else None
+    return "parquet" if name.endswith(".parquet") else "arrow"
 
 
 def _is_of_datasets(head: bytes, path: str) -> bool:
@@ -205,7 +202,7 @@ def _is_of_datasets(head: bytes, path: str) -> bool:
 
 def is_json_name(path: str) -> bool:
     """Returns whether a file holds one JSON value, judging by its name."""
-    return without_ending(path).endswith(".json")
+    return without_ending(path).lower().endswith(".json")
 
 
 def _json_kind(head: bytes) -> NoText | None:
@@ -215,7 +212,34 @@ def _json_kind(head: bytes) -> NoText | None:
             "convert it to JSON lines (jq -c '.[]' x.json > x.jsonl), or give it a name that ends in .txt",
             is_json=True,
         )
-    return JSON_LINES if _LINES.match(head) else None
+    return None
+
+
+def says_records(path: str) -> bool:
+    """Returns whether a file holds JSON lines, judging by its name."""
+    return without_ending(path).lower().endswith(_NAMES_OF_RECORDS)
+
+
+def begins_like_json(head: bytes) -> bool:
+    """Returns whether a file may hold JSON, so that JSON_HEAD_BYTES of it are needed to recognize JSON lines."""
+    return _OBJECT.match(head) is not None
+
+
+def holds_records(head: bytes, path: str) -> bool:
+    """Returns whether text is JSON lines, judging by its first JSON_HEAD_BYTES: its first line is an object, and the
+    next line begins one. A single object is a record only if it has a "text" and is not in a .json file, because code
+    has many small files with one object."""
+    if not begins_like_json(head):
+        return False
+    first, newline, rest = head.removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")
+    if not rest.strip() and (is_json_name(path) or not _TEXT.search(first)):
+        return False
+    if not newline and len(head) >= JSON_HEAD_BYTES:
+        return True
+    try:
+        return isinstance(json.loads(first), dict) and (not rest.strip() or begins_like_json(rest))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _binary_kind(head: bytes, name: str) -> NoText | None:

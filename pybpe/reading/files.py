@@ -6,13 +6,13 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import BinaryIO
 
-from ..errors import ArgumentError, warn
+from ..errors import ArgumentError, FormatError, warn
 from ..support.call_paths import check_paths, is_glob, of_glob
 from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
-from .file_types import JSON_LINES, row_kind
-from .input_file import InputFile, refusal
+from .file_types import says_records
+from .input_file import InputFile, refusal, tell_of_records
 from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
 from .remote.listing import remote_files
@@ -68,7 +68,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     and about files of a folder that it leaves out because they hold tokens or a tokenizer.
 
     Args:
-        read: the encoding of the files; and documents="jsonl" if all files hold JSON lines, whatever their names.
+        read: the encoding of the files, and what they hold if their names do not show it.
         outputs: the paths that this run writes, besides the list of skipped records.
 
     Raises:
@@ -91,6 +91,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     _tell("left out: it holds tokens or a tokenizer", "left out: they hold tokens or tokenizers", left_out)
     _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
     _tell_of_utf8(files, read.encoding)
+    tell_of_records([file.path for file in files if file.form == "jsonl" and not _is_told(file.path, read)])
     if not files:
         raise ArgumentError(f"{without_secrets(path_list(inputs)[0])}: no files found except tokens and tokenizers")
     return files
@@ -106,11 +107,23 @@ def _corpus_file(name: str, read: ReadOptions, is_named: bool) -> InputFile | No
     """Looks at one file. Returns None if pybpe wrote it and the user did not name it. Raises FormatError if it is not
     text."""
     file, what = InputFile.look(name, read.encoding)
-    if what is None or (what is JSON_LINES and read.documents == "jsonl"):
-        return file
+    if what is None:
+        return in_form(file, read)
     if what.is_own and not is_named:
         return None
     raise refusal(file.path, what)
+
+
+def in_form(file: InputFile, read: ReadOptions) -> InputFile:
+    """Returns a file as it is read: `documents` decides what it holds, unless its name does or the user leaves it to
+    the content."""
+    if file.has_rows or says_records(file.path) or read.documents == "auto":
+        return file
+    return file._replace(form="jsonl" if read.documents == "jsonl" else "text")
+
+
+def _is_told(path: str, read: ReadOptions) -> bool:
+    return says_records(path) or read.documents == "jsonl"
 
 
 def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
@@ -123,7 +136,7 @@ def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
 
 
 def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
-    if row_kind(file.path) is not None:
+    if file.has_rows:
         return False
     with file._replace(encoding=None).open() as stream:
         return seems_utf8(stream.read(_LOOK_BYTES), encoding)
@@ -136,9 +149,8 @@ def _tell(one: str, many: str, paths: Sequence[str]) -> None:
         warn(f"{paths[0]} and {len(paths) - 1} more: {many}")
 
 
-def open_text(path: str, encoding: str | None = None) -> BinaryIO:
-    """Opens a file for reading, and decompresses it if needed. STDIN is standard input. Accepts JSON of any kind as
-    text.
+def text_file(path: str, encoding: str | None = None) -> InputFile:
+    """Looks at a file that is read as one text. STDIN is standard input. Accepts JSON of any kind as text.
 
     Raises:
         FileError: the file cannot be read. FormatError: the file is not text.
@@ -146,4 +158,11 @@ def open_text(path: str, encoding: str | None = None) -> BinaryIO:
     file, what = InputFile.look(path, check_encoding(encoding))
     if what is not None and not what.is_json:
         raise refusal(file.path, what)
-    return file.open()
+    if file.has_rows:
+        raise FormatError(f"{file.path}: not one text, but rows ({file.form}), which `pybpe binarize` encodes")
+    return file
+
+
+def open_text(path: str, encoding: str | None = None) -> BinaryIO:
+    """Opens a file that `text_file` accepts for reading, and decompresses it if needed."""
+    return text_file(path, encoding).open()

@@ -13,12 +13,23 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
-from ..errors import FileChangedError, FileError, FormatError, file_error, file_errors
+from ..errors import FileChangedError, FileError, FormatError, file_error, file_errors, warn
 from ..urls import is_url
-from .file_types import HEAD_BYTES, JSON_HEAD_BYTES, NoText, is_json_name, no_text
+from .file_types import (
+    HEAD_BYTES,
+    JSON_HEAD_BYTES,
+    NoText,
+    begins_like_json,
+    holds_records,
+    is_json_name,
+    no_text,
+    row_kind,
+    says_records,
+)
 from .paths import STDIN
 from .remote.remote_file import RemoteFile
 from .streams import Limited, UnchangedStream, open_input, open_stdin, read_small, read_start
@@ -38,6 +49,8 @@ class InputFile(NamedTuple):
         encoding: Python's name of the encoding of its text; None is UTF-8.
         folder: the base of a relative path; "" is the current folder of the process that reads.
         remote: the file, if a URL names it; otherwise None.
+        form: what it holds, judging by its content and its name: "text", "jsonl", "parquet" or "arrow"; "" for a stream
+            that only its reader can look at (see `open_in_form`).
     """
 
     path: str
@@ -47,6 +60,7 @@ class InputFile(NamedTuple):
     encoding: str | None = None
     folder: str = ""
     remote: RemoteFile | None = None
+    form: str = "text"
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
@@ -64,31 +78,37 @@ class InputFile(NamedTuple):
     @classmethod
     def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
         """Looks at a file. Returns the file, and its kind if it is not text, or None."""
+        unread = cls(path, encoding=encoding, form="jsonl" if says_records(path) else "")
         if path == STDIN:
-            return cls(path, encoding=encoding), None
+            return unread, None
         if is_url(path):
             return cls._look_at_url(path, encoding)
         with file_errors(path, "cannot be opened"):
             status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            return cls(path, encoding=encoding), None
+            return unread, None
         head = read_start(path, min(_head_size(path), status.st_size or sys.maxsize))
         if head and not status.st_size:  # as in /proc: only reading shows the length
-            return cls(path, encoding=encoding), None
+            return unread, None
         packing = packing_of_content(head) or packing_of_name(path)
         if packing is not None:
             with open_input(path) as stream:
-                head = unpacked(path, packing, stream).read(_head_size(path))
-        return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
+                head = _text_head(unpacked(path, packing, stream), path)
+        elif begins_like_json(head):
+            head = read_start(path, JSON_HEAD_BYTES)
+        file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding, form=_form(head, path))
+        return file, no_text(head, path)
 
     @classmethod
     def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
         remote, stream = RemoteFile.look(url)
         if stream is None:
-            return cls(remote.name, encoding=encoding, remote=remote), None
+            form = "jsonl" if says_records(remote.name) else ""
+            return cls(remote.name, encoding=encoding, remote=remote, form=form), None
         with stream:
             packing, head = _head_of(remote.name, stream)
-        file = cls(remote.name, remote.size, packing=packing, encoding=encoding, remote=remote)
+        form = _form(head, remote.name)
+        file = cls(remote.name, remote.size, packing=packing, encoding=encoding, remote=remote, form=form)
         return file, no_text(head, remote.name)
 
     def anchored(self) -> InputFile:
@@ -118,6 +138,11 @@ class InputFile(NamedTuple):
         return self.packing is not None or self.encoding is not None
 
     @property
+    def has_rows(self) -> bool:
+        """Whether its documents are rows."""
+        return self.form in ("parquet", "arrow")
+
+    @property
     def known_size(self) -> int | None:
         """The number of bytes of text, or None if the size of the file does not show it."""
         return None if self.is_sequential else self.size
@@ -140,6 +165,19 @@ class InputFile(NamedTuple):
         else:
             stream = self.open_stored(start, end)
         return stream if end is None else Limited(stream, end - start)  # type: ignore[return-value]
+
+    @contextmanager
+    def open_in_form(self, start: int = 0, end: int | None = None) -> Iterator[tuple[BinaryIO, bool]]:
+        """Yields the open file, and whether it holds JSON lines, which the first bytes of a stream show."""
+        with self.open(start, end) as stream:
+            if self.form:
+                yield stream, self.form == "jsonl"
+                return
+            head = _text_head(stream, self.path)
+            is_records = holds_records(head, self.path)
+            if is_records:
+                tell_of_records([self.path])
+            yield Prefixed(head, stream), is_records  # type: ignore[misc]
 
     def read_if_small(self, most: int) -> bytes | None:
         """Returns the content of a file of at most `most` bytes, or None for other files and those that `open` must
@@ -234,9 +272,27 @@ def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
     head = stream.read(size)
     packing = packing_of_content(head) or packing_of_name(path)
     if packing is None:
-        return None, head
+        return None, head + stream.read(JSON_HEAD_BYTES - size) if begins_like_json(head) else head
     stream.seek(0)
-    return packing, unpacked(path, packing, stream).read(size)
+    return packing, _text_head(unpacked(path, packing, stream), path)
+
+
+def _text_head(stream: BinaryIO, path: str) -> bytes:
+    """Returns the first bytes of a text, as many as show what it is."""
+    head = stream.read(_head_size(path))
+    return head + stream.read(JSON_HEAD_BYTES - len(head)) if begins_like_json(head) else head
+
+
+def _form(head: bytes, path: str) -> str:
+    return row_kind(path) or ("jsonl" if says_records(path) or holds_records(head, path) else "text")
+
+
+def tell_of_records(paths: Sequence[str]) -> None:
+    """Says that files are JSON lines, although their names do not say so."""
+    if paths:
+        name = "standard input" if paths[0] == STDIN else paths[0]
+        more = f" and {len(paths) - 1} more" if paths[1:] else ""
+        warn(f"{name}{more}: read as JSON lines, since each line is an object (--documents file would read text)")
 
 
 def _head_size(path: str) -> int:

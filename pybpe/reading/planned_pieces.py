@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from .bad_records import Seen
 from .documents import Kinds
-from .file_types import row_kind
 from .pieces import Cut, stream_pieces
 from .planning import PlannedRange, Task
 from .row_file import Texts
@@ -28,6 +27,7 @@ class PlannedPiece(NamedTuple):
         ends_document: whether a document ends where the piece ends.
         seen: notes the records of the piece: those of rows are noted already, those of JSON lines when the piece is
             divided.
+        kind: the kind of the file (see Kinds).
     """
 
     path: str
@@ -38,12 +38,13 @@ class PlannedPiece(NamedTuple):
     divided: bool
     ends_document: bool
     seen: Seen
+    kind: str
 
 
 def planned_pieces(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedPiece]:
     """Yields the pieces of a task, in order. They depend only on the task."""
     for planned in task:
-        if row_kind(planned.path) is not None:
+        if planned.file.has_rows:
             yield from _row_pieces(planned, kinds)
         else:
             yield from _byte_pieces(planned, kinds, text_cut)
@@ -51,28 +52,31 @@ def planned_pieces(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedP
 
 def _row_pieces(planned: PlannedRange, kinds: Kinds) -> Iterator[PlannedPiece]:
     assert planned.end is not None
-    rows = open_rows(planned.file, kinds.text_key)
+    rows, kind = open_rows(planned.file, kinds.text_key), kinds.kind(planned.file)
     for texts, seen in rows.texts(planned.start, planned.end, Seen(planned.path, planned.start, kinds.skips)):
-        yield PlannedPiece(planned.path, seen.start, seen.start + len(texts), planned.split, texts, True, True, seen)
+        yield PlannedPiece(
+            planned.path, seen.start, seen.start + len(texts), planned.split, texts, True, True, seen, kind
+        )
 
 
 def _byte_pieces(planned: PlannedRange, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedPiece]:
-    divided = planned.split is None or kinds.is_divided(planned.path)
-    cut = kinds.document_cut(planned.path) if divided else text_cut
+    kind = kinds.kind(planned.file)
+    divided = planned.split is None or kinds.is_divided(planned.file)
+    cut = kinds.document_cut(planned.file) if divided else text_cut
     offset = planned.start
     size = None if planned.end is None else planned.end - offset
     small = planned.file.read_if_small(_SMALL) if offset == 0 and size == planned.file.size else None
     if small is not None:
         ends = divided or planned.ends_document
         seen = Seen(planned.path, 0, kinds.skips)
-        yield PlannedPiece(planned.path, 0, len(small), planned.split, memoryview(small), divided, ends, seen)
+        yield PlannedPiece(planned.path, 0, len(small), planned.split, memoryview(small), divided, ends, seen, kind)
         return
     with planned.file.open(offset, planned.end) as stream:
         for data in stream_pieces(stream, cut, size=size):
             end = offset + len(data)
             seen = Seen(planned.path, offset, kinds.skips)
-            yield PlannedPiece(planned.path, offset, end, planned.split, data, divided, divided, seen)
+            yield PlannedPiece(planned.path, offset, end, planned.split, data, divided, divided, seen, kind)
             offset = end
     if planned.ends_document and not divided:
         seen = Seen(planned.path, offset, kinds.skips)
-        yield PlannedPiece(planned.path, offset, offset, planned.split, memoryview(b""), False, True, seen)
+        yield PlannedPiece(planned.path, offset, offset, planned.split, memoryview(b""), False, True, seen, kind)

@@ -15,7 +15,6 @@ from typing import BinaryIO, NamedTuple
 
 from ..support.parallel import map_ordered
 from .documents import Kinds
-from .file_types import row_kind
 from .input_file import InputFile
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut
 from .rows import open_rows
@@ -156,7 +155,7 @@ class Plan:
             start += size
 
     def _text_bytes(self, file: InputFile) -> int:
-        if row_kind(file.path) is not None:
+        if file.has_rows:
             groups = open_rows(file, self._kinds.text_key)
             return sum(size for _, _, size in groups.between(0, groups.rows))
         if file.known_size is not None:
@@ -166,7 +165,7 @@ class Plan:
 
     def _ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
         """Yields the ranges of a file, each with its approximate size in bytes."""
-        if row_kind(file.path) is not None:
+        if file.has_rows:
             yield from self._row_ranges(file, extent)
         elif file.is_sequential:
             yield from self._packed_ranges(file, extent)
@@ -192,7 +191,7 @@ class Plan:
 
     def _packed_split(self, file: InputFile, size: int) -> int | None:
         """Returns the split of a large compressed file that is one document, or None for other files."""
-        kind = self._kinds.kind(file.path)
+        kind = self._kinds.kind(file)
         if size <= self.task_bytes // _MOST_PACKED or kind not in ("special", "file"):
             return None
         with file.open() as stream:
@@ -204,7 +203,7 @@ class Plan:
 
     def _byte_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
         size = file.size or 0
-        whole_documents = self.hashed and not self._kinds.is_divided(file.path)
+        whole_documents = self.hashed and not self._kinds.is_divided(file)
         if size <= self.task_bytes and (self.hashed or len(self._splits) == 1):  # one range, whatever it contains
             if size:
                 yield PlannedRange(file, 0, size, None if self.hashed else 0, True), size
@@ -220,19 +219,19 @@ class Plan:
         self, file: InputFile, stream: BinaryIO, start: int, end: int, split: int | None
     ) -> Iterator[tuple[PlannedRange, int]]:
         """Yields the ranges between two positions of a file, each about the size of a task."""
-        cut = self._inner_cut(file.path)
+        cut = self._inner_cut(file)
         while start < end:
             stop = end
             if cut is not None and end - start > self.task_bytes:
                 stop = min(end, find_cut(stream, start + self.task_bytes, cut, self._context))
             file.check_progress(start, stop)
-            yield PlannedRange(file, start, stop, split, stop == end or self._kinds.is_divided(file.path)), stop - start
+            yield PlannedRange(file, start, stop, split, stop == end or self._kinds.is_divided(file)), stop - start
             start = stop
 
-    def _inner_cut(self, path: str) -> Cut | None:
+    def _inner_cut(self, file: InputFile) -> Cut | None:
         """Returns the Cut that finds where a split of a file can be cut into tasks."""
-        if self._kinds.is_divided(path):
-            return self._kinds.document_cut(path)
+        if self._kinds.is_divided(file):
+            return self._kinds.document_cut(file)
         return None if self._cutting.none else self._cutting.cut
 
     def _hashed_ranges(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[PlannedRange, int]]:
@@ -243,7 +242,7 @@ class Plan:
             | documents <mark> ... <mark> | a long one          <mark> |
                                         begin                  end
         """
-        marked = self._kinds.kind(file.path) == "special"
+        marked = self._kinds.kind(file) == "special"
         start = 0
         while start < size:
             end, stop = _first_mark(stream, self._kinds, min(start + self.task_bytes, size)) if marked else (size, size)
@@ -260,8 +259,8 @@ class Plan:
 
     def _border(self, file: InputFile, stream: BinaryIO, at: int, size: int) -> int:
         """Returns where a split of a file begins: at the first possible position at or after a byte."""
-        kind = self._kinds.kind(file.path)
-        if not (self.between_documents or self._kinds.is_divided(file.path)):
+        kind = self._kinds.kind(file)
+        if not (self.between_documents or self._kinds.is_divided(file)):
             return find_cut(stream, at, self._cutting.cut, self._context)
         if at == 0:
             return 0
@@ -269,7 +268,7 @@ class Plan:
             return size
         if kind == "special":
             return _first_mark(stream, self._kinds, at)[1]
-        return find_cut(stream, at, self._kinds.document_cut(file.path), self._context)
+        return find_cut(stream, at, self._kinds.document_cut(file), self._context)
 
     def _shares(
         self, size: int, extent: _Extent, border: Callable[[int], int]

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from .bad_records import Seen
 from .input_file import InputFile
-from .pieces import Cutting, find_cut, line_cut, stream_pieces
-from .records import has_records
+from .pieces import Cut, Cutting, find_cut, line_cut, stream_pieces
+from .rows import open_rows
 from .sample import Rest, Sample
 
 _SAMPLE_BYTES = 1 << 20  # size of the ranges that make up a sample of plain text
@@ -37,6 +38,16 @@ class Piece(NamedTuple):
     texts: Sequence[bytes] = ()
 
 
+def file_pieces(file: InputFile, cut: Cut, text_key: str) -> Iterator[Piece]:
+    """Yields the pieces of a file of any form. `cut` finds where plain text can be cut."""
+    if not file.has_rows:
+        yield from Source(Cutting(cut, 0, False)).pieces(Range(file))
+        return
+    rows = open_rows(file, text_key)
+    for texts, seen in rows.texts(0, rows.rows, Seen(file.path, 0, False)):
+        yield Piece(memoryview(b""), file.path, seen.start, True, list(texts))
+
+
 class Source:
     """Reads files in ranges and pieces. `cutting` finds where plain text can be cut."""
 
@@ -48,7 +59,7 @@ class Source:
         `start` bytes of the first file."""
         for file in files:
             length = file.known_size
-            if length is None or length - start <= size or (self._cutting.none and not has_records(file.path)):
+            if length is None or length - start <= size or (self._cutting.none and file.form != "jsonl"):
                 yield Range(file, start)
             else:
                 for begin in range(start, length, size):
@@ -58,8 +69,7 @@ class Source:
     def pieces(self, part: Range) -> Iterator[Piece]:
         """Yields the pieces of a range."""
         path = part.file.path
-        records = has_records(path)
-        cut = line_cut if records else self._cutting.cut
+        cut = line_cut if part.file.form == "jsonl" else self._cutting.cut
         offset, end, size = part.start, None, part.file.known_size
         if size is not None and (part.start > 0 or part.end is not None):
             with part.file.open() as stream:
@@ -67,8 +77,8 @@ class Source:
                 if part.end is not None:
                     end = max(offset, find_cut(stream, part.end, cut, self._cutting.context))
             size = (size if end is None else end) - offset
-        with part.file.open(offset, end) as stream:
-            for data in stream_pieces(stream, cut, size=size):
+        with part.file.open_in_form(offset, end) as (stream, records):
+            for data in stream_pieces(stream, line_cut if records else cut, size=size):
                 yield Piece(data, path, offset, records)
                 offset += len(data)
 
@@ -82,9 +92,10 @@ class Source:
         for part in parts:
             if left.none:
                 return
-            if not has_records(part.file.path):
-                left.documents -= 1
+            counted = False
             for piece in self.pieces(part):
+                left.documents -= not (piece.records or counted)
+                counted = True
                 taken = left.take_records(piece.data) if piece.records else left.take_text(piece.data, cut)
                 yield piece._replace(data=taken)
                 if left.bytes <= 0 or (piece.records and left.none):

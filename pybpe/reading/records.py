@@ -9,7 +9,6 @@ from typing import Any
 
 from ..arguments import utf8
 from .bad_records import Seen
-from .unpacking import ENDINGS, without_ending
 
 try:
     from orjson import loads as _fast_loads
@@ -18,15 +17,6 @@ except ImportError:
 
     def _fast_loads(line: bytes) -> Any:  # type: ignore[misc,unused-ignore]
         return _decode(line.decode())  # json.loads would guess the encoding first
-
-
-_JSON_LINES = (".jsonl", ".ndjson")
-ENDINGS_OF_RECORDS = (*_JSON_LINES, *ENDINGS)
-
-
-def has_records(path: str) -> bool:
-    """Returns whether a file holds JSON lines, judging by its name."""
-    return path.endswith(ENDINGS_OF_RECORDS) and without_ending(path).endswith(_JSON_LINES)
 
 
 def record_texts(lines: memoryview, text_key: str, seen: Seen) -> Iterator[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .arrow import ArrowBatches
-from .file_types import row_kind
 from .input_file import InputFile
 from .parquet import RowGroups
 from .row_file import RowFile
@@ -15,4 +14,4 @@ def open_rows(file: InputFile, text_key: str) -> RowFile:
     Raises:
         MissingExtraError: pyarrow is not installed. FormatError: the file is damaged, or has no such text column.
     """
-    return RowGroups(file, text_key) if row_kind(file.path) == "parquet" else ArrowBatches(file, text_key)
+    return RowGroups(file, text_key) if file.form == "parquet" else ArrowBatches(file, text_key)

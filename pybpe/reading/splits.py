@@ -123,7 +123,7 @@ def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
     memory."""
     count = 0
     for file in files:
-        if kinds.is_divided(file.path):
+        if kinds.is_divided(file):
             return True
         count += _count_up_to_two(file, kinds)
         if count > 1:
@@ -134,7 +134,7 @@ def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
 def _count_up_to_two(file: InputFile, kinds: Kinds) -> int:
     """Returns the number of documents in a file; 2 means two or more. A non-empty file without marks has one."""
     with file.open() as stream:
-        if kinds.kind(file.path) != "special":
+        if kinds.kind(file) != "special":
             return len(stream.read(1))
         count = begin = 0
         for end, following in marks(stream, kinds):

@@ -26,9 +26,10 @@ _ALL_ENDINGS = tuple(ENDINGS)
 
 def packing_of_name(path: str) -> str | None:
     """Returns how a file is compressed, judging by its name, or None."""
-    if not path.endswith(_ALL_ENDINGS):  # most files
+    name = path.lower()
+    if not name.endswith(_ALL_ENDINGS):  # most files
         return None
-    return next((packing for ending, packing in ENDINGS.items() if path.endswith(ending)), None)
+    return next((packing for ending, packing in ENDINGS.items() if name.endswith(ending)), None)
 
 
 _BLOCK = 1 << 17  # the number of bytes that are read at once
@@ -59,9 +60,8 @@ def packing_of_content(head: bytes) -> str | None:
 
 def without_ending(path: str) -> str:
     """Returns a file name without the ending that shows its compression."""
-    if not path.endswith(_ALL_ENDINGS):
-        return path
-    return next(path.removesuffix(ending) for ending in ENDINGS if path.endswith(ending))
+    name = path.lower()
+    return next((path[: -len(ending)] for ending in ENDINGS if name.endswith(ending)), path)
 
 
 def unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:

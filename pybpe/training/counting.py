@@ -17,7 +17,6 @@ from ..errors import ArgumentError, FileMissingError, FormatError, WorkerError
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
-from ..reading.file_types import row_kind
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions, listed
@@ -49,6 +48,7 @@ def count_words(
     normalizer: str | None = None,
     text_key: str = "text",
     encoding: str | None = None,
+    documents: str = "auto",
     on_error: str = "stop",
     skipped: _binding.PathLike | None = None,
     max_documents: int | None = None,
@@ -63,8 +63,8 @@ def count_words(
     """Counts the words of a corpus, to train on them later. This is the first half of `pybpe.train`.
 
     Args:
-        inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, on_error, skipped, max_documents,
-        max_bytes, seed, memory_limit, progress: as in `pybpe.train`.
+        inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, documents, on_error, skipped,
+        max_documents, max_bytes, seed, memory_limit, progress: as in `pybpe.train`.
         workers: number of threads if there is no executor; None for all CPUs.
         executor: any concurrent.futures.Executor: a process pool, Dask's `Client.get_executor()`, or mpi4py's. Its
             workers must be able to open the files at the same paths. Each task counts a range of a file (64 MiB; a
@@ -79,7 +79,7 @@ def count_words(
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
     specials = tuple(special_ids_of(special_tokens))  # counts have no ids, so the ids of a mapping do not matter
-    read = ReadOptions(text_key, encoding, on_error=on_error, skipped=listed(skipped))
+    read = ReadOptions(text_key, encoding, documents, on_error, listed(skipped))
     settings = CountSettings(Pattern(pattern, digits), specials, normalizer, read)
     run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
     return count_inputs(inputs, settings, Sample(max_documents, max_bytes, seed), run)
@@ -149,7 +149,7 @@ def files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
             raise FileMissingError(f"{error} (if it is a text, not a path: in Python, pass iter([text]))") from None
         raise
     for file in files:
-        if row_kind(file.path) is not None:
+        if file.has_rows:
             raise FormatError(
                 f"{file.path}: pybpe counts only text and JSON lines; `pybpe prepare` reads parquet and Arrow"
             )

@@ -12,6 +12,7 @@ from pybpe.dataset import small_pieces
 from pybpe.dataset.encoding import TaskEncoder
 from pybpe.reading import division, documents, splits
 from pybpe.reading.bad_records import Seen
+from pybpe.reading.input_file import InputFile
 from pybpe.reading.planned_pieces import PlannedPiece
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
@@ -24,7 +25,7 @@ def expected(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[byt
     """Divides in Python, one document at a time."""
     kinds = documents.Kinds(kind, "text", MARK)
     found: list[list[bytes]] = [[] for _ in shares]
-    for document, cluster in kinds.divide_with_clusters(memoryview(data), Seen("file", 0, False)):
+    for document, cluster in kinds.divide_with_clusters(kind, memoryview(data), Seen("file", 0, False)):
         found[splits.hash_split(cluster, shares) if len(shares) > 1 else 0].append(document)
     return found
 
@@ -90,11 +91,13 @@ def test_records_are_counted_as_python_counts_them() -> None:
     parts = [b'{"text": "a"}', b'{"text": ""}', b"", b" ", b"\t\r", b'{"text": "b\\n"} \r']
     for size in range(200):
         data = b"\n".join(rng.choices(parts, k=size % 12))
-        piece = PlannedPiece("x.jsonl", 5, 5 + len(data), None, memoryview(data), True, True, Seen("x.jsonl", 5, False))
+        piece = PlannedPiece(
+            "x.jsonl", 5, 5 + len(data), None, memoryview(data), True, True, Seen("x.jsonl", 5, False), "jsonl"
+        )
         with division.dividers(b"", MARK, "text", (8.0, 1.0, 1.0)).take() as divider:
-            assert division.add_documents(divider, piece, kinds)
+            assert division.add_documents(divider, piece)
         seen = Seen("x.jsonl", 5, False)
-        list(kinds.divide(piece.data, seen))
+        list(kinds.divide("jsonl", piece.data, seen))
         assert piece.seen == seen, data
 
 
@@ -108,7 +111,7 @@ def test_sizes_of_documents(kind: str, split: int | None) -> None:
             [line_of(rng), b'{"text": "half \\ud800"}'] if kind == "jsonl" else [b"a b", MARK.encode(), b"", b"\xff"]
         )
         data = b"\n".join(rng.choices(parts, k=size % 9))
-        piece = PlannedPiece("x", 0, len(data), split, memoryview(data), True, True, Seen("x", 0, False))
+        piece = PlannedPiece("x", 0, len(data), split, memoryview(data), True, True, Seen("x", 0, False), kind)
         expected = {place: (len(some), sum(map(len, some))) for place, some in division.divide(piece, kinds, SHARES[1])}
         found = division.document_sizes(piece, kinds, SHARES[1])
         assert {place: (count, size) for place, count, size in found if count} == expected, data
@@ -172,10 +175,12 @@ def test_small_pieces_give_the_segments_of_each(kind: str, split: int | None) ->
     pieces = []
     for number in range(300):
         data = "".join(rng.choices(parts, [9, 9, 2, 1, 1, 1, 5], k=rng.randrange(6))).encode()
-        divided = split is None or kinds.is_divided("a.txt")
+        divided = split is None or kinds.is_divided(InputFile("a.txt"))
         ends = divided or rng.random() < 0.9
         name = f"{number}.txt"
-        pieces.append(PlannedPiece(name, 0, len(data), split, memoryview(data), divided, ends, Seen(name, 0, False)))
+        pieces.append(
+            PlannedPiece(name, 0, len(data), split, memoryview(data), divided, ends, Seen(name, 0, False), kind)
+        )
     expected = [segment for piece in pieces for segment in encoder.segments(piece)]
     found = small_pieces.segments_of(encoder, pieces)
     assert [segment for segment in found if segment.ids] == [segment for segment in expected if segment.ids]

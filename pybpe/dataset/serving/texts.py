@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...arguments import instance, shown
 from ...errors import ArgumentError, FileMissingError
 from ...reading.files import input_files, open_text
-from ...reading.records import has_records
+from ...reading.input_file import InputFile
 from ...tokenizer import Tokenizer
 from ...urls import is_url, without_secrets
 from ..described import describes_tokens
@@ -64,7 +64,7 @@ def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
     parts: list[numpy.ndarray[Any, Any]] = []
     for path in paths:
         name = without_secrets(path)
-        if has_records(name):
+        if InputFile.look(path)[0].form == "jsonl":
             raise ArgumentError(
                 f"{name}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
             )

@@ -1,0 +1,112 @@
+"""One reader decides what an input is: by its content under every name, from standard input too, in every command."""
+
+import gzip
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from corpora import small_tokenizer
+from texts import english
+
+from pybpe.cli import main
+from pybpe.errors import PybpeWarning
+from pybpe.reading.files import corpus_files
+from pybpe.reading.options import ReadOptions
+
+LINES = b"".join(json.dumps({"text": line, "id": 1}).encode() + b"\n" for line in english()[:200_000].splitlines())
+NAMES = ("a.jsonl", "a.JSONL", "a.JSONL.gz", "a.jsonl.GZ", "a.ndjson", "a.jsonlines", "a.jl", "a", "a.txt", "a.json")
+
+# Name and content -> what the file is read as.
+FORMS = {
+    **{(name, LINES): "jsonl" for name in NAMES},
+    ("one.txt", LINES.partition(b"\n")[0]): "jsonl",  # a single record with a text
+    ("bom.txt", b"\xef\xbb\xbf" + LINES): "jsonl",
+    ("long.txt", json.dumps({"text": "x" * 99_999}).encode() + b"\n"): "jsonl",
+    ("blank.txt", b"\n\n" + LINES.replace(b"\n", b"\r\n\r\n")): "jsonl",
+    ("prose.jsonl", b"no records"): "jsonl",  # its name says what it should be
+    ("prose.txt", b"red green\n"): "text",
+    ("empty", b""): "text",
+    ("a.json", b'{"text": "a"}'): "text",  # one value, as .json files have
+    ("package", b'{"version": 3}'): "text",
+    ("a.js", b'{"use strict"}\n{"use it"}\n'): "text",
+    ("mixed.md", LINES.partition(b"\n")[0] + b"\nis a record\n"): "text",
+    ("pretty.txt", b'{\n  "text": "a"\n}\n'): "text",
+}
+
+
+@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
+def test_the_content_decides_what_a_file_is(tmp_path: Path) -> None:
+    for (name, content), form in FORMS.items():
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
+        assert corpus_files(path)[0].form == form, (name, content[:40])
+        if not name.startswith(("a.jsonl", "a.JSONL", "a.ndjson", "a.jl", "prose.jsonl")):
+            assert corpus_files(path, ReadOptions(documents="file"))[0].form == "text", name
+
+
+def test_a_name_that_does_not_say_jsonl_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(LINES)
+    (tmp_path / "b.jsonl").write_bytes(LINES)
+    with pytest.warns(PybpeWarning, match=r"a\.txt: read as JSON lines") as warned:
+        corpus_files(tmp_path)
+    assert len(warned) == 1
+
+
+# What each command that reads a corpus writes about it, or about the file {} of it.
+COMMANDS = {
+    "count": "count -t tok.json {} --json",
+    "train": "train {} --vocab-size 270 -o out.json --quiet",
+    "counts": "counts {} -o out.counts --quiet",
+    "binarize": "binarize -t tok.json {} -o out --splits 1 --quiet --min-shard-tokens 0",
+    "prepare": "prepare {} -o out --vocab-size 270 --splits 1 --quiet --min-shard-tokens 0",
+    "corpus": "corpus {} -o out.jsonl --quiet --workers 1",
+    "inspect": "inspect tok.json {} --json",
+    "compare": "compare tok.json --on a={} --json",
+    "prune": "prune tok.json {} -o out.json --quiet",
+    "extend": "extend tok.json {} -o out.json --vocab-size 1010 --quiet",
+    "advise": "advise {} --json --tokens 1M --params 10M",
+}
+
+
+@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_reads_by_content(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    results = []
+    for name in ("a.jsonl", "a", "-"):
+        folder = tmp_path / f"in {name}"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        small_tokenizer().save("tok.json")
+        data = LINES
+        Path("stdin" if name == "-" else name).write_bytes(data)
+        with standard_input("stdin" if name == "-" else os.devnull):
+            code = main([name if word == "{}" else word.format(name) for word in COMMANDS[command].split()])
+        if command == "advise" and name == "-":  # it reads its files twice
+            assert code == 2
+            continue
+        assert code == 0
+        printed = capfdbinary.readouterr().out
+        written = {path.suffix: path.read_bytes() for path in sorted(Path().glob("out*")) if path.is_file()}
+        shards = [path.read_bytes() for path in sorted(Path("out").glob("*train*.bin"))]
+        results.append((printed, written, shards))
+    assert all(result == results[0] for result in results)
+
+
+@contextmanager
+def standard_input(path: str) -> Iterator[None]:
+    saved, python = os.dup(0), sys.stdin
+    try:
+        with open(path, "rb") as stream:
+            os.dup2(stream.fileno(), 0)
+        with open(0, closefd=False) as sys.stdin:
+            yield
+    finally:
+        sys.stdin = python
+        os.dup2(saved, 0)
+        os.close(saved)
