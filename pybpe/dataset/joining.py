@@ -38,6 +38,7 @@ from .journal import Journal, finished_manifest
 from .manifest import Manifest, ShardRecord, manifest_name, split_paths
 from .options import OutputOptions
 from .run import Run
+from .same_text import check_contents, check_disjoint, inputs_of, ranges_of
 from .split_writer import Layout
 from .workers import Result
 
@@ -135,7 +136,8 @@ def _parts(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_Part]:
                 split_paths(folder, manifest, split)
         digest = file_sha256(os.path.join(folder, manifest_name(folder)))
         parts.append(_Part(folder, manifest, digest))
-    _check_disjoint(parts)
+    check_disjoint([(part.folder, ranges_of(part.folder, part.manifest)) for part in parts])
+    check_contents([(part.folder, part.manifest) for part in parts])
     return parts
 
 
@@ -181,39 +183,8 @@ def _described(part: _Part) -> dict[str, Any]:
         **skipped,
         "folder": os.path.basename(os.path.normpath(part.folder)),
         "manifest": part.sha256,
-        "inputs": _inputs(part),
+        "inputs": inputs_of(part.manifest),
     }
-
-
-def _inputs(part: _Part) -> list[list[Any]]:
-    """Returns the inputs of a folder: for each file, its name, and the start and end of what was read."""
-    joined = part.manifest.settings.get("joined")
-    if isinstance(joined, list):
-        return [entry for folder in joined for entry in folder["inputs"]]
-    ranges: dict[str, list[Any]] = {}
-    for records in part.manifest.shards.values():
-        for path, start, end in (source for record in records for source in record.sources):
-            known = ranges.setdefault(path, [path, start, end])
-            known[1:] = min(known[1], start), max(known[2], end)
-    return list(ranges.values())
-
-
-def _check_disjoint(parts: Sequence[_Part]) -> None:
-    """Raises ArgumentError if two folders were made from the same part of a file."""
-    seen: dict[str, list[tuple[int, int, str]]] = {}
-    for part in parts:
-        try:
-            inputs = [(str(path), int(start), int(end)) for path, start, end in _inputs(part)]
-        except (ValueError, TypeError, KeyError, OverflowError):  # OverflowError: 1e400 as a number
-            raise FormatError(f"{part.folder}: the sources in its manifest are damaged") from None
-        for path, start, end in inputs:
-            for first, last, folder in seen.setdefault(path, []):
-                if folder != part.folder and start < last and first < end:
-                    raise ArgumentError(
-                        f"{part.folder} and {folder}: both were made from {path}, so its documents would occur twice."
-                        " If these are different files, give them different paths"
-                    )
-            seen[path].append((start, end, part.folder))
 
 
 # ----------------------------------------------------------------------------------------------------

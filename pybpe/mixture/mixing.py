@@ -32,7 +32,7 @@ from .plan import refuse_impossible
 from .recipe import Recipe, load_recipe
 from .settings import mixture_settings
 from .shuffled import ShuffledDocuments
-from .sources import Opened, open_sources
+from .sources import Opened, check_sources, open_sources
 
 
 def mix(
@@ -92,6 +92,7 @@ def mix(
     if tok.eot_token is None:
         raise ArgumentError("the tokenizer has no end of text, which must separate documents")
     plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, _binding.path_text(out))
+    check_sources(plan.recipe.sources, tok, plan.folder)
     refuse_impossible(plan.recipe, tok)
     with only_writer(plan.folder):
         return plan.write(RunOptions(workers, None, memory_limit, progress))

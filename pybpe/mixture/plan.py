@@ -21,7 +21,7 @@ from ..reading.splits import SplitOptions
 from ..tokenizer import Tokenizer
 from .amounts import asked_tokens
 from .recipe import Recipe, Source, load_recipe
-from .sources import open_folder
+from .sources import check_sources, open_folder
 
 _FILES = 64  # most files from which pieces are encoded
 _PIECES = 4  # least pieces, if the corpus has as many
@@ -83,6 +83,7 @@ def plan_mix(tok: Tokenizer, recipe: _binding.PathLike | Mapping[str, object]) -
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     read = load_recipe(recipe)
+    check_sources(read.sources, tok)
     sizes = {}
     for source in read.sources:
         tokens = _train_tokens(source, tok)

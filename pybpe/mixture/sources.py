@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from ..dataset.binarization import binarize
 from ..dataset.hashing import file_sha256
 from ..dataset.journal import finished_manifest
 from ..dataset.manifest import Manifest, manifest_name, split_paths
+from ..dataset.same_text import Range, check_contents, check_disjoint, ranges_of
 from ..dataset.token_files import TokenStream
 from ..dataset.writers import FORMATS
 from ..errors import ArgumentError, FormatError, file_errors
@@ -110,6 +112,39 @@ def open_folder(source: Source, tok: Tokenizer) -> Opened:
     if settings.get("eot") not in ("prepend", "append") or tok.eot_token is None:
         raise ArgumentError(f"{folder}: has no end of text between documents: write it with eot='prepend'")
     return Opened.of(source.name, folder, manifest)
+
+
+def check_sources(sources: Sequence[Source], tok: Tokenizer, out: str | None = None) -> None:
+    """Looks at all sources, before anything is encoded.
+
+    Raises:
+        ArgumentError: two have the same text, or other splits: a document that one holds out could be trained on
+            through the other. What `open_folder` raises.
+    """
+    first: tuple[str, list[float]] | None = None
+    parts: list[tuple[str, Sequence[Range]]] = []
+    folders: list[tuple[str, Manifest]] = []
+    for source in sources:
+        name = f"sources.{source.name}"
+        if source.data is not None:
+            manifest = open_folder(source, tok).manifest
+            shares = [float(share) for share in manifest.settings.get("splits", ())]  # type: ignore[attr-defined]
+            parts.append((name, ranges_of(source.data, manifest)))
+            folders.append((name, manifest))
+        else:
+            shares = list(source.split.splits)
+            files = corpus_files(source.inputs, source.read, () if out is None else [out])
+            parts.append((name, [(file.location, 0, math.inf) for file in files]))
+        shares = [share / sum(shares) for share in shares]
+        if first is None:
+            first = name, shares
+        elif first[1] != shares:
+            raise ArgumentError(
+                f"{first[0]} and {name}: their splits differ, so a document that one holds out may be trained on"
+                " through the other: make both with the same splits"
+            )
+    check_disjoint(parts)
+    check_contents(folders)
 
 
 def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str, staging: str, run: RunOptions) -> list[Opened]:

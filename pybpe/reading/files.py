@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import BinaryIO
 
 from ..errors import ArgumentError, FormatError, warn
-from ..support.call_paths import check_paths, is_glob, of_glob
+from ..support.call_paths import check_once, check_paths, identity, is_glob, of_glob
 from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
@@ -65,35 +65,43 @@ def _files_of_glob(pattern: str, outputs: Collection[str]) -> tuple[list[str], l
 
 def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Sequence[str] = ()) -> list[InputFile]:
     """Returns the files of a corpus that paths, globs and folders name, as InputFile objects. Warns about empty files,
-    and about files of a folder that it leaves out because they hold tokens or a tokenizer.
+    about files that two of the paths lead to, and about files of a folder that it leaves out because they hold tokens
+    or a tokenizer.
 
     Args:
         read: the encoding of the files, and what they hold if their names do not show it.
         outputs: the paths that this run writes, besides the list of skipped records.
 
     Raises:
-        ArgumentError: there are no files, or two of the paths lead to one file. FileError: a file cannot be read.
+        ArgumentError: there are no files, or two of the paths are one file. FileError: a file cannot be read.
         FormatError: a file is not text.
     """
     read = read or ReadOptions()
     own = {os.path.realpath(path) for path in (*outputs, read.skipped) if path is not None}
-    check_paths({"the output": own}, texts={"the input": path_list(inputs)})
+    given = path_list(inputs)
+    check_paths({"the output": own}, texts={"the input": given})
+    check_once(given)
     files: list[InputFile] = []
-    left_out: list[str] = []
-    for path in path_list(inputs):
+    left_out, twice = list[str](), list[str]()
+    owners: dict[object, int] = {}  # which of the paths leads to a file; links inside a folder are its own affair
+    for number, path in enumerate(given):
         names, left, is_named = _files_of(path, own)
         left_out += left
         for name, file in zip(names, _looked(names, read, is_named)):
             if file is None:
                 left_out.append(without_secrets(name))
-            else:
-                files.append(file)
+                continue
+            files.append(file)
+            if len(given) > 1 and file.size is not None and not is_url(name):
+                if owners.setdefault(identity(name), number) != number:
+                    twice.append(name)
     _tell("left out: it holds tokens or a tokenizer", "left out: they hold tokens or tokenizers", left_out)
     _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
     _tell_of_utf8(files, read.encoding)
     tell_of_records([file.path for file in files if file.form == "jsonl" and not _is_told(file.path, read)])
+    _tell("read twice: two of the inputs lead to it", "read twice: two of the inputs lead to them", twice)
     if not files:
-        raise ArgumentError(f"{without_secrets(path_list(inputs)[0])}: no files found except tokens and tokenizers")
+        raise ArgumentError(f"{without_secrets(given[0])}: no files found except tokens and tokenizers")
     return files
 
 

@@ -1,4 +1,5 @@
-"""No two paths of one call may lead to the same file: an output would replace an input, a tokenizer or another output.
+"""No two paths of one call may lead to the same file: an output would replace an input, a tokenizer or another output,
+and the text of an input given twice would be there twice.
 
 The command line passes all paths of a command to `check_paths` before the command opens any of them, and the functions
 of the package pass theirs.
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..arguments import shown
 from ..errors import ArgumentError, file_errors
-from ..urls import is_url
+from ..urls import is_url, without_secrets
 
 Paths = Mapping[str, Iterable[str]]  # what the caller calls them -> paths
 
@@ -33,7 +34,7 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
     """
     outputs: dict[object, tuple[str, str]] = {}
     for name, path in _each(writes):
-        file = _identity(path)
+        file = identity(path)
         if file in outputs:
             raise ArgumentError(
                 f"{path}: {outputs[file][0]} and {name} would write the same file: choose another output"
@@ -43,10 +44,22 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
     if not outputs:
         return
     for name, path in (*_each(reads or {}, with_content), *_each(texts or {}, _files_of_glob)):
-        found = outputs.get(_identity(path)) if os.path.exists(path) else None
+        found = outputs.get(identity(path)) if os.path.exists(path) else None
         if found is not None:
             output, written = found
             raise ArgumentError(f"{written}: {output} would replace {name}, {path}: choose another output")
+
+
+def check_once(given: Iterable[str]) -> None:
+    """Raises ArgumentError if two of the inputs that a caller gives lead to the same file or folder."""
+    seen: dict[object, str] = {}
+    for path in given:
+        file = path if path == "-" or is_url(path) else identity(path)
+        if file in seen:
+            fault = "given twice" if path == seen[file] else f"the same file as {seen[file]}"
+            raise ArgumentError(f"{without_secrets(path)}: {fault}: give each input once")
+        if file is not None:
+            seen[file] = path
 
 
 def _each(paths: Paths, files: Callable[[str], Iterable[str]] = lambda path: (path,)) -> Iterator[tuple[str, str]]:
@@ -81,7 +94,7 @@ def of_glob(pattern: str) -> list[str]:
         raise ArgumentError(f"{shown(pattern)}: this glob names too many folders") from None
 
 
-def _identity(path: str) -> object:
+def identity(path: str) -> object:
     """Returns what all names of a file have in common; None for a device or pipe, which no output replaces."""
     try:
         found = os.stat(path)

@@ -10,6 +10,7 @@ import pybpe
 from pybpe import corpus
 from pybpe.cli import _parser, main
 from pybpe.cli.common import paths_of
+from pybpe.errors import PybpeWarning
 from pybpe.support.call_paths import check_paths
 
 # Flags and arguments with a text as value, but not the path of a file.
@@ -141,3 +142,31 @@ def test_functions_compare_their_paths_too(tmp_path: Path) -> None:
             call()
     assert text.read_text() == '{"text": "a b a b"}\n'
     assert pybpe.Counts.load(counts).to_dict() == {b"a": 1}
+
+
+def test_an_input_is_given_once_under_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.txt").write_text("a b " * 50)
+    Path("link.txt").symlink_to("folder/a.txt")
+    (folder / "hard.txt").hardlink_to(folder / "a.txt")
+    tok = pybpe.train(iter(["a b a b"]), vocab_size=257)
+    for inputs, message in (
+        (["folder/a.txt", "./folder/a.txt"], "./folder/a.txt: the same file as folder/a.txt: give each input once"),
+        (["folder/a.txt", "link.txt"], "link.txt: the same file as folder/a.txt"),
+        (["folder", "folder/"], "folder/: the same file as folder"),
+        (["-", "-"], "-: given twice"),
+    ):
+        for call in (
+            lambda given: pybpe.train(given, vocab_size=257),
+            lambda given: pybpe.prepare(given, "out", vocab_size=300),
+            lambda given: pybpe.binarize(tok, given, "out", eot="none"),
+            lambda given: pybpe.count_words(given),
+            lambda given: corpus.clean(given, "out.jsonl"),
+        ):
+            with pytest.raises(pybpe.ArgumentError, match=message):
+                call(inputs)
+    assert pybpe.count_words("folder").to_dict()[b"a"] == 2  # links inside a folder are its own affair
+    with pytest.warns(PybpeWarning, match="a.txt and 1 more: read twice: two of the inputs lead to them"):
+        pybpe.count_words(["link.txt", "folder"])

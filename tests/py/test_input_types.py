@@ -208,8 +208,9 @@ def test_compressed_files_are_known_by_their_content(tmp_path: Path, pack: objec
 def test_other_encodings_are_said_guessed_and_read(tmp_path: Path, text: str, encoding: str) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(text.encode(encoding))
+    (tmp_path / "y.txt").write_bytes(text.encode(encoding))
     with pytest.warns(PybpeWarning, match=rf"x\.txt: .*seems to be {encoding}.*encoding='{encoding}',") as found:
-        pybpe.count_words([path, path])
+        pybpe.count_words([path, tmp_path / "y.txt"])
     assert len(found) == 1
     assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
 
@@ -442,7 +443,8 @@ def test_encode_files_gives_the_ids_of_the_text(tmp_path: Path, monkeypatch: pyt
     text = "<|endoftext|>" + TEXT.replace(". ", "<|endoftext|>") + "<|endoftext|><|endoftext|>\n<|pad|>x"
     path = tmp_path / "x.txt"
     path.write_text(text)
-    for inputs, expected in ((path, text), ([path, path], text * 2)):
+    (tmp_path / "y.txt").write_text(text)
+    for inputs, expected in ((path, text), ([path, tmp_path / "y.txt"], text * 2)):
         count = pybpe.encode_files(tok, inputs, tmp_path / "ids.npy")
         ids = numpy.load(tmp_path / "ids.npy")
         assert len(ids) == count and tok.decode(ids) == expected
@@ -453,7 +455,7 @@ def test_encode_files_gives_the_ids_of_the_text(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": record}) + "\n" for record in records))
     pybpe.encode_files(tok, tmp_path / "x.jsonl", tmp_path / "ids.npy")
     assert numpy.load(tmp_path / "ids.npy").tolist() == [i for record in records for i in tok.encode_ordinary(record)]
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["ids.bin", "ids.npy", "x.jsonl", "x.txt"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ids.bin", "ids.npy", "x.jsonl", "x.txt", "y.txt"]
     with pytest.raises(pybpe.ArgumentError, match="must end in .npy, or in .bin"):
         pybpe.encode_files(tok, path, tmp_path / "ids.txt")
     with pytest.raises(pybpe.ArgumentError, match="keeps texts whole"):

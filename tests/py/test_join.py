@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 import shutil
 import signal
@@ -95,7 +96,7 @@ def test_joined_folders_can_be_joined_again(tok: pybpe.Tokenizer, inputs: list[P
     assert not (tmp_path / "four").exists()
 
 
-def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
+def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def made(name: str, path: Path = inputs[0], by: pybpe.Tokenizer = tok, **settings: object) -> Path:
         pybpe.binarize(by, path, tmp_path / name, **settings)  # type: ignore[arg-type]
         return tmp_path / name
@@ -108,6 +109,8 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> N
     first, second = made("a"), made("b", inputs[1])
     refused([first, first], "given twice")
     refused([first, made("again")], "both were made from .*part0.*occur twice")
+    monkeypatch.chdir(tmp_path)
+    refused([first, made("relative", Path(os.path.relpath(inputs[0])))], "both were made from part0.*occur twice")
     refused(
         [first, made("other", inputs[2], splits=(1, 1, 1))], r"splits=\[1.0, 1.0, 1.0\], and .*a with \[8.0, 1.0, 1.0\]"
     )
@@ -132,6 +135,24 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> N
         with pytest.raises(pybpe.FormatError, match=message):
             pybpe.join(tok, [first, second], tmp_path / "out")
         assert not any((tmp_path / "out").glob("*.bin"))
+
+
+def test_folders_made_from_standard_input(
+    tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They can be joined, unless the text was the same."""
+
+    def made(name: str, path: Path) -> Path:
+        with open(path, encoding="utf-8") as stream:
+            monkeypatch.setattr(sys, "stdin", stream)
+            pybpe.binarize(tok, "-", tmp_path / name, documents="jsonl")
+        return tmp_path / name
+
+    first, second, again = made("a", inputs[0]), made("b", inputs[1]), made("again", inputs[0])
+    joined = pybpe.join(tok, [first, second], tmp_path / "out")
+    assert joined.tokens == pybpe.Manifest.load(first).tokens + pybpe.Manifest.load(second).tokens
+    with pytest.raises(pybpe.ArgumentError, match="both have the same tokens"):
+        pybpe.join(tok, [first, again], tmp_path / "out2")
 
 
 def test_changed_manifests(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:

@@ -261,6 +261,35 @@ def test_a_plan_estimates_texts(folder: Path) -> None:
     assert not (folder / "mixed").exists()
 
 
+def test_sources_with_the_same_text_or_other_splits_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text(EOT.join(documents(50)), encoding="utf-8")
+    (tmp_path / "b.txt").write_text(EOT.join(documents(80)[50:]), encoding="utf-8")
+    (tmp_path / "hard.txt").hardlink_to("a.txt")
+    tok = small_tokenizer()
+    pybpe.binarize(tok, "./a.txt", "folder", min_shard_tokens=0)
+    pybpe.binarize(tok, "b.txt", "others", splits=(9, 1), min_shard_tokens=0)
+    pybpe.binarize(tok, "b.txt", "equal", splits=(80, 10, 10), min_shard_tokens=0)
+    text, shared = {"inputs": "a.txt"}, "documents would occur twice"
+    for a, b, message in (
+        (text, {"inputs": "a*.txt"}, shared),
+        (text, {"inputs": "hard.txt"}, shared),
+        (text, {"data": "folder"}, shared),
+        ({"inputs": ["a.txt", "./hard.txt"]}, {"inputs": "b.txt"}, "./hard.txt: the same file as a.txt"),
+        ({"data": "folder"}, {"data": "others"}, "their splits differ"),
+        (text, {"data": "others"}, "their splits differ"),
+    ):
+        recipe = {"sources": {"a": {"epochs": 1, **a}, "b": {"epochs": 1, **b}}}
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            pybpe.mix(tok, recipe, "out")
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            pybpe.plan_mix(tok, recipe)
+    assert not (tmp_path / "out").exists()
+    pybpe.plan_mix(tok, {"sources": {"a": {"data": "folder", "epochs": 1}, "b": {"data": "equal", "epochs": 1}}})
+
+
 @pytest.mark.parametrize("documents", ["file", "blank", "line"])
 def test_many_small_files_are_estimated(folder: Path, documents: str) -> None:
     tok = small_tokenizer()

@@ -303,6 +303,18 @@ def test_a_folder_is_packed(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, me
     assert sum(split.documents for split in dataset_statistics(tmp_path / "a").values()) == 303
 
 
+@pytest.mark.parametrize("form", ["llmc", "npy"])
+def test_a_split_without_documents_has_no_rows(tok: pybpe.Tokenizer, tmp_path: Path, form: str) -> None:
+    text = _written(tmp_path / "a.txt", EOT.join(documents(20)))
+    pybpe.binarize(tok, text, tmp_path / "data", splits=(1, 0, 1), min_shard_tokens=0)
+    tok.save(tmp_path / "tok.json")
+    words = ["--sequence-length", "16", "--format", form, "-o", str(tmp_path / "rows")]
+    assert main(["pack", str(tmp_path / "data"), "-t", str(tmp_path / "tok.json"), *words]) == 0
+    manifest = Manifest.load(tmp_path / "rows")
+    assert manifest.packing is not None and manifest.packing["splits"]["val"] == {} and manifest.shards["val"] == []
+    assert verify(tmp_path / "rows")[1] == []
+
+
 def test_the_longest_part_in_the_statistics_is_a_row(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     pybpe.pack(tok, data, tmp_path / "a", sequence_length=T)
     assert dataset_statistics(tmp_path / "a")["train"].document_tokens[100] == T - 1

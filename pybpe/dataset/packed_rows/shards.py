@@ -93,9 +93,10 @@ def write_packed(packing: Packing, settings: Mapping[str, Any], folder: str, bar
     make_folder(folder)
     writers: dict[str, _SplitWriter] = {}
     counts: dict[str, dict[str, int]] = {}
-    for split, records in packing.source.shards.items():
+    for split in packing.source.shards:
         writers[split] = _SplitWriter(packing, split, folder)
-        counts[split] = _write_split(packing, writers[split], bar) if records else {}
+        has_tokens = packing.source.split_tokens(split) > 0  # otherwise, the split has no rows, and no file
+        counts[split] = _write_split(packing, writers[split], bar) if has_tokens else {}
     described = {**settings, "packing": {**packing.identity, "splits": counts}}
     shards = {split: writer.records for split, writer in writers.items()}
     files = [record for writer in writers.values() for record in writer.others]
