@@ -14,7 +14,7 @@ def run_pybpe_binarize(corpus: str, tokenizer: str, out: str, workers: int | Non
     import pybpe
 
     tok = pybpe.Tokenizer.from_file(tokenizer)
-    pybpe.binarize(tok, corpus, out + ".shards", splits=(1,), eot="none", workers=workers, progress=False)
+    pybpe.binarize(tok, corpus, out + ".shards", splits=(1,), eot="none", workers=workers, force=True, progress=False)
 
 
 def run_pybpe_binarize_one_worker(corpus: str, tokenizer: str, out: str) -> None:

@@ -103,7 +103,9 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
             seconds.setdefault(name, []).append(time.process_time() - start)
             return future
 
-    manifest = pybpe.binarize(tok, corpus, scratch / "here", executor=Here(), workers_write=True, splits=(98, 1, 1))  # type: ignore[arg-type]
+    manifest = pybpe.binarize(
+        tok, corpus, scratch / "here", executor=Here(), workers_write=True, splits=(98, 1, 1), force=True
+    )  # type: ignore[arg-type]
     text = sum(manifest.text_bytes.values())
     ids = sum(record.bytes for records in manifest.shards.values() for record in records)
     return {
@@ -117,7 +119,7 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
     """Measures client and scheduler with tasks that are so small that messages are all that costs."""
     size = os.path.getsize(corpus)
     client, scheduler, _ = cluster.measure(
-        lambda: pybpe.binarize(tok, corpus, scratch / "tokens", executor=cluster.executor)
+        lambda: pybpe.binarize(tok, corpus, scratch / "tokens", executor=cluster.executor, force=True)
     )
     costs = {"token_client": client / size * 1e9, "token_scheduler": scheduler / size * 1e9}
 
@@ -129,7 +131,14 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
         out = scratch / f"bundles{each}"
         figures[each] = cluster.measure(
             lambda out=out: pybpe.binarize(
-                tok, corpus, out, executor=cluster.executor, workers_write=True, splits=(1,), shard_tokens=10**9 // 2
+                tok,
+                corpus,
+                out,
+                executor=cluster.executor,
+                workers_write=True,
+                splits=(1,),
+                shard_tokens=10**9 // 2,
+                force=True,
             )
         )
     planning.TASK_BYTES = usual
@@ -148,7 +157,7 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
         shards[count] = cluster.measure(
             lambda count=count: pybpe.binarize(
                 tok, corpus, scratch / f"shards{count}", executor=cluster.executor, workers_write=True, splits=(1,),
-                shard_tokens=size // 4 // count, format="npy",
+                shard_tokens=size // 4 // count, format="npy", force=True
             )
         )  # fmt: skip
     costs["shard_client"] = (shards[many_shards][0] - shards[2][0]) / many_shards

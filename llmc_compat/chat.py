@@ -29,6 +29,7 @@ differs.
 
 from __future__ import annotations
 
+import filecmp
 import glob
 import os
 import shutil
@@ -38,10 +39,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe.dataset.manifest import ShardRecord, check_name
+from pybpe.dataset.journal import finished_manifest
+from pybpe.dataset.manifest import ShardRecord, check_name, manifest_name
 from pybpe.dataset.one_pass import OnePassWriter
 from pybpe.dataset.options import OutputOptions
-from pybpe.errors import ArgumentError, FormatError, file_errors, warn
+from pybpe.errors import ArgumentError, FormatError, file_errors, note, warn
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
@@ -66,6 +68,7 @@ TEMPLATE_NAME = "chat_template.jinja"  # where transformers looks for it in a to
 CHAT_TEMPLATE = CONTROL_TOKENS_TEMPLATE
 
 _READ_TOKENS = 1 << 20
+_PUBLISHING = ".publishing"  # after the name of the hidden folder, while its files get their names
 
 
 class ChatFormat:
@@ -210,6 +213,7 @@ def write_chat(
     splits: Sequence[float] = (8, 1, 1),
     shard_tokens: int = 10**8,
     min_shard_tokens: int = 257,
+    force: bool = False,
 ) -> ChatData:
     """Encodes conversations into shards with loss masks, and writes the chat template next to them.
 
@@ -223,6 +227,7 @@ def write_chat(
         name: the files' name prefix.
         splits: the shares of train, val and test. The hash of a conversation's line chooses its split.
         shard_tokens, min_shard_tokens: as in `pybpe.binarize`.
+        force: True replaces shards with this name that have other tokens; otherwise they are kept, and pybpe refuses.
 
     Raises:
         FileError, ArgumentError. FormatError: a line is not a conversation; the error names it. LimitError: a split
@@ -237,6 +242,9 @@ def write_chat(
     unfinished = os.path.join(folder, f".{name}-unfinished")
     stem = os.path.join(folder, name).replace("{", "{{").replace("}", "}}")
     paths = {split: f"{stem}_{split}_{{:06d}}.bin" for split in options.names}
+    if not force and os.path.exists(os.path.join(folder, manifest_name(folder))):
+        finished_manifest(folder, tok)  # refuses the token files of another tokenizer
+    force = force or os.path.exists(unfinished + _PUBLISHING)  # a run was killed when some files had got their names
     with only_writer(folder), _emptied(unfinished):
         writers = {split: OnePassWriter(path, unfinished, output) for split, path in paths.items()}
         try:
@@ -249,7 +257,7 @@ def write_chat(
             raise
         records = {split: writer.records for split, writer in writers.items()}
         trained = {split: _write_masks(chat, unfinished, found) for split, found in records.items()}
-        _publish(unfinished, folder, name)
+        _publish(unfinished, folder, name, force)
         _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
     shards = {split: [os.path.join(folder, record.file) for record in found] for split, found in records.items()}
     tokens = {split: sum(record.tokens for record in found) for split, found in records.items()}
@@ -268,17 +276,32 @@ def _emptied(folder: str) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _publish(unfinished: str, folder: str, name: str) -> None:
-    """Renames all files into place, and removes an earlier run's leftovers, which llm.c would read too."""
+def _publish(unfinished: str, folder: str, name: str, force: bool) -> None:
+    """Renames all files into place, and removes an earlier run's leftovers, which llm.c would read too. Raises
+    ArgumentError if they have other tokens, unless `force`."""
     written = os.listdir(unfinished)
+    stem = f"{glob.escape(os.path.join(folder, name))}_*_{'[0-9]' * 6}.*"
+    older = {os.path.basename(path) for path in glob.glob(stem) if path.endswith((".bin", ".mask"))}
+    if older and not force:
+        same = filecmp.cmpfiles(unfinished, folder, written, shallow=False)[0]
+        if not older == set(same) == set(written):
+            told = f"has shards with other tokens, such as {min(older)}: choose another folder or name"
+            raise ArgumentError(f"{folder}: {told}, or replace them with force=True")
+        note(f"{folder}: already complete")
+    publishing = unfinished + _PUBLISHING
     with file_errors(folder, "cannot be written"):
+        if os.path.exists(publishing):
+            shutil.rmtree(publishing)
+        os.rename(unfinished, publishing)
         for file in written:
-            platform.replace_file(os.path.join(unfinished, file), os.path.join(folder, file))
+            platform.replace_file(os.path.join(publishing, file), os.path.join(folder, file))
         platform.sync_folder(folder)
     for split in SPLIT_NAMES:
         for ending in ("bin", "mask"):
             number = "[0-9]" * 6
             remove_others(f"{glob.escape(os.path.join(folder, name))}_{split}_{number}.{ending}", written)
+    with file_errors(publishing, "cannot be removed"):
+        os.rmdir(publishing)
 
 
 def _write_tokens(

@@ -114,7 +114,7 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
     tok.save(tokenizer_json)
     tok.save_bin(tokenizer_bin)
     print("encoding and splitting 8:1:1", flush=True)
-    manifest = pybpe.binarize(tok, path, folder, split_by="token", splits=(8, 1, 1))
+    manifest = pybpe.binarize(tok, path, folder, split_by="token", splits=(8, 1, 1), force=True)
     shards = [os.path.join(folder, record.file) for records in manifest.shards.values() for record in records]
     print("decoding with C alone:", flush=True)
     same = _decode_in_c(decode_test, tokenizer_bin, shards, tok, sha256)

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
+from pybpe.dataset.finished import Goal
+from pybpe.dataset.journal import TOKENIZER_NAMES
+from pybpe.dataset.manifest import manifest_name
 from pybpe.dataset.options import DatasetOptions, OutputOptions
 from pybpe.dataset.packed_output import RowOptions, write_and_pack
 from pybpe.dataset.preparation import prepare_dataset, save_tokenizer
@@ -37,6 +40,7 @@ from .workspace_layout import NAME, Workspace
 from .workspace_readme import readme
 
 MAX_VOCAB_SIZE = 65536
+README = "README.md"
 
 
 def make_workspace(
@@ -73,6 +77,7 @@ def make_workspace(
     pack: bool = False,
     packing: str | None = None,
     workers: int | None = None,
+    force: bool = False,
     progress: bool | None = None,
 ) -> Workspace:
     """Splits a corpus, trains a tokenizer on the train split, encodes all splits, and writes a random model.
@@ -92,6 +97,8 @@ def make_workspace(
             train and val splits are required.
         pack, packing: packs the documents into rows of `sequence_length` tokens, as in `pybpe.binarize`. Train with -t
             of this length. The CPU trainer's T is 64.
+        force: True replaces a workspace of other inputs or settings, and redoes what is complete. Otherwise pybpe
+            refuses to replace it, and an equal call returns the workspace that is there.
 
     Raises:
         LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
@@ -123,18 +130,26 @@ def make_workspace(
         given = [file.given for file in corpus_files(inputs, read, [folder])]
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
         try:
-            tok, manifest = _write_data(given, os.path.join(folder, "data"), training, options, run, rows)
+            tok, manifest = _write_data(given, _goal(folder, model, rows, options, force), training, options, run, rows)
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
         workspace = Workspace(folder, tok, manifest, model.config(tok.n_vocab), dtype)
-        _write_rest(workspace, seed)
+        if force or not os.path.exists(os.path.join(folder, README)):  # written last
+            _write_rest(workspace, seed)
         return workspace
+
+
+def _goal(folder: str, model: ModelOptions, rows: RowOptions | None, options: DatasetOptions, force: bool) -> Goal:
+    if os.path.exists(os.path.join(folder, manifest_name(folder))):
+        raise ArgumentError(f"{folder}: has token files, among which llm.c could not train: name another folder")
+    data = os.path.join(folder, "data")
+    return Goal(data, force, model) if rows is None else rows.goal(data, options.output.shard_tokens, force, model)
 
 
 def _write_data(
     given: Sequence[str],
-    data: str,
+    goal: Goal,
     training: TrainOptions,
     options: DatasetOptions,
     run: RunOptions,
@@ -142,17 +157,19 @@ def _write_data(
 ) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
     """Writes the tokenizer and the shards."""
     if rows is None:
-        tok, manifest = prepare_dataset(given, make_folder(data), training, options, run)
-        _remove_stale_shards(data, manifest)
+        tok, manifest = prepare_dataset(given, make_folder(goal.folder), training, options, run, goal)
+        _remove_stale_shards(goal.folder, manifest)
         return tok, manifest
     made: list[pybpe.Tokenizer] = []
 
-    def write(folder: str) -> pybpe.Tokenizer:
-        made.append(prepare_dataset(given, make_folder(folder), training, options, run)[0])
-        return made[0]
+    def write(folder: str) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
+        tok, manifest = prepare_dataset(given, make_folder(folder), training, options, run, goal)
+        made.append(tok)
+        return tok, manifest
 
-    manifest = write_and_pack(data, rows, options.output.shard_tokens, write, run.progress)
-    save_tokenizer(made[0], data)
+    manifest = write_and_pack(goal, rows, options.output.shard_tokens, write, run.progress)
+    if not os.path.exists(os.path.join(goal.folder, TOKENIZER_NAMES[-1])):
+        save_tokenizer(made[0], goal.folder)
     return made[0], manifest
 
 
@@ -164,10 +181,10 @@ def _write_rest(workspace: Workspace, seed: int) -> None:
     remove_others(f"{glob.escape(model)}.*.tmp", ())  # left by killed runs, each as large as the model
     write_random_checkpoint(model, workspace.config, dtype=workspace.dtype, seed=seed)
     _link_cpu_data(folder, workspace.manifest)
-    _binding.write_file(os.path.join(folder, "README.md"), readme(workspace).encode("utf-8"))
     errors = [finding for finding in check([folder])[1] if finding.is_error]
     if errors:
         raise LimitError(f"llm.c cannot train in this workspace: {errors[0]}")
+    _binding.write_file(os.path.join(folder, README), readme(workspace).encode("utf-8"))
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,13 @@ class PybpeWarning(UserWarning):
     """The class of all warnings of this package, for `warnings.filterwarnings`."""
 
 
+def note(message: str) -> None:
+    """Logs what a caller may not expect, such as resuming: logger "pybpe", level INFO. The command line prints it."""
+    import logging
+
+    logging.getLogger("pybpe").info(message)
+
+
 def warn(message: str) -> None:
     """Issues a warning whose location is the first line outside the package: the caller's."""
     import sys

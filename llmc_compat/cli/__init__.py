@@ -96,6 +96,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
         pack=args.pack,
         packing=args.packing,
         workers=args.workers,
+        force=args.force,
         progress=progress(args),
     )
     config, manifest = workspace.config, workspace.manifest

@@ -54,6 +54,7 @@ def _run_chat(args: argparse.Namespace) -> None:
         splits=parse_numbers("--splits", args.splits),
         shard_tokens=args.shard_tokens,
         min_shard_tokens=args.min_shard_tokens,
+        force=args.force,
     )
     facts = {
         "output": args.output,

@@ -11,15 +11,15 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NoReturn
 
 from llmc_compat.cli import IncludeDirAction, add_llmc
 
 from .._version import __version__
-from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, UnsupportedError, file_error
+from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, UnsupportedError, file_error, note
 from .advise import add_advise
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
@@ -161,8 +161,11 @@ def _as_options(words: list[str]) -> list[str]:
 def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Namespace) -> int:
     try:
         parser.parse_args(words, args)
-        check_call(args)
-        code = args.run(args)
+        with _notes(quiet=getattr(args, "quiet", False)):
+            replaced = check_call(args)
+            code = args.run(args)
+            for line in replaced:
+                note(line)
         sys.stdout.flush()
     except KeyboardInterrupt:
         state = getattr(args, "state", None)
@@ -187,6 +190,27 @@ def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Names
     except Error as error:
         return _fail(error)
     return code or 0
+
+
+@contextmanager
+def _notes(quiet: bool) -> Iterator[None]:
+    """Prints the notes of a call (see errors.py), unless it is quiet."""
+    import logging
+
+    class Printing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            _tell(record.getMessage())
+
+    logger, handler = logging.getLogger("pybpe"), Printing()
+    level = logger.level
+    if not quiet:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _again(words: list[str]) -> str:

@@ -82,6 +82,7 @@ def _run_binarize(args: argparse.Namespace) -> None:
             workers_write=args.workers_write,
             task_timeout=args.task_timeout,
             resume=not args.no_resume,
+            force=args.force,
             progress=progress(args),
         )
     _report_manifest(args, manifest)
@@ -120,6 +121,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
             workers=args.workers,
             executor=executor,
             task_timeout=args.task_timeout,
+            force=args.force,
             progress=progress(args),
         )
     _report_manifest(args, manifest, f" {tok.n_vocab} tokens" + fewer_than(args.vocab_size, tok.n_vocab))

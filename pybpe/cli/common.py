@@ -47,14 +47,22 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
     return paths
 
 
-def check_call(args: argparse.Namespace) -> None:
-    """Raises ArgumentError if two paths of a command lead to the same file, and the command writes one of them."""
+def check_call(args: argparse.Namespace) -> list[str]:
+    """Looks at the paths of a command before it runs. Returns what to say when it has replaced files.
+
+    Raises:
+        ArgumentError: two paths lead to the same file, and the command writes one of them; or it would replace
+            something that it does not write, without --force.
+    """
     from ..support.call_paths import check_paths, with_content
+    from .outputs import check_replaced
 
     paths = paths_of(args)
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
         paths["writes"]["--output"] += with_content(args.output)[1:]
     check_paths(**paths)
+    written = {flag: some[0] for flag, some in paths["writes"].items()}
+    return check_replaced(args, written, load)
 
 
 def add_tokenizer(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +71,7 @@ def add_tokenizer(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="output file; - (default) is stdout")
+    add_force(parser)
 
 
 def add_encoding(parser: argparse.ArgumentParser) -> None:
@@ -139,6 +148,12 @@ def add_common(parser: argparse.ArgumentParser, workers: bool = True) -> None:
         add_workers(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress bars and no summary")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    if any(action.dest in _WRITTEN for action in parser._actions):
+        add_force(parser)
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="replace what the output has, whatever it is")
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:

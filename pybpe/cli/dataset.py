@@ -41,6 +41,7 @@ def _run_join(args: argparse.Namespace) -> None:
         args.output,
         name=args.name,
         resume=not args.no_resume,
+        force=args.force,
         progress=progress(args),
     )
     counts = {
@@ -78,7 +79,7 @@ def add_pack(commands: Any) -> None:
     parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json and llm.c's shards")
     add_tokenizer(parser)
     parser.add_argument("--sequence-length", type=int, required=True, metavar="T", help="tokens per row")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the output folder, which must not exist")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the output folder")
     parser.add_argument(
         "--packing",
         default="best-fit",
@@ -119,6 +120,7 @@ def _run_pack(args: argparse.Namespace) -> None:
         pad=args.pad,
         seed=args.seed,
         shard_tokens=args.shard_tokens,
+        force=args.force,
         progress=progress(args),
     )
     report(args, {"output": args.output, **(manifest.packing or {})}, "\n".join(row_lines(manifest)))

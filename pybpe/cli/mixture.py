@@ -108,6 +108,7 @@ def _run_mix(args: argparse.Namespace) -> None:
         name=args.name,
         workers=args.workers,
         memory_limit=args.memory_limit,
+        force=args.force,
         progress=progress(args),
     )
     assert manifest.mixture is not None

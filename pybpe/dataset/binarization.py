@@ -29,6 +29,7 @@ from ..urls import without_secrets
 from .by_workers import area_name, check_format, write_by_workers
 from .encoding import TaskEncoder
 from .eot import KEEP
+from .finished import Goal, call_of
 from .journal import Corpus, Journal
 from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
@@ -66,6 +67,7 @@ def binarize(
     workers_write: bool = False,
     task_timeout: float | None = None,
     resume: bool = True,
+    force: bool = False,
     progress: bool | None = None,
 ) -> Manifest:
     """Encodes a corpus into token files.
@@ -114,8 +116,8 @@ def binarize(
             stops. See docs/records.md.
         name: NAME of the files; None uses the first input's name without its extension.
         pack: True packs the documents into rows of `sequence_length` tokens, as `pybpe.pack` does: `out` then has only
-            the rows. `format` must be one of those of `pybpe.pack`, and eot "prepend". `out` must not
-            exist, or be empty, or have the result of the same call.
+            the rows. `format` must be one of those of `pybpe.pack`, and eot "prepend". `out` must have
+            nothing else.
         packing: how to pack: see `pybpe.pack`. None means "best-fit".
         workers: the number of threads; None uses all CPUs. With an executor: the number of its workers; None submits 64
             tasks at once.
@@ -131,6 +133,8 @@ def binarize(
             its worker hangs, the run stops with an error that names the file; the same call resumes. None waits
             forever.
         resume: False starts over and ignores an unfinished run.
+        force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes what is
+            complete. Otherwise pybpe refuses to replace them, and an equal call returns the manifest that is there.
         progress: as in `pybpe.train`.
 
     Returns:
@@ -161,15 +165,19 @@ def binarize(
         _check_workers_write(options, executor)
     given = path_list(inputs)
 
+    goal = Goal(_binding.path_text(out), force) if rows is None else rows.goal(out, shard_tokens, force)
+
     def write(folder: str) -> Manifest:
         with only_writer(folder):
             staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
             job = Job(tok, options, staged, folder, name or name_of(given, staged))
-            return write_dataset(job, run, resume, workers_write=workers_write)
+            job = job._replace(call=call_of(job.identity(described(tok)), staged))
+            made = goal.made(job.call, tok, staged.files)
+            return made or write_dataset(job, run, resume, workers_write=workers_write)
 
     if rows is None:
         return write(_binding.path_text(out))
-    return write_and_pack(out, rows, shard_tokens, lambda folder: (write(folder), tok)[1], progress)
+    return write_and_pack(goal, rows, shard_tokens, lambda folder: (tok, write(folder)), progress)
 
 
 def _check_workers_write(options: DatasetOptions, executor: Executor | None) -> None:
@@ -193,6 +201,7 @@ class Job(NamedTuple):
         staged: the inputs, which can be read again.
         folder: the output folder.
         name: the files' name prefix.
+        call: the hash of the call, which the manifest keeps.
     """
 
     tok: Tokenizer
@@ -200,6 +209,7 @@ class Job(NamedTuple):
     staged: Staged
     folder: str
     name: str
+    call: str = ""
 
     def identity(self, description: dict[str, object]) -> str:
         """Returns a hash of everything that the result depends on, except the inputs. `description` describes the
@@ -226,7 +236,7 @@ def write_dataset(
     check_shares(plan, kinds, splits, options.output.least_tokens)
     description = described(tok)
     has_rows = any(file.has_rows for file in files)
-    layout = Layout(tok, options.output, job.folder, job.name, staged.names)
+    layout = Layout(tok, options.output, job.folder, job.name, staged.names, job.call)
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity, total = job.identity(description), None if has_rows else known_total(files)
     if workers_write:

@@ -33,6 +33,7 @@ from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .encoding import Segment
+from .finished import made_before
 from .hashing import file_sha256
 from .journal import Journal, finished_manifest
 from .manifest import Manifest, ShardRecord, manifest_name, split_paths
@@ -75,6 +76,7 @@ def join(
     *,
     name: str | None = None,
     resume: bool = True,
+    force: bool = False,
     progress: bool | None = None,
 ) -> Manifest:
     """Joins folders of token files, in the order given, into one.
@@ -90,6 +92,7 @@ def join(
         out: the output folder.
         name: NAME of the files; None uses that of the first folder.
         resume: False starts over and ignores an unfinished run.
+        force: as in `binarize`.
         progress: as in `pybpe.train`.
 
     Returns:
@@ -108,7 +111,10 @@ def join(
     output = _output(settings, name or parts[0].name()).for_vocabulary(tok.n_vocab, tok.model.eot)
     identity = hashlib.sha256(repr((__version__, output, [part.sha256 for part in parts])).encode()).hexdigest()
     with only_writer(target):
-        layout = Layout(tok, output, target, output.name or "", {})
+        made = made_before(target, identity, tok, force)
+        if made is not None:
+            return made
+        layout = Layout(tok, output, target, output.name or "", {}, identity)
         journal = Journal(layout, identity, len(settings["splits"]), resume)
         work = Run(_Copying(parts, layout), layout, journal, lambda: None)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)

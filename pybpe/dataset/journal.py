@@ -37,7 +37,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..errors import ArgumentError, FileError, FormatError, file_errors
+from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors
 from ..reading.bad_records import SkipState
 from ..reading.splits import SPLIT_NAMES
 from ..support.locking import FOLDER, LOCK, STAGED
@@ -51,6 +51,7 @@ from .skip_list import has_list
 from .split_writer import Layout, Saved, SplitState, are_published, has_spools, spool_names
 
 NAME = "journal.jsonl"
+TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 _GONE = ".removed"
 _VERSION = 1
 _CHECKSUM_BYTES = 8  # of a line: hexadecimal digits
@@ -131,7 +132,8 @@ class Journal:
         if not (resume and found.identity == identity and self._resume(found)):
             self.tasks, self.plan, self.skipped = 0, "", SkipState()
             self.states = [SplitState() for _ in range(splits)]
-            self.older = sorted({*found.older, *found.files, *_files_of_manifest(layout.folder)})
+            there = files_of_manifest(layout.folder) + stale_tokenizers(layout.folder, layout.tok)
+            self.older = sorted({*found.older, *found.files, *there})
             self._write_header([])
             self._clean({area} if area is not None and resume else ())
         self._saved = [Saved.of(state) for state in self.states]
@@ -338,9 +340,21 @@ def _line(record: Mapping[str, Any], checksum: int) -> tuple[bytes, int]:
     return b"%08x%s\n" % (checksum, text), checksum
 
 
-def _files_of_manifest(folder: str) -> list[str]:
+def files_of_manifest(folder: str) -> list[str]:
     """Returns the names of the files that a finished run wrote, its manifest included."""
     try:
         return [manifest_name(folder), *Manifest.load(folder).file_names]
     except (FileError, FormatError):
         return []
+
+
+def stale_tokenizers(folder: str, tok: Tokenizer | None) -> list[str]:
+    """Returns the names of the tokenizer's files in a folder, unless they hold this tokenizer: next to its token files,
+    they would decode them to another text."""
+    there = [name for name in TOKENIZER_NAMES if os.path.exists(os.path.join(folder, name))]
+    try:
+        if there and tok is not None and Tokenizer.from_file(os.path.join(folder, there[0])).model == tok.model:
+            return []
+    except (FileError, FormatError, UnsupportedError):
+        pass
+    return there

@@ -84,6 +84,7 @@ class Manifest:
         text_bytes: the bytes of encoded text by split, without marks.
         shards: the token files, by split, in order.
         files: other files that belong to them, such as Megatron's indexes.
+        call: a hash of the call that made the folder (see finished.py); "" if it is unknown.
         skipped: if bad records were skipped (`on_error="skip"`): the number of records, how many of them were skipped,
             and the file that lists those. Otherwise None.
     """
@@ -94,6 +95,7 @@ class Manifest:
     shards: Mapping[str, list[ShardRecord]] = field(default_factory=dict)
     files: list[FileRecord] = field(default_factory=list)
     skipped: Mapping[str, Any] | None = None
+    call: str = ""
 
     def __repr__(self) -> str:
         splits = (
@@ -148,6 +150,8 @@ class Manifest:
         content = {versions.KEY: VERSION, **vars(self), "shards": shards, "files": files}
         if self.skipped is None:
             del content["skipped"]
+        if not self.call:
+            del content["call"]
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         return self._with_sources(text).encode("utf-8", "surrogateescape")
 
@@ -175,7 +179,7 @@ class Manifest:
             shards = {s: [ShardRecord(**record) for record in found] for s, found in content["shards"].items()}
             files = [FileRecord(**record) for record in content.get("files", [])]
             facts = (content["settings"], content["tokenizer"], content["text_bytes"])
-            manifest = cls(*facts, shards, files, content.get("skipped"))
+            manifest = cls(*facts, shards, files, content.get("skipped"), content.get("call", ""))
             _check_types(manifest)
         except FormatError:
             raise
@@ -238,6 +242,8 @@ def _check_types(manifest: Manifest) -> None:
         raise ValueError("settings, tokenizer and text_bytes must be objects")
     _check_packing(manifest)
     _check_mixture(manifest)
+    if not isinstance(manifest.call, str):
+        raise ValueError("call must be a hash")
     if manifest.skipped is not None and not all(
         isinstance(manifest.skipped[key], int) for key in ("records", "skipped")
     ):

@@ -11,14 +11,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from .. import _binding
 from ..arguments import instance, one_of, whole_number
-from ..errors import ArgumentError, FileError, FormatError, file_errors
+from ..errors import ArgumentError, file_errors
 from ..support.locking import only_writer
 from ..support.output_files import real_output, unfinished_folder
 from ..tokenizer import Tokenizer
+from .finished import Goal
 from .manifest import Manifest
 from .options import OutputOptions
 from .packed_rows import METHODS, ROW_FORMATS, pack
@@ -73,6 +75,11 @@ class RowOptions:
                 f"in packed rows, the mark begins each document: pass eot='prepend', not {output.mode!r}"
             )
 
+    def goal(self, out: _binding.PathLike, shard_tokens: int, force: bool, also: object = None) -> Goal:
+        """Returns what a call with these rows makes in the end: see finished.py."""
+        rows = (self.sequence_length, self.method, self.format, None, 0, shard_tokens)
+        return Goal(real_output(out), force, also, rows)
+
     @property
     def method(self) -> str:
         """How pieces are placed."""
@@ -85,50 +92,42 @@ def hidden_folder(out: _binding.PathLike) -> str:
 
 
 def write_and_pack(
-    out: _binding.PathLike,
+    goal: Goal,
     rows: RowOptions,
     shard_tokens: int,
-    write: Callable[[str], Tokenizer],
+    write: Callable[[str], tuple[Tokenizer, Manifest]],
     progress: bool | None,
 ) -> Manifest:
-    """Writes token files with `write`, which takes a folder and returns the tokenizer, and packs them into `out`.
+    """Writes token files and packs them into the folder of the goal.
+
+    Args:
+        goal: what `rows.goal` returned.
+        write: writes token files into a folder and returns the tokenizer and their manifest; or, if the goal is
+            complete, the manifest there.
 
     Raises:
-        ArgumentError: `out` has something else than rows of such options. Otherwise as `write` and `pack`.
+        As `write` and `pack`.
     """
-    target = real_output(out)
-    _check_target(target, rows)
-    folder = hidden_folder(out)
+    folder = hidden_folder(goal.folder)
     with only_writer(os.path.dirname(folder), temporary=True):
-        tok = write(folder)
-        made = pack(
-            tok,
-            folder,
-            target,
-            sequence_length=rows.sequence_length,
-            packing=rows.method,
-            format=rows.format,
-            shard_tokens=shard_tokens,
-            progress=progress,
-        )
+        try:
+            tok, made = write(folder)
+        finally:
+            with suppress(OSError):  # it is not empty, so a rerun resumes
+                os.rmdir(folder)
+        if made.packing is None:
+            made = pack(
+                tok,
+                folder,
+                goal.folder,
+                sequence_length=rows.sequence_length,
+                packing=rows.method,
+                format=rows.format,
+                shard_tokens=shard_tokens,
+                force=goal.force,
+                progress=progress,
+            )
         with file_errors(folder, "cannot be removed"):
-            shutil.rmtree(folder)
+            if os.path.exists(folder):
+                shutil.rmtree(folder)
     return made
-
-
-def _check_target(target: str, rows: RowOptions) -> None:
-    """Refuses now what `pack` would refuse after everything has been encoded."""
-    if not os.path.lexists(target) or (os.path.isdir(target) and not os.listdir(target)):
-        return
-    try:
-        found = Manifest.load(target)
-        packing = found.packing or {}
-        if (packing.get("sequence_length"), packing.get("method"), found.settings.get("format")) == (
-            rows.sequence_length,
-            rows.method,
-            rows.format,
-        ):
-            return
-    except (FileError, FormatError):
-        pass
-    raise ArgumentError(f"{target}: exists, and is not the result of this call: remove it, or name another folder")

@@ -30,6 +30,8 @@ from ..tokenizer import Tokenizer
 from ..training.merging import TrainInput, train_model
 from ..training.plan import TrainOptions
 from .binarization import Job, name_of, write_dataset
+from .finished import Goal, call_of
+from .journal import TOKENIZER_NAMES
 from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
 from .shares import check_shares
@@ -68,6 +70,7 @@ def prepare(
     workers: int | None = None,
     executor: Executor | None = None,
     task_timeout: float | None = None,
+    force: bool = False,
     progress: bool | None = None,
 ) -> tuple[Tokenizer, Manifest]:
     """Turns text files into everything that llm.c needs except the model.
@@ -81,6 +84,7 @@ def prepare(
         end_of_text: which of them ends a document, such as "</s>"; None means <|endoftext|> or <|end_of_text|>. It
             separates documents in text files and in the token files. If there is none, pass eot="none".
         executor: runs the counting and encoding; the files are the same.
+        force: as in `binarize`.
         The other arguments are those of `train` and `binarize`.
 
     Returns:
@@ -109,13 +113,14 @@ def prepare(
         ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by), output
     )
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
-    return prepare_dataset(path_list(inputs), _binding.path_text(out), training, options, run)
+    goal = Goal(_binding.path_text(out), force)
+    return prepare_dataset(path_list(inputs), goal.folder, training, options, run, goal)
 
 
 def prepare_dataset(
-    given: Sequence[str], folder: str, training: TrainOptions, options: DatasetOptions, run: RunOptions
+    given: Sequence[str], folder: str, training: TrainOptions, options: DatasetOptions, run: RunOptions, goal: Goal
 ) -> tuple[Tokenizer, Manifest]:
-    """Does the work of `prepare` for the paths `given`."""
+    """Does the work of `prepare` for the paths `given`. If the goal is complete, returns what is there."""
     counting = TrainInput(counts={}, read=options.read).plan(training).count  # refuses now what merging would refuse
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.for_vocabulary(training.vocab_size, mark)  # and what it would otherwise refuse after training
@@ -131,16 +136,22 @@ def prepare_dataset(
             counts = count_train_split(plan, words, run)
             return Tokenizer.from_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
 
-        identity = (__version__, training, counting.pattern.regex, words, options.split.split_by, staged.identities)
-        tok = _trained(folder, identity, train)
-        job = Job(tok, options.for_tokenizer(tok), staged, folder, options.output.name or name_of(given, staged))
+        settings = (training, counting.pattern.regex, words, options.split.split_by)
+        name = options.output.name or name_of(given, staged)
+        call = call_of((settings, options, name, goal.also), staged)
+        made = goal.made(call, None, staged.files)
+        if made is not None and os.path.exists(saved := os.path.join(goal.folder, TOKENIZER_NAMES[0])):
+            return Tokenizer.from_file(saved), made
+        tok = _trained(folder, (__version__, settings, staged.identities), train)
+        job = Job(tok, options.for_tokenizer(tok), staged, folder, name, call)
         return tok, write_dataset(job, run, resume=True, beside=partial(save_tokenizer, tok, folder))
 
 
 def save_tokenizer(tok: Tokenizer, folder: str) -> None:
     """Writes the tokenizer's files with the first shard: until then, those of an earlier run match the shards there."""
-    tok.save(os.path.join(folder, "tokenizer.json"))
-    tok.save_bin(os.path.join(folder, "tokenizer.bin"))
+    json_name, bin_name = TOKENIZER_NAMES
+    tok.save(os.path.join(folder, json_name))
+    tok.save_bin(os.path.join(folder, bin_name))
 
 
 def _trained(folder: str, identity: object, train_now: Callable[[], Tokenizer]) -> Tokenizer:

@@ -67,7 +67,7 @@ class Publication:
         files = self._companions(records)
         if skipped is not None:
             files.append(record_file(os.path.join(self._layout.folder, skipped["file"])))
-        manifest = Manifest(settings, description, text_bytes, records, files, skipped)
+        manifest = Manifest(settings, description, text_bytes, records, files, skipped, self._layout.call)
         self._write(self._layout.form.manifest, manifest.to_json())
         self._journal.remove()
         return manifest

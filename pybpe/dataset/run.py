@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error
+from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, note
 from ..reading.bad_records import SkippedRecords
 from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
@@ -60,6 +60,8 @@ class Run:
             options: how to use the machine.
             total: the amount of input, in the unit of the work, if known.
         """
+        if self._journal.tasks:
+            self._say_resumed(total)
         try:
             self._publication.begin(self._files())
             for split, state in zip(SPLIT_NAMES, self._journal.states):
@@ -95,6 +97,12 @@ class Run:
             self._close()
             raise
         return {split: writer.records for split, writer in zip(SPLIT_NAMES, self._writers)}
+
+    def _say_resumed(self, total: int | None) -> None:
+        done = [amount for state in self._journal.states for amount in state.amounts()]
+        tokens, text_bytes = (sum(amounts) for amounts in zip(*done))
+        share = f", at about {min(99, 100 * text_bytes // total)}%" if total and self._work.unit == "B" else ""
+        note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
 
     def _take(self, result: Result) -> None:
         self._doubts.tell(result.doubt)

@@ -39,6 +39,7 @@ class Layout:
         folder: where the files go.
         name: {name} in the format's file names.
         source_names: the manifest's names for files that have other names on disk.
+        call: the hash of the call that writes them.
     """
 
     tok: Tokenizer
@@ -46,6 +47,7 @@ class Layout:
     folder: str
     name: str
     source_names: dict[str, str]
+    call: str = ""
 
     @property
     def form(self) -> Format:
@@ -124,6 +126,11 @@ class SplitState:
         self.beyond = Facts(**change["beyond"])
         for name in _PLAIN:
             setattr(self, name, change[name])
+
+    def amounts(self) -> list[tuple[int, int]]:
+        """Returns the tokens and the bytes of text of each part."""
+        records = [(record["tokens"], record["text_bytes"]) for record in self.records]
+        return records + [(facts.tokens, facts.text_bytes) for facts in (*self.closed, self.open, self.beyond)]
 
     @property
     def index(self) -> int:

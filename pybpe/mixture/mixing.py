@@ -13,6 +13,7 @@ from .. import _binding
 from .._version import __version__
 from ..arguments import instance, whole_number
 from ..dataset.binarization import described
+from ..dataset.finished import call_of, made_before
 from ..dataset.journal import Journal
 from ..dataset.manifest import Manifest
 from ..dataset.options import OutputOptions
@@ -32,7 +33,7 @@ from .plan import refuse_impossible
 from .recipe import Recipe, load_recipe
 from .settings import mixture_settings
 from .shuffled import ShuffledDocuments
-from .sources import Opened, check_sources, open_sources
+from .sources import Opened, check_sources, open_sources, source_states
 
 
 def mix(
@@ -50,6 +51,7 @@ def mix(
     name: str = "mix",
     workers: int | None = None,
     memory_limit: int | None = None,
+    force: bool = False,
     progress: bool | None = None,
 ) -> Manifest:
     """Mixes sources into one data set whose documents are in random order.
@@ -71,6 +73,7 @@ def mix(
         name: the name prefix of the files.
         workers: the number of threads that encode texts; None uses all CPUs.
         memory_limit: about how many bytes the shuffle may use; None is 1 GiB.
+        force: as in `binarize`.
         progress: as in `pybpe.train`.
 
     Returns:
@@ -91,7 +94,7 @@ def mix(
         whole_number("memory_limit", memory_limit, LEAST_MEMORY)
     if tok.eot_token is None:
         raise ArgumentError("the tokenizer has no end of text, which must separate documents")
-    plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, _binding.path_text(out))
+    plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, _binding.path_text(out), force)
     check_sources(plan.recipe.sources, tok, plan.folder)
     refuse_impossible(plan.recipe, tok)
     with only_writer(plan.folder):
@@ -105,12 +108,14 @@ class _Plan:
     Attributes:
         tok, recipe, output: the arguments.
         folder: the output folder.
+        force: whether another result in it is replaced.
     """
 
     tok: Tokenizer
     recipe: Recipe
     output: OutputOptions
     folder: str
+    force: bool
 
     @property
     def staging(self) -> str:
@@ -119,6 +124,11 @@ class _Plan:
 
     def write(self, run: RunOptions) -> Manifest:
         """Does the work. The caller holds the folder's lock."""
+        states, texts = source_states(self.recipe.sources, self.folder)
+        call = call_of((self.recipe.content, self.recipe.seed, self.tok.model.fingerprint(), self.output, states))
+        made = made_before(self.folder, call, self.tok, self.force, texts)
+        if made is not None:
+            return made
         opened = open_sources(self.recipe.sources, self.tok, self.folder, os.path.join(self.staging, "sources"), run)
         asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
         documents = [source.documents(os.path.join(self.staging, "lengths")) for source in opened]
@@ -126,7 +136,7 @@ class _Plan:
         settings = {**self._settings(), "mixture": mixture_settings(self.recipe, opened, asked, phases)}
         shuffle = self._shuffle(opened, documents, phases, run)
         parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name])
-        layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {})
+        layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {}, call)
         journal = Journal(layout, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
         distribute(shuffle, run.progress)
         work = Run(ShuffledDocuments(self.tok, shuffle), layout, journal, lambda: None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .._version import __version__
 from ..dataset.binarization import binarize
+from ..dataset.finished import call_of
 from ..dataset.hashing import file_sha256
 from ..dataset.journal import finished_manifest
 from ..dataset.manifest import Manifest, manifest_name, split_paths
@@ -19,8 +20,10 @@ from ..dataset.token_files import TokenStream
 from ..dataset.writers import FORMATS
 from ..errors import ArgumentError, FormatError, file_errors
 from ..reading.files import corpus_files
+from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
 from ..reading.splits import SPLIT_NAMES
+from ..reading.staging import Staged
 from ..support.output_files import make_folder
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
@@ -168,6 +171,19 @@ def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str, staging: s
     return [folders[source.name] for source in sources]
 
 
+def source_states(sources: Sequence[Source], out: str) -> tuple[list[str], list[InputFile]]:
+    """Returns what distinguishes each source from another one with the same name; and the files with texts."""
+    states, texts = list[str](), list[InputFile]()
+    for source in sources:
+        if source.data is not None:
+            states.append(file_sha256(os.path.join(source.data, manifest_name(source.data))))
+        else:
+            files = corpus_files(source.inputs, source.read, [out])
+            states.append(call_of((), Staged(files, {}, [file.identity for file in files])))
+            texts += files
+    return states, texts
+
+
 def _not(out: str, source: Opened) -> Opened:
     if os.path.realpath(source.folder) == os.path.realpath(out):
         raise ArgumentError(f"{source.folder}: this is both a source and the output: choose another output")
@@ -201,6 +217,7 @@ def _encoded(source: Source, tok: Tokenizer, folder: str, run: RunOptions) -> Op
             encoding=read.encoding,
             name="text",
             workers=run.workers,
+            force=True,
             progress=run.progress,
         )
     return Opened.of(source.name, folder, manifest)

@@ -95,7 +95,7 @@ def clean_with_processes(folder: Path) -> dict[str, bytes]:
 def read_rows(folder: Path) -> list[Any]:
     """Writes shards, and reads them as rows of tokens."""
     (folder / "rows.txt").write_text(EOT.join(documents(60)))
-    pybpe.binarize(small_tokenizer(), folder / "rows.txt", folder / "rows", splits=(1,), progress=False)
+    pybpe.binarize(small_tokenizer(), folder / "rows.txt", folder / "rows", splits=(1,), force=True, progress=False)
     rows = PackedSequences(str(folder / "rows" / "*_train_*.bin"), 64)
     return [rows[i].targets.tobytes() for i in range(0, len(rows), 7)]
 

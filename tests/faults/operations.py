@@ -72,7 +72,7 @@ def make_inputs(folder: Path) -> None:
     (folder / "text.txt").write_text("<|endoftext|>".join(documents(24)), encoding="utf-8")
     (folder / "docs.jsonl").write_bytes(jsonl(documents(12)))
     (folder / "web.jsonl").write_bytes(_web())
-    pybpe.binarize(small_tokenizer(), folder / "docs.jsonl", folder / "tokens", splits=(1,), progress=False)
+    pybpe.binarize(small_tokenizer(), folder / "docs.jsonl", folder / "tokens", splits=(1,), force=True, progress=False)
     questions = [
         {"context": "One and one", "completions": ["is one", "is two", "is three", "is four"], "label": 1},
         {"context": "Two and two", "completions": ["is one", "is two", "is three", "is four"], "label": 3},
@@ -143,7 +143,7 @@ def _binarize(format: str) -> Callable[[Path, Path], Any]:
         # By hash a split may be empty: the texts are Python's own, and differ between its versions.
         pybpe.binarize(
             small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, format=format, shard_tokens=2500,
-            split_by="document", sequence_length=200, min_shard_tokens=100, workers=1, progress=False,
+            split_by="document", sequence_length=200, min_shard_tokens=100, workers=1, force=True, progress=False,
         )  # fmt: skip
 
     return run
@@ -155,14 +155,22 @@ def _binarize_skip(inputs: Path, out: Path) -> None:
     if not path.exists():
         path.write_bytes((inputs / "docs.jsonl").read_bytes() + b"\n{\n7\n")
     pybpe.binarize(
-        small_tokenizer(), path, out, splits=(1,), min_shard_tokens=0, on_error="skip", workers=1, progress=False
+        small_tokenizer(),
+        path,
+        out,
+        splits=(1,),
+        min_shard_tokens=0,
+        on_error="skip",
+        workers=1,
+        force=True,
+        progress=False,
     )
 
 
 def _workers_write(inputs: Path, out: Path) -> None:
     pybpe.binarize(
         small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, shard_tokens=2500, split_by="document",
-        min_shard_tokens=100, executor=_Here(), workers_write=True, progress=False,
+        min_shard_tokens=100, executor=_Here(), workers_write=True, force=True, progress=False,
     )  # fmt: skip
 
 
@@ -186,7 +194,7 @@ def _web() -> bytes:
 
 
 def _join(inputs: Path, out: Path) -> None:
-    pybpe.join(small_tokenizer(), [inputs / "node0", inputs / "node1"], out, progress=False)
+    pybpe.join(small_tokenizer(), [inputs / "node0", inputs / "node1"], out, force=True, progress=False)
 
 
 def _mix(inputs: Path, out: Path) -> None:
@@ -196,7 +204,7 @@ def _mix(inputs: Path, out: Path) -> None:
     }
     pybpe.mix(
         small_tokenizer(), {"splits": [8, 2], "sources": sources}, out, shard_tokens=2500, min_shard_tokens=100,
-        sequence_length=64, memory_limit=60_000, workers=1, progress=False,
+        sequence_length=64, memory_limit=60_000, workers=1, force=True, progress=False,
     )  # fmt: skip
 
 
@@ -216,6 +224,7 @@ def _workspace(inputs: Path, out: Path) -> None:
         sequence_length=64,
         splits=(1, 1),
         workers=1,
+        force=True,
         progress=False,
     )
 
@@ -246,7 +255,7 @@ OPERATIONS = [
         out / "e.bin", evals.encode_examples(plain(), inputs / "questions.jsonl"))),
     Operation("chat", lambda inputs, out: chat.write_chat(
         pybpe.Tokenizer.from_file(inputs / "chat.json"), [inputs / "talks.jsonl"], out, splits=(1,),
-        min_shard_tokens=10), several=True),
+        min_shard_tokens=10, force=True), several=True),
     Operation("workspace", _workspace, resumes=True, several=True),
     Operation("viz", lambda inputs, out: viz.write_page(out / "page.html", "Hello, world", plain())),
 ]  # fmt: skip

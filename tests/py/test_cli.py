@@ -79,7 +79,7 @@ def test_encode_and_decode_files_and_pipes(folder: Path) -> None:
     (folder / "odd.txt").write_bytes(data)
     for name in ("ids.txt", "ids.npy"):
         run("encode", "-t", folder / "tok.json", folder / "odd.txt", "-o", folder / name)
-        run("decode", "-t", folder / "tok.json", folder / name, "-o", folder / "back.txt")
+        run("decode", "-t", folder / "tok.json", folder / name, "-o", folder / "back.txt", "--force")
         assert (folder / "back.txt").read_bytes() == data
     assert numpy.load(folder / "ids.npy").dtype == numpy.uint16
     ordinary = run("encode", "--ordinary", "-t", folder / "tok.json", stdin=b"<|endoftext|>")
@@ -395,7 +395,7 @@ def test_an_interrupt_leaves_no_file(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [("pybpe exp", {"export"}), ("pybpe export --for", {"--format"}), ("pybpe llmc che", {"check", "checkpoint"})],
+    [("pybpe exp", {"export"}), ("pybpe export --form", {"--format"}), ("pybpe llmc che", {"check", "checkpoint"})],
 )
 def test_the_shell_completes(tmp_path: Path, line: str, expected: set[str]) -> None:
     out = tmp_path / "out"

@@ -127,7 +127,7 @@ def test_files_of_an_older_run_do_not_stay(tok: pybpe.Tokenizer, corpus: Path, t
     pybpe.binarize(tok, corpus, out, shard_tokens=5000)
     (out / "notes.txt").write_text("mine")
     many = len(list(out.iterdir()))
-    manifest = pybpe.binarize(tok, corpus, out)
+    manifest = pybpe.binarize(tok, corpus, out, force=True)
     assert {path.name for path in out.iterdir()} == {"notes.txt", "manifest.json", *manifest.file_names}
     assert many > 5
 

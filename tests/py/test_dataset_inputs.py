@@ -178,8 +178,8 @@ def test_compressed_files_are_split_as_plain_ones(
     for text in (english()[:150_000], EOT.join(documents(150))):
         (tmp_path / "x.txt").write_bytes(text.encode())
         (tmp_path / "x.txt.gz").write_bytes(gzip.compress(text.encode()))
-        pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "plain", split_by=split_by)
-        pybpe.binarize(tok, tmp_path / "x.txt.gz", tmp_path / "packed", split_by=split_by)
+        pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "plain", split_by=split_by, force=True)
+        pybpe.binarize(tok, tmp_path / "x.txt.gz", tmp_path / "packed", split_by=split_by, force=True)
         assert read(tmp_path / "plain") == read(tmp_path / "packed")
 
 

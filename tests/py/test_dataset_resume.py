@@ -54,10 +54,10 @@ def test_what_changed_begins_anew(tok: pybpe.Tokenizer, corpus: list[Path], tmp_
 
     for change in ({"splits": (1,)}, {"eot": "append"}, {"resume": False}, {}):
         die(corpus)
-        pybpe.binarize(tok, corpus, tmp_path / "out", **change)
+        pybpe.binarize(tok, corpus, tmp_path / "out", force=True, **change)
         pybpe.binarize(tok, corpus, tmp_path / f"fresh{len(change)}", **change)
         assert content(tmp_path / "out") == content(tmp_path / f"fresh{len(change)}")
-        for path in (tmp_path / f"fresh{len(change)}").iterdir():
+        for path in (*(tmp_path / f"fresh{len(change)}").iterdir(), *(tmp_path / "out").iterdir()):
             path.unlink()
     die(corpus)
     corpus[0].write_bytes(corpus[0].read_bytes().replace(b"the", b"thy"))
@@ -71,7 +71,7 @@ def test_shards_of_a_killed_run_with_other_options_do_not_stay(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, format: str
 ) -> None:
     """Programs find shards by a pattern: an old one would be trained on with the new ones."""
-    given: dict[str, Any] = {"format": format, "workers": 1, "progress": False}
+    given: dict[str, Any] = {"format": format, "workers": 1, "progress": False, "force": True}
     small, large = {"shard_tokens": 2500, "name": "a", **given}, {"shard_tokens": 50_000, "name": "a", **given}
     pybpe.binarize(tok, corpus, tmp_path / "expected", **large)
     out = tmp_path / "out"
@@ -94,18 +94,21 @@ def test_what_is_replaced_is_said_and_stays_until_then(
     before = content(out)
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b'{"text": "x"}\n{')
+    with pytest.raises(pybpe.ArgumentError, match="force=True"):
+        pybpe.binarize(tok, corpus[:1], out)
     with pytest.raises(pybpe.FormatError):
-        pybpe.binarize(tok, bad, out)
+        pybpe.binarize(tok, bad, out, force=True)
     assert content(out) == before and verify(out, tok)[1] == []
     with pytest.raises(pybpe.FormatError):  # and late: llm.c's shards get their names at the end
-        pybpe.binarize(tok, [*corpus, bad], out, shard_tokens=7000, splits=(1,), name="new", workers=1)
+        pybpe.binarize(tok, [*corpus, bad], out, shard_tokens=7000, splits=(1,), name="new", workers=1, force=True)
     assert content(out) == before
     with pytest.raises(pybpe.FormatError):  # and so late that new shards have got their names
-        pybpe.binarize(tok, [*corpus, bad], out, format="npy", shard_tokens=7000, splits=(1,), name="new", workers=1)
+        options: dict[str, Any] = {"format": "npy", "shard_tokens": 7000, "splits": (1,), "name": "new"}
+        pybpe.binarize(tok, [*corpus, bad], out, workers=1, force=True, **options)
     assert content(out).keys() == {f"new_train_{number:06d}.npy" for number in range(len(content(out)))}
     pybpe.binarize(tok, corpus, out, shard_tokens=7000, name="old")
     with pytest.warns(PybpeWarning, match=rf"out: replacing {len(before)} files of an earlier run, such as old_"):
-        pybpe.binarize(tok, corpus[:1], out, name="new")
+        pybpe.binarize(tok, corpus[:1], out, name="new", force=True)
     assert not list(out.glob("old*"))
 
 

@@ -63,7 +63,7 @@ def test_faults_are_named(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) ->
     shard = out / "corpus_val_000000.bin"
 
     def fresh() -> bytes:
-        pybpe.binarize(tok, corpus, out)
+        pybpe.binarize(tok, corpus, out, force=True)
         return shard.read_bytes()
 
     data = fresh()
@@ -131,7 +131,9 @@ def test_manifests_cannot_lead_out_of_their_folder(
     edit_manifest(tmp_path / "out", {"file": name})
     with pytest.raises(pybpe.FormatError, match="manifest.json"):
         verify(tmp_path / "out")
-    pybpe.binarize(tok, corpus, tmp_path / "out")  # binarize does not remove files that such a manifest names
+    pybpe.binarize(
+        tok, corpus, tmp_path / "out", force=True
+    )  # binarize does not remove files that such a manifest names
     assert corpus.exists()
 
 

@@ -101,7 +101,7 @@ def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
         (folder / f"{i}.txt").write_text(part)
     for split_by in ("hash", "document", "token"):
         options: dict[str, Any] = {"split_by": split_by, "splits": (1,), "eot": "prepend", "min_shard_tokens": 0}
-        total = pybpe.binarize(tok, folder, tmp_path / "one", **options).tokens
+        total = pybpe.binarize(tok, folder, tmp_path / split_by, **options).tokens
         for size in (-(-total // count) for count in (2, 5, 13)):
             llmc = pybpe.binarize(tok, folder, tmp_path / f"{split_by}{size}", shard_tokens=size, **options)
             sizes = [record.tokens for record in llmc.shards["train"]]

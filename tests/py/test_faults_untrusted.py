@@ -34,7 +34,7 @@ def test_a_manifest_names_files_of_its_own_folder_only(name: object, tmp_path: P
     with pytest.raises(pybpe.FormatError, match=r"manifest\.json"):
         Manifest.load(out)
     # A run into this folder removes files that this manifest names and the new one does not.
-    pybpe.binarize(small_tokenizer(), tmp_path / "text.txt", out, splits=(1,), **keywords)
+    pybpe.binarize(small_tokenizer(), tmp_path / "text.txt", out, splits=(1,), force=True, **keywords)
     assert (tmp_path / "x").read_bytes() == b"precious" and (tmp_path / "text.txt").exists()
 
 

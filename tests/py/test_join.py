@@ -165,7 +165,7 @@ def test_changed_manifests(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: P
         manifest = copy.deepcopy(written)
         change(manifest)
         (folders[0] / "manifest.json").write_text(json.dumps(manifest))
-        return pybpe.join(tok, folders, tmp_path / "out")
+        return pybpe.join(tok, folders, tmp_path / "out", force=True)
 
     def settings(**changed: object) -> Callable[[dict[str, Any]], object]:
         return lambda manifest: manifest["settings"].update(changed)

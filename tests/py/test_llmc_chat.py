@@ -349,9 +349,14 @@ def test_nothing_of_an_earlier_run_is_left_for_llm_c(tok: pybpe.Tokenizer, jsonl
     out, alone = tmp_path / "[out]", tmp_path / "alone"
     chat.write_chat(tok, [jsonl], out, shard_tokens=997)
     chat.write_chat(tok, [jsonl], out, name="other")
+    before = files_of(out)
+    with pytest.raises(pybpe.ArgumentError, match="has shards with other tokens"):
+        chat.write_chat(tok, [jsonl], out, splits=(3, 1))
+    assert files_of(out) == before
     (out / ".chat-unfinished").mkdir()
     (out / ".chat-unfinished" / "chat_train_000000.bin").write_bytes(b"of a run that was killed")
-    chat.write_chat(tok, [jsonl], out, splits=(3, 1))
+    chat.write_chat(tok, [jsonl], out, splits=(3, 1), force=True)
+    chat.write_chat(tok, [jsonl], out, splits=(3, 1))  # an equal call
     chat.write_chat(tok, [jsonl], alone, splits=(3, 1))
     left = {name: data for name, data in files_of(out).items() if not name.startswith("other_")}
     assert left == files_of(alone)

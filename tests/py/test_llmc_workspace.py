@@ -97,18 +97,20 @@ def test_the_same_again_gives_the_same_bytes(made: Workspace, corpus: Path, tmp_
     (tmp_path / "again").mkdir()
     for workers in (1, 3):
         (tmp_path / "again" / "gpt2_124M.bin.4711-0.tmp").write_bytes(b"of a run that was killed")
-        make_workspace(corpus, tmp_path / "again", workers=workers, **SMALL)
+        make_workspace(corpus, tmp_path / "again", workers=workers, force=True, **SMALL)
         assert files_of(tmp_path / "again") == expected
-    other = make_workspace(corpus, tmp_path / "again", seed=7, **SMALL)
+    with pytest.raises(pybpe.ArgumentError, match="force=True"):
+        make_workspace(corpus, tmp_path / "again", seed=7, **SMALL)
+    other = make_workspace(corpus, tmp_path / "again", seed=7, force=True, **SMALL)
     changed = {name for name, data in files_of(Path(other.folder)).items() if data != expected[name]}
-    assert changed == {"gpt2_124M.bin"}
+    assert changed == {"gpt2_124M.bin", "data/manifest.json"}
 
 
 def test_shards_of_an_earlier_run_are_not_left_for_llm_c(corpus: Path, tmp_path: Path) -> None:
     make_workspace(corpus, tmp_path / "[work]", shard_tokens=5000, **SMALL)
     assert len(list((tmp_path / "[work]" / "data").glob("corpus_train_*.bin"))) > 5
     (tmp_path / "[work]" / "data" / "mine.bin.txt").write_text("kept")
-    made = make_workspace(corpus, tmp_path / "[work]", shard_tokens=20_000, **SMALL)
+    made = make_workspace(corpus, tmp_path / "[work]", shard_tokens=20_000, force=True, **SMALL)
     names = {p.name for p in (tmp_path / "[work]" / "data").iterdir()}
     shards = {record.file for records in made.manifest.shards.values() for record in records}
     assert names == shards | {"tokenizer.json", "tokenizer.bin", "manifest.json", "mine.bin.txt"}
@@ -118,7 +120,7 @@ def test_shards_of_an_earlier_run_are_not_left_for_llm_c(corpus: Path, tmp_path:
 
 def test_the_last_of_several_shards_is_not_too_small(corpus: Path, tmp_path: Path) -> None:
     tokens = make_workspace(corpus, tmp_path / "a", **SMALL).manifest.split_tokens("train")
-    made = make_workspace(corpus, tmp_path / "a", shard_tokens=tokens - 100, **SMALL)
+    made = make_workspace(corpus, tmp_path / "b", shard_tokens=tokens - 100, **SMALL)
     sizes = [record.tokens for record in made.manifest.shards["train"]]
     # Two shards, or three if halves of this text would be unequal and the smaller one even: see equal_shards.py.
     assert sum(sizes) == tokens and len(sizes) in (2, 3) and max(sizes) - min(sizes) <= 1
@@ -248,7 +250,7 @@ def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
 def test_a_folder_with_something_else_that_llm_c_would_trip_over(corpus: Path, tmp_path: Path) -> None:
     make_workspace(corpus, tmp_path / "work", dtype="bf16", **SMALL)
     with pytest.raises(LimitError, match=r"gpt2_124M_bf16.bin: V is 500, but .*tokenizer.bin has 400"):
-        make_workspace(corpus, tmp_path / "work", **{**SMALL, "vocab_size": 400})
+        make_workspace(corpus, tmp_path / "work", force=True, **{**SMALL, "vocab_size": 400})
 
 
 def test_a_folder_in_the_place_of_a_link_is_an_error(corpus: Path, tmp_path: Path) -> None:

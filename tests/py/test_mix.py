@@ -187,7 +187,7 @@ def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tm
 
     refused("another tokenizer", data / "a", pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT]))
     refused("no end of text", data / "a", pybpe.train(iter(["other"]), vocab_size=300))
-    refused("both a source and the output", data / "a", out=data / "a")
+    refused("of other inputs", data / "a", out=data / "a")
     pybpe.binarize(tok, data / "a.txt", tmp_path / "none", eot="none", format="npy")
     refused("no end of text between documents", tmp_path / "none")
     pybpe.binarize(tok, data / "a.txt", tmp_path / "rows", format="webdataset", sequence_length=T)
@@ -229,10 +229,13 @@ def test_another_recipe_replaces_an_older_mixture(tok: pybpe.Tokenizer, data: Pa
     pybpe.mix(tok, recipe_of("repeated", data), tmp_path / "out", shard_tokens=5000)
     before = content(tmp_path / "out")
     with pytest.raises(pybpe.LimitError):
-        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out", min_shard_tokens=10**7)
+        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out", min_shard_tokens=10**7, force=True)
+    assert content(tmp_path / "out") == before
+    with pytest.raises(pybpe.ArgumentError, match="force=True"):
+        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out")
     assert content(tmp_path / "out") == before
     with pytest.warns(UserWarning, match="replacing"):
-        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out")
+        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out", force=True)
     pybpe.mix(tok, recipe_of("half", data), tmp_path / "new")
     assert content(tmp_path / "out") == content(tmp_path / "new")
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]["mixture"]["seed"] == 0

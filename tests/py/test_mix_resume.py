@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,10 +77,10 @@ def test_a_killed_run_resumes(
     expected = mixed_bytes(tok, data, tmp_path / "whole", **keywords)
     rng = random.Random(0)
 
-    def dies(point: int) -> bool:
+    def dies(out: str, point: int) -> bool:
         def work() -> None:
             die_at(point)
-            mixed_bytes(tok, data, tmp_path / "out", **keywords)
+            mixed_bytes(tok, data, tmp_path / out, **keywords)
 
         process = multiprocessing.get_context("fork").Process(target=work)
         process.start()
@@ -88,13 +89,13 @@ def test_a_killed_run_resumes(
         return process.exitcode != 0
 
     deaths = 0
-    for _ in range(3):
+    for out in ("a", "b", "c"):
         points = [rng.randrange(200) for _ in range(4)]
-        while dies(points.pop() if points else 10**6):
+        while dies(out, points.pop() if points else 10**6):
             deaths += 1
-        assert content(tmp_path / "out") == expected
+        assert content(tmp_path / out) == expected
+        assert sorted(os.listdir(tmp_path / out)) == sorted(expected)
     assert deaths > 5
-    assert sorted(os.listdir(tmp_path / "out")) == sorted(expected)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
@@ -170,6 +171,7 @@ def test_a_run_without_some_of_its_buckets_starts_again(
                 mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
         loss(buckets_of(tmp_path / "out", kind)[0])
         assert mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000) == expected
+        shutil.rmtree(tmp_path / "out")
 
 
 @pytest.mark.parametrize("kind", ["tokens", "index"])

@@ -84,13 +84,17 @@ def test_what_cannot_be_is_refused_before_anything_is_encoded(
         ("out", {"pack": True, "format": "raw"}, "format must be one of llmc, npy, parquet, webdataset"),
         ("out", {"pack": True, "eot": "append"}, "pass eot='prepend', not 'append'"),
         ("out", {"pack": 64}, "pack must be True or False, not int: 64"),
-        ("full", {"pack": True}, "is not the result of this call"),
-        ("rows", {"pack": True, "sequence_length": 2 * T}, "is not the result of this call"),
-        ("rows", {"pack": True, "sequence_length": T, "packing": "concat"}, "is not the result of this call"),
+        ("full", {"pack": True}, "has something else, such as file"),
+        ("rows", {"pack": True, "sequence_length": 2 * T}, "of other inputs, settings or another tokenizer"),
+        (
+            "rows",
+            {"pack": True, "sequence_length": T, "packing": "concat"},
+            "of other inputs, settings or another tokenizer",
+        ),
     ):
         arguments: Any = wrong
         with pytest.raises(pybpe.ArgumentError, match=message):
-            pybpe.binarize(tok, "no such file", tmp_path / out, **arguments)
+            pybpe.binarize(tok, corpus, tmp_path / out, **arguments)
     assert sorted(os.listdir(tmp_path)) == ["full", "rows"]
 
 
@@ -122,5 +126,5 @@ def test_a_workspace_of_packed_rows(corpus: Path, tmp_path: Path) -> None:
     before = content(tmp_path / "work" / "data")
     make_workspace(corpus, tmp_path / "work", pack=True, **options)
     assert content(tmp_path / "work" / "data") == before
-    with pytest.raises(pybpe.ArgumentError, match="is not the result of this call"):
+    with pytest.raises(pybpe.ArgumentError, match="of other inputs, settings or another tokenizer"):
         make_workspace(corpus, tmp_path / "work", pack=True, **{**options, "sequence_length": 64})

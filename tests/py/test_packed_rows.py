@@ -396,7 +396,7 @@ def test_what_cannot_be_packed_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_
     pybpe.pack(tok, data, out, sequence_length=T)
     with pytest.raises(pybpe.ArgumentError, match="packed rows already"):
         pybpe.pack(tok, out, tmp_path / "again", sequence_length=T)
-    with pytest.raises(pybpe.ArgumentError, match="not the result of this call"):
+    with pytest.raises(pybpe.ArgumentError, match="of other inputs, settings"):
         pybpe.pack(tok, data, out, sequence_length=32)
 
 

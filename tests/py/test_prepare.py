@@ -137,7 +137,7 @@ def test_a_run_that_fails_leaves_the_tokenizer_that_fits_the_shards(corpus: Path
     pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
     before = content()
     with pytest.raises(pybpe.LimitError):
-        pybpe.prepare(corpus, tmp_path / "out", vocab_size=300, min_shard_tokens=10**6)
+        pybpe.prepare(corpus, tmp_path / "out", vocab_size=300, min_shard_tokens=10**6, force=True)
     assert content() == before
 
 

@@ -19,6 +19,7 @@ WITH_KEYWORDS = {
         "encode_files",
         "create_dataloader",
         "make_workspace",
+        "write_chat",
     ),
 }
 

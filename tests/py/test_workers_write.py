@@ -242,7 +242,7 @@ if __name__ == "__main__":
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as executor:
         pybpe.binarize(
             pybpe.Tokenizer.from_file(sys.argv[1]), sys.argv[2], sys.argv[3], shard_tokens=6000, executor=executor,
-            workers_write=True, progress=False,
+            workers_write=True, force=True, progress=False,
         )
 """
 
@@ -268,7 +268,7 @@ def test_a_killed_client_resumes(corpus: Path, tmp_path: Path) -> None:
         assert sorted(killed(number, f"{HIDDEN}/workers-*/{pattern}", 1)) == older
     assert older[0] in killed(0, "*_train_*.bin", 5)
     with ThreadPoolExecutor(1) as executor:
-        pybpe.binarize(tok, corpus, out, shard_tokens=6000, executor=executor, workers_write=True)
+        pybpe.binarize(tok, corpus, out, shard_tokens=6000, executor=executor, workers_write=True, force=True)
     assert content(out) == content(tmp_path / "one")
 
 
@@ -379,7 +379,7 @@ def test_an_input_that_changes_while_shards_are_published(corpus: Path, tmp_path
     for change in (text[:50_000], text[:20_000]):
         (corpus / "c.txt").write_text(change)
         with pytest.warns(pybpe.errors.PybpeWarning, match="replacing"):
-            pybpe.binarize(tok, corpus, out, executor=threads, workers_write=True, shard_tokens=4000)
+            pybpe.binarize(tok, corpus, out, executor=threads, workers_write=True, shard_tokens=4000, force=True)
         shutil.rmtree(tmp_path / "one", ignore_errors=True)
         pybpe.binarize(tok, corpus, tmp_path / "one", shard_tokens=4000)
         assert content(out) == content(tmp_path / "one")

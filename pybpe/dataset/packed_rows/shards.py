@@ -48,6 +48,7 @@ class Packing:
         identity: what the manifest says about the packing: see `pack`.
         format: the name of one of ROW_FORMATS.
         shard_tokens: the most tokens per shard.
+        call: the hash of the call: see finished.py.
     """
 
     tok: Tokenizer
@@ -56,6 +57,7 @@ class Packing:
     identity: Mapping[str, Any]
     format: str
     shard_tokens: int
+    call: str
 
     @property
     def size(self) -> int:
@@ -100,7 +102,9 @@ def write_packed(packing: Packing, settings: Mapping[str, Any], folder: str, bar
     described = {**settings, "packing": {**packing.identity, "splits": counts}}
     shards = {split: writer.records for split, writer in writers.items()}
     files = [record for writer in writers.values() for record in writer.others]
-    manifest = Manifest(described, packing.source.tokenizer, packing.source.text_bytes, shards, files)
+    manifest = Manifest(
+        described, packing.source.tokenizer, packing.source.text_bytes, shards, files, call=packing.call
+    )
     name = TOKEN_FORMATS[packing.format].manifest
     _binding.write_file(os.path.join(folder, name), manifest.to_json())
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from ... import _binding
 from ...arguments import instance, one_of, shown, whole_number
-from ...errors import ArgumentError, FileError, FormatError, LimitError, file_errors
+from ...errors import ArgumentError, LimitError, file_errors
 from ...support import platform
 from ...support.locking import only_writer
-from ...support.output_files import real_output, unfinished_folder
+from ...support.output_files import real_output, remove_file, unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
+from ..finished import check_only_tokens, made_before, rows_call
 from ..hashing import file_sha256
-from ..journal import finished_manifest
+from ..journal import TOKENIZER_NAMES, files_of_manifest, finished_manifest
 from ..manifest import FILE_NAME, Manifest
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
@@ -38,6 +37,7 @@ def pack(
     pad: str | None = None,
     seed: int = 0,
     shard_tokens: int = 10**8,
+    force: bool = False,
     progress: bool | None = None,
 ) -> Manifest:
     """Packs the documents of token files into rows of exactly `sequence_length` tokens.
@@ -49,7 +49,7 @@ def pack(
     Args:
         tok: the tokenizer that made `data`.
         data: a folder that `binarize` or `prepare` wrote, with llm.c's shards and eot="prepend".
-        out: the output folder. It must not exist, or be empty; if it has the result of the same call, nothing is done.
+        out: the output folder, which has nothing else. If it has the result of the same call, nothing is done.
         sequence_length: tokens per row: llm.c's T.
         packing: "best-fit" cuts only documents that are longer than a row, and pads rows; "fill" also cuts documents
             to fill the rows that best fit leaves short; "concat" cuts wherever a row is full.
@@ -62,13 +62,15 @@ def pack(
             end of text. The documents must not contain it.
         seed: an integer that chooses the order of the rows, and of the documents in each row.
         shard_tokens: the most tokens per shard.
+        force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes what is
+            complete. Otherwise pybpe refuses to replace them, and an equal call returns the manifest that is there.
 
     Returns:
         The manifest. settings["packing"] has the rows, padding tokens, and cuts in documents of each split.
 
     Raises:
         ArgumentError: an argument is invalid; another tokenizer made the data; the documents contain the padding token;
-        `out` is not empty. FormatError: the data do not match their manifest. LimitError: a shard would be
+        `out` has anything else. FormatError: the data do not match their manifest. LimitError: a shard would be
         too small or too large. MissingExtraError: parquet without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
@@ -90,14 +92,16 @@ def pack(
     }
     settings = {**source.settings, "format": format, "shard_tokens": most, "sequence_length": size, "packing": identity}
     target = real_output(out)
-    finished = _finished(target, settings)
-    if finished is not None:
-        return finished
+    call = rows_call(source.call or str(identity["source"]), size, packing, format, pad, seed, most)
+    made = made_before(target, call, tok, force)
+    if made is not None:
+        return made
+    check_only_tokens(target)
     hidden = unfinished_folder(target)
     with only_writer(hidden, temporary=True), Progress("packing", 2 * source.tokens, "token", progress) as bar:
-        made = os.path.join(hidden, _DATA)
-        write_packed(Packing(tok, folder, source, identity, format, most), settings, made, bar)
-        _publish(made, target)
+        rows = os.path.join(hidden, _DATA)
+        write_packed(Packing(tok, folder, source, identity, format, most, call), settings, rows, bar)
+        _publish(rows, target)
     return Manifest.load(target)
 
 
@@ -133,31 +137,13 @@ def _pad_id(tok: Tokenizer, pad: str | None) -> int:
 # What is there
 
 
-def _finished(target: str, settings: Mapping[str, Any]) -> Manifest | None:
-    """Returns the manifest of the output folder if the same call has written it, or None if there is nothing.
-
-    Raises:
-        ArgumentError: the folder has anything else.
-    """
-    if not os.path.lexists(target) or (os.path.isdir(target) and not os.listdir(target)):
-        return None
-    try:
-        found = Manifest.load(target)
-        theirs = {key: value for key, value in (found.packing or {}).items() if key != "splits"}
-        records = [record for split in found.shards.values() for record in split]
-        is_whole = all(os.path.getsize(os.path.join(target, record.file)) == record.bytes for record in records)
-        if is_whole and {**found.settings, "packing": theirs} == settings:
-            return found
-    except (OSError, FileError, FormatError):
-        pass
-    raise ArgumentError(f"{target}: exists, and is not the result of this call: remove it, or name another folder")
-
-
 def _publish(folder: str, target: str) -> None:
     """Gives the finished folder its name."""
     with file_errors(target, "cannot be written"):
         platform.sync_folder(folder)
         if os.path.isdir(target):
+            for name in {*files_of_manifest(target), *TOKENIZER_NAMES}:
+                remove_file(os.path.join(target, name))
             os.rmdir(target)
         os.rename(folder, target)
         platform.sync_folder(os.path.dirname(target))

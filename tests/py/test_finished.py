@@ -1,0 +1,185 @@
+"""Nothing finished is lost by a typo: what a command replaces, what it refuses to replace, and what is complete."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import documents
+
+import pybpe
+from llmc_compat.workspace import make_workspace
+from pybpe.cli import main
+from pybpe.dataset.verification import verify
+
+EOT = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return pybpe.train(iter(documents(20)), vocab_size=300, special_tokens=[EOT])
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two corpora, which is the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("a.txt", EOT.join(documents(60))), ("b.txt", EOT.join(documents(60)[::-1]))):
+        Path(name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def content(folder: str) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+
+
+def calls(tok: pybpe.Tokenizer) -> dict[str, Callable[..., Any]]:
+    """Returns the functions that fill a folder: each takes a text, the folder and force."""
+    small: Any = {"min_shard_tokens": 0, "progress": False, "splits": (8, 2)}
+    model: Any = {"layers": 1, "heads": 1, "channels": 8, "sequence_length": 64, "vocab_size": 290, "progress": False}
+
+    def of_tokens(text: str, folder: str) -> str:
+        pybpe.binarize(tok, text, f"tokens-{text}", **small)
+        return f"tokens-{text}"
+
+    def mix(text: str, out: str, force: bool) -> Any:
+        return pybpe.mix(tok, {"sources": {"x": {"inputs": text, "epochs": 1}}}, out, min_shard_tokens=0, force=force)
+
+    return {
+        "binarize": lambda text, out, force: pybpe.binarize(tok, text, out, force=force, **small),
+        "binarize --pack": lambda text, out, force: pybpe.binarize(
+            tok, text, out, pack=True, sequence_length=64, force=force, **small
+        ),
+        "prepare": lambda text, out, force: pybpe.prepare(text, out, vocab_size=290, force=force, **small),
+        "pack": lambda text, out, force: pybpe.pack(tok, of_tokens(text, out), out, sequence_length=64, force=force),
+        "join": lambda text, out, force: pybpe.join(tok, [of_tokens(text, out)], out, force=force),
+        "mix": mix,
+        "workspace": lambda text, out, force: make_workspace(text, out, force=force, **model),
+        "workspace --pack": lambda text, out, force: make_workspace(text, out, pack=True, force=force, **model),
+    }
+
+
+NAMES = ("binarize", "binarize --pack", "prepare", "pack", "join", "mix", "workspace", "workspace --pack")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_result_is_replaced_only_if_forced(name: str, tok: pybpe.Tokenizer, texts: Path) -> None:
+    call = calls(tok)[name]
+    call("a.txt", "out", False)
+    first = content("out")
+    with pytest.raises(pybpe.ArgumentError, match="force=True"):
+        call("b.txt", "out", False)
+    assert content("out") == first
+    call("b.txt", "out", True)
+    call("b.txt", "fresh", False)
+    assert sorted(content("out").values()) == sorted(content("fresh").values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_equal_call_finds_the_result_complete(
+    name: str, tok: pybpe.Tokenizer, texts: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = calls(tok)[name]
+    call("a.txt", "out", False)
+    first = {path: (data, os.stat(path).st_mtime_ns) for path, data in content("out").items()}
+    caplog.set_level("INFO", "pybpe")
+    call("a.txt", "out", False)
+    assert {path: (data, os.stat(path).st_mtime_ns) for path, data in content("out").items()} == first
+    assert "already complete (" in caplog.text
+
+
+def test_a_changed_input_is_noticed(tok: pybpe.Tokenizer, texts: Path) -> None:
+    """By its size, its content, or the time of its last change."""
+    given: Any = {"min_shard_tokens": 0, "progress": False}
+    text, before = Path("a.txt"), Path("a.txt").read_bytes()
+    pybpe.binarize(tok, "a.txt", "out", **given)
+    old = os.stat("a.txt")
+    for data in (before[:-1], b"x" + before[1:]):
+        text.write_bytes(data)
+        os.utime(text, ns=(old.st_atime_ns, old.st_mtime_ns))
+        with pytest.raises(pybpe.ArgumentError, match="other inputs"):
+            pybpe.binarize(tok, "a.txt", "out", **given)
+    text.write_bytes(before)
+    later = os.stat("out/manifest.json").st_mtime_ns + 1
+    os.utime(text, ns=(later, later))
+    with pytest.raises(pybpe.ArgumentError, match="was written before a.txt changed"):
+        pybpe.binarize(tok, "a.txt", "out", **given)
+
+
+def test_a_shard_that_is_gone_is_made_again(tok: pybpe.Tokenizer, texts: Path) -> None:
+    pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+    Path("out/a_train_000000.bin").unlink()
+    pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+    assert verify("out", tok)[1] == []
+
+
+def test_a_tokenizer_never_stays_beside_tokens_of_another_one(tok: pybpe.Tokenizer, texts: Path) -> None:
+    """D6: prepare, then binarize with another tokenizer; and a tokenizer, then binarize into its folder."""
+    given: Any = {"min_shard_tokens": 0, "progress": False}
+    pybpe.prepare("a.txt", "out", vocab_size=290, **given)
+    tok.save("tok.json")
+    pybpe.binarize(tok, "a.txt", "out", force=True, **given)
+    assert not Path("out/tokenizer.json").exists() and not Path("out/tokenizer.bin").exists()
+    pybpe.train(iter(documents(5)), vocab_size=280).save("mine/tokenizer.json")
+    with pytest.raises(pybpe.ArgumentError, match="has another tokenizer, tokenizer.json"):
+        pybpe.binarize(tok, "a.txt", "mine", **given)
+    tok.save("same/tokenizer.json")
+    pybpe.binarize(tok, "a.txt", "same", **given)  # the tokenizer of these tokens
+    for command in (
+        ["train", "a.txt", "--vocab-size", "280", "-o", "same/tokenizer.json"],
+        ["export", "mine/tokenizer.json", "-o", "same", "--format", "files"],
+    ):
+        assert main(command) == 2
+    assert main(["export", "tok.json", "-o", "same/tokenizer.bin"]) == 0
+
+
+def test_token_files_of_another_program_are_not_replaced(tok: pybpe.Tokenizer, texts: Path) -> None:
+    Path("out").mkdir()
+    Path("out/fineweb_train_000001.bin").write_bytes(b"another program's")
+    with pytest.raises(pybpe.ArgumentError, match="without a manifest, such as fineweb_train_000001.bin"):
+        pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+    Path("out/manifest.json").write_text("{}")
+    with pytest.raises(pybpe.ArgumentError, match="a manifest that cannot be read"):
+        pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Single files
+
+FILES: dict[str, tuple[list[str], str]] = {  # command -> (words, what it writes there)
+    "train": (["train", "a.txt", "--vocab-size", "280", "-o"], "a tokenizer"),
+    "prune": (["prune", "tok.json", "--vocab-size", "290", "-o"], "a tokenizer"),
+    "counts": (["counts", "a.txt", "-o"], "a counts file"),
+    "encode": (["encode", "-t", "tok.json", "a.txt", "-o"], "ids"),
+    "viz": (["viz", "hello", "-t", "tok.json", "-o"], "a page"),
+    "compare": (["compare", "tok.json", "--on", "x=a.txt", "-o"], "a page"),
+    "remap": (["prune", "tok.json", "--vocab-size", "290", "-o", "-", "--remap"], "a numpy array"),
+    "corpus": (["corpus", "r.jsonl", "-o"], ""),
+    "decode": (["decode", "-t", "tok.json", "65", "66", "-o"], ""),
+}
+ENDINGS = {"train": ".json", "prune": ".json", "corpus": ".jsonl", "counts": ".counts", "remap": ".npy"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_single_file_is_replaced_if_the_command_writes_its_kind(
+    name: str, tok: pybpe.Tokenizer, texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok.save("tok.json")
+    Path("r.jsonl").write_text(json.dumps({"text": "one"}) + "\n")
+    words, kind = FILES[name]
+    out = Path("out" + ENDINGS.get(name, ".x"))
+    assert main([*words, str(out)]) == 0
+    made = out.read_bytes()
+    capsys.readouterr()
+    if kind:
+        assert main([*words, str(out)]) == 0
+        assert f"{out}: replaced {kind}\n" in capsys.readouterr().err
+    for other in (b"a text of mine\n", b'{"text": "a corpus"}\n', Path("a.txt").read_bytes()):
+        out.write_bytes(other)
+        assert main([*words, str(out), "--quiet"][: None if name not in ("encode", "decode") else -1]) == 2
+        assert "choose another output, or pass --force" in capsys.readouterr().err
+        assert out.read_bytes() == other
+    assert main([*words, str(out), "--force"]) == 0
+    assert out.read_bytes() == made
