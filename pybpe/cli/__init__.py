@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from typing import Any, NoReturn
 
 from llmc_compat.cli import IncludeDirAction, add_llmc
@@ -23,7 +24,7 @@ from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, Unsuppo
 from .advise import add_advise
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
-from .common import check_call
+from .common import check_call, paths_of
 from .compare import add_compare
 from .corpus import add_corpus
 from .counts import add_counts
@@ -161,9 +162,12 @@ def _as_options(words: list[str]) -> list[str]:
 def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Namespace) -> int:
     try:
         parser.parse_args(words, args)
+        from ..reading.files import leaving_out
+
         with _notes(quiet=getattr(args, "quiet", False)):
             replaced = check_call(args)
-            code = args.run(args)
+            with leaving_out(chain.from_iterable(paths_of(args)["writes"].values())):
+                code = args.run(args)
             for line in replaced:
                 note(line)
         sys.stdout.flush()

@@ -86,7 +86,6 @@ _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
     (0, b"SQLite format 3\x00", NoText("a SQLite database", "export its texts as JSON lines")),
     (0, b"\x89HDF\r\n\x1a\n", NoText("an HDF5 file", "export its texts as JSON lines")),
     (0, b"ARROW1\x00\x00", NoText("an Arrow or Feather file", _ARROW)),
-    (0, b"\xff\xff\xff\xff", NoText("an Arrow stream", _ARROW)),
     (0, b"\x93NUMPY", NoText("a numpy array", _TOKENS, True)),
     (0, b"MMIDIDX\x00", NoText("a Megatron index", _TOKENS, True)),
     (0, b"WARC/", NoText("a WARC archive of web pages", f"{_EXTRACT}, for example with trafilatura")),
@@ -139,7 +138,7 @@ _OF_DATASETS = NoText(
 _DESCRIPTIONS = {"state.json": b'"_data_files"', "dataset_info.json": b'"features"', "dataset_dict.json": b'"splits"'}
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 ROW_ENDINGS = (".parquet", *ARROW_ENDINGS)
-_ROW_MARKS = {"parquet": (b"PAR1",), "arrow": (b"ARROW1\x00\x00", b"\xff\xff\xff\xff")}
+_ROW_MARKS = {"parquet": b"PAR1", "arrow": b"ARROW1\x00\x00"}
 _CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a]")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\[\"\]]")
 _OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[ \t\r]*["}]')
@@ -152,8 +151,11 @@ def no_text(head: bytes, path: str) -> NoText | None:
     """Returns the kind of a file, judging by its first HEAD_BYTES bytes (decompressed if it was compressed); None if it
     seems to be text."""
     rows = row_kind(path)
-    if rows is not None and head.startswith(_ROW_MARKS[rows]):
+    is_stream = _is_arrow_stream(head)
+    if rows is not None and (head.startswith(_ROW_MARKS[rows]) or (is_stream and rows == "arrow")):
         return None
+    if is_stream:
+        return NoText("an Arrow stream", _ARROW)
     found = _marked_kind(head) if head[:2] in _FIRST_TWO or head[257:262] == b"ustar" else None
     if found is not None:
         return found
@@ -162,6 +164,12 @@ def no_text(head: bytes, path: str) -> NoText | None:
     if is_json_name(path):
         return _OF_DATASETS if _is_of_datasets(head, path) else _json_kind(head)
     return _binary_kind(head, without_ending(path).lower()) if is_binary(head) else None
+
+
+def _is_arrow_stream(head: bytes) -> bool:
+    """Returns whether a file begins with a message of Arrow: a mark, and the size of its description, padded to 8."""
+    size = int.from_bytes(head[4:8], "little")
+    return head.startswith(b"\xff\xff\xff\xff") and 0 < size < 1 << 24 and size % 8 == 0
 
 
 def _marked_kind(head: bytes) -> NoText | None:

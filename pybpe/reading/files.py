@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import BinaryIO
 
 from ..errors import ArgumentError, FormatError, warn
@@ -20,6 +22,18 @@ from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 _LOOKS_AT_ONCE = 16
+_EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
+_outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
+
+
+@contextmanager
+def leaving_out(outputs: Iterable[str]) -> Iterator[None]:
+    """Leaves the outputs of a command out of the folders that it reads, in the block."""
+    token = _outputs.set(list(outputs))
+    try:
+        yield
+    finally:
+        _outputs.reset(token)
 
 
 def input_files(inputs: Inputs) -> list[str]:
@@ -44,8 +58,7 @@ def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list
     else:
         return [path], [], True
     if not found:
-        exceptions = " except tokens and tokenizers" if left_out else ""
-        raise ArgumentError(f"{without_secrets(path)}: no files found{exceptions}")
+        raise ArgumentError(f"{without_secrets(path)}: no files found{_EXCEPT_OWN if left_out else ''}")
     return found, left_out, False
 
 
@@ -81,6 +94,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     given = path_list(inputs)
     check_paths({"the output": own}, texts={"the input": given})
     check_once(given)
+    own |= set(map(os.path.realpath, _outputs.get()))
     files: list[InputFile] = []
     left_out, twice = list[str](), list[str]()
     owners: dict[object, int] = {}  # which of the paths leads to a file; links inside a folder are its own affair
@@ -95,13 +109,13 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
             if len(given) > 1 and file.size is not None and not is_url(name):
                 if owners.setdefault(identity(name), number) != number:
                     twice.append(name)
-    _tell("left out: it holds tokens or a tokenizer", "left out: they hold tokens or tokenizers", left_out)
+    _tell("left out: it is one of pybpe's own files", "left out: they are pybpe's own files", left_out)
     _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
     _tell_of_utf8(files, read.encoding)
     tell_of_records([file.path for file in files if file.form == "jsonl" and not _is_told(file.path, read)])
     _tell("read twice: two of the inputs lead to it", "read twice: two of the inputs lead to them", twice)
     if not files:
-        raise ArgumentError(f"{without_secrets(given[0])}: no files found except tokens and tokenizers")
+        raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}")
     return files
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
-from ..errors import FileChangedError, FileError, FormatError, file_error, file_errors, warn
+from ..errors import FileChangedError, FileError, FormatError, file_error, file_errors, note
 from ..urls import is_url
 from .file_types import (
     HEAD_BYTES,
@@ -292,7 +292,7 @@ def tell_of_records(paths: Sequence[str]) -> None:
     if paths:
         name = "standard input" if paths[0] == STDIN else paths[0]
         more = f" and {len(paths) - 1} more" if paths[1:] else ""
-        warn(f"{name}{more}: read as JSON lines, since each line is an object (--documents file would read text)")
+        note(f"{name}{more}: read as JSON lines, since each line is an object (--documents file would read text)")
 
 
 def _head_size(path: str) -> int:

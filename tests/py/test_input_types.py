@@ -360,7 +360,7 @@ def test_outputs_inside_the_input_folder_are_not_read(tmp_path: Path, format: st
         again = pybpe.binarize(tok, data, data / "out", format=format, shard_tokens=3000, min_shard_tokens=0)
         assert again == first
         assert {path.name: path.read_bytes() for path in (data / "out").iterdir()} == before
-    with pytest.warns(PybpeWarning, match=r"left out: they hold tokens or tokenizers"):
+    with pytest.warns(PybpeWarning, match=r"left out: they are pybpe"):
         other = pybpe.binarize(tok, data, data / "other", format=format, shard_tokens=3000, min_shard_tokens=0)
     assert other.shards == first.shards
     with pytest.raises(pybpe.ArgumentError, match="would replace the input"):

@@ -13,7 +13,6 @@ from corpora import small_tokenizer
 from texts import english
 
 from pybpe.cli import main
-from pybpe.errors import PybpeWarning
 from pybpe.reading.files import corpus_files
 from pybpe.reading.options import ReadOptions
 
@@ -38,7 +37,7 @@ FORMS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
+@pytest.mark.filterwarnings("ignore:.*this file is empty")
 def test_the_content_decides_what_a_file_is(tmp_path: Path) -> None:
     for (name, content), form in FORMS.items():
         path = tmp_path / name
@@ -48,12 +47,28 @@ def test_the_content_decides_what_a_file_is(tmp_path: Path) -> None:
             assert corpus_files(path, ReadOptions(documents="file"))[0].form == "text", name
 
 
-def test_a_name_that_does_not_say_jsonl_is_told(tmp_path: Path) -> None:
+def test_a_name_that_does_not_say_jsonl_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.txt").write_bytes(LINES)
     (tmp_path / "b.jsonl").write_bytes(LINES)
-    with pytest.warns(PybpeWarning, match=r"a\.txt: read as JSON lines") as warned:
+    with caplog.at_level("INFO", "pybpe"):
         corpus_files(tmp_path)
-    assert len(warned) == 1
+    assert len(caplog.messages) == 1 and "a.txt: read as JSON lines" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("head", [b"\xff\xff\xff\xff", b"\xff\xff\xff\xfftext", b"\xff\xff\xff\xff\n\n\n\n"])
+def test_four_bytes_are_no_arrow_stream(head: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(head + b" and more text")
+    assert corpus_files(tmp_path / "x")[0].form == "text"
+
+
+def test_what_a_command_writes_into_its_input_is_not_read_again(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"".join(b"One sentence, number %d of many.\n" % n for n in range(200)))
+    words = ["corpus", tmp_path, "-o", tmp_path / "b.jsonl", "--report", tmp_path / "b.json", "--quiet", "--force"]
+    written = []
+    for _ in range(2):
+        assert main([*map(str, words)]) == 0
+        written.append((tmp_path / "b.jsonl").read_bytes())
+    assert written[0] == written[1]
 
 
 # What each command that reads a corpus writes about it, or about the file {} of it.
@@ -72,7 +87,6 @@ COMMANDS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_reads_by_content(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from corpora import small_tokenizer
@@ -18,7 +19,7 @@ from pybpe.dataset.verification import verify
 from pybpe.errors import ArgumentError, FileError, MissingExtraError
 from pybpe.reading.files import corpus_files, input_files
 from pybpe.reading.remote import stream as streams
-from pybpe.reading.remote import transfer
+from pybpe.reading.remote import transfer, web
 from pybpe.reading.remote.address import Address
 from pybpe.reading.remote.facts import Facts
 from pybpe.reading.remote.stream import RangedStream
@@ -309,3 +310,19 @@ def test_local_paths_still_work(tmp_path: Path) -> None:
     (folder / "a.txt").write_text("text")
     assert input_files(str(folder)) == [str(folder / "a.txt")]
     assert corpus_files(folder / "a.txt")[0].remote is None
+
+
+def test_an_answer_without_bytes_is_a_failure(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may answer a request for bytes with an empty range, again and again (D4)."""
+    source = FakeSource(DATA)
+    monkeypatch.setattr(source, "receive", lambda start, view: source.requests.append((start, len(view))) or 0)
+    with pytest.raises(FileError, match="the server sent no bytes of the range, after 8 tries"):
+        fill(source, 0, memoryview(bytearray(1000)))
+    assert len(source.requests) == 8
+
+
+@pytest.mark.parametrize("last", [999, 998, 0])
+def test_an_empty_range_has_no_bytes(last: int) -> None:
+    headers = {"Content-Range": f"bytes 1000-{last}/300000"}
+    source = web.WebSource(Address.parse("https://host/x"), Facts(300_000))
+    assert source._promised(SimpleNamespace(status=206, headers=headers), 1000, 50) == 0

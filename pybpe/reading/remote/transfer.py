@@ -109,6 +109,8 @@ def fill(source: Source, start: int, view: memoryview) -> None:
         size = max(_LEAST_PROGRESS, (len(view) - filled) >> patience.failed)
         try:
             got = source.receive(start + filled, view[filled : filled + size])
+            if not got:
+                raise Unavailable("the server sent no bytes of the range")
             patience.progress(got)
         except Unavailable as error:
             got = error.received

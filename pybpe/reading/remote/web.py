@@ -80,7 +80,7 @@ class WebSource:
         first, last = _range_of(response, self.name)
         if first != start:
             raise file_error(errno.EIO, f"{self.name}: cannot be read: the server sent byte {first} instead of {start}")
-        return min(size, last + 1 - first)
+        return max(0, min(size, last + 1 - first))
 
     def whole(self) -> WebBody:
         """Opens the whole file, to be read from its start. Raises FileChangedError if it has changed."""
