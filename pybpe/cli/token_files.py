@@ -114,7 +114,7 @@ def _short_rows(manifest: Manifest) -> list[str]:
 
 def pack_journal_path(args: argparse.Namespace) -> str:
     """Returns the path of the journal of a run with or without --pack: see journal_path."""
-    from ..dataset.packed_output import hidden_folder
+    from ..dataset.finished import hidden_folder
 
     return journal_path(argparse.Namespace(output=hidden_folder(args.output)) if args.pack else args)
 

@@ -19,11 +19,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError, FormatError, file_errors, note
 from ..reading.input_file import InputFile
 from ..reading.staging import Staged
-from ..support.locking import FOLDER
+from ..support.locking import FOLDER, only_writer
+from ..support.output_files import real_output, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
 from .journal import NAME as JOURNAL
 from .journal import TOKENIZER_NAMES, files_of_manifest, stale_tokenizers
@@ -80,11 +82,28 @@ class Goal:
     def made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile]) -> Manifest | None:
         """Returns what `made_before` returns for the folder. `call` is the hash of the token files' call."""
         if not self.rows:
-            return made_before(self.folder, call, tok, self.force, inputs)
+            made = made_before(self.folder, call, tok, self.force, inputs)
+            if made is None:
+                _drop_unpacked(self.folder)
+            return made
         made = made_before(self.folder, rows_call(call, *self.rows), tok, self.force, inputs)
         if made is None:
             check_only_tokens(self.folder)
         return made
+
+
+def hidden_folder(out: _binding.PathLike) -> str:
+    """Returns where the token files go before they are packed."""
+    return os.path.join(unfinished_folder(real_output(out) + ".tokens"), "data")
+
+
+def _drop_unpacked(out: str) -> None:
+    """Removes the token files that a call left that would have packed them into `out`, and was killed. Raises FileError
+    if it is still running."""
+    folder = hidden_folder(out)
+    if os.path.isdir(folder):
+        with only_writer(os.path.dirname(folder), temporary=True):
+            remove_folder(folder)
 
 
 def rows_call(call: str, *rows: object) -> str:

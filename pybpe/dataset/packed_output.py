@@ -18,9 +18,9 @@ from .. import _binding
 from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError, file_errors
 from ..support.locking import only_writer
-from ..support.output_files import real_output, unfinished_folder
+from ..support.output_files import real_output
 from ..tokenizer import Tokenizer
-from .finished import Goal
+from .finished import Goal, hidden_folder
 from .manifest import Manifest
 from .options import OutputOptions
 from .packed_rows import METHODS, ROW_FORMATS, pack
@@ -84,11 +84,6 @@ class RowOptions:
     def method(self) -> str:
         """How pieces are placed."""
         return METHODS[0] if self.packing is None else self.packing
-
-
-def hidden_folder(out: _binding.PathLike) -> str:
-    """Returns where the token files go before they are packed."""
-    return os.path.join(unfinished_folder(real_output(out) + ".tokens"), "data")
 
 
 def write_and_pack(

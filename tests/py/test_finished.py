@@ -12,6 +12,7 @@ from corpora import documents
 import pybpe
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
+from pybpe.dataset import packed_output
 from pybpe.dataset.verification import verify
 
 EOT = "<|endoftext|>"
@@ -143,6 +144,22 @@ def test_token_files_of_another_program_are_not_replaced(tok: pybpe.Tokenizer, t
     Path("out/manifest.json").write_text("{}")
     with pytest.raises(pybpe.ArgumentError, match="a manifest that cannot be read"):
         pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+
+
+def test_what_a_killed_call_left_to_pack_goes_when_another_call_takes_its_output(
+    tok: pybpe.Tokenizer, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D12"""
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(packed_output, "pack", interrupted)
+        pybpe.binarize(tok, "a.txt", "out", pack=True, progress=False)
+    assert Path(".out.tokens.unfinished").exists()
+    pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+    assert sorted(path.name for path in texts.iterdir()) == ["a.txt", "b.txt", "out"]
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 # ----------------------------------------------------------------------------------------------------
