@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import errno
 import json
 import os
@@ -212,13 +213,17 @@ def load_all(paths: list[str]) -> dict[str, Tokenizer]:
 
 def open_source(path: str, encoding: str | None = None) -> BinaryIO:
     """Opens a text for reading, and decompresses it if needed. - is standard input."""
-    from ..reading.files import text_file
+    from ..reading.files import tell_of_marks, text_file
+    from ..reading.unpacking import Prefixed
 
     tell_terminal(path)
     file = text_file(path, encoding)
     if file.form == "jsonl":
         warn(f"{file.path}: JSON lines, read as one text with braces and keys; `pybpe binarize` encodes their records")
-    return file.open()
+    tell_of_marks([file], encoding)
+    stream = file.open()
+    head = stream.read(len(codecs.BOM_UTF8))
+    return stream if head == codecs.BOM_UTF8 else Prefixed(head, stream)  # type: ignore[return-value]
 
 
 def open_ids(path: str) -> BinaryIO:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import BinaryIO
 
-from ..errors import ArgumentError, FormatError, warn
+from ..errors import ArgumentError, FormatError, note, warn
 from ..support.call_paths import check_once, check_paths, identity, is_glob, of_glob
 from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
@@ -22,6 +23,7 @@ from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 _LOOKS_AT_ONCE = 16
+_WITH_MARKUP = re.compile(r"(?is).*\.(?:csv|tsv|html?|xml)(?:\.\w+)?")
 _EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
 _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
 
@@ -112,6 +114,9 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     _tell("left out: it is one of pybpe's own files", "left out: they are pybpe's own files", left_out)
     _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
     _tell_of_utf8(files, read.encoding)
+    tell_of_marks(files, read.encoding)
+    told = "read as plain text, with its tags or commas"
+    _tell(told, told, [file.path for file in files if _WITH_MARKUP.fullmatch(file.path)], note)
     tell_of_records([file.path for file in files if file.form == "jsonl" and not _is_told(file.path, read)])
     _tell("read twice: two of the inputs lead to it", "read twice: two of the inputs lead to them", twice)
     if not files:
@@ -157,6 +162,15 @@ def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
     _tell(f"this file seems {told}", f"these files seem {told}", valid)
 
 
+def tell_of_marks(files: Sequence[InputFile], encoding: str | None) -> None:
+    """Says which files begin with a byte order mark, if the caller does not give an encoding."""
+    marked = [file for file in files if file.has_mark and encoding is None]
+    for name in sorted({file.encoding or "utf-8" for file in marked}):
+        paths = [file.path for file in marked if (file.encoding or "utf-8") == name]
+        told = f"read as {name}, without the byte order mark at the start"
+        _tell(told, told, paths, note)
+
+
 def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
     if file.has_rows:
         return False
@@ -164,11 +178,11 @@ def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
         return seems_utf8(stream.read(_LOOK_BYTES), encoding)
 
 
-def _tell(one: str, many: str, paths: Sequence[str]) -> None:
+def _tell(one: str, many: str, paths: Sequence[str], say: Callable[[str], None] = warn) -> None:
     if len(paths) == 1:
-        warn(f"{paths[0]}: {one}")
+        say(f"{paths[0]}: {one}")
     elif paths:
-        warn(f"{paths[0]} and {len(paths) - 1} more: {many}")
+        say(f"{paths[0]} and {len(paths) - 1} more: {many}")
 
 
 def text_file(path: str, encoding: str | None = None) -> InputFile:

@@ -9,6 +9,7 @@ the text.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import stat
@@ -36,6 +37,15 @@ from .streams import Limited, UnchangedStream, open_input, open_stdin, read_smal
 from .text_encoding import decoded
 from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
 
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins as the one of UTF-16 does
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+
 
 class InputFile(NamedTuple):
     """A file as it was when the run began. A corpus may have millions, and Python's garbage collector does not look at
@@ -51,6 +61,7 @@ class InputFile(NamedTuple):
         remote: the file, if a URL names it; otherwise None.
         form: what it holds, judging by its content and its name: "text", "jsonl", "parquet" or "arrow"; "" for a stream
             that only its reader can look at (see `open_in_form`).
+        has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
     """
 
     path: str
@@ -61,6 +72,7 @@ class InputFile(NamedTuple):
     folder: str = ""
     remote: RemoteFile | None = None
     form: str = "text"
+    has_mark: bool = False
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
@@ -94,9 +106,11 @@ class InputFile(NamedTuple):
         if packing is not None:
             with open_input(path) as stream:
                 head = _text_head(unpacked(path, packing, stream), path)
-        elif begins_like_json(head):
+        elif begins_like_json(head) or head.startswith(_WIDE_MARKS):
             head = read_start(path, JSON_HEAD_BYTES)
-        file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding, form=_form(head, path))
+        encoding, has_mark = _marked_encoding(head, encoding)
+        form = _form(head, path, encoding)
+        file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding, form=form, has_mark=has_mark)
         return file, no_text(head, path)
 
     @classmethod
@@ -107,8 +121,9 @@ class InputFile(NamedTuple):
             return cls(remote.name, encoding=encoding, remote=remote, form=form), None
         with stream:
             packing, head = _head_of(remote.name, stream)
-        form = _form(head, remote.name)
-        file = cls(remote.name, remote.size, packing=packing, encoding=encoding, remote=remote, form=form)
+        encoding, has_mark = _marked_encoding(head, encoding)
+        form = _form(head, remote.name, encoding)
+        file = cls(remote.name, remote.size, 0, packing, encoding, "", remote, form, has_mark)
         return file, no_text(head, remote.name)
 
     def anchored(self) -> InputFile:
@@ -283,7 +298,16 @@ def _text_head(stream: BinaryIO, path: str) -> bytes:
     return head + stream.read(JSON_HEAD_BYTES - len(head)) if begins_like_json(head) else head
 
 
-def _form(head: bytes, path: str) -> str:
+def _marked_encoding(head: bytes, encoding: str | None) -> tuple[str | None, bool]:
+    """Returns the encoding of a text, which a byte order mark shows if the user does not say it; and whether there is
+    such a mark."""
+    found = next((name for mark, name in _BYTE_ORDER_MARKS if head.startswith(mark)), None)
+    return (None if found == "utf-8" else found) if encoding is None else encoding, found is not None
+
+
+def _form(head: bytes, path: str, encoding: str | None) -> str:
+    if encoding is not None:
+        head = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
     return row_kind(path) or ("jsonl" if says_records(path) or holds_records(head, path) else "text")
 
 

@@ -7,6 +7,7 @@ not depend on the number of workers, and memory does not grow with the file.
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -162,6 +163,11 @@ def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) 
             break
         filled += got
     return filled
+
+
+def without_mark(data: memoryview, offset: int) -> memoryview:
+    """Returns a piece of a text that begins at `offset` without the byte order mark, which belongs to no document."""
+    return data[3:] if offset == 0 and bytes(data[:3]) == codecs.BOM_UTF8 else data
 
 
 def data_pieces(data: _binding.Data, cut: Cut, piece_bytes: int = PIECE_BYTES) -> Iterator[memoryview]:

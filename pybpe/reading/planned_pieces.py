@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .bad_records import Seen
 from .documents import Kinds
-from .pieces import Cut, stream_pieces
+from .pieces import Cut, stream_pieces, without_mark
 from .planning import PlannedRange, Task
 from .row_file import Texts
 from .rows import open_rows
@@ -69,11 +69,14 @@ def _byte_pieces(planned: PlannedRange, kinds: Kinds, text_cut: Cut) -> Iterator
     if small is not None:
         ends = divided or planned.ends_document
         seen = Seen(planned.path, 0, kinds.skips)
-        yield PlannedPiece(planned.path, 0, len(small), planned.split, memoryview(small), divided, ends, seen, kind)
+        data = memoryview(small)
+        text = data if kind == "jsonl" else without_mark(data, 0)
+        yield PlannedPiece(planned.path, 0, len(small), planned.split, text, divided, ends, seen, kind)
         return
     with planned.file.open(offset, planned.end) as stream:
         for data in stream_pieces(stream, cut, size=size):
             end = offset + len(data)
+            data = data if kind == "jsonl" else without_mark(data, offset)
             seen = Seen(planned.path, offset, kinds.skips)
             yield PlannedPiece(planned.path, offset, end, planned.split, data, divided, divided, seen, kind)
             offset = end

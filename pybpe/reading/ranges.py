@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .bad_records import Seen
 from .input_file import InputFile
-from .pieces import Cut, Cutting, find_cut, line_cut, stream_pieces
+from .pieces import Cut, Cutting, find_cut, line_cut, stream_pieces, without_mark
 from .rows import open_rows
 from .sample import Rest, Sample
 
@@ -79,7 +79,7 @@ class Source:
             size = (size if end is None else end) - offset
         with part.file.open_in_form(offset, end) as (stream, records):
             for data in stream_pieces(stream, line_cut if records else cut, size=size):
-                yield Piece(data, path, offset, records)
+                yield Piece(data if records else without_mark(data, offset), path, offset, records)
                 offset += len(data)
 
     def sample(self, files: Iterable[InputFile], sample: Sample) -> Iterator[Piece]:

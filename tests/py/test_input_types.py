@@ -192,8 +192,6 @@ def test_compressed_files_are_known_by_their_content(tmp_path: Path, pack: objec
     ("text", "encoding"),
     [
         (CHINESE, "gb18030"),
-        (CHINESE, "utf-16"),
-        (CHINESE, "utf-32"),
         (FRENCH, "utf-16-le"),
         (FRENCH, "utf-16-be"),
         (FRENCH, "cp1252"),
@@ -533,7 +531,7 @@ def test_fields_that_pass_through_stay_exactly_what_they_were(tmp_path: Path) ->
 
 
 def test_records_in_another_encoding_say_so(tmp_path: Path) -> None:
-    for encoding in ("cp1252", "utf-16"):
+    for encoding in ("cp1252", "utf-16-le"):
         (tmp_path / "x.jsonl").write_text('{"text": "é"}\n', encoding=encoding)
         with pytest.raises(pybpe.FormatError, match="--encoding"):
             pybpe.count_words(tmp_path / "x.jsonl")

@@ -12,11 +12,13 @@ import pytest
 from corpora import small_tokenizer
 from texts import english
 
+import pybpe
 from pybpe.cli import main
 from pybpe.reading.files import corpus_files
 from pybpe.reading.options import ReadOptions
 
 LINES = b"".join(json.dumps({"text": line, "id": 1}).encode() + b"\n" for line in english()[:200_000].splitlines())
+TEXT = english()[:30_000]
 NAMES = ("a.jsonl", "a.JSONL", "a.JSONL.gz", "a.jsonl.GZ", "a.ndjson", "a.jsonlines", "a.jl", "a", "a.txt", "a.json")
 
 # Name and content -> what the file is read as.
@@ -53,6 +55,39 @@ def test_a_name_that_does_not_say_jsonl_is_told(tmp_path: Path, caplog: pytest.L
     with caplog.at_level("INFO", "pybpe"):
         corpus_files(tmp_path)
     assert len(caplog.messages) == 1 and "a.txt: read as JSON lines" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_byte_order_mark_shows_the_encoding_and_is_no_text(
+    encoding: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok = small_tokenizer()
+    tok.save(tmp_path / "tok.json")
+    (tmp_path / "plain").write_text(TEXT)
+    (tmp_path / "marked").write_text(TEXT, encoding=encoding)
+    with caplog.at_level("INFO", "pybpe"):
+        counts = [pybpe.count_words(tmp_path / name) for name in ("plain", "marked")]
+    said = f"marked: read as {encoding.removesuffix('-sig')}, without the byte order mark at the start"
+    assert [str(tmp_path / said)] == caplog.messages
+    ids, printed = [], []
+    for name in ("plain", "marked"):
+        pybpe.encode_files(tok, tmp_path / name, tmp_path / "ids.npy")
+        ids.append((tmp_path / "ids.npy").read_bytes())
+        for command in ("count", "encode"):
+            assert main([command, "-t", str(tmp_path / "tok.json"), str(tmp_path / name), "--json"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert counts[0] == counts[1] and ids[0] == ids[1] and printed[0] == printed[1]
+    (tmp_path / "lines").write_bytes(LINES.decode().encode(encoding))
+    (tmp_path / "a.jsonl").write_bytes(LINES)
+    assert pybpe.count_words(tmp_path / "lines") == pybpe.count_words(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.HTML", "a.tsv.gz", "a.xml"])
+def test_markup_is_text_and_is_told(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(b"a,b\n") if name.endswith("gz") else b"<p>a,b\n")
+    with caplog.at_level("INFO", "pybpe"):
+        assert corpus_files(tmp_path)[0].form == "text"
+    assert caplog.messages == [f"{tmp_path / name}: read as plain text, with its tags or commas"]
 
 
 @pytest.mark.parametrize("head", [b"\xff\xff\xff\xff", b"\xff\xff\xff\xfftext", b"\xff\xff\xff\xff\n\n\n\n"])
