@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, NoReturn, Union
 
 from .errors import ArgumentError
 
@@ -72,6 +72,11 @@ def together(**pair: object) -> None:
     """Raises ArgumentError if only some of these arguments are given: alone, one would silently have no effect."""
     if len({value is None for value in pair.values()}) > 1:
         raise ArgumentError(f"pass both {' and '.join(pair)}, or neither")
+
+
+def refuse_unused(name: str, value: object, reason: str) -> NoReturn:
+    """Raises the ArgumentError for an argument that is given where it has no effect."""
+    raise ArgumentError(f"{name}={shown(value)} has no effect: {reason}")
 
 
 def instance(name: str, value: object, kind: type | tuple[type, ...], expected: str) -> None:

@@ -21,6 +21,8 @@ def path_bytes(path: PathLike) -> bytes:
         encoded = os.fsencode(path)
     except (TypeError, UnicodeEncodeError) as error:  # __fspath__ returns another type; surrogates that are no bytes
         raise errors.ArgumentError(f"expected a path, not {shown(path)}: {error}") from None
+    if not encoded:
+        raise errors.ArgumentError("expected a path, not an empty name")
     if b"\0" in encoded:
         raise errors.ArgumentError(f"a path cannot contain a NUL: {shown(path)}")
     return encoded

@@ -78,15 +78,20 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
 )
 
 
+_MAY_BE_EMPTY = ("text", "separator")
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line, like the rest of pybpe. In every command, files may come before,
     between and after options."""
 
     _intermixing = False
+    _given: set[argparse.Action] = set()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self._subparsers is not None or self._intermixing or "--" in (args or ()):  # intermixed parsing loses "--"
             return super().parse_known_args(args, namespace)
+        self._given = set()
         self._intermixing = True  # Python up to 3.11 calls this again
         try:
             found, unknown = self.parse_known_intermixed_args(args, namespace)
@@ -95,6 +100,18 @@ class _Parser(argparse.ArgumentParser):
         if unknown:
             self.error(unknown_arguments(unknown, self._option_string_actions))
         return found, unknown
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Returns the value of an argument, each time that it is given. Refuses the last of several values that would
+        silently replace the others, and empty ones."""
+        if action.option_strings and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
+            if action in self._given:
+                self.error(f"{action.option_strings[-1]}: given twice: give it once")
+            self._given.add(action)
+        if "" in arg_strings and self._subparsers is None and action.dest not in _MAY_BE_EMPTY:
+            name = action.option_strings[-1] if action.option_strings else action.dest
+            self.error(f"{name}: expected a value, not an empty one")
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 
 from .. import _binding
+from ..arguments import refuse_unused
 from ..reading.bad_records import list_name, remove_list
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import Inputs, path_list
@@ -118,6 +119,8 @@ def clean(
     )
     run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
     check_memory_limit(run.memory_limit)
+    if memory_limit is not None and not (dedup or near_dedup or dedup_paragraphs):
+        refuse_unused("memory_limit", memory_limit, "no step finds duplicates")
     given = path_list(inputs)
     list_path, found = steps.read.skipped or list_name(path), None
     check_paths({"out": [path], "skipped": [list_path]})

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 _MOST_WORDS = 1000  # the longest n-gram
+_NO_SHARES = ("chars", "words", "distinct_words", "mean_word_length", "hashes_per_word")  # all others are from 0 to 1
 GOPHER_TOP_NGRAMS = {2: 0.20, 3: 0.18, 4: 0.16}
 GOPHER_REPEATED_NGRAMS = {5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.10}
 
@@ -66,8 +67,8 @@ class Filters:
     Only the repeats count, not the first occurrence, as in FineWeb's code.
 
     Raises:
-        ArgumentError: a limit is not a number or is negative, a minimum exceeds its maximum, or an n is not from 1 to
-            1000.
+        ArgumentError: a limit is not a number or is negative, that of a share is above 1, a minimum exceeds its
+            maximum, or an n is not from 1 to 1000.
     """
 
     min_chars: int | None = None
@@ -102,6 +103,8 @@ class Filters:
         for name, value in self.limits():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
                 raise ArgumentError(f"{name} must be a number of at least 0, not {value!r}")
+            if value > 1 and name[len("max_") :] not in _NO_SHARES:
+                raise ArgumentError(f"{name} is a share: it must be from 0 to 1, not {value!r}")
         for what in ("chars", "words", "mean_word_length"):
             least, most = vars(self)["min_" + what], vars(self)["max_" + what]
             if least is not None and most is not None and least > most:

@@ -290,8 +290,8 @@ def is_plain_name(name: object) -> bool:
 
 def check_name(name: str) -> None:
     """Raises ArgumentError unless token files can have this name prefix."""
-    if not isinstance(name, str) or not is_plain_name(name + "_"):
-        raise ArgumentError(f"name must be a file-name prefix without /, not {name!r}")
+    if not isinstance(name, str) or not is_plain_name(name + "_") or min(name, default=" ") < " ":
+        raise ArgumentError(f"name must be a file-name prefix without / or line breaks, not {name!r}")
 
 
 def record_shard(path: str, tokens: int) -> ShardRecord:

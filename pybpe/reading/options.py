@@ -36,6 +36,8 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         instance("text_key", self.text_key, str, "a str")
+        if not self.text_key:
+            raise ArgumentError("text_key must not be empty")
         if not is_unicode(self.text_key):
             raise ArgumentError("text_key contains a lone surrogate, which is not valid Unicode")
         one_of("documents", self.documents, DOCUMENTS)

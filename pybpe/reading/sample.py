@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..arguments import utf8, whole_number
+from ..arguments import refuse_unused, utf8, whole_number
 from .pieces import Cut
 
 
@@ -30,7 +30,8 @@ class Sample:
     documents too; a sample takes them in the order of the iterable.
 
     Raises:
-        ArgumentError: max_documents or max_bytes is below 1, or a value is not an integer.
+        ArgumentError: max_documents or max_bytes is below 1, or a value is not an integer; there is a seed, but no
+            sample.
     """
 
     max_documents: int | None = None
@@ -43,6 +44,8 @@ class Sample:
             if value is not None:
                 object.__setattr__(self, name, whole_number(name, value, 1))
         object.__setattr__(self, "seed", whole_number("seed", self.seed, None))
+        if self.seed and self.is_all:
+            refuse_unused("seed", self.seed, "it chooses a sample, which max_documents or max_bytes asks for")
 
     @property
     def is_all(self) -> bool:

@@ -214,7 +214,7 @@ def test_version_names_the_unicode_versions() -> None:
         (["train", "novel.txt", "--vocab-size", "300"], "required: -o/--output"),
         (["train", "novel.txt", "--vocab-size", "many", "-o", "x.json"], "--vocab-size: expected a number"),
         (["train", "novel.txt", "--vocab-size", "300", "-o", "x.txt"], "x.txt: .txt is not a known format: use .json"),
-        (["train", "novel.txt", "--vocab-size", "300", "--pattern", "", "-o", "x.json"], "no pattern ''"),
+        (["train", "novel.txt", "--vocab-size", "300", "--pattern", "", "-o", "x.json"], "--pattern: expected a value"),
         (
             ["train", "novel.txt", "--sizes", "300", "--plot", "x.doc", "-o", "x.json"],
             "x.doc: the name of a plot must end in",
@@ -258,8 +258,11 @@ def test_one_of_a_thing_is_singular(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_files_on_both_sides_of_an_option(folder: Path) -> None:
     novel = folder / "novel.txt"
-    run("train", novel, "--vocab-size", 300, novel, "-o", folder / "both.json", novel)
-    assert pybpe.Tokenizer.from_file(folder / "both.json") == pybpe.train([novel] * 3, vocab_size=300)
+    others = [folder / "novel2.txt", folder / "novel3.txt"]
+    for other in others:
+        other.write_bytes(novel.read_bytes())
+    run("train", novel, "--vocab-size", 300, others[0], "-o", folder / "both.json", others[1])
+    assert pybpe.Tokenizer.from_file(folder / "both.json") == pybpe.train([novel, *others], vocab_size=300)
     command = [sys.executable, "-m", "pybpe", "train", "--vocab-size", "300", "-o", "dash.json", "--", "-novel.txt"]
     (folder / "-novel.txt").write_bytes(novel.read_bytes() * 3)
     subprocess.run(command, cwd=folder, check=True)
