@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from .. import _binding
 from .._version import __version__
-from ..errors import ArgumentError, FormatError, file_errors, note
+from ..errors import ArgumentError, FormatError, file_errors, note, warn
 from ..reading.input_file import InputFile
 from ..reading.staging import Staged
 from ..support.locking import FOLDER, only_writer
@@ -127,10 +127,12 @@ def made_before(
     Raises:
         ArgumentError: the folder has token files of another call.
     """
-    if force:
-        return None
     path = os.path.join(folder, manifest_name(folder))
     unfinished = os.path.exists(os.path.join(folder, FOLDER, JOURNAL))
+    if force:
+        if not unfinished and not files_of_manifest(folder) and (name := _token_file(folder)) is not None:
+            warn(f"{folder}: {name} is in no manifest, so it stays, unless this call makes a file with this name")
+        return None
     if not os.path.exists(path):
         if not unfinished and (name := _token_file(folder)) is not None:
             raise _refusal(folder, f"has token files without a manifest, such as {name}")

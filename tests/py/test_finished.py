@@ -144,6 +144,8 @@ def test_token_files_of_another_program_are_not_replaced(tok: pybpe.Tokenizer, t
     Path("out/manifest.json").write_text("{}")
     with pytest.raises(pybpe.ArgumentError, match="a manifest that cannot be read"):
         pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+    with pytest.warns(pybpe.errors.PybpeWarning, match="fineweb_train_000001.bin is in no manifest, so it stays"):
+        pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False, force=True)
 
 
 def test_what_a_killed_call_left_to_pack_goes_when_another_call_takes_its_output(
