@@ -29,6 +29,8 @@ FORMS = {
     ("long.txt", json.dumps({"text": "x" * 99_999}).encode() + b"\n"): "jsonl",
     ("blank.txt", b"\n\n" + LINES.replace(b"\n", b"\r\n\r\n")): "jsonl",
     ("prose.jsonl", b"no records"): "jsonl",  # its name says what it should be
+    ("a.PARQUET", b"PAR1\0\1"): "parquet",
+    ("a.arrow", b"ARROW1\0\0"): "arrow",
     ("prose.txt", b"red green\n"): "text",
     ("empty", b""): "text",
     ("a.json", b'{"text": "a"}'): "text",  # one value, as .json files have
@@ -45,7 +47,7 @@ def test_the_content_decides_what_a_file_is(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
         assert corpus_files(path)[0].form == form, (name, content[:40])
-        if not name.startswith(("a.jsonl", "a.JSONL", "a.ndjson", "a.jl", "prose.jsonl")):
+        if form == "text" or name in ("a", "a.txt", "one.txt", "long.txt"):  # others are records by their names
             assert corpus_files(path, ReadOptions(documents="file"))[0].form == "text", name
 
 
@@ -104,6 +106,15 @@ def test_what_a_command_writes_into_its_input_is_not_read_again(tmp_path: Path) 
         assert main([*map(str, words)]) == 0
         written.append((tmp_path / "b.jsonl").read_bytes())
     assert written[0] == written[1]
+
+
+def test_rows_are_no_single_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1\0\1")
+    (tmp_path / "a.bin").write_bytes(b"PAR1\0\1")
+    small_tokenizer().save(tmp_path / "tok.json")
+    for name, told in (("a.parquet", "not one text, but rows"), ("a.bin", "not text, but a parquet file")):
+        assert main(["encode", "-t", str(tmp_path / "tok.json"), str(tmp_path / name)]) == 2
+        assert told in capsys.readouterr().err
 
 
 # What each command that reads a corpus writes about it, or about the file {} of it.
