@@ -57,7 +57,7 @@ def add_mix(commands: Any) -> None:
         help="amounts are exact to less than N tokens, and no document of up to N tokens is cut; also the tokens per"
         " row of parquet and webdataset (default: 1024)",
     )
-    parser.add_argument("--name", default="mix", metavar="NAME", help="name prefix of the files (default: mix)")
+    parser.add_argument("--name", metavar="NAME", help="name prefix of the files (default: mix)")
     parser.add_argument(
         "--memory-limit", type=parse_amount, metavar="N", help="memory for the shuffle, in bytes (default: 1 GiB)"
     )

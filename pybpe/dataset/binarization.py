@@ -152,6 +152,7 @@ def binarize(
         format, min_shard_tokens = LLMC.name, rows.least_tokens(min_shard_tokens)
         sequence_length = OutputOptions.sequence_length  # the token files have no rows
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
+    output.check_used()
     if rows is not None:
         if on_error == "skip":
             raise ArgumentError("on_error='skip' cannot be used with pack, which keeps only the rows: pack afterwards")

@@ -5,11 +5,11 @@ Their fields have the names of the public keyword arguments, which errors name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from ..arguments import one_of, whole_number
+from ..arguments import one_of, refuse_unused, whole_number
 from ..errors import ArgumentError, LimitError
 from ..model import refuse_dropout
 from ..reading.documents import NAME_IT, Kinds
@@ -20,6 +20,13 @@ from .eot import EOT_MODES, KEEP
 from .manifest import check_name
 from .writers import FORMATS, Format
 from .writers.base import id_bytes
+
+_NEEDS: Mapping[str, tuple[Callable[[Format], bool], str]] = {
+    "name": (lambda form: "{name}" in form.file, "this format has fixed file names"),
+    "shard_tokens": (lambda form: "{index" in form.file, "this format has one file per split"),
+    "sequence_length": (lambda form: form.has_rows, "this format has no rows without pack=True"),
+}
+"""Options that have no effect with some formats: when they have one, and otherwise why not."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,15 @@ class OutputOptions:
             object.__setattr__(self, name, value)
         check_name(self.name or "")
         self.form.check_packages()  # fails now, not after an hour of encoding
+
+    def check_used(self, also: Collection[str] = ()) -> None:
+        """Raises ArgumentError if the caller gives an option, another value than the default, that has no effect.
+        `also` has the options that the caller uses itself."""
+        for field in fields(self):
+            has_effect, reason = _NEEDS.get(field.name, (None, ""))
+            value = getattr(self, field.name)
+            if has_effect and not has_effect(self.form) and value != field.default and field.name not in also:
+                refuse_unused(field.name, value, f"{reason} (format={self.format!r})")
 
     @property
     def form(self) -> Format:

@@ -109,6 +109,7 @@ def prepare(
         whole_characters=whole_characters,
     )
     output = OutputOptions(format, eot, "auto", shard_tokens, min_shard_tokens, sequence_length, name)
+    output.check_used()
     options = DatasetOptions(
         ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by), output
     )

@@ -48,7 +48,7 @@ def mix(
     shard_tokens: int = 10**8,
     min_shard_tokens: int | None = None,
     sequence_length: int = 1024,
-    name: str = "mix",
+    name: str | None = None,
     workers: int | None = None,
     memory_limit: int | None = None,
     force: bool = False,
@@ -70,7 +70,7 @@ def mix(
         sequence_length: amounts are exact to less than this number of tokens: a document that does not fit is left out
             if fewer tokens are missing, and otherwise cut, so no document of up to this many tokens is cut. Also the
             tokens per row for "parquet" and "webdataset".
-        name: the name prefix of the files.
+        name: the name prefix of the files; None means "mix".
         workers: the number of threads that encode texts; None uses all CPUs.
         memory_limit: about how many bytes the shuffle may use; None is 1 GiB.
         force: as in `binarize`.
@@ -86,6 +86,7 @@ def mix(
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
+    output.check_used(also=["sequence_length"])
     output = output.for_vocabulary(tok.n_vocab, tok.model.eot)
     whole_number("sequence_length", sequence_length, 2)
     if seed is not None:
@@ -135,7 +136,7 @@ class _Plan:
         phases = draw(self.recipe, documents, asked, self.output.sequence_length)
         settings = {**self._settings(), "mixture": mixture_settings(self.recipe, opened, asked, phases)}
         shuffle = self._shuffle(opened, documents, phases, run)
-        parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name])
+        parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name or "mix"])
         layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {}, call)
         journal = Journal(layout, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
         distribute(shuffle, run.progress)

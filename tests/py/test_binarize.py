@@ -250,7 +250,7 @@ def test_eot_placer_equals_its_definition(pieces: list[list[int]], mode: str, ty
 
 
 def test_raw_files_have_no_header(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
-    pybpe.binarize(tok, novel, tmp_path / "raw", format="raw", shard_tokens=1000)
+    pybpe.binarize(tok, novel, tmp_path / "raw", format="raw")
     pybpe.binarize(tok, novel, tmp_path / "llmc", eot="append")
     assert {path.name for path in (tmp_path / "raw").iterdir()} == {
         *("train.bin", "val.bin", "test.bin", "manifest.json", "meta.pkl")

@@ -25,9 +25,15 @@ from pybpe.support.locking import FOLDER
 # Killed
 
 
+def sizes(format: str, shard_tokens: int) -> dict[str, int]:
+    """Returns the sizes that a format has."""
+    rows = {"sequence_length": 200} if format == "webdataset" else {}
+    return rows | ({} if format in ("raw", "megatron") else {"shard_tokens": shard_tokens})
+
+
 @pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
 def test_killed_anywhere_it_goes_on(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, format: str) -> None:
-    keywords = {"format": format, "shard_tokens": 7000, "sequence_length": 200, "workers": 1, "progress": False}
+    keywords = {"format": format, **sizes(format, 7000), "workers": 1, "progress": False}
     pybpe.binarize(tok, corpus, tmp_path / "undisturbed", **keywords)
     expected = content(tmp_path / "undisturbed")
     rng = random.Random(format)
@@ -72,7 +78,11 @@ def test_shards_of_a_killed_run_with_other_options_do_not_stay(
 ) -> None:
     """Programs find shards by a pattern: an old one would be trained on with the new ones."""
     given: dict[str, Any] = {"format": format, "workers": 1, "progress": False, "force": True}
-    small, large = {"shard_tokens": 2500, "name": "a", **given}, {"shard_tokens": 50_000, "name": "a", **given}
+    name = {} if format == "raw" else {"name": "a"}
+    small, large = (
+        {**sizes(format, 2500), "dtype": "uint32", **name, **given},
+        {**sizes(format, 50_000), **name, **given},
+    )
     pybpe.binarize(tok, corpus, tmp_path / "expected", **large)
     out = tmp_path / "out"
     for points in ([60], [60, 3], [90, 2, 30], [90, 0, 1, 2, 3]):
@@ -144,7 +154,7 @@ def test_a_journal_of_nonsense_is_dropped(tok: pybpe.Tokenizer, corpus: list[Pat
 def test_a_full_disk_says_how_much_is_missing(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
-    keywords = {"format": format, "shard_tokens": 7000, "workers": 2}
+    keywords = {"format": format, **sizes(format, 7000), "workers": 2}
     texts = corpus[:2]  # of known size
     pybpe.binarize(tok, texts, tmp_path / "undisturbed", **keywords)
     left = [40]

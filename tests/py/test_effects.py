@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import small_tokenizer
+from corpora import EOT, content, documents, jsonl, small_tokenizer
 
 import pybpe
 from pybpe import corpus
 from pybpe.cli import _parser, main
+from pybpe.errors import Error
 
 
 def commands(parser: argparse.ArgumentParser, name: str = "") -> dict[str, argparse.ArgumentParser]:
@@ -70,10 +71,46 @@ def test_no_name_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
+OPTIONS = {
+    "name": "other",
+    "shard_tokens": 700,
+    "sequence_length": 16,
+    "min_shard_tokens": 10**7,
+    "dtype": "uint32",
+    "splits": (1,),
+    "split_by": "document",
+    "eot": "none",
+}
+
+
+@pytest.mark.parametrize("form", ["llmc", "raw", "npy", "megatron", "webdataset"])
+def test_each_option_of_token_files_changes_them_or_is_refused(form: str, tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    (tmp_path / "a.jsonl").write_bytes(jsonl(documents(40)))
+
+    def made(folder: str, **options: Any) -> dict[str, bytes]:
+        pybpe.binarize(tok, tmp_path / "a.jsonl", tmp_path / folder, format=form, **options)
+        return content(tmp_path / folder)
+
+    plain = made("plain", min_shard_tokens=0)
+    for option, value in OPTIONS.items():
+        try:
+            assert made(option, **{"min_shard_tokens": 0, option: value}) != plain, option
+        except Error as error:
+            assert option in str(error), option
+
+
 def test_arguments_without_effect_are_refused(tmp_path: Path) -> None:
-    text, out = tmp_path / "a.txt", tmp_path / "out"
-    text.write_text("a b")
+    tok = small_tokenizer()
+    for name, texts in (("a", documents(40)[:20]), ("b", documents(40)[20:])):
+        (tmp_path / f"{name}.txt").write_text(EOT.join(texts), encoding="utf-8")
+        pybpe.binarize(tok, tmp_path / f"{name}.txt", tmp_path / name, format="raw", min_shard_tokens=0)
+    text, out, both = tmp_path / "a.txt", tmp_path / "out", [tmp_path / "a", tmp_path / "b"]
+    recipe = {"sources": {"a": {"data": str(both[0]), "epochs": 1}}}
     calls: dict[str, Any] = {
+        "name='x' has no effect: this format has fixed file names": lambda: pybpe.join(tok, both, out, name="x"),
+        "name='y' has no effect": lambda: pybpe.mix(tok, recipe, out, format="raw", name="y"),
+        "sequence_length=64 has no effect": lambda: pybpe.prepare(text, out, vocab_size=300, sequence_length=64),
         "memory_limit=100000000 has no effect": lambda: corpus.clean(text, f"{out}.jsonl", memory_limit=10**8),
         "seed=3 has no effect": lambda: pybpe.train(text, vocab_size=300, seed=3),
         "seed=4 has no effect": lambda: pybpe.count_words(text, seed=4),
@@ -82,4 +119,5 @@ def test_arguments_without_effect_are_refused(tmp_path: Path) -> None:
     for message, call in calls.items():
         with pytest.raises(pybpe.ArgumentError, match=message):
             call()
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert not out.exists()
+    pybpe.mix(tok, recipe, out, format="raw", sequence_length=64)  # it says which documents are cut

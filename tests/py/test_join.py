@@ -67,10 +67,11 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_equals_one_run(settings: dict[str, object], tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
-    whole = pybpe.binarize(tok, inputs, tmp_path / "whole", name="x", **settings)  # type: ignore[arg-type]
+    settings = settings if settings["format"] == "raw" else {"name": "x", **settings}
+    whole = pybpe.binarize(tok, inputs, tmp_path / "whole", **settings)  # type: ignore[arg-type]
     folders = [tmp_path / f"node{number}" for number in range(3)]
     for path, folder in zip(inputs, folders, strict=True):
-        pybpe.binarize(tok, path, folder, name="x", **settings)  # type: ignore[arg-type]
+        pybpe.binarize(tok, path, folder, **settings)  # type: ignore[arg-type]
     joined = pybpe.join(tok, folders, tmp_path / "joined")
     assert content(tmp_path / "joined") == content(tmp_path / "whole") and len(content(tmp_path / "whole")) > 0
     for split, records in whole.shards.items():
@@ -198,7 +199,8 @@ def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path
     empty.write_bytes(b"")
 
     def made(name: str, paths: Sequence[Path]) -> Path:
-        pybpe.binarize(tok, paths, tmp_path / name, name="x", format=form, splits=(1,), min_shard_tokens=0)
+        prefix = None if form == "raw" else "x"
+        pybpe.binarize(tok, paths, tmp_path / name, name=prefix, format=form, splits=(1,), min_shard_tokens=0)
         return tmp_path / name
 
     with pytest.warns(PybpeWarning):

@@ -213,7 +213,7 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("mixture")
     (folder / "c.txt").write_text(EOT.join(documents(120)), encoding="utf-8")
     for form in ("llmc", "raw", "npy", "megatron"):
-        pybpe.binarize(tok, folder / "c.txt", folder / form, format=form, splits=(2, 1), shard_tokens=9000)
+        pybpe.binarize(tok, folder / "c.txt", folder / form, format=form, splits=(2, 1))
     pybpe.pack(tok, folder / "llmc", folder / "packed", sequence_length=32, shard_tokens=5000)
     return folder
 
