@@ -204,7 +204,11 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(word_counter.WordCounter, "_spill", lambda *args: spilled.append(1) or spill(*args))
     monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
     monkeypatch.setattr(runs, "OPEN_FILES", 2)
-    limited = pybpe.count_words([corpus / "a.txt"] * 3 + [corpus], special_tokens=SPECIALS, memory_limit=1000)
+    copies = corpus.with_name("copies")
+    copies.mkdir()
+    for name in "123":
+        (copies / f"{name}.txt").write_bytes((corpus / "a.txt").read_bytes())
+    limited = pybpe.count_words([copies, corpus], special_tokens=SPECIALS, memory_limit=1000)
     assert limited == pybpe.Counts.merge(
         [pybpe.count_words(corpus / "a.txt", special_tokens=SPECIALS)] * 3 + [expected]
     )
