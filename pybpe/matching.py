@@ -60,10 +60,10 @@ def matcher(specials: Mapping[str, int] | Iterable[str], matching: Mapping[str, 
 
 def check_spaces(specials: Collection[str], matching: Mapping[str, Matching]) -> None:
     """Raises ArgumentError if one special token begins with white space that another one with rstrip may take."""
+    spaced = {matching.get(text, PLAIN).late: text for text in specials if text[:1].isspace()}
     for text, rules in matching.items():
-        for other in specials if rules.rstrip else ():
-            if other[:1].isspace() and matching.get(other, PLAIN).late == rules.late:
-                raise ArgumentError(
-                    f"the special token {text!r:.80} has rstrip on, and {other!r:.80} begins with white space: pybpe"
-                    " supports only one of them"
-                )
+        if rules.rstrip and rules.late in spaced:
+            raise ArgumentError(
+                f"the special token {text!r:.80} has rstrip on, and {spaced[rules.late]!r:.80} begins with white space:"
+                " pybpe supports only one of them"
+            )

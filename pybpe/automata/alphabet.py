@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ..dialects.parse import REGEX
@@ -35,10 +35,13 @@ def _all_characters() -> str:
     return array("I", range(0x110000)).tobytes().decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass")
 
 
-def _parts(members: CharSet) -> Iterator[str | tuple[int, int]]:
+_Part = str | tuple[tuple[int, int], ...]  # a property, or all ranges of a class
+
+
+def _parts(members: CharSet) -> Iterator[_Part]:
     """Yields the properties and ranges that a set is made of."""
     if isinstance(members, Chars):
-        yield from members.ranges
+        yield members.ranges
         yield from members.properties
     else:
         for part in members.sets:
@@ -59,24 +62,28 @@ class Alphabet:
 
     def __init__(self, sets: Iterable[CharSet]) -> None:
         self.ranges: list[tuple[int, int]] = []
-        self._holding = self._number(
-            sorted({part for members in (*sets, NEWLINE) for part in _parts(members)}, key=repr)
-        )
+        parts = dict.fromkeys(part for members in (*sets, NEWLINE) for part in _parts(members))
+        self._bits = {part: 1 << i for i, part in enumerate(parts)}
+        self._holding = self._number()
+        self._known: dict[int, tuple[CharSet, int]] = {}
         self.size = len(self._holding)
-        if self.size > _MOST_CLASSES:
-            raise UnsupportedError(
-                f"the pattern distinguishes {self.size} classes of characters; at most {_MOST_CLASSES} are supported"
-            )
         self.columns = self.size + 2
         self.last_newline, self.end = 1 << self.size, 2 << self.size
 
-    def _number(self, parts: Sequence[str | tuple[int, int]]) -> list[frozenset[str | tuple[int, int]]]:
-        """Divides all code points into classes, whose members are in the same parts. Returns these parts per class."""
-        ends = {part: _ends(part) if isinstance(part, str) else (part[0], part[1] + 1) for part in parts}
-        numbers: dict[frozenset[str | tuple[int, int]], int] = {}
-        for first in sorted({0, *(end for found in ends.values() for end in found if end < 0x110000)}):
-            holding = frozenset(part for part in parts if bisect_right(ends[part], first) % 2)
+    def _number(self) -> list[int]:
+        """Divides all code points into classes, whose members are in the same parts. Returns these parts per class, as
+        the sum of their bits."""
+        changes = {0: 0}
+        for part, bit in self._bits.items():
+            for end in _ends(part) if isinstance(part, str) else (end for a, b in part for end in (a, b + 1)):
+                changes[end] = changes.get(end, 0) ^ bit
+        numbers: dict[int, int] = {}
+        holding = 0
+        for first in sorted(end for end in changes if end < 0x110000):
+            holding ^= changes[first]
             self.ranges.append((first, numbers.setdefault(holding, len(numbers))))
+            if len(numbers) > _MOST_CLASSES:
+                raise UnsupportedError(f"the pattern distinguishes more than {_MOST_CLASSES} classes of characters")
         return list(numbers)
 
     def _class_of(self, point: int) -> int:
@@ -84,18 +91,19 @@ class Alphabet:
 
     def columns_of(self, members: CharSet) -> int:
         """Returns the columns of the characters of a set."""
-        found = sum(1 << i for i, holding in enumerate(self._holding) if _holds(members, holding))
-        is_newline = found >> self._class_of(ord("\n")) & 1
-        return found | (self.last_newline if is_newline else 0)
+        if id(members) not in self._known:  # repeats ask for the same set many times
+            found = sum(1 << i for i, holding in enumerate(self._holding) if self._holds(members, holding))
+            is_newline = found >> self._class_of(ord("\n")) & 1
+            self._known[id(members)] = members, found | (self.last_newline if is_newline else 0)
+        return self._known[id(members)][1]
 
     def others(self, columns: int) -> int:
         """Returns all other columns."""
         return ((1 << self.columns) - 1) & ~columns
 
-
-def _holds(members: CharSet, holding: frozenset[str | tuple[int, int]]) -> bool:
-    """Returns whether the characters that are in exactly these parts are in a set."""
-    if isinstance(members, Chars):
-        return members.negated != any(part in holding for part in (*members.ranges, *members.properties))
-    test = any if isinstance(members, Either) else all
-    return test(_holds(part, holding) for part in members.sets)
+    def _holds(self, members: CharSet, holding: int) -> bool:
+        """Returns whether the characters that are in exactly these parts are in a set."""
+        if isinstance(members, Chars):
+            return members.negated != any(holding & self._bits[part] for part in _parts(members))
+        test = any if isinstance(members, Either) else all
+        return test(self._holds(part, holding) for part in members.sets)

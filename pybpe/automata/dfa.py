@@ -16,9 +16,23 @@ from .nfa import MATCH, Guard, Take, Thread
 
 ACCEPT = 0x8000
 _MOST_STATES = 4096  # csrc/dfa.c
-_MOST_WORK = 3_000_000  # steps, which take some seconds
+_MOST_WORK = 500_000  # steps from thread to thread, which take some tenths of a second
+
+_TOO_MANY = "the automaton of the pattern has too many states"
 
 _State = tuple[int, ...]
+
+
+class _Work:
+    """Counts the steps of all states together: a few states of many threads take as long as many states of a few."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def add(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > _MOST_WORK:
+            raise UnsupportedError(_TOO_MANY)
 
 
 def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]:
@@ -26,28 +40,27 @@ def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]
     numbers: dict[_State, int] = {(): 0}
     pending: list[_State] = [(first,)]  # the first state, which differs from all others: nothing leads to it
     rows = array("H", [0] * columns)
-    work = 0
+    work = _Work()
     for state in pending:
-        leaves = _leaves(threads, state, columns)
-        targets, accepting = _steps(threads, leaves, columns)
-        work += sum(map(len, targets)) + len(leaves)
+        targets, accepting = _steps(threads, _leaves(threads, state, columns, work), columns, work)
         for column, target in enumerate(map(tuple, targets)):
             if target not in numbers:
                 numbers[target] = len(pending) + 1
                 pending.append(target)
             rows.append(numbers[target] | (ACCEPT if accepting >> column & 1 else 0))
-        if len(pending) >= _MOST_STATES or work > _MOST_WORK:
-            raise UnsupportedError("the automaton of the pattern has too many states")
+        if len(pending) >= _MOST_STATES:
+            raise UnsupportedError(_TOO_MANY)
     return rows
 
 
-def _leaves(threads: Sequence[Thread], state: _State, columns: int) -> list[tuple[int, int]]:
+def _leaves(threads: Sequence[Thread], state: _State, columns: int, work: _Work) -> list[tuple[int, int]]:
     """Returns (number of a Take or MATCH, columns) for each place that the threads reach without reading, in order."""
     seen: dict[int, int] = {}
     found = []
     stack = [(number, (1 << columns) - 1) for number in reversed(state)]
     while stack:
         number, allowed = stack.pop()
+        work.add(1)
         allowed &= ~seen.get(number, 0)  # a thread that was here earlier, for these columns, has priority
         if not allowed:
             continue
@@ -62,9 +75,11 @@ def _leaves(threads: Sequence[Thread], state: _State, columns: int) -> list[tupl
     return found
 
 
-def _steps(threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: int) -> tuple[list[list[int]], int]:
+def _steps(
+    threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: int, work: _Work
+) -> tuple[list[dict[int, None]], int]:
     """Returns the threads that each column leads to, in order, and the columns before which a match ends."""
-    targets: list[list[int]] = [[] for _ in range(columns)]
+    targets: list[dict[int, None]] = [{} for _ in range(columns)]
     open_columns = (1 << columns) - 1
     for number, allowed in leaves:
         allowed &= open_columns
@@ -74,9 +89,9 @@ def _steps(threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: in
         else:
             assert isinstance(thread, Take)
             allowed &= thread.columns
+            work.add(allowed.bit_count())
             while allowed:
                 column = allowed.bit_length() - 1
                 allowed ^= 1 << column
-                if thread.to not in targets[column]:
-                    targets[column].append(thread.to)
+                targets[column].setdefault(thread.to)
     return targets, ((1 << columns) - 1) & ~open_columns

@@ -79,8 +79,13 @@ def without(members: CharSet) -> CharSet:
 
 def union(sets: Sequence[CharSet]) -> CharSet:
     """Returns the characters that are in any of the sets."""
-    plain = [part for part in sets if isinstance(part, Chars) and _can_join(part)]
-    rest = [part for part in sets if part not in plain]
+    plain: list[Chars] = []
+    rest: list[CharSet] = []
+    for part in sets:
+        if isinstance(part, Chars) and _can_join(part):
+            plain.append(part)
+        else:
+            rest.append(part)
     joined: list[CharSet] = [_joined(plain)] if plain or not rest else []
     parts = (*joined, *rest)
     return parts[0] if len(parts) == 1 else Either(parts)
