@@ -56,15 +56,23 @@ Digits = Literal[1, "3-from-right"] | None
 _DIGITS: dict[Digits, int] = {None: 0, 1: _binding.DIGITS1, FROM_RIGHT: _binding.DIGITS3}
 
 
+def portable(regex: str) -> str:
+    """Returns the regular expression of a built-in pattern as every reader of a tokenizer.json reads it: JavaScript has
+    no possessive quantifiers."""
+    return regex.replace(r"\s++$", r"\s+(?![\s\S])")
+
+
 @lru_cache(maxsize=1)
 def _built_in() -> dict[str, tuple[str, Digits]]:
-    """Returns the regular expression of each built-in pattern -> its name and digits. llama3 with digits=1 is listed
+    """Returns the regular expressions of each built-in pattern -> its name and digits. llama3 with digits=1 is listed
     as qwen2."""
     table: dict[str, tuple[str, Digits]] = {}
     for digits, flag in _DIGITS.items():
         for name in NAMES:
             number = _binding.pattern_find(name) or 0
-            table.setdefault(_binding.pattern_regex(number + flag), (name, digits))
+            regex = _binding.pattern_regex(number + flag)
+            for spelling in (regex, portable(regex)):
+                table.setdefault(spelling, (name, digits))
     return table
 
 
@@ -198,8 +206,8 @@ class Pattern:
 
     @classmethod
     def builtin(cls, regex: str) -> Pattern | None:
-        """Returns the built-in pattern with exactly this regular expression, under a name without digits if it has one,
-        or None."""
+        """Returns the built-in pattern with exactly this regular expression, or as `portable` writes it, under a name
+        without digits if it has one; otherwise None."""
         return cls(regex) if regex in _built_in() else None
 
     @property

@@ -19,7 +19,7 @@ import re
 
 from ..dialects import ONIGURUMA, REGEX, RUST, translate
 from ..errors import ArgumentError, FormatError, UnsupportedError
-from ..pattern import OF_BYTES, Pattern, PatternLike
+from ..pattern import OF_BYTES, Pattern, PatternLike, portable
 from . import byte_steps
 from .json_parts import JsonObject
 
@@ -27,14 +27,14 @@ _PRIVATE = "PythonRegex"
 
 
 def for_hugging_face(pattern: Pattern) -> str:
-    """Returns a regular expression that gives the same words in Hugging Face's engine, Oniguruma. The pattern must have
-    one step.
+    """Returns a regular expression that gives the same words in Hugging Face's engine, Oniguruma. That of a built-in
+    pattern does so in transformers.js too. The pattern must have one step.
 
     Raises:
         UnsupportedError: no such expression is known. The message says which part of the pattern is the reason.
     """
     if not pattern.is_custom:
-        return pattern.regex
+        return portable(pattern.regex)
     try:
         if pattern.regex.startswith(OF_BYTES):
             return byte_steps.to_hugging_face(pattern.regex)
@@ -109,9 +109,10 @@ def _isolated(given: JsonObject) -> JsonObject:
 
 
 def own_spelling(pattern: Pattern) -> str | None:
-    """Returns the pattern in pybpe's spelling if the pre-tokenizer has another spelling; otherwise None."""
+    """Returns the pattern in pybpe's spelling if the pre-tokenizer has another spelling that does not imply it;
+    otherwise None."""
     try:
-        is_same = not pattern.steps and for_hugging_face(pattern) == pattern.regex
+        is_same = not pattern.is_custom or not pattern.steps and for_hugging_face(pattern) == pattern.regex
     except UnsupportedError:
         return None
     return None if is_same else pattern.regex
