@@ -44,7 +44,8 @@ class Model:
         visible: the special tokens that readers see as text: Hugging Face's added tokens that are not "special".
         template: the special tokens that `encode` puts around a text if the caller asks for them.
         eos: the special token that ends a document; None for <|endoftext|>.
-        chat_template: turns a chat into text, in Jinja, for transformers.
+        chat_template: turns a chat into text, in Jinja, for transformers; "" for no template, None for the one that
+            fits the special tokens.
         unknown: unk_token and fuse_unk of a tokenizer.json, which saved files keep. They say what Hugging Face does
             with a byte that has no token. pybpe raises an error for a text with such a byte.
         matching: text -> flags, for the special tokens that have any.

@@ -730,12 +730,13 @@ class Tokenizer(metaclass=Answering):
         return export.chat_template(self._model)
 
     def with_chat_template(self, chat_template: str | None) -> Tokenizer:
-        """Returns the same tokenizer with another chat template. Raises ArgumentError if it is not valid Unicode."""
+        """Returns the same tokenizer with another chat template; None means that it has none. Raises ArgumentError if
+        it is not valid Unicode."""
         if chat_template is not None:
             instance("chat_template", chat_template, str, "a str or None")
             if not is_unicode(chat_template):
                 raise ArgumentError("chat_template contains a lone surrogate, which is not valid Unicode")
-        return self._with(chat_template=chat_template)
+        return self._with(chat_template=chat_template or "")
 
     def _with(self, **changes: Any) -> Tokenizer:
         """Returns a copy with changes that do not affect the C vocabulary."""

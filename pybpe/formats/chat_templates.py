@@ -7,8 +7,8 @@ from collections.abc import Container
 # The control tokens of the llm.c profile, in which a role is one token. llmc_compat/chat.py writes the same as token
 # ids, and documents the format.
 _ROLES = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>")
-# {% generation %} marks the text of the assistant, for the return_assistant_tokens_mask of transformers.
-# It is written without dashes, because programs that do not support it remove exactly this spelling.
+# Neither template has the {% generation %} of transformers, which other readers of Jinja refuse. So transformers has no
+# assistant_masks for them; ChatFormat.loss_mask gives the masks of the llm.c profile.
 CONTROL_TOKENS_TEMPLATE = (
     "<|endoftext|>"
     "{%- for message in messages -%}"
@@ -16,19 +16,13 @@ CONTROL_TOKENS_TEMPLATE = (
     "{{- raise_exception('unknown role: ' + message['role']) -}}"
     "{%- endif -%}"
     "{{- '<|im_start|><|' + message['role'] + '|>' -}}"
-    "{%- if message['role'] == 'assistant' -%}"
-    "{% generation %}"
     "{%- if message['thought'] is defined and message['thought'] is not none -%}"
+    "{%- if message['role'] != 'assistant' -%}"
+    "{{- raise_exception('only the assistant has a thought') -}}"
+    "{%- endif -%}"
     "{{- '<|thought|>' + message['thought'] + '<|/thought|>' -}}"
     "{%- endif -%}"
     "{{- message['content'] + '<|im_end|>' -}}"
-    "{% endgeneration %}"
-    "{%- else -%}"
-    "{%- if message['thought'] is defined and message['thought'] is not none -%}"
-    "{{- raise_exception('only the assistant has a thought') -}}"
-    "{%- endif -%}"
-    "{{- message['content'] + '<|im_end|>' -}}"
-    "{%- endif -%}"
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}"
     "{{- '<|im_start|><|assistant|>' -}}"
@@ -38,13 +32,7 @@ CONTROL_TOKENS_TEMPLATE = (
 # ChatML, for tokenizers that have its two tokens. https://github.com/openai/openai-python/blob/v0.28.1/chatml.md
 CHATML = (
     "{% for message in messages %}"
-    "{{ '<|im_start|>' + message['role'] + '\\n' }}"
-    "{% if message['role'] == 'assistant' %}"
-    "{% generation %}{{ message['content'] + '<|im_end|>' }}{% endgeneration %}"
-    "{% else %}"
-    "{{ message['content'] + '<|im_end|>' }}"
-    "{% endif %}"
-    "{{ '\\n' }}"
+    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )

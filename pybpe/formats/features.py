@@ -60,7 +60,9 @@ def _template(model: Model) -> str:
 
 
 def _chat_template(model: Model) -> str:
-    return "the chat template" if model.chat_template not in (None, default_template(model.specials)) else ""
+    if model.chat_template in (None, default_template(model.specials) or ""):
+        return ""
+    return "the chat template" if model.chat_template else "that there is no chat template"
 
 
 def _visible(model: Model) -> str:

@@ -43,7 +43,7 @@ _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 
 def chat_template(model: Model) -> str | None:
     """Returns the model's chat template, or the template that fits its special tokens, or None."""
-    return default_template(model.specials) if model.chat_template is None else model.chat_template
+    return default_template(model.specials) if model.chat_template is None else model.chat_template or None
 
 
 def roles(model: Model) -> dict[str, str]:

@@ -415,6 +415,13 @@ def test_an_unused_id_cannot_be_kept() -> None:
         tok.prune([97, 257])
 
 
-def test_a_chat_template_can_be_removed(tok: pybpe.Tokenizer) -> None:
+def test_a_chat_template_can_be_removed(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     assert tok.with_chat_template("{{ x }}").chat_template == "{{ x }}"
-    assert tok.with_chat_template("{{ x }}").with_chat_template(None).chat_template == tok.chat_template
+    chat = pybpe.Tokenizer(BYTES, [], {"<|im_start|>": 256, "<|im_end|>": 257})
+    none = chat.with_chat_template(None)
+    assert chat.chat_template is not None and none.chat_template is None
+    none.save_pretrained(tmp_path)
+    assert "chat_template" not in (tmp_path / "tokenizer_config.json").read_text()
+    assert pybpe.Tokenizer.from_file(tmp_path).chat_template is None
+    with pytest.raises(pybpe.UnsupportedError, match="that there is no chat template"):
+        none.export(tmp_path / "none.bin")

@@ -60,15 +60,14 @@ def written_out(tok: pybpe.Tokenizer) -> tuple[list[int], list[int]]:
 
 
 def render(messages: Any, **kw: Any) -> str:
-    """Renders chat templates as transformers does, except {% generation %}, which does not change the text."""
+    """Renders the template with plain Jinja."""
 
     def raise_exception(message: str) -> None:
         raise TemplateError(message)
 
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = raise_exception
-    template = chat.CHAT_TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
-    return environment.from_string(template).render(messages=messages, **kw)
+    return environment.from_string(chat.CHAT_TEMPLATE).render(messages=messages, **kw)
 
 
 # ------------------------------------------------------------------------------------------------------

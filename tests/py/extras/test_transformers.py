@@ -4,14 +4,12 @@ import json
 import warnings
 from pathlib import Path
 
-import numpy
 import pytest
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("jinja2")
 
 import pybpe  # noqa: E402
-from llmc_compat.chat import ChatFormat  # noqa: E402
 from pybpe.model import CONTROL_TOKENS  # noqa: E402
 
 TEXTS = ["", "Hello, world! 12345", "  two  spaces\n\n", "naïve 中文 👍<|endoftext|>x", "a , b .", "\x00"]
@@ -111,18 +109,6 @@ def test_a_configuration_that_changes_ids_is_refused(tmp_path: Path, change: dic
     assert theirs(text)["input_ids"] != tok.encode(text)
     with pytest.raises(pybpe.FormatError, match=r"tokenizer_config\.json"):
         pybpe.Tokenizer.from_file(tmp_path)
-
-
-@pytest.mark.parametrize("specials", [CONTROL_TOKENS, ("<|im_start|>", "<|im_end|>")])
-def test_the_mask_of_what_the_assistant_wrote(tmp_path: Path, specials: tuple[str, ...]) -> None:
-    theirs = load(train(list(specials)), tmp_path)
-    chat = [*CHAT, {"role": "assistant", "content": "Hello"}, *CHAT[1:], {"role": "assistant", "content": "two"}]
-    found = theirs.apply_chat_template(chat, return_assistant_tokens_mask=True, return_dict=True)
-    learned = [i for i, inside in zip(found["input_ids"], found["assistant_masks"]) if inside]
-    assert theirs.decode(learned) == "Hello<|im_end|>two<|im_end|>"
-    if len(specials) > 2:
-        ids = numpy.array(found["input_ids"], dtype="u2")
-        assert found["assistant_masks"] == ChatFormat(train(list(specials))).loss_mask(ids)[0].tolist()
 
 
 def test_chatml_where_there_are_its_tokens(tmp_path: Path) -> None:
