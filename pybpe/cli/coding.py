@@ -152,9 +152,10 @@ def _hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
     """Says, if one of the paths does not exist, that it may be meant as a text."""
     try:
         yield
-    except FileError as error:
+    except (FileError, ArgumentError) as error:  # the latter if no file can have such a name
         missing = next((path for path in paths if path != "-" and not is_url(path) and not os.path.lexists(path)), None)
-        if missing is None or error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+        sys_errno = error.errno if isinstance(error, FileError) else errno.ENOENT
+        if missing is None or sys_errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
         shown = missing if len(missing) <= 80 else missing[:77] + "..."
         raise FileMissingError(f"{shown}: no such file. To encode these words, use --text") from None

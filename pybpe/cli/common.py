@@ -62,6 +62,9 @@ def check_call(args: argparse.Namespace) -> list[str]:
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
         paths["writes"]["--output"] += with_content(args.output)[1:]
     check_paths(**paths)
+    files = getattr(args, "files", None)
+    if paths["writes"] and files and all(os.path.isfile(path) and not os.path.getsize(path) for path in files):
+        raise ArgumentError(f"{files[0]}: this file is empty, so nothing can be made of it: name a file with text")
     written = {flag: some[0] for flag, some in paths["writes"].items()}
     return check_replaced(args, written, load)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import counted
 from ..control_tokens import END_OF_TEXT
-from ..errors import ArgumentError
+from ..errors import ArgumentError, note
 from .common import (
     add_command,
     add_common,
@@ -164,6 +164,9 @@ def add_training_options(
 
 def training_arguments(args: argparse.Namespace, special_tokens: Sequence[str] = ()) -> dict[str, Any]:
     """Returns these options, except the vocabulary's size, as arguments of `pybpe.train`."""
+    for text in args.special_token or ():
+        if "," in text:
+            note(f"--special-token {text!r} is one token, with its commas: to name several, repeat the option")
     return {
         "special_tokens": args.special_token or special_tokens,
         "end_of_text": args.end_of_text,

@@ -34,7 +34,7 @@ from .file_types import (
 from .paths import STDIN
 from .remote.remote_file import RemoteFile
 from .streams import Limited, UnchangedStream, open_input, open_stdin, read_small, read_start
-from .text_encoding import decoded
+from .text_encoding import decoded, wide_encoding
 from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
 
 _BYTE_ORDER_MARKS = (
@@ -111,7 +111,7 @@ class InputFile(NamedTuple):
         encoding, has_mark = _marked_encoding(head, encoding)
         form = _form(head, path, encoding)
         file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding, form=form, has_mark=has_mark)
-        return file, no_text(head, path)
+        return file, _kind(head, path, encoding)
 
     @classmethod
     def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
@@ -124,7 +124,7 @@ class InputFile(NamedTuple):
         encoding, has_mark = _marked_encoding(head, encoding)
         form = _form(head, remote.name, encoding)
         file = cls(remote.name, remote.size, 0, packing, encoding, "", remote, form, has_mark)
-        return file, no_text(head, remote.name)
+        return file, _kind(head, remote.name, encoding)
 
     def anchored(self) -> InputFile:
         """Returns the same file for a process whose current folder may differ."""
@@ -236,7 +236,7 @@ class InputFile(NamedTuple):
             stream = unpacked(self.path, packing, stream)
             head = stream.read(HEAD_BYTES)
             stream = Prefixed(head, stream)  # type: ignore[assignment]
-        what = no_text(head, self.path)
+        what = _kind(head, self.path, self.encoding)
         if what is not None:
             packed.close()
             raise refusal(self.path, what)
@@ -321,6 +321,14 @@ def tell_of_records(paths: Sequence[str]) -> None:
 
 def _head_size(path: str) -> int:
     return JSON_HEAD_BYTES if is_json_name(path) else HEAD_BYTES
+
+
+def _kind(head: bytes, path: str, encoding: str | None) -> NoText | None:
+    """Returns the kind of a file if it is not text, or is text in another encoding than the caller says; else None."""
+    what = no_text(head, path)
+    if what is not None or encoding is not None or (wide := wide_encoding(head)) is None:
+        return what
+    return NoText(f"{wide} without a byte order mark", f"read it with encoding={wide!r}, or convert it to UTF-8")
 
 
 def refusal(path: str, what: NoText) -> FormatError:

@@ -184,6 +184,7 @@ def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
     )
 
 
+_LEAST_WIDE = 32  # bytes of a start that can show it
 _WRONG = re.compile("[\udc80-\udcff]")  # what "surrogateescape" turns bytes that are not UTF-8 into
 
 # The most frequent characters of languages. A correct guess decodes to many of them, a wrong guess to almost none.
@@ -227,6 +228,15 @@ def _guess(start: bytes, sample: bytes) -> str | None:
     if scores[best] >= 1:
         return best
     return "gb18030" if _score(sample, "gb18030", _FREQUENT_HAN) >= 0.9 else None
+
+
+def wide_encoding(head: bytes) -> str | None:
+    """Returns "utf-16-le" or "utf-16-be" if the first bytes of a file are certainly text of two bytes per character,
+    most of it ASCII; otherwise None."""
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if len(head) < _LEAST_WIDE or even * odd or even + odd < len(head) // 4:
+        return None
+    return _guess_wide(head, even, odd)
 
 
 def _guess_wide(start: bytes, even: int, odd: int) -> str | None:

@@ -72,7 +72,10 @@ def make_inputs(folder: Path) -> None:
     (folder / "text.txt").write_text("<|endoftext|>".join(documents(24)), encoding="utf-8")
     (folder / "docs.jsonl").write_bytes(jsonl(documents(12)))
     (folder / "web.jsonl").write_bytes(_web())
-    pybpe.binarize(small_tokenizer(), folder / "docs.jsonl", folder / "tokens", splits=(1,), force=True, progress=False)
+    pybpe.binarize(
+        small_tokenizer(), folder / "docs.jsonl", folder / "tokens", splits=(8, 2), min_shard_tokens=0, force=True,
+        progress=False,
+    )  # fmt: skip
     questions = [
         {"context": "One and one", "completions": ["is one", "is two", "is three", "is four"], "label": 1},
         {"context": "Two and two", "completions": ["is one", "is two", "is three", "is four"], "label": 3},
@@ -139,11 +142,14 @@ class _Here(Executor):
 
 
 def _binarize(format: str) -> Callable[[Path, Path], Any]:
+    sizes = {"shard_tokens": 2500} if format in ("llmc", "npy", "webdataset") else {}
+    sizes |= {"sequence_length": 200} if format == "webdataset" else {}
+
     def run(inputs: Path, out: Path) -> None:
         # By hash a split may be empty: the texts are Python's own, and differ between its versions.
         pybpe.binarize(
-            small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, format=format, shard_tokens=2500,
-            split_by="document", sequence_length=200, min_shard_tokens=100, workers=1, force=True, progress=False,
+            small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, format=format, **sizes,
+            split_by="document", min_shard_tokens=100, workers=1, force=True, progress=False,
         )  # fmt: skip
 
     return run

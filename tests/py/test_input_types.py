@@ -192,8 +192,6 @@ def test_compressed_files_are_known_by_their_content(tmp_path: Path, pack: objec
     ("text", "encoding"),
     [
         (CHINESE, "gb18030"),
-        (FRENCH, "utf-16-le"),
-        (FRENCH, "utf-16-be"),
         (FRENCH, "cp1252"),
         (TRADITIONAL, "big5"),
         (JAPANESE, "shift_jis"),

@@ -170,3 +170,32 @@ def standard_input(path: str) -> Iterator[None]:
         sys.stdin = python
         os.dup2(saved, 0)
         os.close(saved)
+
+
+def test_utf16_without_a_mark_is_refused(tmp_path: Path) -> None:
+    """Its zeros would become tokens. With the encoding, it is read."""
+    path, text = tmp_path / "a.txt", "a text of some length, most of which is ASCII: é"
+    for encoding in ("utf-16-le", "utf-16-be"):
+        path.write_bytes(text.encode(encoding))
+        with pytest.raises(pybpe.FormatError, match=f"not text, but {encoding} without a byte order mark"):
+            pybpe.count_words(path)
+        assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
+
+
+@pytest.mark.parametrize("command", ["train", "counts", "corpus", "prepare"])
+def test_a_command_refuses_an_empty_input(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_bytes(b"")
+    size = ["--vocab-size", "300"] if command in ("train", "prepare") else []
+    assert main([command, "a.txt", *size, "-o", "out.jsonl"]) == 2
+    assert "a.txt: this file is empty" in capsys.readouterr().err
+    assert not Path("out.jsonl").exists()
+
+
+def test_a_list_of_special_tokens_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("a b a b")
+    words = ["train", str(tmp_path / "a.txt"), "--vocab-size", "258", "--special-token", "<a>,<b>"]
+    assert main([*words, "-o", str(tmp_path / "tok.json")]) == 0
+    assert "--special-token '<a>,<b>' is one token" in capsys.readouterr().err
