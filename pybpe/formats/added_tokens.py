@@ -147,14 +147,16 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
 
     Hugging Face looks up bytes in model.vocab, and with ignore_merges also words, and returns their ids, even those of
     special tokens. pybpe never encodes a byte or word as a special token. A special token whose spelling there equals
-    its text, as in ASCII, is found before the text is split into words, unless a normalizer produces it later.
+    its text, as in ASCII, is found before the text is split into words, unless a normalizer produces it later, or a
+    word character next to it prevents that ("single_word").
     """
     for text in specials:
         try:
             word = byte_level.to_bytes(text)
         except KeyError:
             continue
-        if model.normalizer is None and word == text.encode():
+        is_single_word = model.matching.get(text, PLAIN).single_word
+        if model.normalizer is None and word == text.encode() and not is_single_word:
             continue
         if len(word) == 1 or (model.whole_words and model.pattern.word_ends(word) == [len(word)]):
             return text
@@ -167,6 +169,24 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
 
 _COMPOSED = ";K`"  # NFC turns other characters into these: U+037E, U+212A and U+1FEF
 _COMPOSING = "<=>"  # NFC joins these, and letters, with some of the marks after them
+
+
+def check_replaced(model: Model, replaced: Mapping[str, Matching]) -> None:
+    """Raises ArgumentError if the ids depend on whether the flags of some tokens are replaced. `replaced` has the same
+    flags as the model but for "normalized", which the model does not keep if it has no effect."""
+    if model.normalizer is not None:
+        _check_normalized(replaced, model.normalizer)
+    if model.matching:
+        different = {text: rules for text, rules in replaced.items() if rules != model.matching.get(text, PLAIN)}
+    else:
+        others = model.specials.keys() - replaced.keys()  # on or off
+        either = ({**replaced, **dict.fromkeys(others, Matching(late=late))} for late in (True, False))
+        different = {} if all(map(_is_one_pass, either)) else {t: rules for t, rules in replaced.items() if rules.late}
+    for text, rules in different.items():
+        raise ArgumentError(
+            f"the added token {text!r:.80} has normalized {'on' if rules.late else 'off'} here, and tokenizer.json may"
+            " give other ids"
+        )
 
 
 def _check_normalized(matching: Mapping[str, Matching], normalizer: str) -> None:

@@ -280,6 +280,7 @@ def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
             f"{path}: split_special_tokens is on, which encodes special tokens as text; pybpe's encode recognizes them"
         )
     added = config.get("added_tokens_decoder")
+    replaced = {}
     for number, token in added.items() if isinstance(added, dict) else ():
         text = token_text(token)
         if text is not None and str(model.specials.get(text)) != number:
@@ -288,6 +289,12 @@ def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
             )
         if text is not None and isinstance(token, dict):
             _check_flags(text, token, model, path)
+            if "normalized" in token:
+                replaced[text] = replace(model.matching.get(text, PLAIN), late=bool(token["normalized"]))
+    try:
+        added_tokens.check_replaced(model, replaced)
+    except ArgumentError as error:
+        raise FormatError(f"{path}: {error}; transformers follows one of them: make them equal") from None
     for text in _named_tokens(config):
         if text not in model.specials:
             raise FormatError(f"{path}: adds the special token {text!r:.80}: put it in added_tokens of {TOKENIZER}")
@@ -296,8 +303,7 @@ def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
 def _check_flags(text: str, token: Mapping[str, Any], model: Model, path: str) -> None:
     """Raises FormatError if transformers would replace the flags of a token in tokenizer.json by others."""
     names = model.matching.get(text, PLAIN).names
-    flags = ("single_word", "lstrip", "rstrip", *(("normalized",) if model.matching else ()))
-    for flag in flags:
+    for flag in ("single_word", "lstrip", "rstrip"):  # of "normalized", see check_replaced
         if flag in token and bool(token[flag]) != (flag in names):
             here, there = ("off", "on") if flag in names else ("on", "off")
             raise FormatError(

@@ -152,6 +152,19 @@ def test_with_ignore_merges_an_added_token_is_no_word(tmp_path: Path) -> None:
             ours.save(tmp_path / "again.json")
 
 
+def test_with_ignore_merges_a_single_word_may_be_a_part_of_a_word(tmp_path: Path) -> None:
+    vocab = {**BYTES, "ab": 256}
+    entry = added(256, "ab", single_word=True)
+    text = file(vocab, [entry], None, ignore_merges=True)
+    assert tokenizers.Tokenizer.from_str(text).encode("1ab").ids[-1] == 256
+    with pytest.raises(pybpe.FormatError, match="returns the added token 'ab', .* for a word or byte"):
+        load(text, tmp_path)
+    ours = load(file(BYTES, [entry], None, ignore_merges=True), tmp_path)
+    assert ours.encode("1ab")[1:] == ours.encode("a") + ours.encode("b")
+    with pytest.raises(pybpe.UnsupportedError, match="the special token 'ab' for a word or byte"):
+        ours.save(tmp_path / "again.json")
+
+
 def test_an_added_token_is_no_byte(tmp_path: Path) -> None:
     """Hugging Face begins with the tokens of single bytes, of which the added token may be one."""
     for name, normalizer in (("Ġ", None), ("Ã", None), ("a", "NFKC")):

@@ -138,3 +138,17 @@ def test_two_files_are_not_hidden_by_another_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(pybpe.UnsupportedError, match=r"tokenizer\.json belongs to another tokenizer"):
         train().export(folder, "files")
+
+
+@pytest.mark.parametrize(("texts", "is_read"), [(["<a>", "<b>"], True), (["<a>", "a>b"], False)])
+def test_normalized_in_the_configuration_counts_where_it_changes_ids(
+    texts: list[str], is_read: bool, tmp_path: Path
+) -> None:
+    """transformers replaces the flags of tokenizer.json. Without overlaps, normalized has no effect."""
+    pybpe.train(iter(["ab"]), vocab_size=258, special_tokens=texts).save_pretrained(tmp_path)
+    change(tmp_path, added_tokens_decoder={"0": {"content": texts[0], "normalized": True, "special": True}})
+    if is_read:
+        pybpe.Tokenizer.from_file(tmp_path)
+        return
+    with pytest.raises(pybpe.FormatError, match=r"_config\.json: the added token '<a>' has normalized on here"):
+        pybpe.Tokenizer.from_file(tmp_path)
