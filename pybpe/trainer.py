@@ -80,7 +80,8 @@ def train(
             right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes.
         special_ids: "first" (special tokens 0..k-1, bytes, merges), "after_bytes" (bytes 0..255, special tokens,
             merges) or "last" (bytes, merges, special tokens).
-        max_token_length: the maximum number of bytes of a token. tokenizer.bin can hold at most 255.
+        max_token_length: the maximum number of bytes of a token. tokenizer.bin can hold at most 255. Hugging Face's
+            max_token_length is one more: for the merges of its n, pass max(2, n - 1).
         normalizer: None, "NFC" or "NFKC". The tokenizer stores it and applies it when encoding too.
         digits: 1 makes every digit a separate word; "3-from-right" splits numbers into groups of three digits, counted
             from the right, as in 12|345|678. None keeps the pattern's rule.

@@ -28,7 +28,7 @@ TEXTS = {
 }
 
 
-def theirs(text: str, vocab_size: int, min_frequency: int, specials: list[str]) -> dict:
+def theirs(text: str, vocab_size: int, min_frequency: int, specials: list[str], **options: int) -> dict:
     """Returns the model of a tokenizer.json that Hugging Face trained on one whole document."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -38,12 +38,13 @@ def theirs(text: str, vocab_size: int, min_frequency: int, specials: list[str]) 
         special_tokens=specials,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
+        **options,
     )
     tokenizer.train_from_iterator([text], trainer)
     return json.loads(tokenizer.to_str())["model"]
 
 
-def ours(text: str, vocab_size: int, min_frequency: int, specials: list[str]) -> dict:
+def ours(text: str, vocab_size: int, min_frequency: int, specials: list[str], **options: int) -> dict:
     tok = pybpe.train(
         iter([text]),
         vocab_size=vocab_size,
@@ -51,6 +52,7 @@ def ours(text: str, vocab_size: int, min_frequency: int, specials: list[str]) ->
         special_tokens=specials,
         tie_break="huggingface",
         progress=False,
+        **options,
     )
     return tokenizer_json.to_object(tok.model)["model"]
 
@@ -68,6 +70,15 @@ def test_equals_hugging_face(name: str, vocab_size: int, min_frequency: int) -> 
     found = ours(text, vocab_size, min_frequency, specials)
     assert merges(found) == merges(expected)
     assert found["vocab"] == expected["vocab"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 6, 10])
+@pytest.mark.parametrize("name", ["english", "mixed"])
+def test_the_limit_of_hugging_face_is_one_more(name: str, limit: int) -> None:
+    text = TEXTS[name]()[:30_000]
+    expected = theirs(text, 600, 2, [], max_token_length=limit)
+    found = ours(text, 600, 2, [], max_token_length=max(2, limit - 1))
+    assert merges(found) == merges(expected)
 
 
 def test_a_vocabulary_of_32000_tokens() -> None:
