@@ -90,6 +90,10 @@ int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *e
     if (strings->count == 0) {
         return PYBPE_OK;
     }
+    if (strings->offsets == NULL) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the offsets of %s are NULL, but there are %zu", what,
+                         strings->count);
+    }
     if (strings->offsets[0] != 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "the offsets of %s start at %llu; expected 0", what,
                          (unsigned long long)strings->offsets[0]);

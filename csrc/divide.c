@@ -275,6 +275,9 @@ int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *of
 }
 
 pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split) {
+    if (split >= d->splits) {
+        return (pybpe_strings){.bytes = NULL, .offsets = NULL, .count = 0};
+    }
     const split_part *part = &d->parts[split];
     return (pybpe_strings){.bytes = part->bytes, .offsets = part->offsets, .count = part->count};
 }
@@ -308,6 +311,9 @@ int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybp
     *out = NULL;
     if (how->splits == 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "there must be at least one split");
+    }
+    if ((how->key == NULL && how->key_n > 0) || (how->separator == NULL && how->separator_n > 0) || how->last == NULL) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "a part of the division is NULL, but its size is not 0");
     }
     pybpe_divider *d = mem_alloc_zeroed(mem, 1, sizeof *d);
     if (d == NULL) {

@@ -710,7 +710,8 @@ int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t
    bytes[offsets[i + 1]]. The first offset need not be 0. Returns PYBPE_ERR_VALUE if the offsets decrease. */
 int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *offsets, size_t count, pybpe_error *err);
 
-/* The documents of a split, in order, each with the separator after it. Valid until something is added. */
+/* The documents of a split, in order, each with the separator after it; none if there is no such split. Valid until
+   something is added. */
 pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
 /* The number of records among the JSON lines that were divided, also of those whose text is empty; and that of the line

@@ -33,6 +33,10 @@ static int config_check(const pybpe_train_config *config, pybpe_error *err) {
     if ((config->rules & ~(uint32_t)(PYBPE_RULE_WHOLE_CHARACTERS | PYBPE_RULE_SUPERWORDS)) != 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "rules %u is not a sum of pybpe_train_rule", config->rules);
     }
+    if (config->base_merges == NULL && config->base_merges_count > 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "base_merges is NULL, but base_merges_count is %zu",
+                         config->base_merges_count);
+    }
     return PYBPE_OK;
 }
 

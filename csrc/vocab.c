@@ -101,6 +101,9 @@ int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe
     if (code != PYBPE_OK) {
         return code;
     }
+    if ((spec->merges == NULL && spec->merges_count > 0) || (spec->specials == NULL && spec->specials_count > 0)) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the merges or the specials are NULL, but there are some");
+    }
     const vocab_sizes sizes = spec_sizes(spec);
     pybpe_vocab *v;
     code = vocab_alloc(&v, &sizes, mem, err);

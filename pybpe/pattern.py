@@ -136,6 +136,8 @@ def _steps_of(pattern: str) -> list[str]:
     steps = pattern.split(THEN)
     if len(steps) > _MOST_STEPS:
         raise ArgumentError(f"a pattern has at most {_MOST_STEPS} steps, not {len(steps)}")
+    if OF_BYTES in steps:
+        raise ArgumentError(f"a step of the pattern is only {OF_BYTES}: a regular expression must follow it")
     of_bytes = [step.startswith(OF_BYTES) for step in steps]
     if of_bytes != sorted(of_bytes):
         raise ArgumentError(f"a step without {OF_BYTES} cannot follow one with it, which may divide characters")

@@ -252,6 +252,25 @@ static void test_damage(void) {
     pybpe_divider_free(d);
 }
 
+/* NULL with a size, and a split that does not exist. */
+static void test_missing(void) {
+    pybpe_divider *d = NULL;
+    const uint8_t *none = NULL;
+    const pybpe_division wrong[] = {{.key = none, .key_n = 1, .last = thirds, .splits = SPLITS},
+                                    {.separator = none, .separator_n = 1, .last = thirds, .splits = SPLITS},
+                                    {.last = NULL, .splits = SPLITS}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK_EQ(pybpe_divider_new(&d, &wrong[i], NULL, NULL), PYBPE_ERR_VALUE);
+        CHECK(d == NULL);
+    }
+    const pybpe_division how = {.last = thirds, .splits = SPLITS};
+    CHECK_EQ(pybpe_divider_new(&d, &how, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_divider_divide(d, PYBPE_DOCUMENTS_RECORD, (const uint8_t *)"{\"\":\"a\"}\n", 9, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_divider_documents(d, SPLITS).count, 0);
+    CHECK_EQ(pybpe_divider_documents(d, SIZE_MAX).count, 0);
+    pybpe_divider_free(d);
+}
+
 static void test_memory(void) {
     failing_memory memory = {.left = -1};
     const pybpe_allocator mem = {failing_resize, &memory};
@@ -323,6 +342,7 @@ int main(void) {
     test_hash();
     test_cluster();
     test_offsets();
+    test_missing();
     test_damage();
     test_memory();
     return check_report("test_divide");

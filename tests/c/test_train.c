@@ -214,6 +214,9 @@ static void test_refused(void) {
     config = config_of(300);
     config.rules = 4;
     expect_refused(&config, PYBPE_ERR_VALUE);
+    config = config_of(300);
+    config.base_merges_count = 1;
+    expect_refused(&config, PYBPE_ERR_VALUE);
 }
 
 static void test_rules(void) {

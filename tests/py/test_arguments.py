@@ -44,6 +44,7 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"pattern": b"gpt2"}, "pattern must be a name or a regular expression, not bytes"),
     ({"pattern": ""}, "there is no pattern ''"),
     ({"pattern": "gpt2\0"}, "a pattern cannot contain a NUL"),
+    ({"pattern": "(?bytes)"}, "only [(][?]bytes[)]: a regular expression must follow"),
     ({"pattern": "a|\ud800"}, "a pattern cannot contain a NUL or a lone surrogate"),
     ({"normalizer": ["NFC"]}, "normalizer must be None, 'NFC' or 'NFKC'"),
     ({"tie_break": ["huggingface"]}, "tie_break must be one of lexicographic, huggingface"),
