@@ -144,6 +144,11 @@ _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\[\"\]]")
 _OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[ \t\r]*["}]')
 _TEXT = re.compile(rb'"text"[ \t]*:[ \t]*"')
 _NAMES_OF_RECORDS = (".jsonl", ".ndjson", ".jsonlines", ".jl")
+_REPORT = NoText("a report of pybpe or its list of skipped records", _LEAVE_OUT, is_own=True, is_json=True)
+_RECORD_OF_RUN = re.compile(
+    rb'\{\n "documents_in": \d|<!doctype html>\n<html lang="en"><head>[^\n]*<title>Corpus report</title>'
+    rb'|\{"file": "[^\n]*", (?:"row": \d+|"line": (?:\d+|null), "offset": \d+), "reason": "'
+)
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
@@ -161,6 +166,8 @@ def no_text(head: bytes, path: str) -> NoText | None:
         return found
     if _TOKENIZER.match(head):
         return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
+    if _RECORD_OF_RUN.match(head):
+        return _REPORT
     if is_json_name(path):
         return _OF_DATASETS if _is_of_datasets(head, path) else _json_kind(head)
     return _binary_kind(head, without_ending(path).lower()) if is_binary(head) else None

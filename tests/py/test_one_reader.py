@@ -199,3 +199,17 @@ def test_a_list_of_special_tokens_is_said_to_be_one(tmp_path: Path, capsys: pyte
     words = ["train", str(tmp_path / "a.txt"), "--vocab-size", "258", "--special-token", "<a>,<b>"]
     assert main([*words, "-o", str(tmp_path / "tok.json")]) == 0
     assert "--special-token '<a>,<b>' is one token" in capsys.readouterr().err
+
+
+def test_reports_and_lists_in_a_folder_are_not_read(tmp_path: Path) -> None:
+    """D2: whatever their names are, and whichever call wrote them."""
+    folder = tmp_path / "d"
+    folder.mkdir()
+    lines = [json.dumps({"text": f"text {i}"}) for i in range(5)]
+    (folder / "a.jsonl").write_text("\n".join([*lines, "{", ""]))
+    report = pybpe.corpus.clean(folder, tmp_path / "o.jsonl", on_error="skip", skipped=folder / "bad.jsonl")
+    for name in ("report.json", "report.html", "other.json"):
+        report.save(folder / name)
+    with pytest.warns(pybpe.errors.PybpeWarning, match="left out: they are pybpe's own files"):
+        again = pybpe.corpus.clean(folder, tmp_path / "again.jsonl", on_error="skip")
+    assert again.documents_in == report.documents_in == 5
