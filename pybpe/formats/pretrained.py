@@ -34,10 +34,10 @@ ADDED_TOKENS = "added_tokens.json"
 
 # Classes of transformers that use tokenizer.json as it is, without "Fast" at the end of their names. Version 5 builds
 # the tokenizers of other classes by rules in the code of the class.
-_PLAIN_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend", "GPT2Tokenizer", "LlamaTokenizer", "CodeGenTokenizer",
-                  "BloomTokenizer")  # fmt: skip
+_PLAIN_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend", "LlamaTokenizer", "BloomTokenizer")
 # The classes whose rules are known: the pattern and the normalizer.
-_RULES = {"Qwen2Tokenizer": ("qwen2", "NFC"), "GPTNeoXTokenizer": ("gpt2", "NFC")}
+_RULES = {"Qwen2Tokenizer": ("qwen2", "NFC"), "GPTNeoXTokenizer": ("gpt2", "NFC"),
+          "GPT2Tokenizer": ("gpt2", None), "CodeGenTokenizer": ("gpt2", None)}  # fmt: skip
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 
 
@@ -205,7 +205,8 @@ def _read_two_files(folder: str, config: Mapping[str, Any], pattern: Pattern | N
     if not all(map(os.path.exists, pair)):
         raise FileMissingError(f"{folder}: this folder has neither {TOKENIZER} nor {VOCAB} and {MERGES}")
     kind = config.get("tokenizer_class")
-    if pattern is None and isinstance(kind, str) and _class_name(kind) not in _PLAIN_CLASSES:
+    plain = (*_PLAIN_CLASSES, "GPT2Tokenizer", "CodeGenTokenizer")
+    if pattern is None and isinstance(kind, str) and _class_name(kind) not in plain:
         raise FormatError(
             f"{folder}: {VOCAB} and {MERGES} do not say how text is split into words; transformers knows it from"
             f" the class {kind!r:.80}: pass pattern=, or load the folder with AutoTokenizer and use from_hf"
@@ -224,7 +225,8 @@ def _warn_of_class(kind: Any, model: Model, folder: str) -> None:
     """Warns if transformers may follow the rules of a class that differ from those of tokenizer.json."""
     if not isinstance(kind, str) or _class_name(kind) in _PLAIN_CLASSES:
         return
-    if _RULES.get(_class_name(kind)) != (model.pattern.name, model.normalizer):
+    name, normalizer = _RULES.get(_class_name(kind), (None, None))
+    if name is None or (Pattern(name), normalizer) != (model.pattern, model.normalizer):
         warn(
             f"{folder}: the tokenizer_class is {kind!r:.80}: some versions of transformers follow the rules of that"
             " class instead of tokenizer.json, which pybpe follows; for their ids, load the folder with AutoTokenizer"

@@ -93,7 +93,8 @@ def test_classes_with_rules_of_their_own(folder: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("GPT2TokenizerFast", {"pattern": "cl100k"}),
+        ("GPT2TokenizerFast", {}),
+        ("CodeGenTokenizer", {}),
         ("PreTrainedTokenizerFast", {}),
         ("Qwen2TokenizerFast", {"pattern": "qwen2", "normalizer": "NFC"}),
         ("GPTNeoXTokenizerFast", {"normalizer": "NFC"}),
@@ -106,6 +107,15 @@ def test_classes_whose_rules_are_those_of_the_file(tmp_path: Path, kind: str | N
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert pybpe.Tokenizer.from_file(tmp_path).encode("lower") == train(**options).encode("lower")
+
+
+@pytest.mark.parametrize("kind", ["GPT2Tokenizer", "GPT2TokenizerFast", "CodeGenTokenizerFast"])
+@pytest.mark.parametrize("options", [{"pattern": "llama3"}, {"digits": 1}, {"normalizer": "NFC"}])
+def test_classes_that_always_split_as_gpt2(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
+    train(**options).save_pretrained(tmp_path)
+    change(tmp_path, tokenizer_class=kind)
+    with pytest.warns(PybpeWarning, match=f"tokenizer_class is '{kind}'"):
+        pybpe.Tokenizer.from_file(tmp_path)
 
 
 @pytest.mark.parametrize(
