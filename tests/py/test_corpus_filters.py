@@ -245,3 +245,11 @@ def test_what_are_no_texts() -> None:
         Filters(min_words=2).reasons("a b")
     with pytest.raises(pybpe.ArgumentError, match="a text must be a str, not bytes"):
         Filters(min_words=2).reasons([b"a b"])  # type: ignore[list-item]
+
+
+def test_a_limit_of_a_share_is_at_most_one() -> None:
+    for name in ("max_digit_ratio", "max_symbol_ratio", "min_alphabetic_words", "max_repeated_lines"):
+        Filters(**{name: 1})
+        with pytest.raises(pybpe.ArgumentError, match=f"{name} is a share"):
+            Filters(**{name: 1.01})
+    Filters(max_words=5, max_mean_word_length=5, max_hashes_per_word=5, min_distinct_words=5, max_chars=5)
