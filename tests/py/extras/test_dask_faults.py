@@ -80,7 +80,7 @@ def binarize(corpus: Path, executor: Any, out: Path) -> object:
 
 
 def prepare(corpus: Path, executor: Any, out: Path) -> object:
-    return pybpe.prepare(corpus, out / "o", vocab_size=400, executor=executor, progress=False)
+    return pybpe.prepare(corpus, out / "o", vocab_size=400, executor=executor, force=True, progress=False)
 
 
 def count(corpus: Path, executor: Any, out: Path) -> object:
