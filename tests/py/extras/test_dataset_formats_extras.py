@@ -182,7 +182,9 @@ def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: l
         import pandas
 
         assert sum(map(len, pandas.read_parquet(out)["input_ids"])) == manifest.tokens
-    pybpe.binarize(tok, corpora, out, name="y", force=True)  # the files of an older run are removed, including its manifest
+    pybpe.binarize(
+        tok, corpora, out, name="y", force=True
+    )  # the files of an older run are removed, including its manifest
     assert not list(out.glob("*.parquet")) and not (out / "_manifest.json").exists()
     (out / "manifest.json").rename(out / "_manifest.json")  # `read_manifest` accepts either name
     assert verify(out, tok)[1] == []
