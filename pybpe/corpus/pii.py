@@ -96,8 +96,8 @@ def _compiled(kind: str, regex: str, *hints: str, check: Callable[[str], bool] =
 
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\."  # one part of a domain name
 _INTEGER_PART = r"(?<!\b\d,)(?<!\b\d\d,)"  # 3,14159265359 is a decimal number in much of the world
-_NUMBER = r"(?<![\w.+-])" + _INTEGER_PART  # what may not precede a number,
-_END = r"(?!\w|[.-]\d)"  # or follow it
+_NUMBER = r"(?:(?<![\w.+-])|(?<=[A-Za-z]\.))" + _INTEGER_PART  # what may precede a number: also Tel.,
+_END = r"(?!\w|[.-]\d)"  # and what may not follow it
 _KEYS = {  # by prefix
     ("sk-",): r"sk-[A-Za-z0-9_-]{20,200}",  # OpenAI, Anthropic and others
     ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"): r"gh[pousr]_[A-Za-z0-9]{36,255}",  # GitHub
@@ -113,7 +113,7 @@ _KEYS = {  # by prefix
     ("eyJ",): r"eyJ[A-Za-z0-9_-]{10,400}\.eyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10,600}",  # JSON Web Tokens
 }
 _NAMED_KEY = (
-    r"(?i:(?<![a-z0-9])(?:(?:api[_-]?|secret[_-]?|access[_-]?)key|(?:access|auth)[_-]?token|(?:client|api)[_-]?secret)"
+    r"(?i:(?<![a-z0-9])(?:(?:api[_-]?|secret[_-]?|access[_-]?)key|(?:(?:access|auth)[_-]?)?token|(?:client|api)[_-]?secret)"
     r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?|\bbearer[ \t]{1,4})"
     r"(?P<value>[A-Za-z0-9_/+.-]{16,128})(?![A-Za-z0-9_/+-])"
 )
@@ -122,6 +122,9 @@ _CARD = r"[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{4,5})"
 _IPV6 = r"(?:[0-9A-Fa-f]{1,4}:{1,2}|::){1,8}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4})?"
 # Chinese mobile numbers; Chinese landlines; international (E.164: at most 15 digits); North American.
 _CHINESE_MOBILE = r"(?:(?:\+|00)?86[ -]?|\(\+?86\) ?)?1[3-9]\d(?:[ -]?\d{4}){2}"
+_MOBILE = r"1[3-9]\d{9}"  # may also be joined to another by a hyphen
+_MOBILE_START = rf"(?:{_NUMBER}|(?<=(?<![\w.+-]){_MOBILE}-))"
+_MOBILE_END = rf"(?:{_END}|(?=-{_MOBILE}{_END}))"
 _CHINESE_LANDLINE = r"(?:0\d{2,3}[ -]|\(0\d{2,3}\) ?)[2-8]\d{2,3}[ -]?\d{4}"
 _NORTH_AMERICAN = r"(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}"
 _EMAIL = rf"(?<![\w.%+-])[A-Za-z0-9_%+-][\w.%+-]{{0,63}}@(?:{_LABEL}){{1,8}}[A-Za-z]{{2,24}}(?![\w-])"
@@ -134,7 +137,7 @@ _PATTERNS = (
     _compiled("CREDIT_CARD", rf"(?<![A-Za-z0-9.-]){_INTEGER_PART}{_CARD}{_END}", check=_luhn),
     _compiled("IP_ADDRESS", rf"(?<![\w:.]){_IPV6}(?![\w:]|\.\d)", ":", check=_ip),
     _compiled("IP_ADDRESS", r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)", check=_ip),
-    _compiled("PHONE", _NUMBER + _CHINESE_MOBILE + _END),
+    _compiled("PHONE", _MOBILE_START + _CHINESE_MOBILE + _MOBILE_END),
     _compiled("PHONE", _NUMBER + _CHINESE_LANDLINE + _END),
     _compiled("PHONE", r"(?<![\w+])" + _INTEGER_PART + r"\+[1-9](?:[ .()-]{0,2}\d){7,14}(?!\w)"),
     _compiled("PHONE", _NUMBER + _NORTH_AMERICAN + _END),

@@ -29,6 +29,7 @@ LABELLED = [
     "[[PHONE:(+86)13812345678]]; [[PHONE:86-13912345678]]，座机[[PHONE:(010)62751234]]、[[PHONE:021 6275 1234]]",
     "号码[[PHONE:138-1234-5678]]、[[PHONE:13912345678]]和[[PHONE:15012345678]]，热线[[PHONE:400-820-8820]]",
     "tel:[[PHONE:13812345678]],[[PHONE:13912345678]] or [[PHONE:+44 (0)20 7946 0958]]",
+    "Tel.[[PHONE:13812345678]], [[PHONE:13812345678]]-[[PHONE:13912345678]]; but .13812345678 and 1.13812345678 are not",
     "传真[[PHONE:021－62751234]]",  # missed: a full-width hyphen; NFKC makes it a plain one
     "Pi gibt 3,14159265359 zurück, und 11,3321028236252 ist auch eine Zahl",
     "Ring [[PHONE:0044 20 7946 0958]]",  # missed: many other numbers begin with 00
@@ -79,7 +80,9 @@ LABELLED = [
     "AWS_SECRET_ACCESS_KEY=[[API_KEY:wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY]]",
     "Authorization: Bearer [[API_KEY:0123456789abcdef0123456789abcdef]]",
     "API_SECRET: [[API_KEY:0f14e45fceea167a5a36dedd4bea2543]], the bearer of internationalization",
-    "session token=[[API_KEY:0f14e45fceea167a5a36dedd4bea2543]]",  # missed: most tokens are not secrets
+    "session token=[[API_KEY:0f14e45fceea167a5a36dedd4bea2543]]",
+    "GITHUB_API_TOKEN=[[API_KEY:0f14e45fceea167a5a36dedd4bea2543]]; token: [[API_KEY:a1B2c3D4e5F6g7H8i9J0k1L2]]",
+    "vocab_token: internationalization, tokens: 0f14e45fceea167a5a36dedd4bea2543",
     '"client_secret": "[[API_KEY:8f14e45fceea167a5a36dedd4bea2543]]"',
     "hf: [[API_KEY:hf_abcdefghijklmnopqrstuvwxyzABCDEF12]]",
     "Bearer [[API_KEY:eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P]]",

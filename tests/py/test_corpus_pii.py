@@ -48,7 +48,6 @@ def scores() -> tuple[float, float, list[str]]:
 def test_precision_and_recall_are_as_the_page_says(root: Path) -> None:
     precision, recall, wrong = scores()
     assert wrong == [
-        "missed API_KEY '0f14e45fceea167a5a36dedd4bea2543'",
         "missed API_KEY 'hunter2'",
         "missed EMAIL 'at'",
         "missed EMAIL 'dot'",
