@@ -231,7 +231,7 @@ def write_dataset(
     splits, files = options.split.splits, staged.files
     kinds = options.kinds(tok.model.eot)
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
-    cutting = Cutting.of(tok.pattern, tok.special_tokens, tok.normalizer, tok.model.matching, tok.model.prefix_space)
+    cutting = Cutting.of_model(tok.model)
     plan = planning.Plan(files, kinds, options.split, cutting)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     check_shares(plan, kinds, splits, options.output.least_tokens)

@@ -158,7 +158,7 @@ def _tokens_per_byte(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer) -
 
 def _sample(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer, encoder: TaskEncoder) -> Iterator[PlannedPiece]:
     """Yields the first pieces of some tasks of some files, spread over the corpus."""
-    cutting = Cutting.of(tok.pattern, tok.special_tokens, tok.normalizer)
+    cutting = Cutting.of_model(tok.model)
     some = _spread(files, _FILES)
     for file in some:
         tasks = list(islice(Plan([file], kinds, SplitOptions((1,)), cutting).tasks(), _TASKS))

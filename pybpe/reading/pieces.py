@@ -12,7 +12,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
 from ..arguments import Text, utf8
@@ -20,6 +20,9 @@ from ..errors import file_errors
 from ..matching import Matching, matcher
 from ..normalize import is_normalized
 from ..pattern import Pattern
+
+if TYPE_CHECKING:
+    from ..model import Model
 
 PIECE_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
 _FIRST_BLOCK = 1 << 16  # the size of the first read of a text, because the text may be short
@@ -72,14 +75,19 @@ class Cutting(NamedTuple):
         pattern: Pattern,
         specials: Iterable[str],
         normalizer: str | None,
-        matching: Mapping[str, Matching] = {},  # noqa: B006  never changed
-        prefix_space: bool = False,
+        matching: Mapping[str, Matching],
+        prefix_space: bool,
     ) -> Cutting:
         """Returns the Cutting for a pattern, special tokens with their flags, and what `cutter` takes."""
         texts = list(specials)
         cut = cutter(pattern, matcher(texts, matching), normalizer, prefix_space)
         longest = max((len(text.encode()) for text in texts), default=0)
         return cls(cut, _CUT_CONTEXT + longest, not has_cuts(pattern, normalizer))
+
+    @classmethod
+    def of_model(cls, model: Model) -> Cutting:
+        """Returns the Cutting for the texts that a tokenizer encodes."""
+        return cls.of(model.pattern, model.specials, model.normalizer, model.matching, model.prefix_space)
 
 
 def _cut_before_space(cut: Cut, data: _binding.Data, start: int) -> int:

@@ -15,7 +15,7 @@ from test_special_flags import NAMES, PARTS, added, file, random_texts, random_t
 import pybpe
 from pybpe.dataset.verification import verify
 from pybpe.encoding import TextEncoder
-from pybpe.reading import pieces
+from pybpe.reading import pieces, planning
 from pybpe.viz.data import tokenizer_data
 
 PREFIX = {**WITH_REGEX, "add_prefix_space": True}
@@ -247,3 +247,13 @@ def test_programs_that_show_a_tokenizer() -> None:
     tok, _ = both(file([added("<m>")], PREFIX))
     page = tokenizer_data("tok", tok, b"a <m>b")
     assert page["rewrites"] and page["pattern"]["javascript"] is None and "add_prefix_space" in page["pattern"]["why"]
+
+
+def test_a_plan_cuts_texts_as_binarize_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that is cut elsewhere gets more spaces than one that is not, and so more tokens."""
+    monkeypatch.setattr(planning, "TASK_BYTES", 64)
+    tok, _ = both(file([added("<|endoftext|>")], PREFIX, None))
+    (tmp_path / "a.txt").write_text(" a,b;c d,e" * 300)
+    recipe = {"sources": {"x": {"inputs": str(tmp_path / "a.txt"), "epochs": 1}}, "splits": [1]}
+    exact = pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,)).tokens
+    assert abs(pybpe.plan_mix(tok, recipe).tokens - exact) < 0.02 * exact
