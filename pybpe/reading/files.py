@@ -15,7 +15,7 @@ from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
 from .file_types import says_records
-from .input_file import InputFile, refusal, tell_of_records
+from .input_file import InputFile, refusal, tell_of_records, told_of_mark
 from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
 from .remote.listing import remote_files
@@ -167,7 +167,7 @@ def tell_of_marks(files: Sequence[InputFile], encoding: str | None) -> None:
     marked = [file for file in files if file.has_mark and encoding is None]
     for name in sorted({file.encoding or "utf-8" for file in marked}):
         paths = [file.path for file in marked if (file.encoding or "utf-8") == name]
-        told = f"read as {name}, without the byte order mark at the start"
+        told = told_of_mark(name)
         _tell(told, told, paths, note)
 
 

@@ -206,7 +206,7 @@ class InputFile(NamedTuple):
     def _open_text(self) -> BinaryIO:
         stream = self.open_stored()
         if self.size is None:
-            return decoded(self.path, self.encoding, self._peeked(stream))
+            return self._peeked(stream)
         return decoded(self.path, self.encoding, unpacked(self.path, self.packing, stream))
 
     def open_stored(self, start: int = 0, end: int | None = None) -> BinaryIO:
@@ -228,7 +228,8 @@ class InputFile(NamedTuple):
             return _CheckedStream(self)
 
     def _peeked(self, packed: BinaryIO) -> BinaryIO:
-        """Returns the text of a stream that can be read only once. Its first bytes show how it is compressed."""
+        """Returns the text of a stream that can be read only once. Its first bytes show how it is compressed, and a
+        byte order mark shows its encoding."""
         head = packed.read(HEAD_BYTES)
         packing = packing_of_content(head) or packing_of_name(self.path)
         stream: BinaryIO = Prefixed(head, packed)  # type: ignore[assignment]
@@ -236,11 +237,14 @@ class InputFile(NamedTuple):
             stream = unpacked(self.path, packing, stream)
             head = stream.read(HEAD_BYTES)
             stream = Prefixed(head, stream)  # type: ignore[assignment]
-        what = _kind(head, self.path, self.encoding)
+        encoding, has_mark = _marked_encoding(head, self.encoding)
+        what = _kind(head, self.path, encoding)
         if what is not None:
             packed.close()
             raise refusal(self.path, what)
-        return stream
+        if has_mark and self.encoding is None:
+            note(f"{_shown(self.path)}: {told_of_mark(encoding)}")
+        return decoded(self.path, encoding, stream)
 
     def check(self, status: os.stat_result) -> None:
         """Raises FileChangedError unless this is the status of the file at which the run looked."""
@@ -311,11 +315,16 @@ def _form(head: bytes, path: str, encoding: str | None) -> str:
     return row_kind(path) or ("jsonl" if says_records(path) or holds_records(head, path) else "text")
 
 
+def told_of_mark(encoding: str | None) -> str:
+    """Returns what to say about a file that begins with a byte order mark."""
+    return f"read as {encoding or 'utf-8'}, without the byte order mark at the start"
+
+
 def tell_of_records(paths: Sequence[str]) -> None:
     """Says that files are JSON lines, although their names do not say so."""
     if paths:
-        name = "standard input" if paths[0] == STDIN else paths[0]
         more = f" and {len(paths) - 1} more" if paths[1:] else ""
+        name = _shown(paths[0])
         note(f"{name}{more}: read as JSON lines, since each line is an object (--documents file would read text)")
 
 
@@ -333,8 +342,11 @@ def _kind(head: bytes, path: str, encoding: str | None) -> NoText | None:
 
 def refusal(path: str, what: NoText) -> FormatError:
     """Returns the error for a file that is not text."""
-    name = "standard input" if path == STDIN else path
-    return FormatError(f"{name}: not text, but {what.what}: {what.advice}")
+    return FormatError(f"{_shown(path)}: not text, but {what.what}: {what.advice}")
+
+
+def _shown(path: str) -> str:
+    return "standard input" if path == STDIN else path
 
 
 class _CheckedStream(UnchangedStream):

@@ -84,6 +84,23 @@ def test_a_byte_order_mark_shows_the_encoding_and_is_no_text(
     assert pybpe.count_words(tmp_path / "lines") == pybpe.count_words(tmp_path / "a.jsonl")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_byte_order_mark_shows_the_encoding_of_standard_input(
+    encoding: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_tokenizer().save(tmp_path / "tok.json")
+    (tmp_path / "stdin").write_text(TEXT, encoding=encoding)
+    printed = []
+    for path in (str(tmp_path / "stdin"), "-"):
+        for command in ("count", "encode"):
+            with standard_input(str(tmp_path / "stdin")):
+                assert main([command, "-t", str(tmp_path / "tok.json"), path, "--json"]) == 0
+        captured = capsys.readouterr()
+        printed.append((captured.out, captured.err))
+    assert printed[0][0] == printed[1][0]
+    assert printed[1][1].count("without the byte order mark") == (2 if encoding != "utf-8" else 0)
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.HTML", "a.tsv.gz", "a.xml"])
 def test_markup_is_text_and_is_told(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / name).write_bytes(gzip.compress(b"a,b\n") if name.endswith("gz") else b"<p>a,b\n")
