@@ -29,7 +29,7 @@ LABELLED = [
     "[[PHONE:(+86)13812345678]]; [[PHONE:86-13912345678]]，座机[[PHONE:(010)62751234]]、[[PHONE:021 6275 1234]]",
     "号码[[PHONE:138-1234-5678]]、[[PHONE:13912345678]]和[[PHONE:15012345678]]，热线[[PHONE:400-820-8820]]",
     "tel:[[PHONE:13812345678]],[[PHONE:13912345678]] or [[PHONE:+44 (0)20 7946 0958]]",
-    "Tel.[[PHONE:13812345678]], [[PHONE:13812345678]]-[[PHONE:13912345678]]; but .13812345678 and 1.13812345678 are not",
+    "Tel.[[PHONE:13812345678]], [[PHONE:13812345678]]-[[PHONE:13912345678]]; not .13812345678, 1.13812345678",
     "传真[[PHONE:021－62751234]]",  # missed: a full-width hyphen; NFKC makes it a plain one
     "Pi gibt 3,14159265359 zurück, und 11,3321028236252 ist auch eine Zahl",
     "Ring [[PHONE:0044 20 7946 0958]]",  # missed: many other numbers begin with 00
