@@ -58,7 +58,8 @@ class AdvicePoint(NamedTuple):
         tokens: number of training tokens that the compute can pay for.
         bytes: the text that these tokens represent.
         compute_per_byte: floating-point operations of training per byte of text.
-        loss: the loss that the loss law predicts, in nats per token, less the entropy of the tokens' frequencies.
+        loss: the loss that the loss law predicts, in nats per token, less the entropy of the tokens' frequencies. See
+            Advice.is_in_range.
         frequent: share of the tokens that occur 100 times or more in the training tokens.
     """
 
@@ -95,16 +96,26 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain data."""
-        return asdict(self) | {"points": [point._asdict() for point in self.points]}
+        without = {} if self.is_in_range else {"loss": None}
+        return asdict(self) | {"points": [point._asdict() | without for point in self.points]}
+
+    @property
+    def is_in_range(self) -> bool:
+        """Whether the loss law may predict losses here. Elsewhere its sizes may help, but its losses are meaningless: a
+        loss above 0 is worse than that of a model which knows only the frequencies of the tokens."""
+        return _predicts(self.points, self.parameters)
 
     def __str__(self) -> str:
-        head = f"{'vocabulary':>10}  {'bytes/token':>11}  {'embeddings':>11}"
-        head += f"  {'text read':>9}  {'FLOP/byte':>9}  {'loss':>7}"
+        head = f"{'vocabulary':>10}  {'bytes/token':>11}  {'embeddings':>11}  {'text read':>9}  {'FLOP/byte':>9}"
         rows = [
             f"{p.vocab_size:>10,}  {p.bytes_per_token:>11.3f}  {p.embeddings:>11,}  {amount(p.bytes) + 'B':>9}"
-            f"  {amount(p.compute_per_byte):>9}  {p.loss:>7.3f}{'  <-' if p.vocab_size == self.vocab_size else ''}"
+            f"  {amount(p.compute_per_byte):>9}"
             for p in self.points
         ]
+        if self.is_in_range:
+            head += f"  {'loss':>7}"
+            rows = [f"{row}  {p.loss:>7.3f}" for row, p in zip(rows, self.points)]
+        rows = [row + "  <-" * (p.vocab_size == self.vocab_size) for row, p in zip(rows, self.points)]
         return "\n".join([f"vocab_size {self.vocab_size:,}", *self.reasons, head, *rows])
 
 
@@ -117,7 +128,7 @@ def amount(value: float) -> str:
 
 
 def plot(advice: Advice, path: str) -> None:
-    """Draws the curve to a file, atomically: compute per byte and predicted loss over the vocabulary size."""
+    """Draws the curve to a file, atomically: compute per byte and differences of predicted losses over the size."""
     figure, axes = new_figure()
     sizes = [point.vocab_size for point in advice.points]
     lines = axes.plot(sizes, [p.compute_per_byte / 1e6 for p in advice.points], marker="o", label="compute per byte")
@@ -125,9 +136,9 @@ def plot(advice: Advice, path: str) -> None:
     axes.set_xticks([], minor=True)
     axes.set_xticklabels([f"{size / 1000:g}k" for size in sizes], rotation=60)
     right = axes.twinx()
-    losses = [point.loss for point in advice.points]
+    losses = [point.loss - min(p.loss for p in advice.points) for point in advice.points]
     lines += right.plot(sizes, losses, marker="o", color="tab:orange", label="loss law (right)")
-    right.set_ylabel("nats per token, less unigram entropy")
+    right.set_ylabel("nats per token above the lowest loss")
     lines.append(axes.axvline(advice.vocab_size, linestyle="--", color="gray", label=f"{advice.vocab_size:,} tokens"))
     axes.legend(handles=lines)
     save_figure(figure, path)
@@ -299,10 +310,17 @@ def _choice(points: Sequence[AdvicePoint], estimates: Mapping[str, int]) -> str:
     return f"The middle one is below {_LEAST:,}; small models were better with more tokens: see docs/vocabularies.md."
 
 
+def _predicts(points: Sequence[AdvicePoint], parameters: int) -> bool:
+    is_fitted = scaling_law.SMALLEST <= parameters <= scaling_law.LARGEST
+    return is_fitted and max(point.loss for point in points) < 0
+
+
 def _caution(points: Sequence[AdvicePoint], estimates: Mapping[str, int], model: _Model) -> str:
     doubts = []
     if not scaling_law.SMALLEST <= model.parameters <= scaling_law.LARGEST:
         doubts.append("the laws were fitted to models of 33M to 1.13G parameters, so here they extrapolate")
+    if not _predicts(points, model.parameters):
+        doubts.append("the loss law is outside its range, so its losses are not shown")
     if max(estimates.values()) > 4 * min(estimates.values()):
         doubts.append("the estimates differ by more than a factor of 4")
     if points[-1].vocab_size in estimates.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_command, add_common, add_encoding, check_writable, parse_amount, progress, report
+from .common import add_command, add_common, add_encoding, check_writable, parse_amount, parse_bytes, progress, report
 from .counts import add_cutting_options
 
 
@@ -41,7 +41,7 @@ def add_advise(commands: Any) -> None:
     add_encoding(parser)
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
     parser.add_argument(
-        "--max-bytes", type=parse_amount, default=200_000_000, metavar="N", help="size of the sample (default: 200M)"
+        "--max-bytes", type=parse_bytes, default=200_000_000, metavar="N", help="size of the sample (default: 200M)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the sample (default: 0)")
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to *.png, *.svg or *.pdf")

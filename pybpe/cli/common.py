@@ -150,7 +150,9 @@ def add_command(commands: Any, name: str, summary: str, text: str, examples: str
 def add_common(parser: argparse.ArgumentParser, workers: bool = True) -> None:
     if workers:
         add_workers(parser)
-    parser.add_argument("--quiet", action="store_true", help="show no progress bars and no summary")
+    parser.add_argument(
+        "--quiet", action="store_true", help="show no progress bars, no notes and no summary of what was written"
+    )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     if any(action.dest in _WRITTEN for action in parser._actions):
         add_force(parser)
@@ -178,11 +180,12 @@ def progress(args: argparse.Namespace) -> bool | None:
 
 def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
     """Prints the summary: JSON for machines, otherwise text. If the result goes to standard output, the summary goes to
-    standard error."""
-    where = sys.stderr if getattr(args, "output", None) == "-" else sys.stdout
+    standard error. Of a command that writes nothing, the text is the answer, which --quiet does not hide."""
+    output = getattr(args, "output", None)
+    where = sys.stderr if output == "-" else sys.stdout
     if args.json:
         print(json.dumps(facts, ensure_ascii=False), file=where)
-    elif not args.quiet:
+    elif output is None or not args.quiet:
         print(text, file=where)
 
 
@@ -319,17 +322,24 @@ def named_files(what: str, given: Iterable[str]) -> dict[str, list[str]]:
     return files
 
 
-_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
 
 
 def parse_amount(text: str) -> int:
-    """Parses an amount for argparse: 32000, 32k, 1.5M, 4G. The units are powers of 1000."""
+    """Parses an amount for argparse: 32000, 32k, 1.5M, 4G or 4B (billion). The units are powers of 1000."""
     unit = _UNITS.get(text[-1:].lower(), 1)
     try:
         amount = float(text[:-1]) if unit > 1 else int(text)
         return int(amount * unit)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"expected a number such as 32000, 32k or 4G, not {text!r}") from None
+
+
+def parse_bytes(text: str) -> int:
+    """Parses a number of bytes for argparse: as parse_amount, without B, which could mean bytes or billions."""
+    if text[-1:] in ("b", "B"):
+        raise argparse.ArgumentTypeError(f"expected bytes such as 500M or 2G, not {text!r}")
+    return parse_amount(text)
 
 
 def parse_digits(text: str) -> int | str:

@@ -19,6 +19,7 @@ from .common import (
     list_of_skipped,
     named_output,
     parse_amount,
+    parse_bytes,
     progress,
     report,
 )
@@ -90,7 +91,7 @@ def add_corpus(commands: Any) -> None:
     add_on_error(parser, listed=True)
     _add_steps(parser)
     _add_limits(parser)
-    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for finding duplicates, e.g. 2G")
+    parser.add_argument("--memory-limit", type=parse_bytes, metavar="N", help="memory for finding duplicates, e.g. 2G")
     add_dask_options(
         parser,
         "a Dask scheduler whose workers do the steps, e.g. tcp://node1:8786; they need the files at the same"

@@ -19,6 +19,7 @@ from .common import (
     list_of_skipped,
     named_output,
     parse_amount,
+    parse_bytes,
     parse_digits,
     progress,
     remove_old_list,
@@ -45,9 +46,9 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
     add_on_error(parser, listed=True)
     parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")
-    parser.add_argument("--max-bytes", type=parse_amount, metavar="N", help="use a sample of N bytes, e.g. 500M")
+    parser.add_argument("--max-bytes", type=parse_bytes, metavar="N", help="use a sample of N bytes, e.g. 500M")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed for sampling (default: 0)")
-    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for counting, in bytes, e.g. 2G")
+    parser.add_argument("--memory-limit", type=parse_bytes, metavar="N", help="memory for counting, in bytes, e.g. 2G")
 
 
 def add_cutting_options(parser: argparse.ArgumentParser, pattern: str | None = None) -> None:

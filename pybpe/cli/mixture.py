@@ -9,7 +9,17 @@ from typing import Any
 
 from ..arguments import counted
 from ..errors import ArgumentError
-from .common import add_command, add_common, add_tokenizer, journal_path, load, parse_amount, progress, report
+from .common import (
+    add_command,
+    add_common,
+    add_tokenizer,
+    journal_path,
+    load,
+    parse_amount,
+    parse_bytes,
+    progress,
+    report,
+)
 from .token_files import add_least_tokens, row_lines
 
 
@@ -59,7 +69,7 @@ def add_mix(commands: Any) -> None:
     )
     parser.add_argument("--name", metavar="NAME", help="name prefix of the files (default: mix)")
     parser.add_argument(
-        "--memory-limit", type=parse_amount, metavar="N", help="memory for the shuffle, in bytes (default: 1 GiB)"
+        "--memory-limit", type=parse_bytes, metavar="N", help="memory for the shuffle, in bytes (default: 1 GiB)"
     )
     add_common(parser)
     parser.set_defaults(run=_run_mix, state=_state)

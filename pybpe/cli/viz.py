@@ -17,7 +17,7 @@ from .common import (
     check_writable,
     load_all,
     open_source,
-    parse_amount,
+    parse_bytes,
     report,
 )
 
@@ -41,7 +41,7 @@ def add_viz(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is stdout")
     parser.add_argument(
-        "--max-bytes", type=parse_amount, metavar="N", help="show the first N bytes of the text (default: 100k)"
+        "--max-bytes", type=parse_bytes, metavar="N", help="show the first N bytes of the text (default: 100k)"
     )
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_viz)

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from corpora import small_tokenizer
 from reference.encode import split
 from texts import english
 
@@ -88,6 +89,30 @@ def test_the_estimates(found: pybpe.Advice) -> None:
     assert by_size[loss].loss == min(p.loss for p in found.points)
     assert len(found.reasons) == 5
     assert "held out" in found.reasons[0] and "extrapolate" in found.reasons[4]
+
+
+@pytest.mark.parametrize(
+    ("params", "tokens", "is_shown"),
+    [(10**6, 20 * 10**6, False), (10**8, 10**10, True), (10**8, 10**6, False), (10**12, 10**13, False)],
+)
+def test_losses_outside_the_range_of_the_law_are_not_shown(
+    corpus: Path, params: int, tokens: int, is_shown: bool
+) -> None:
+    told = pybpe.advise(corpus, params=params, tokens=tokens, progress=False)
+    assert ("  loss" in str(told)) is is_shown is ("losses are not shown" not in told.reasons[4])
+    assert all((point["loss"] is not None) is is_shown for point in told.to_dict()["points"])
+
+
+def test_amounts_can_be_billions_and_the_answer_is_not_quiet(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", str(corpus), "--params", "7B", "--tokens", "1.5b", "--quiet"]) == 0
+    assert "next to 7G others" in capsys.readouterr().out
+    tok = corpus.with_name("tok.json")
+    small_tokenizer().save(tok)
+    assert main(["count", "-t", str(tok), "--text", "ab", "--quiet"]) == 0
+    assert "2 bytes" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["advise", str(corpus), "--params", "7B", "--tokens", "1B", "--max-bytes", "500B"])
+    assert "expected bytes such as 500M or 2G" in capsys.readouterr().err
 
 
 def test_compression_is_that_of_text_that_was_not_learned_from(tmp_path: Path) -> None:
