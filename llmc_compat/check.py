@@ -103,7 +103,9 @@ def _faults(found: Found, facts: _Facts, run: Run) -> Iterator[Finding]:
         yield from shards.shard_faults(path, shard, run)
     for path, examples in facts.evals.items():
         yield from eval_files.eval_faults(path, examples, run.given or _eval_batch(examples, facts.models))
-    manifests = read_manifests(found.files.manifests)
+    unreadable: list[Finding] = []
+    manifests = read_manifests(found.files.manifests, facts.shards, unreadable)
+    yield from unreadable
     for paths in _owners(found).values():
         yield from _group_faults(facts.of(paths), [each for each in manifests if each.path in paths])
     yield from packing_faults(manifests, facts.shards, run)

@@ -44,14 +44,19 @@ class Described:
                 yield from ((split, record) for record in records)
 
 
-def read_manifests(paths: Iterable[str]) -> list[Described]:
-    """Yields pybpe's manifests among the paths."""
+def read_manifests(paths: Iterable[str], shards: Iterable[str], findings: list[Finding]) -> list[Described]:
+    """Returns pybpe's manifests among the paths. Others that are in a folder of shards become findings: without its
+    manifest, no change of a shard is noticed."""
     found = []
+    folders = {os.path.dirname(os.path.realpath(path)) for path in shards}
     for path in paths:
         try:
             found.append(Described(path, Manifest.load(os.path.dirname(path) or ".")))
-        except FormatError:  # another program's file of that name
-            continue
+        except FormatError as error:
+            if os.path.dirname(os.path.realpath(path)) in folders:  # elsewhere, another program's file of that name
+                fault = str(error).removeprefix(f"{path}: ")
+                effect = "does not read it, but without it nothing shows whether the shards beside it have changed"
+                findings.append(Finding(path, fault, effect, _AGAIN))
     return found
 
 

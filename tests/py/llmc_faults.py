@@ -728,6 +728,12 @@ SHARD_FAULTS = {
     "a token changed": Row(
         patch(TRAIN, HEADER + 600, 300, size=2), TRAIN, "its SHA-256 is not", "the file as it is", "", NONSENSE
     ),
+    "manifest is an empty object": Row(
+        write("data/manifest.json", b"{}"), "data/manifest.json", "not a manifest", "nothing shows", "again", SAME
+    ),
+    "manifest cut off": Row(
+        cut("data/manifest.json", 900), "data/manifest.json", "not a manifest", "nothing shows", "again", SAME
+    ),
     "a shard of the manifest is lost": Row(
         remove(VAL), VAL, "is missing, but .*manifest.json lists it", "or aborts", "again"
     ),
