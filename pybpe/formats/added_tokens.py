@@ -147,18 +147,19 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
 
     Hugging Face looks up bytes in model.vocab, and with ignore_merges also words, and returns their ids, even those of
     special tokens. pybpe never encodes a byte or word as a special token. A special token whose spelling there equals
-    its text, as in ASCII, is found before the text is split into words, unless a normalizer produces it later, or a
-    word character next to it prevents that ("single_word").
+    its text, as in ASCII, is found before the text is split into words, unless a normalizer produces it later, or it
+    overlaps a "single_word" one, whose text is passed over if a word character is next to it.
     """
+    single = [text for text, rules in model.matching.items() if rules.single_word]
     for text in specials:
         try:
             word = byte_level.to_bytes(text)
         except KeyError:
             continue
-        is_single_word = model.matching.get(text, PLAIN).single_word
-        if model.normalizer is None and word == text.encode() and not is_single_word:
+        if len(word) > 1 and not (model.whole_words and model.pattern.word_ends(word) == [len(word)]):
             continue
-        if len(word) == 1 or (model.whole_words and model.pattern.word_ends(word) == [len(word)]):
+        is_itself = model.normalizer is None and word == text.encode()
+        if not is_itself or first_overlap(single, [text]) or first_overlap([text], single):
             return text
     return None
 

@@ -165,6 +165,15 @@ def test_with_ignore_merges_a_single_word_may_be_a_part_of_a_word(tmp_path: Path
         ours.save(tmp_path / "again.json")
 
 
+@pytest.mark.parametrize("around", ["1ab2", "1a"])
+def test_with_ignore_merges_a_single_word_passes_over_a_token_that_it_overlaps(around: str, tmp_path: Path) -> None:
+    vocab = {**BYTES, "ab": 256}
+    text = file(vocab, [added(256, "ab"), added(257, around, single_word=True)], None, ignore_merges=True)
+    assert 256 in tokenizers.Tokenizer.from_str(text).encode("z1ab2").ids
+    with pytest.raises(pybpe.FormatError, match="returns the added token 'ab', .* for a word or byte"):
+        load(text, tmp_path)
+
+
 def test_an_added_token_is_no_byte(tmp_path: Path) -> None:
     """Hugging Face begins with the tokens of single bytes, of which the added token may be one."""
     for name, normalizer in (("Ġ", None), ("Ã", None), ("a", "NFKC")):
