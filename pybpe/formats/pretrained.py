@@ -35,7 +35,7 @@ ADDED_TOKENS = "added_tokens.json"
 # Classes of transformers that use tokenizer.json as it is, without "Fast" at the end of their names. Version 5 builds
 # the tokenizers of other classes by rules in the code of the class.
 _PLAIN_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend", "LlamaTokenizer", "BloomTokenizer")
-# The classes whose rules are known: the pattern and the normalizer.
+# The classes whose rules are known: the pattern and the normalizer. None has ignore_merges.
 _RULES = {"Qwen2Tokenizer": ("qwen2", "NFC"), "GPTNeoXTokenizer": ("gpt2", "NFC"),
           "GPT2Tokenizer": ("gpt2", None), "CodeGenTokenizer": ("gpt2", None)}  # fmt: skip
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
@@ -226,7 +226,8 @@ def _warn_of_class(kind: Any, model: Model, folder: str) -> None:
     if not isinstance(kind, str) or _class_name(kind) in _PLAIN_CLASSES:
         return
     name, normalizer = _RULES.get(_class_name(kind), (None, None))
-    if name is None or (Pattern(name), normalizer) != (model.pattern, model.normalizer):
+    is_same = name is not None and (Pattern(name), normalizer) == (model.pattern, model.normalizer)
+    if not is_same or (model.whole_words and model.unreached()):
         warn(
             f"{folder}: the tokenizer_class is {kind!r:.80}: some versions of transformers follow the rules of that"
             " class instead of tokenizer.json, which pybpe follows; for their ids, load the folder with AutoTokenizer"

@@ -118,6 +118,21 @@ def test_classes_that_always_split_as_gpt2(tmp_path: Path, kind: str, options: d
         pybpe.Tokenizer.from_file(tmp_path)
 
 
+def test_classes_without_ignore_merges(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    data = json.loads(path.read_text())
+    change(folder, tokenizer_class="GPT2Tokenizer")
+    data["model"]["ignore_merges"] = True
+    path.write_text(json.dumps(data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # merges reach every token
+        pybpe.Tokenizer.from_file(folder)
+    data["model"]["vocab"]["zzz"] = len(data["model"]["vocab"])
+    path.write_text(json.dumps(data))
+    with pytest.warns(PybpeWarning, match="tokenizer_class is 'GPT2Tokenizer'"):
+        pybpe.Tokenizer.from_file(folder)
+
+
 @pytest.mark.parametrize(
     ("template", "expected"),
     [
