@@ -17,6 +17,33 @@ Conventions, for every function:
 - ids are uint32_t, byte sizes size_t, occurrence counts uint64_t. A buffer "of id_bytes" holds uint16_t (id_bytes 2) or
   uint32_t (id_bytes 4) tokens in the machine's byte order.
 - No function prints, exits, aborts, or keeps state outside its handles.
+
+A program that encodes a text with a tokenizer.bin, and decodes the ids:
+
+    #include <pybpe.h>
+    #include <stdio.h>
+
+    int main(int argc, char **argv) {
+        const uint8_t text[] = "Once upon a time";
+        uint32_t ids[sizeof text]; // a text has at most as many tokens as bytes
+        uint8_t back[sizeof text];
+        size_t count = 0, length = 0, n = sizeof text - 1;
+        pybpe_vocab *vocab = NULL;
+        pybpe_encoder *encoder = NULL;
+        pybpe_cache *cache = NULL;
+        pybpe_error err = {0};
+        int code = argc < 2 ? PYBPE_ERR_VALUE : pybpe_vocab_load(&vocab, argv[1], NULL, &err);
+        if (code == PYBPE_OK) code = pybpe_encoder_new(&encoder, vocab, NULL, &err);
+        if (code == PYBPE_OK) code = pybpe_cache_new(&cache, encoder, NULL, &err);
+        if (code == PYBPE_OK) code = pybpe_encode(encoder, cache, NULL, text, n, ids, 4, n, &count, &err);
+        if (code == PYBPE_OK) code = pybpe_decode(vocab, ids, 4, count, back, n, &length, &err);
+        if (code == PYBPE_OK) printf("%zu tokens: %.*s\n", count, (int)length, (const char *)back);
+        else fprintf(stderr, "%s\n", err.msg);
+        pybpe_cache_free(cache);
+        pybpe_encoder_free(encoder);
+        pybpe_vocab_free(vocab);
+        return code != PYBPE_OK;
+    }
 */
 #ifndef PYBPE_H
 #define PYBPE_H

@@ -22,6 +22,11 @@ typedef struct vocab_file {
 } vocab_file;
 
 static int file_check_header(vocab_file *f, pybpe_error *err) {
+    if (f->n > 0 && f->data[0] == '{') {
+        return error_set(err, PYBPE_ERR_FORMAT, 0,
+                         "not a tokenizer.bin, but JSON, perhaps a tokenizer.json: convert it with"
+                         " pybpe export tokenizer.json -o tokenizer.bin");
+    }
     if (f->n < FILE_HEADER) {
         return error_set(err, PYBPE_ERR_FORMAT, f->n, "tokenizer.bin ends at offset %zu; its header has 1024 bytes",
                          f->n);

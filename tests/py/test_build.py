@@ -328,3 +328,22 @@ def test_the_library_has_no_variables(symbols: list[list[str]]) -> None:
 def test_the_library_exports_only_its_header(symbols: list[list[str]], root: Path) -> None:
     visible = {f[-1] for f in symbols if "g" in f and "*UND*" not in f and ".hidden" not in f}
     assert visible == set(re.findall(r"\b(pybpe_\w+)\(", declarations(root)))
+
+
+def test_the_example_of_the_header_runs(root: Path, tmp_path: Path) -> None:
+    lines = (root / "csrc" / "pybpe.h").read_text().split("*/")[0].splitlines()
+    first = lines.index("    #include <pybpe.h>")
+    (tmp_path / "example.c").write_text("\n".join(lines[first:]) + "\n")
+    library = [str(root / "build" / "libpybpe.a"), "-lm", "-pthread"]
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-I", str(root / "csrc")]
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run([*compiler, *flags, "example.c", *library, "-o", "example"], cwd=tmp_path, check=True)
+    tok = pybpe.train(iter(["Once upon a time"]), vocab_size=260)
+    tok.save_bin(tmp_path / "tokenizer.bin")
+    tok.save(tmp_path / "tokenizer.json")
+    run = [str(tmp_path / "example"), "tokenizer.bin"]
+    found = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert found == f"{tok.count('Once upon a time')} tokens: Once upon a time\n"
+    run[-1] = "tokenizer.json"
+    found = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False).stderr
+    assert "not a tokenizer.bin, but JSON, perhaps a tokenizer.json: convert it with pybpe export" in found
