@@ -20,7 +20,16 @@ from typing import Any, NoReturn
 from llmc_compat.cli import IncludeDirAction, add_llmc
 
 from .._version import __version__
-from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, UnsupportedError, file_error, note
+from ..errors import (
+    ArgumentError,
+    Error,
+    LimitError,
+    OutOfMemoryError,
+    PybpeWarning,
+    UnsupportedError,
+    file_error,
+    note,
+)
 from .advise import add_advise
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
@@ -163,6 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _complete(parser)
     args = argparse.Namespace()
     with warnings.catch_warnings():
+        warnings.simplefilter("default", PybpeWarning)  # with PYTHONWARNINGS=error, they would end the command
         warnings.showwarning = partial(_show_warning, args)
         return _run(parser, _as_options(sys.argv[1:] if argv is None else list(argv)), args)
 

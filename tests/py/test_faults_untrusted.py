@@ -17,6 +17,7 @@ from pybpe import viz
 from pybpe.dataset.manifest import Manifest
 from pybpe.dataset.token_file import TokenFile
 from pybpe.dataset.writers import webdataset
+from pybpe.errors import PybpeWarning
 
 OUTSIDE = ["../x", "/etc/passwd", "a/b", "..", ".", "", "a\\..\\b", "a\0b", "./a", 7, None, "\ud800"]
 
@@ -34,7 +35,8 @@ def test_a_manifest_names_files_of_its_own_folder_only(name: object, tmp_path: P
     with pytest.raises(pybpe.FormatError, match=r"manifest\.json"):
         Manifest.load(out)
     # A run into this folder removes files that this manifest names and the new one does not.
-    pybpe.binarize(small_tokenizer(), tmp_path / "text.txt", out, splits=(1,), force=True, **keywords)
+    with pytest.warns(PybpeWarning, match="is in no manifest, so it stays"):
+        pybpe.binarize(small_tokenizer(), tmp_path / "text.txt", out, splits=(1,), force=True, **keywords)
     assert (tmp_path / "x").read_bytes() == b"precious" and (tmp_path / "text.txt").exists()
 
 

@@ -35,11 +35,13 @@ FOREIGN_FUNCTIONS = {
 }
 
 NAME = re.compile(r"(?<![\w/*.-])(?:[\w*-]+/)*[\w*][\w*.-]*\.(?:py|md|mk|[ch]|\[ch\])(?![\w/]|\.\w)")
+SYSTEM_HEADER = re.compile(r"#include <[^>\n]+>")
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
 def files_named(text: str) -> set[str]:
     """Returns the names of source files in a text: paths, bare names, and patterns such as train*.[ch]."""
+    text = SYSTEM_HEADER.sub("", text)
     return {name for name in NAME.findall(text) if name.rpartition("/")[2] not in FOREIGN and name != "work/README.md"}
 
 

@@ -224,9 +224,13 @@ def test_reports_and_lists_in_a_folder_are_not_read(tmp_path: Path) -> None:
     folder.mkdir()
     lines = [json.dumps({"text": f"text {i}"}) for i in range(5)]
     (folder / "a.jsonl").write_text("\n".join([*lines, "{", ""]))
-    report = pybpe.corpus.clean(folder, tmp_path / "o.jsonl", on_error="skip", skipped=folder / "bad.jsonl")
+    with pytest.warns(pybpe.errors.PybpeWarning, match="1 of 6 records are not valid"):
+        report = pybpe.corpus.clean(folder, tmp_path / "o.jsonl", on_error="skip", skipped=folder / "bad.jsonl")
     for name in ("report.json", "report.html", "other.json"):
         report.save(folder / name)
-    with pytest.warns(pybpe.errors.PybpeWarning, match="left out: they are pybpe's own files"):
+    with (
+        pytest.warns(pybpe.errors.PybpeWarning, match="left out: they are pybpe's own files"),
+        pytest.warns(pybpe.errors.PybpeWarning, match="1 of 6 records are not valid"),
+    ):
         again = pybpe.corpus.clean(folder, tmp_path / "again.jsonl", on_error="skip")
     assert again.documents_in == report.documents_in == 5

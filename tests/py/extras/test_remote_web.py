@@ -24,7 +24,7 @@ from web_server import Server, web_server  # noqa: E402
 import pybpe  # noqa: E402
 from llmc_compat.workspace import make_workspace  # noqa: E402
 from pybpe.cli import main  # noqa: E402
-from pybpe.errors import FileChangedError, FileError, FormatError  # noqa: E402
+from pybpe.errors import FileChangedError, FileError, FormatError, PybpeWarning  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.files import corpus_files  # noqa: E402
 from pybpe.reading.remote import stream, transfer, web  # noqa: E402
@@ -89,7 +89,12 @@ def test_redirects_are_followed(server: Server) -> None:
     assert content(server.put("/c.txt", b"", redirect=server.url("/b.txt"))) == (DATA, len(DATA))
 
 
-@pytest.mark.parametrize("data", [b"", b"x", DATA[:65_535], DATA[:65_536], DATA[:65_537], DATA[:100_001]], ids=len)
+def test_an_empty_file(server: Server) -> None:
+    with pytest.warns(PybpeWarning, match="this file is empty"):
+        assert content(server.put("/a.txt", b"")) == (b"", 0)
+
+
+@pytest.mark.parametrize("data", [b"x", DATA[:65_535], DATA[:65_536], DATA[:65_537], DATA[:100_001]], ids=len)
 def test_files_of_all_sizes(server: Server, data: bytes) -> None:
     assert content(server.put("/a.txt", data)) == (data, len(data))
 
