@@ -48,7 +48,7 @@ def _run_chat(args: argparse.Namespace) -> None:
 
     data = write_chat(
         load(args.tokenizer),
-        [open_source("-") if file == "-" else file for file in args.files],
+        [open_source("-", records="accept") if file == "-" else file for file in args.files],
         args.output,
         name=args.name,
         splits=parse_numbers("--splits", args.splits),
@@ -95,7 +95,7 @@ def _run_eval(args: argparse.Namespace) -> None:
     from llmc_compat.evals import encode_examples, write_eval
 
     check_writable(args.output)
-    source = open_source("-") if args.file == "-" else args.file
+    source = open_source("-", records="accept") if args.file == "-" else args.file
     facts = write_eval(args.output, encode_examples(load(args.tokenizer), source, separator=args.separator))
     report(
         args,

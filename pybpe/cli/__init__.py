@@ -189,11 +189,12 @@ def _as_options(words: list[str]) -> list[str]:
 def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Namespace) -> int:
     try:
         parser.parse_args(words, args)
-        from ..reading.files import leaving_out
+        from ..reading.files import reading_for
 
         with _notes(quiet=getattr(args, "quiet", False)):
             replaced = check_call(args)
-            with leaving_out(chain.from_iterable(paths_of(args)["writes"].values())):
+            writes = paths_of(args)["writes"]
+            with reading_for(chain.from_iterable(writes.values()), bool(writes and getattr(args, "files", None))):
                 code = args.run(args)
             for line in replaced:
                 note(line)
@@ -219,7 +220,7 @@ def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Names
     except (ArgumentError, LimitError, UnsupportedError) as error:
         return _fail(in_flags(str(error), vars(args)))
     except Error as error:
-        return _fail(error)
+        return _fail(in_flags(str(error), {"encoding"} & vars(args).keys()))
     return code or 0
 
 

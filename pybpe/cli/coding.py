@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..arguments import counted
+from ..arguments import counted, one_of
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..urls import is_url, without_secrets
 from .common import (
@@ -58,6 +58,12 @@ def add_encode(commands: Any) -> None:
         "pybpe encode -t tok.json novel.txt --dropout 0.1 --seed 1",
     )
     _add_text(parser)
+    parser.add_argument(
+        "--documents",
+        default="auto",
+        metavar="HOW",
+        help="auto (default) refuses JSON lines, file encodes them too as one text, with braces and keys",
+    )
     add_output(parser)
     parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
     parser.add_argument(
@@ -143,8 +149,9 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
             raise ArgumentError("give a file or --text, not both")
         return io.BytesIO(os.fsencode(args.text))
     path = "-" if args.file is None else args.file
+    one_of("documents", args.documents, ("auto", "file"))
     with _hinting_at_text([path]):
-        return open_source(path, args.encoding)
+        return open_source(path, args.encoding, "accept" if args.documents == "file" else "refuse")
 
 
 @contextmanager

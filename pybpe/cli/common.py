@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import ArgumentError, file_error, warn
+from ..errors import ArgumentError, FormatError, file_error, warn
 from ..urls import refuse_as_output
 
 if TYPE_CHECKING:
@@ -62,9 +62,6 @@ def check_call(args: argparse.Namespace) -> list[str]:
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
         paths["writes"]["--output"] += with_content(args.output)[1:]
     check_paths(**paths)
-    files = getattr(args, "files", None)
-    if paths["writes"] and files and all(os.path.isfile(path) and not os.path.getsize(path) for path in files):
-        raise ArgumentError(f"{files[0]}: this file is empty, so nothing can be made of it: name a file with text")
     written = {flag: some[0] for flag, some in paths["writes"].items()}
     return check_replaced(args, written, load)
 
@@ -217,19 +214,28 @@ def load_all(paths: list[str]) -> dict[str, Tokenizer]:
     return loaded
 
 
-def open_source(path: str, encoding: str | None = None) -> BinaryIO:
-    """Opens a text for reading, and decompresses it if needed. - is standard input."""
+def open_source(path: str, encoding: str | None = None, records: str = "warn") -> BinaryIO:
+    """Opens a text for reading, and decompresses it if needed. - is standard input. `records` says what to do with JSON
+    lines, whose braces and keys would be text: "warn", "refuse" or "accept"."""
+    from ..reading.file_types import holds_records, says_records
     from ..reading.files import tell_of_marks, text_file
+    from ..reading.input_file import text_head
     from ..reading.unpacking import Prefixed
 
     tell_terminal(path)
     file = text_file(path, encoding)
-    if file.form == "jsonl":
-        warn(f"{file.path}: JSON lines, read as one text with braces and keys; `pybpe binarize` encodes their records")
     tell_of_marks([file], encoding)
     stream = file.open()
-    head = stream.read(len(codecs.BOM_UTF8))
-    return stream if head == codecs.BOM_UTF8 else Prefixed(head, stream)  # type: ignore[return-value]
+    head = text_head(stream, file.path)
+    if records != "accept" and (says_records(file.path) or holds_records(head, file.path)):
+        name = "standard input" if path == "-" else file.path
+        if records == "refuse":
+            raise FormatError(
+                f"{name}: JSON lines, not one text: `pybpe binarize` encodes their records; --documents file encodes"
+                " the file as it is, with braces and keys"
+            )
+        warn(f"{name}: JSON lines, read as one text with braces and keys; `pybpe binarize` encodes their records")
+    return Prefixed(head.removeprefix(codecs.BOM_UTF8), stream)  # type: ignore[return-value]
 
 
 def open_ids(path: str) -> BinaryIO:

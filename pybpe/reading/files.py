@@ -15,7 +15,7 @@ from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
 from .file_types import says_records
-from .input_file import InputFile, refusal, tell_of_records, told_of_mark
+from .input_file import InputFile, check_text, needs_text, refusal, tell_of_records, told_of_mark
 from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
 from .remote.listing import remote_files
@@ -29,13 +29,15 @@ _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
 
 
 @contextmanager
-def leaving_out(outputs: Iterable[str]) -> Iterator[None]:
-    """Leaves the outputs of a command out of the folders that it reads, in the block."""
-    token = _outputs.set(list(outputs))
+def reading_for(outputs: Iterable[str], needs: bool) -> Iterator[None]:
+    """In the block, leaves the outputs of a command out of the folders that it reads; and empty inputs are an error if
+    the command needs text."""
+    tokens = _outputs.set(list(outputs)), needs_text.set(needs)
     try:
         yield
     finally:
-        _outputs.reset(token)
+        _outputs.reset(tokens[0])
+        needs_text.reset(tokens[1])
 
 
 def input_files(inputs: Inputs) -> list[str]:
@@ -112,7 +114,8 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
                 if owners.setdefault(identity(name), number) != number:
                     twice.append(name)
     _tell("left out: it is one of pybpe's own files", "left out: they are pybpe's own files", left_out)
-    _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
+    check_text(files)
+    _tell("this file is empty", "these files are empty", [file.path for file in files if file.is_empty])
     _tell_of_utf8(files, read.encoding)
     tell_of_marks(files, read.encoding)
     told = "read as plain text, with its tags or commas"

@@ -16,9 +16,10 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import BinaryIO, NamedTuple
 
-from ..errors import FileChangedError, FileError, FormatError, file_error, file_errors, note
+from ..errors import ArgumentError, FileChangedError, FileError, FormatError, file_error, file_errors, note
 from ..urls import is_url
 from .file_types import (
     HEAD_BYTES,
@@ -44,6 +45,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+# Set by a command that makes something of its inputs: then an empty one is an error.
+needs_text: ContextVar[bool] = ContextVar("needs_text", default=False)
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
@@ -62,6 +65,7 @@ class InputFile(NamedTuple):
         form: what it holds, judging by its content and its name: "text", "jsonl", "parquet" or "arrow"; "" for a stream
             that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
+        is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
     """
 
     path: str
@@ -73,6 +77,7 @@ class InputFile(NamedTuple):
     remote: RemoteFile | None = None
     form: str = "text"
     has_mark: bool = False
+    is_empty: bool = False
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
@@ -105,13 +110,11 @@ class InputFile(NamedTuple):
         packing = packing_of_content(head) or packing_of_name(path)
         if packing is not None:
             with open_input(path) as stream:
-                head = _text_head(unpacked(path, packing, stream), path)
+                head = text_head(unpacked(path, packing, stream), path)
         elif begins_like_json(head) or head.startswith(_WIDE_MARKS):
             head = read_start(path, JSON_HEAD_BYTES)
-        encoding, has_mark = _marked_encoding(head, encoding)
-        form = _form(head, path, encoding)
-        file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding, form=form, has_mark=has_mark)
-        return file, _kind(head, path, encoding)
+        file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding)
+        return file._described(head)
 
     @classmethod
     def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
@@ -121,10 +124,14 @@ class InputFile(NamedTuple):
             return cls(remote.name, encoding=encoding, remote=remote, form=form), None
         with stream:
             packing, head = _head_of(remote.name, stream)
-        encoding, has_mark = _marked_encoding(head, encoding)
-        form = _form(head, remote.name, encoding)
-        file = cls(remote.name, remote.size, 0, packing, encoding, "", remote, form, has_mark)
-        return file, _kind(head, remote.name, encoding)
+        return cls(remote.name, remote.size, 0, packing, encoding, "", remote)._described(head)
+
+    def _described(self, head: bytes) -> tuple[InputFile, NoText | None]:
+        """Returns what `look` returns, judging by the first bytes of the content."""
+        encoding, has_mark = _marked_encoding(head, self.encoding)
+        form = _form(head, self.path, encoding)
+        file = self._replace(encoding=encoding, form=form, has_mark=has_mark, is_empty=_is_empty(head))
+        return file, _kind(head, self.path, encoding)
 
     def anchored(self) -> InputFile:
         """Returns the same file for a process whose current folder may differ."""
@@ -188,7 +195,7 @@ class InputFile(NamedTuple):
             if self.form:
                 yield stream, self.form == "jsonl"
                 return
-            head = _text_head(stream, self.path)
+            head = text_head(stream, self.path)
             is_records = holds_records(head, self.path)
             if is_records:
                 tell_of_records([self.path])
@@ -237,6 +244,7 @@ class InputFile(NamedTuple):
             stream = unpacked(self.path, packing, stream)
             head = stream.read(HEAD_BYTES)
             stream = Prefixed(head, stream)  # type: ignore[assignment]
+        check_text([self._replace(is_empty=_is_empty(head))])
         encoding, has_mark = _marked_encoding(head, self.encoding)
         what = _kind(head, self.path, encoding)
         if what is not None:
@@ -285,6 +293,18 @@ def known_total(files: Iterable[InputFile]) -> int | None:
     return None if any(file.is_sequential for file in files) else sum(file.size or 0 for file in files)
 
 
+def check_text(files: Sequence[InputFile]) -> None:
+    """Raises ArgumentError if all files are empty, and the command would make something of them."""
+    if needs_text.get() and files and all(file.is_empty for file in files):
+        more = f" and {len(files) - 1} more: these files are" if files[1:] else ": this file is"
+        name = _shown(files[0].path)
+        raise ArgumentError(f"{name}{more} empty, so nothing can be made of it: name a file with text")
+
+
+def _is_empty(head: bytes) -> bool:
+    return not head or head in (mark for mark, _ in _BYTE_ORDER_MARKS)
+
+
 def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
     """Returns how a file is compressed, and the first bytes of its content."""
     size = _head_size(path)
@@ -293,10 +313,10 @@ def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
     if packing is None:
         return None, head + stream.read(JSON_HEAD_BYTES - size) if begins_like_json(head) else head
     stream.seek(0)
-    return packing, _text_head(unpacked(path, packing, stream), path)
+    return packing, text_head(unpacked(path, packing, stream), path)
 
 
-def _text_head(stream: BinaryIO, path: str) -> bytes:
+def text_head(stream: BinaryIO, path: str) -> bytes:
     """Returns the first bytes of a text, as many as show what it is."""
     head = stream.read(_head_size(path))
     return head + stream.read(JSON_HEAD_BYTES - len(head)) if begins_like_json(head) else head

@@ -14,7 +14,7 @@ from ..errors import file_errors
 from ..support.locking import FOLDER, STAGED
 from ..support.output_files import make_folder
 from .files import corpus_files, in_form
-from .input_file import InputFile
+from .input_file import InputFile, check_text
 from .options import ReadOptions
 from .paths import STDIN
 from .pieces import PIECE_BYTES
@@ -47,7 +47,9 @@ def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequen
         if file.size is None:
             copy, digest = _copy(file, folder, len(staged.names))
             staged.names[copy] = file.path
-            staged.files.append(in_form(InputFile.of(copy, file.encoding, called=file.path), read))
+            found = InputFile.of(copy, file.encoding, called=file.path)
+            check_text([found._replace(path=file.path)])
+            staged.files.append(in_form(found, read))
             staged.identities.append((file.path, digest, file.encoding))
         else:
             staged.files.append(file)

@@ -1,9 +1,12 @@
 """One reader decides what an input is: by its content under every name, from standard input too, in every command."""
 
+import codecs
 import gzip
 import json
 import os
+import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -199,16 +202,37 @@ def test_utf16_without_a_mark_is_refused(tmp_path: Path) -> None:
         assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
 
 
-@pytest.mark.parametrize("command", ["train", "counts", "corpus", "prepare"])
+MAKERS = {
+    "train": ["--vocab-size", "300", "-o", "out.json"],
+    "counts": ["-o", "out.counts"],
+    "corpus": ["-o", "out.jsonl"],
+    "prepare": ["--vocab-size", "300", "-o", "out"],
+    "binarize": ["-t", "tok.json", "-o", "out"],
+    "prune": ["-o", "out.json"],
+    "extend": ["--vocab-size", "1100", "-o", "out.json"],
+}
+EMPTY = {"a.txt": b"", "a.txt.gz": gzip.compress(b""), "marked.txt": codecs.BOM_UTF8, "wide.txt": codecs.BOM_UTF16_LE}
+
+
+@pytest.mark.parametrize("command", MAKERS)
+@pytest.mark.parametrize("name", [*EMPTY, "folder", "-", "pipe"])
 def test_a_command_refuses_an_empty_input(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("a.txt").write_bytes(b"")
-    size = ["--vocab-size", "300"] if command in ("train", "prepare") else []
-    assert main([command, "a.txt", *size, "-o", "out.jsonl"]) == 2
-    assert "a.txt: this file is empty" in capsys.readouterr().err
-    assert not Path("out.jsonl").exists()
+    Path("folder").mkdir()
+    for file, data in EMPTY.items():
+        (Path() if name == file else Path("folder")).joinpath(file).write_bytes(data)
+    small_tokenizer().save("tok.json")
+    if name == "pipe":
+        os.mkfifo(name)
+        threading.Thread(target=lambda: Path(name).write_bytes(b""), daemon=True).start()
+    first = ["tok.json"] if command in ("prune", "extend") else []
+    with standard_input(os.devnull):
+        assert main([command, *first, name, *MAKERS[command]]) == 2
+    shown = {"-": "standard input", "folder": "folder/a.txt and 3 more"}.get(name, name)
+    assert re.search(rf"{re.escape(shown)}: th(is|ese) files? (is|are) empty, so", capsys.readouterr().err)
+    assert not [path for path in Path().rglob("out*") if path.is_file()]
 
 
 def test_a_list_of_special_tokens_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,3 +258,28 @@ def test_reports_and_lists_in_a_folder_are_not_read(tmp_path: Path) -> None:
     ):
         again = pybpe.corpus.clean(folder, tmp_path / "again.jsonl", on_error="skip")
     assert again.documents_in == report.documents_in == 5
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a", "a.gz", "-"])
+def test_encode_refuses_records_unless_they_are_to_be_one_text(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """count would count their texts only."""
+    monkeypatch.chdir(tmp_path)
+    tok = small_tokenizer()
+    tok.save("tok.json")
+    Path("stdin" if name == "-" else name).write_bytes(gzip.compress(LINES) if name == "a.gz" else LINES)
+    outcomes = []
+    for more in ([], ["--documents", "file"]):
+        with standard_input("stdin" if name == "-" else os.devnull):
+            outcomes.append(main(["encode", "-t", "tok.json", name, *more]))
+    captured = capsys.readouterr()
+    shown = "standard input" if name == "-" else name
+    assert outcomes == [2, 0] and f"{shown}: JSON lines, not one text" in captured.err
+    assert captured.out == " ".join(map(str, tok.encode(LINES))) + "\n"
+
+
+def test_the_command_line_names_its_flag_for_wide_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_bytes(TEXT.encode("utf-16-le"))
+    assert main(["count", "-t", "gpt2", str(tmp_path / "a.txt")]) == 2
+    assert "read it with --encoding utf-16-le, or convert it" in capsys.readouterr().err
