@@ -47,8 +47,8 @@ static int make_specials(pybpe_specials **out, const pybpe_vocab *v, const pybpe
     return code;
 }
 
-int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                             const pybpe_allocator *mem, pybpe_error *err) {
+int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                                 const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     pybpe_encoder *e = mem_alloc(mem, sizeof *e);
     if (e == NULL) {
@@ -84,6 +84,17 @@ int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const py
     }
     *out = e;
     return PYBPE_OK;
+}
+
+int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                             const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    if (v->normalizer != PYBPE_NORMALIZER_NONE) {
+        return error_set(err, PYBPE_ERR_VALUE, 0,
+                         "the vocabulary has a normalizer, which encoders do not apply: normalize each text with "
+                         "pybpe_normalize, and make the encoder with pybpe_encoder_new_normalized");
+    }
+    return pybpe_encoder_new_normalized(out, v, p, mem, err);
 }
 
 int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {

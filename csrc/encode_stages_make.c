@@ -159,7 +159,7 @@ static int stages_fill(encode_stages *s, const stage_ends *tokens, const pybpe_v
         code = pybpe_pretok_new(&s->splits, PYBPE_PATTERN_GPT2, mem, err);
     }
     if (code == PYBPE_OK) {
-        code = pybpe_encoder_new(&s->first, &s->vocab, mem, err);
+        code = pybpe_encoder_new_normalized(&s->first, &s->vocab, NULL, mem, err);
     }
     return code;
 }

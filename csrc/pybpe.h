@@ -632,12 +632,17 @@ Encoding: text -> ids
 typedef struct pybpe_encoder pybpe_encoder; /* immutable */
 typedef struct pybpe_cache pybpe_cache;     /* one thread at a time */
 
-/* Prepares a vocabulary for encoding. `v` is borrowed. */
+/* Prepares a vocabulary for encoding. `v` is borrowed. Returns PYBPE_ERR_VALUE for a vocabulary with a normalizer. */
 int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
 
 /* The same, but `p`, borrowed, cuts the texts: for a vocabulary whose pattern is CUSTOM. `p` may be NULL. */
 int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
                              const pybpe_allocator *mem, pybpe_error *err);
+
+/* The same, also for a vocabulary with a normalizer. Encoders do not normalize, so the ids of other text would be wrong:
+   pass only text that pybpe_normalize has normalized with pybpe_vocab_get_spec(v).normalizer. ASCII always is. */
+int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                                 const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_encoder_free(pybpe_encoder *e);
 
 /* The specials of the encoder's vocabulary, owned by e; NULL if it has none. */
@@ -656,8 +661,7 @@ void pybpe_cache_free(pybpe_cache *c);
    id_bytes) must have room for cap >= n tokens; with ids NULL the tokens are only counted. Merges are applied in rank
    order within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern
    is CUSTOM, or if the text has a byte without a token (offset = its position); returns PYBPE_ERR_LIMIT if an id does
-   not fit id_bytes. The normalizer is not applied: if pybpe_vocab_get_spec(v).normalizer is not NONE, pass text that
-   pybpe_normalize has normalized (ASCII is always normalized), or the ids are wrong. */
+   not fit id_bytes. */
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 

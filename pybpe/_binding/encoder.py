@@ -59,11 +59,12 @@ class Encoder:
     append are atomic, so no lock is held while encoding."""
 
     def __init__(self, vocab: Vocab, pretok: Pretok | None = None) -> None:
-        """Makes an encoder. `pretok` splits the texts if the vocabulary's pattern is not built in."""
+        """Makes an encoder. `pretok` splits the texts if the vocabulary's pattern is not built in. If the vocabulary
+        has a normalizer, the caller normalizes the texts."""
         self._keep = (vocab, pretok)
         pretok_c = pretok.c if pretok is not None else ffi.NULL
         self.c = make_handle(
-            "pybpe_encoder", lib.pybpe_encoder_new_pretok, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL
+            "pybpe_encoder", lib.pybpe_encoder_new_normalized, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL
         )
         self._free: list[_Scratch] = []
 

@@ -216,6 +216,32 @@ static void test_arguments(void) {
     pybpe_cache_free(NULL);
 }
 
+/* A vocabulary with a normalizer is refused, unless the caller says that texts are normalized. */
+static void test_normalized(void) {
+    small_vocab v;
+    small_start(&v);
+    const uint32_t acute = small_add_merge(&v, 0xC3, 0xA9); /* e with an acute accent, as NFC writes it */
+    pybpe_vocab_spec spec = small_spec(&v);
+    for (int normalizer = PYBPE_NORMALIZER_NFC; normalizer <= PYBPE_NORMALIZER_NFKC; normalizer++) {
+        subject s = {NULL, NULL, NULL};
+        pybpe_error err;
+        pybpe_pretok *p = NULL;
+        spec.normalizer = normalizer;
+        CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+        s.e = (pybpe_encoder *)&v; /* outputs are NULL after an error */
+        CHECK_EQ(pybpe_encoder_new_pretok(&s.e, s.v, p, NULL, &err), PYBPE_ERR_VALUE);
+        CHECK(s.e == NULL && strstr(err.msg, "pybpe_encoder_new_normalized") != NULL);
+        CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, NULL), PYBPE_ERR_VALUE);
+        CHECK_EQ(pybpe_encoder_new_normalized(&s.e, s.v, p, NULL, NULL), PYBPE_OK);
+        CHECK(pybpe_encoder_pretok(s.e) == p);
+        CHECK_EQ(pybpe_cache_new(&s.c, s.e, NULL, NULL), PYBPE_OK);
+        expect_ids(&s, "\xC3\xA9", &acute, 1, __LINE__);
+        pybpe_pretok_free(p);
+        subject_free(&s);
+    }
+}
+
 /* Bytes whose ids are in another order. */
 static void test_order_of_bytes(void) {
     small_vocab v;
@@ -1358,6 +1384,7 @@ int main(void) {
     test_worked();
     test_whole_words();
     test_arguments();
+    test_normalized();
     test_order_of_bytes();
     test_batch();
     test_many_small_texts();

@@ -382,6 +382,19 @@ static void test_words_of_one_unit(void) {
     subject_free(&s);
 }
 
+/* A normalizer does not stop the encoder of the first stage. */
+static void test_normalized(void) {
+    static small_vocab v;
+    superword_vocab(&v);
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = {NULL, NULL, NULL};
+    spec.normalizer = PYBPE_NORMALIZER_NFC;
+    CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new_normalized(&s.e, s.v, NULL, NULL, NULL), PYBPE_OK);
+    CHECK(s.e->stages != NULL);
+    subject_free(&s);
+}
+
 /* The room for the ids of a long unit is kept up to a million of them. */
 static void test_long_units_are_freed(void) {
     enum { KEPT = 1 << 20 };
@@ -519,6 +532,7 @@ int main(void) {
     test_long_phrases();
     test_many_superwords();
     test_words_of_one_unit();
+    test_normalized();
     test_long_units_are_freed();
     test_where_merges_are_divided();
     test_bytes_without_tokens();

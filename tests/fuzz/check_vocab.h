@@ -37,7 +37,7 @@ static inline void round_trip(const pybpe_vocab *v, const uint8_t *text, size_t 
     pybpe_cache *c;
     pybpe_error err;
     if (pybpe_vocab_get_spec(v).pattern == PYBPE_PATTERN_CUSTOM ||
-        pybpe_encoder_new(&e, v, &fuzz_memory, &err) != PYBPE_OK) {
+        pybpe_encoder_new_normalized(&e, v, NULL, &fuzz_memory, &err) != PYBPE_OK) {
         return;
     }
     REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);

@@ -12,6 +12,7 @@ from corpora import tokens_of
 from reference.normalization import normalized
 
 import pybpe
+from pybpe._core import ffi, lib
 from pybpe.pattern import Pattern
 from pybpe.reading.pieces import cutter
 
@@ -89,9 +90,13 @@ def test_formats_that_cannot_hold_it_refuse(tmp_path: Path) -> None:
 
 
 def test_the_c_library_says_what_it_needs() -> None:
-    """pybpe_vocab_get_spec; that the drop-in header for llm.c refuses such texts is in test_llmc_headers.py."""
+    """It makes no encoder that would give wrong ids. (test_llmc_headers.py tests the drop-in header for llm.c.)"""
     for form in (None, "NFC", "NFKC"):
-        assert train(COMPOSED, form).model.to_vocab().normalizer == form
+        vocab, out = train(COMPOSED, form).model.to_vocab(), ffi.new("pybpe_encoder **")
+        assert vocab.normalizer == form
+        code = lib.pybpe_encoder_new(out, vocab.c, ffi.NULL, ffi.NULL)
+        lib.pybpe_encoder_free(out[0])
+        assert code == (lib.PYBPE_OK if form is None else lib.PYBPE_ERR_VALUE)
 
 
 def check_cuts(text: str, form: str, pattern: Pattern, at_least: int = 0) -> None:

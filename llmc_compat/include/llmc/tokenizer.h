@@ -187,7 +187,7 @@ static inline int tokenizer_needs_normalizer_(const Tokenizer *tokenizer, const 
 static inline int tokenizer_prepare_encoder_(Tokenizer *tokenizer, pybpe_error *err) {
     int code = PYBPE_OK;
     if (tokenizer->encoder == NULL) {
-        code = pybpe_encoder_new(&tokenizer->encoder, tokenizer->vocab, NULL, err);
+        code = pybpe_encoder_new_normalized(&tokenizer->encoder, tokenizer->vocab, NULL, NULL, err);
     }
     if (code == PYBPE_OK && tokenizer->cache == NULL) {
         code = pybpe_cache_new(&tokenizer->cache, tokenizer->encoder, NULL, err);
