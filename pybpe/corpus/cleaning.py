@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 
 from .. import _binding
 from ..arguments import refuse_unused
+from ..errors import note
 from ..reading.bad_records import list_name, remove_list
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import Inputs, path_list
@@ -127,6 +129,7 @@ def clean(
     folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):
         staged = stage(given, folder, steps.read, [path, list_path])
+        _tell_of_output_among(given, path)
         tasks, described = plan_tasks(steps, staged)
         spool = Spool(folder, described, identity_of(steps), resume)
         try:
@@ -142,3 +145,11 @@ def clean(
             raise
         spool.remove()
     return Report(tally, steps.filters, near_dedup, found)
+
+
+def _tell_of_output_among(inputs: Sequence[str], out: str) -> None:
+    """Notes that only this call knows its output as such: another one would read it as part of the folder."""
+    real = os.path.realpath(out)
+    folder = next((path for path in inputs if real.startswith(os.path.join(os.path.realpath(path), ""))), None)
+    if folder is not None:
+        note(f"{out}: is in {folder}, which this call reads: a call with another output would read it too")

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
+from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.input_file import InputFile
 from ..reading.staging import Staged
 from ..support.locking import FOLDER, only_writer
@@ -31,7 +31,6 @@ from .journal import NAME as JOURNAL
 from .journal import TOKENIZER_NAMES, files_of_manifest, stale_tokenizers
 from .manifest import FileRecord, Manifest, ShardRecord, manifest_name
 
-TOKEN_FILE = re.compile(r"(?:.*_)?(?:train|val|test)(?:_\d+)?\.(?:bin|npy|idx|parquet|tar|mask)")
 _SAMPLED = 256  # the number of files of which the content is sampled
 _BLOCK = 4096  # bytes; a sample has three blocks
 

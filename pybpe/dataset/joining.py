@@ -33,7 +33,7 @@ from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .encoding import Segment
-from .finished import made_before
+from .finished import Goal
 from .hashing import file_sha256
 from .journal import Journal, finished_manifest
 from .manifest import Manifest, ShardRecord, manifest_name, split_paths
@@ -113,7 +113,7 @@ def join(
     output = _output(settings, name or parts[0].name()).for_vocabulary(tok.n_vocab, tok.model.eot)
     identity = hashlib.sha256(repr((__version__, output, [part.sha256 for part in parts])).encode()).hexdigest()
     with only_writer(target):
-        made = made_before(target, identity, tok, force)
+        made = Goal(target, force).made(identity, tok, ())
         if made is not None:
             return made
         layout = Layout(tok, output, target, output.name or "", {}, identity)

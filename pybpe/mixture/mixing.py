@@ -13,7 +13,7 @@ from .. import _binding
 from .._version import __version__
 from ..arguments import instance, whole_number
 from ..dataset.binarization import described
-from ..dataset.finished import call_of, made_before
+from ..dataset.finished import Goal, call_of
 from ..dataset.journal import Journal
 from ..dataset.manifest import Manifest
 from ..dataset.options import OutputOptions
@@ -127,7 +127,7 @@ class _Plan:
         """Does the work. The caller holds the folder's lock."""
         states, texts = source_states(self.recipe.sources, self.folder)
         call = call_of((self.recipe.content, self.recipe.seed, self.tok.model.fingerprint(), self.output, states))
-        made = made_before(self.folder, call, self.tok, self.force, texts)
+        made = Goal(self.folder, self.force).made(call, self.tok, texts)
         if made is not None:
             return made
         opened = open_sources(self.recipe.sources, self.tok, self.folder, os.path.join(self.staging, "sources"), run)

@@ -29,7 +29,7 @@ _TOKENIZER_FILES = frozenset(
     ("tokenizer.json", "tokenizer.bin", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
     + ("vocab.json", "merges.txt", "chat_template.jinja", "meta.pkl")
 )
-_TOKEN_FILE = re.compile(r"(?:.*_)?(?:train|val|test)(?:_\d+)?\.(?:bin|npy|idx|parquet|tar)")
+TOKEN_FILE = re.compile(r"(?:.*_)?(?:train|val|test)(?:_\d+)?\.(?:bin|npy|idx|parquet|tar|mask)")
 _UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
 
 
@@ -122,7 +122,7 @@ def own_files(folders: Sequence[str], names: Sequence[str], content: Callable[[s
         if manifest in names:
             own |= set(_listed(manifest, content))
     if FOLDER in folders:
-        own |= {name for name in names if _TOKEN_FILE.fullmatch(name)}
+        own |= {name for name in names if TOKEN_FILE.fullmatch(name)}
     if own or "tokenizer_config.json" in names:
         own |= {name for name in names if name in _TOKENIZER_FILES}
     return own

@@ -260,6 +260,16 @@ def test_reports_and_lists_in_a_folder_are_not_read(tmp_path: Path) -> None:
     assert again.documents_in == report.documents_in == 5
 
 
+def test_an_output_among_the_inputs_is_noted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its content does not show that it is pybpe's."""
+    (tmp_path / "a.jsonl").write_bytes(LINES)
+    with caplog.at_level("INFO", "pybpe"):
+        pybpe.corpus.clean(tmp_path, tmp_path / "clean.jsonl")
+        pybpe.corpus.clean(tmp_path / "a.jsonl", tmp_path / "clean.jsonl")
+    told = f"clean.jsonl: is in {tmp_path}, which this call reads: a call with another output would read it too"
+    assert [message for message in caplog.messages if "is in" in message] == [f"{tmp_path}/{told}"]
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a", "a.gz", "-"])
 def test_encode_refuses_records_unless_they_are_to_be_one_text(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
