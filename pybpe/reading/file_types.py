@@ -149,6 +149,7 @@ _RECORD_OF_RUN = re.compile(
     rb'\{\n "documents_in": \d|<!doctype html>\n<html lang="en"><head>[^\n]*<title>Corpus report</title>'
     rb'|\{"file": "[^\n]*", (?:"row": \d+|"line": (?:\d+|null), "offset": \d+), "reason": "'
 )
+_MANIFEST = re.compile(rb'\{\s*"version": \d+,\s*"settings": \{\s*"format": ')
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
@@ -168,6 +169,8 @@ def no_text(head: bytes, path: str) -> NoText | None:
         return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
     if _RECORD_OF_RUN.match(head):
         return _REPORT
+    if _MANIFEST.match(head):
+        return NoText("the manifest of token files", "name their folder", is_own=True, is_json=True)
     if is_json_name(path):
         return _OF_DATASETS if _is_of_datasets(head, path) else _json_kind(head)
     return _binary_kind(head, without_ending(path).lower()) if is_binary(head) else None

@@ -17,6 +17,7 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
+from pybpe.dataset.serving.texts import tokens_of
 from pybpe.reading.files import corpus_files
 from pybpe.reading.options import ReadOptions
 
@@ -293,3 +294,14 @@ def test_the_command_line_names_its_flag_for_wide_text(tmp_path: Path, capsys: p
     (tmp_path / "a.txt").write_bytes(TEXT.encode("utf-16-le"))
     assert main(["count", "-t", "gpt2", str(tmp_path / "a.txt")]) == 2
     assert "read it with --encoding utf-16-le, or convert it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "tokenizer.json"])
+def test_what_describes_tokens_is_no_text(name: str, tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    (tmp_path / "a.txt").write_text(TEXT)
+    pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", min_shard_tokens=0, progress=False)
+    tok.save(tmp_path / "out/tokenizer.json")
+    for use in (pybpe.count_words, lambda path: tokens_of(path, tok)):
+        with pytest.raises(pybpe.FormatError, match=f"{name}: not text, but (the manifest of token files|a tokenizer)"):
+            use(tmp_path / "out" / name)

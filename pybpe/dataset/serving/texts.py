@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...arguments import instance, shown
 from ...errors import ArgumentError, FileMissingError
 from ...reading.files import input_files, open_text
-from ...reading.input_file import InputFile
+from ...reading.input_file import InputFile, refusal
 from ...tokenizer import Tokenizer
 from ...urls import is_url, without_secrets
 from ..described import describes_tokens
@@ -64,7 +64,10 @@ def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
     parts: list[numpy.ndarray[Any, Any]] = []
     for path in paths:
         name = without_secrets(path)
-        if InputFile.look(path)[0].form == "jsonl":
+        file, what = InputFile.look(path)
+        if what is not None and what.is_own:
+            raise refusal(name, what)
+        if file.form == "jsonl":
             raise ArgumentError(
                 f"{name}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
             )
