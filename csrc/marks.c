@@ -85,9 +85,8 @@ size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark,
     return to.n;
 }
 
-void pybpe_starts_pair(const uint64_t *starts, const uint64_t *sources, size_t n, uint64_t first, uint64_t *pairs) {
+void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted) {
     for (size_t i = 0; i < n; i++) {
-        pairs[2 * i] = first + starts[i];
-        pairs[2 * i + 1] = sources[i];
+        shifted[i] = first + starts[i];
     }
 }

@@ -771,9 +771,9 @@ size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
 size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
                          uint64_t *starts, size_t *documents);
 
-/* Sets pairs[2 * i] to first + starts[i], and pairs[2 * i + 1] to sources[i], for each i < n: where documents begin,
-   and where their text comes from. */
-void pybpe_starts_pair(const uint64_t *starts, const uint64_t *sources, size_t n, uint64_t first, uint64_t *pairs);
+/* Sets shifted[i] to first + starts[i] for each i < n: where documents begin in a stream of which `first` ids came
+   before. */
+void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted);
 
 /* ---------------------------------------------------------------------------------------------------
 Token shards: llm.c's .bin files of tokens

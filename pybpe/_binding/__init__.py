@@ -25,8 +25,8 @@ from .shards import (
     Shard,
     ShardWriter,
     count_id,
-    pair_starts,
     place_marks,
+    shift_starts,
 )
 from .text import (
     CUSTOM,
@@ -104,7 +104,7 @@ __all__ = [
     "path_text",
     "pattern_find",
     "pattern_regex",
-    "pair_starts",
+    "shift_starts",
     "place_marks",
     "shingle_hashes",
     "str_utf8",

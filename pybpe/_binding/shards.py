@@ -52,16 +52,13 @@ def place_marks(
     return placed.cast(ids.typecode), starts[: documents[0]], bool(c_open[0])
 
 
-def pair_starts(starts: array[int] | memoryview, sources: array[int], first: int) -> memoryview:
-    """Returns first + start and the source of each document, one after the other, as 64-bit numbers. `starts` and
-    `sources` have type Q and the same length."""
-    count = len(starts)
-    pairs = new_block(16 * count).cast("Q")
-    lib.pybpe_starts_pair(
-        ffi.from_buffer("uint64_t[]", starts), ffi.from_buffer("uint64_t[]", sources), count, first,
-        ffi.from_buffer("uint64_t[]", pairs),
-    )  # fmt: skip
-    return pairs
+def shift_starts(starts: array[int] | memoryview, first: int) -> memoryview:
+    """Returns first + start for each document, of type Q as `starts`."""
+    shifted = new_block(8 * len(starts)).cast("Q")
+    lib.pybpe_starts_shift(
+        ffi.from_buffer("uint64_t[]", starts), len(starts), first, ffi.from_buffer("uint64_t[]", shifted)
+    )
+    return shifted
 
 
 SHARD_FORMATS: dict[tuple[str, int], int] = {

@@ -50,9 +50,12 @@ def add_binarize(commands: Any) -> None:
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     add_document_options(parser, skips=True)
-    _add_output_options(parser)
+    _add_output_options(parser, "; packed: parquet, webdataset")
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
     add_pack_options(parser)
+    parser.add_argument(
+        "--sequence-length", type=int, default=1024, metavar="N", help="tokens per packed row (default: 1024)"
+    )
     parser.add_argument(
         "--workers-write",
         action="store_true",
@@ -75,6 +78,7 @@ def _run_binarize(args: argparse.Namespace) -> None:
             args.files,
             args.output,
             **option_arguments(args, ReadOptions, SplitOptions, OutputOptions),
+            sequence_length=args.sequence_length,
             pack=args.pack,
             packing=args.packing,
             workers=args.workers,
@@ -127,13 +131,13 @@ def _run_prepare(args: argparse.Namespace) -> None:
     _report_manifest(args, manifest, f" {tok.n_vocab} tokens" + fewer_than(args.vocab_size, tok.n_vocab))
 
 
-def _add_output_options(parser: argparse.ArgumentParser) -> None:
+def _add_output_options(parser: argparse.ArgumentParser, rows: str = "") -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, created if needed")
     parser.add_argument(
         "--format",
         default="llmc",
         metavar="F",
-        help="llmc (default), raw (nanoGPT), npy, megatron, parquet or webdataset",
+        help=f"llmc (default), raw (nanoGPT), npy, megatron{rows}",
     )
     parser.add_argument(
         "--eot",
@@ -142,13 +146,6 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     add_split_options(parser)
     add_least_tokens(parser)
-    parser.add_argument(
-        "--sequence-length",
-        type=int,
-        default=1024,
-        metavar="N",
-        help="tokens per row with --pack, and of parquet and webdataset, whose last row may be shorter (default: 1024)",
-    )
     parser.add_argument("--name", metavar="NAME", help="name prefix of the shards (default: taken from the first file)")
     add_dask_options(parser, "a Dask scheduler whose workers encode, e.g. tcp://node1:8786")
 

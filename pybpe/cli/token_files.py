@@ -83,10 +83,10 @@ def add_pack_options(parser: argparse.ArgumentParser) -> None:
 
 
 def row_lines(manifest: Manifest) -> list[str]:
-    """Returns a line for each split about its packed rows, or about a last row that is shorter than the others."""
+    """Returns a line for each split about its packed rows, if there are any."""
     packing = manifest.packing
     if packing is None:
-        return _short_rows(manifest)
+        return []
     size = packing["sequence_length"]
     return [
         f"{split}: {counted(facts['rows'], 'row')} of {size} tokens,"
@@ -97,26 +97,12 @@ def row_lines(manifest: Manifest) -> list[str]:
     ]
 
 
-def _short_rows(manifest: Manifest) -> list[str]:
-    from ..dataset.writers import FORMATS
-
-    form, size = FORMATS[str(manifest.settings["format"])], manifest.settings["sequence_length"]
-    if not form.has_rows or not isinstance(size, int):
-        return []
-    rests = {split: manifest.split_tokens(split) % size for split in manifest.shards}
-    return [
-        f"{split}: the last row has {rest} of {size} tokens: drop it before you stack rows; the rows that `pybpe pack`"
-        " writes are of equal length"
-        for split, rest in rests.items()
-        if rest
-    ]
-
-
 def pack_journal_path(args: argparse.Namespace) -> str:
     """Returns the path of the journal of a run with or without --pack: see journal_path."""
     from ..dataset.finished import hidden_folder
 
-    return journal_path(argparse.Namespace(output=hidden_folder(args.output)) if args.pack else args)
+    is_packed = args.pack or args.format in ("parquet", "webdataset")
+    return journal_path(argparse.Namespace(output=hidden_folder(args.output)) if is_packed else args)
 
 
 def option_arguments(args: argparse.Namespace, *kinds: type) -> dict[str, Any]:

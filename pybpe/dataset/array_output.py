@@ -62,7 +62,7 @@ def encode_files(
         raise ArgumentError(f"{path}: must end in .npy, or in .bin for a headerless file of ids")
     if eot == KEEP and documents in ("blank", "line"):
         raise ArgumentError(f"eot='keep' keeps texts whole: with documents={documents!r} pass 'prepend' or 'append'")
-    output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0, 1)
+    output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0)
     options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions((1,)), output).for_tokenizer(tok)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
     given = path_list(inputs)

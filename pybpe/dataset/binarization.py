@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import instance
+from ..arguments import instance, refuse_unused
 from ..errors import ArgumentError
 from ..reading import planning
 from ..reading.documents import check_mark
@@ -84,8 +84,7 @@ def binarize(
         out: the output folder, created if needed.
         format: "llmc": NAME_train_000000.bin and so on, with llm.c's header; "raw": train.bin, val.bin,
             test.bin without a header, and meta.pkl, as nanoGPT reads them; "npy": shards that numpy.load opens;
-            "megatron": NAME_train.bin and .idx; "parquet" and "webdataset": shards of packed sequences, one
-            per row or sample.
+            "megatron": NAME_train.bin and .idx; "parquet" and "webdataset": packed rows, see `pack`.
         splits: the shares of train, val and test; with fewer than three, the last splits are left out. With few
             documents the actual shares may differ: then a warning says so, and a split that must not be empty but is
                 raises an error.
@@ -103,8 +102,7 @@ def binarize(
             of "llmc" have equal size (some may have one token more), because llm.c cannot resume otherwise. Those of
             other formats have exactly this many, and the last one has the rest.
         min_shard_tokens: the minimum number of tokens per shard. None means 257 for "llmc", which aborts with fewer.
-        sequence_length: tokens per row with `pack`, and for "parquet" and "webdataset", where shards have whole rows,
-            and only the last row of a split may be shorter.
+        sequence_length: tokens per packed row.
         documents: how text files are divided: "special" (by the text of the tokenizer's end of text, such as
             <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line",
             "jsonl" (JSON lines, whatever the file's name), or "auto": "special", or "file" if the tokenizer has no
@@ -118,7 +116,8 @@ def binarize(
         pack: True packs the documents into rows of `sequence_length` tokens, as `pybpe.pack` does: `out` then has only
             the rows. `format` must be one of those of `pybpe.pack`, and eot "prepend". `out` must have
             nothing else.
-        packing: how to pack: see `pybpe.pack`. None means "best-fit".
+        packing: how to pack: see `pybpe.pack`. None means "best-fit"; or "concat" for "parquet" and "webdataset"
+            without `pack`, since only packing writes these.
         workers: the number of threads; None uses all CPUs. With an executor: the number of its workers; None submits 64
             tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
@@ -150,8 +149,9 @@ def binarize(
     rows = RowOptions.of(pack, sequence_length, packing, format)
     if rows is not None:
         format, min_shard_tokens = LLMC.name, rows.least_tokens(min_shard_tokens)
-        sequence_length = OutputOptions.sequence_length  # the token files have no rows
-    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
+    elif sequence_length != 1024:
+        refuse_unused("sequence_length", sequence_length, "only packed rows have a length: pass pack=True")
+    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
     output.check_used()
     if rows is not None:
         if on_error == "skip":
@@ -238,17 +238,18 @@ def write_dataset(
     description = described(tok)
     has_rows = any(file.has_rows for file in files)
     layout = Layout(tok, options.output, job.folder, job.name, staged.names, job.call)
+    inputs = [(staged.names.get(file.path, file.path), file.size) for file in files]
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity, total = job.identity(description), None if has_rows else known_total(files)
     if workers_write:
         journal = Journal(layout, _hash((identity, staged.identities)), len(splits), resume, area=area_name(identity))
         publication = Publication(layout, journal, beside)
         records = write_by_workers(encoding, layout, journal, publication, run, total)
-        return publication.finish(options.settings(), description, records)
+        return publication.finish(options.settings(), description, records, inputs)
     corpus = Corpus(options.read.skips, _hash(staged.identities), encoding.hashes)
     journal = Journal(layout, identity, len(splits), resume, corpus)
     work = Run(encoding, layout, journal, beside, options.read.skips)
-    return work.finish(options.settings(), description, work.write_shards(run, total))
+    return work.finish(options.settings(), description, work.write_shards(run, total), inputs)
 
 
 def described(tok: Tokenizer) -> dict[str, object]:

@@ -35,7 +35,6 @@ class Segment(NamedTuple):
         marks: the number of marks in `ids`.
         text_bytes: the size of the encoded text, without marks.
         ends_document: whether a document ends with it.
-        source: the file, start and end of the piece.
     """
 
     split: int
@@ -43,7 +42,6 @@ class Segment(NamedTuple):
     marks: int
     text_bytes: int
     ends_document: bool
-    source: tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ class TaskEncoder:
         text_bytes = size - marks * self._mark_bytes
         if self.tok.model.changes_text:
             text_bytes = text_length(self.tok, ids)
-        return Segment(split, ids, marks, text_bytes, piece.ends_document, (piece.path, piece.start, piece.end))
+        return Segment(split, ids, marks, text_bytes, piece.ends_document)
 
     @property
     def _mark_matters(self) -> bool:

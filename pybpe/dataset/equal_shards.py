@@ -23,15 +23,16 @@ samples, if B, T and the number of processes are all odd. No token is added or l
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 
 from ..errors import FormatError, LimitError, ShardTooSmallError, file_errors
 from ..reading.streams import open_input
 from ..support.output_files import give_name
 from .manifest import Facts
 from .options import OutputOptions
-from .spool import SegmentLog, Spool
+from .spool import Spool
 
 _BLOCK = 1 << 20
 
@@ -133,31 +134,28 @@ def _copy(source: str, start: int, end: int, target: str, header: bytes) -> None
 
 
 def shard_facts(
-    whole: Facts, sizes: Sequence[int], spool: Spool, segments: SegmentLog, text_length: Callable[[memoryview], int]
+    whole: Facts,
+    sizes: Sequence[int],
+    spool: Spool,
+    marks: Sequence[Sequence[int]],
+    text_length: Callable[[memoryview], int],
 ) -> list[Facts]:
-    """Computes the facts of each shard from those of the split and its segments.
+    """Computes the facts of each shard.
 
     Args:
         whole: the facts of the split.
         sizes: the sizes of its shards.
-        spool, segments: those of the split, not cut yet.
+        spool: that of the split, not cut yet.
+        marks: some numbers of tokens, in order, each with the bytes of text of so many.
         text_length: returns the bytes of text that ids represent.
     """
-    found = [Facts()]
-    at = text_at = 0
-    for segment in segments.read():
-        source = (whole.sources[segment.source][0], segment.start, segment.end)
-        while at < segment.tokens_end:
-            if found[-1].tokens == sizes[len(found) - 1]:
-                found.append(Facts())
-            room = sizes[len(found) - 1] - found[-1].tokens
-            part = min(room, segment.tokens_end - at)
-            is_cut = at + part < segment.tokens_end
-            text_bytes = text_length(memoryview(spool.read(at, part))) if is_cut else segment.text_end - text_at
-            found[-1].add(part, 0, text_bytes, source)
-            at, text_at = at + part, text_at + text_bytes
+
+    def text_before(end: int) -> int:
+        number = bisect_right(marks, end, key=lambda mark: mark[0])
+        at, size = marks[number - 1] if number else (0, 0)
+        return size + text_length(memoryview(spool.read(at, end - at)))
+
     ends = list(accumulate(sizes))
-    before = [spool.documents_before(end) for end in ends]
-    for facts, first, last in zip(found, [0, *before], before):
-        facts.documents = last - first
-    return found
+    documents = [0, *map(spool.documents_before, ends)]
+    texts = [0, *map(text_before, ends[:-1]), whole.text_bytes]
+    return [Facts(size, b - a, d - c) for size, (a, b), (c, d) in zip(sizes, pairwise(documents), pairwise(texts))]

@@ -39,11 +39,12 @@ from .journal import Journal, finished_manifest
 from .manifest import Manifest, ShardRecord, manifest_name, split_paths
 from .options import OutputOptions
 from .run import Run
-from .same_text import check_contents, check_disjoint, inputs_of, ranges_of
+from .same_text import check_contents, check_disjoint
 from .split_writer import Layout
 from .workers import Result
+from .writers import FORMATS
 
-_SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens", "sequence_length")
+_SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,7 @@ def join(
         progress: as in `pybpe.train`.
 
     Returns:
-        The manifest. The sources of a shard are ranges of the files of `folders`, in tokens; settings["joined"] has the
-        folders, the SHA-256 of their manifests, and the inputs that they were made from.
+        The manifest. settings["joined"] has the folders, and the SHA-256 of their manifests.
 
     Raises:
         ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input.
@@ -121,7 +121,8 @@ def join(
         work = Run(_Copying(parts, layout), layout, journal, lambda: None)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
         records = work.write_shards(RunOptions(progress=progress), total)
-        return work.finish(settings, dict(parts[0].manifest.tokenizer), records)
+        inputs = [input for part in parts for input in part.manifest.inputs]
+        return work.finish(settings, dict(parts[0].manifest.tokenizer), records, inputs)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def _parts(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_Part]:
                 split_paths(folder, manifest, split)
         digest = file_sha256(os.path.join(folder, manifest_name(folder)))
         parts.append(_Part(folder, manifest, digest))
-    check_disjoint([(part.folder, ranges_of(part.folder, part.manifest)) for part in parts])
+    check_disjoint([(part.folder, [name for name, _ in part.manifest.inputs]) for part in parts])
     check_contents([(part.folder, part.manifest) for part in parts])
     return parts
 
@@ -158,12 +159,13 @@ def _check_form(folder: str, manifest: Manifest) -> None:
         raise UnsupportedError(f"{folder}: has packed rows: join the folders that were packed, then pack the result")
     if settings.get("mixture") is not None:
         raise UnsupportedError(f"{folder}: is a mixture: name all sources in one recipe instead")
-    output = _output(settings)
-    if not output.form.is_flat:
+    form = FORMATS.get(settings["format"])  # type: ignore[call-overload]
+    if form is not None and not form.is_flat:
         raise UnsupportedError(
-            f"{folder}: files of rows ({output.format}) cannot be joined, and need not be: their readers take several"
+            f"{folder}: files of rows ({form.name}) cannot be joined, and need not be: their readers take several"
             " folders"
         )
+    output = _output(settings)
     if output.mode not in ("prepend", "append"):
         raise UnsupportedError(
             f"{folder}: there is no mark between documents (eot={output.mode!r}), so they cannot be told apart"
@@ -177,7 +179,7 @@ def _output(settings: Mapping[str, Any], name: str | None = None) -> OutputOptio
 
 def _check_equal(first: _Part, folder: str, manifest: Manifest) -> None:
     theirs, ours = dict(manifest.settings), dict(first.manifest.settings)
-    for key in sorted((theirs.keys() | ours.keys()) - {"joined"}):
+    for key in sorted((theirs.keys() | ours.keys()) - {"joined", "sequence_length"}):
         if theirs.get(key) != ours.get(key):
             raise ArgumentError(
                 f"{folder}: was made with {key}={theirs.get(key)!r}, and {first.folder} with {ours.get(key)!r}: make"
@@ -191,7 +193,6 @@ def _described(part: _Part) -> dict[str, Any]:
         **skipped,
         "folder": os.path.basename(os.path.normpath(part.folder)),
         "manifest": part.sha256,
-        "inputs": inputs_of(part.manifest),
     }
 
 
@@ -262,10 +263,9 @@ def _read(task: _Task, layout: Layout) -> Iterator[Result]:
         ids = array("H" if dtype == "uint16" else "I", block.tobytes())
         at += len(ids)
         ends = task.is_last and at == task.record.tokens
-        source = (task.path, at - len(ids), at)
         assert mark is not None
         marks = _binding.count_id(ids, mark)
-        segment = Segment(task.split, ids, marks, layout.text_length(memoryview(ids)), ends, source)
+        segment = Segment(task.split, ids, marks, layout.text_length(memoryview(ids)), ends)
         yield Result([segment], len(block) * block.itemsize, at == task.record.tokens)
     if at == 0:
         yield Result([], 0, True)

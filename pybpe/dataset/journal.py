@@ -53,7 +53,7 @@ from .split_writer import Layout, Saved, SplitState, are_published, has_spools, 
 NAME = "journal.jsonl"
 TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 _GONE = ".removed"
-_VERSION = 1
+_VERSION = 2
 _CHECKSUM_BYTES = 8  # of a line: hexadecimal digits
 
 

@@ -18,7 +18,7 @@ from .hashing import file_sha256
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
-VERSION = 1
+VERSION = 2  # 1 had ranges of inputs in each shard
 
 
 def manifest_name(folder: str) -> str:
@@ -35,6 +35,10 @@ def named_folder(path: _binding.PathLike) -> tuple[str, str | None]:
         return name, None
     folder, file = os.path.split(name)
     return folder or ".", None if file in FILE_NAMES else file
+
+
+Input = tuple[str, "int | None"]
+"""The name of an input and its size."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,6 @@ class ShardRecord:
         tokens: the number of tokens in it.
         documents: the number of documents that begin in it.
         text_bytes: the bytes of text that its tokens represent, without marks.
-        sources: (file, start, end) of the input read for it: in bytes (of the decompressed text, if compressed) or
-            parquet rows. If documents are split by hash, the range includes documents of other splits.
     """
 
     file: str
@@ -71,7 +73,6 @@ class ShardRecord:
     sha256: str
     documents: int = 0
     text_bytes: int = 0
-    sources: Sequence[Sequence[Any]] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,6 +85,8 @@ class Manifest:
         text_bytes: the bytes of encoded text by split, without marks.
         shards: the token files, by split, in order.
         files: other files that belong to them, such as Megatron's indexes.
+        inputs: what the token files were made from: the name of each file, and its size as it is stored, or None if
+            that was not known.
         call: a hash of the call that made the folder (see finished.py); "" if it is unknown.
         skipped: if bad records were skipped (`on_error="skip"`): the number of records, how many of them were skipped,
             and the file that lists those. Otherwise None.
@@ -96,6 +99,7 @@ class Manifest:
     files: list[FileRecord] = field(default_factory=list)
     skipped: Mapping[str, Any] | None = None
     call: str = ""
+    inputs: Sequence[Input] = ()
 
     def __repr__(self) -> str:
         splits = (
@@ -145,22 +149,18 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Returns the content of manifest.json."""
-        shards = {split: [{**vars(record), "sources": []} for record in found] for split, found in self.shards.items()}
+        shards = {split: [vars(record) for record in found] for split, found in self.shards.items()}
         files = [vars(record) for record in self.files]
         content = {versions.KEY: VERSION, **vars(self), "shards": shards, "files": files}
+        del content["inputs"]
         if self.skipped is None:
             del content["skipped"]
         if not self.call:
             del content["call"]
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        return self._with_sources(text).encode("utf-8", "surrogateescape")
-
-    def _with_sources(self, text: str) -> str:
-        """Returns the JSON with the sources of the shards, which are the last empty lists there with that name. There
-        may be millions of them, and with an indent Python's json takes long for each."""
-        sources = [record.sources for found in self.shards.values() for record in found]
-        first, *rest = text.rsplit(_NO_SOURCES, len(sources))
-        return "".join([first, *(part for some, after in zip(sources, rest) for part in (_sources_json(some), after))])
+        # There may be millions of inputs, and with an indent Python's json takes long for each.
+        inputs = ",\n".join(f"    {json.dumps(input, ensure_ascii=False)}" for input in self.inputs)
+        text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
+        return f'{text},\n  "inputs": [\n{inputs}\n  ]\n}}\n'.encode("utf-8", "surrogateescape")
 
     @classmethod
     def load(cls, folder: _binding.PathLike) -> Manifest:
@@ -176,10 +176,11 @@ class Manifest:
         try:
             content = json.loads(data.decode("utf-8", "surrogateescape"))
             versions.check_object(content, VERSION, f"{path}: this manifest")
+            inputs = _inputs(content)
             shards = {s: [ShardRecord(**record) for record in found] for s, found in content["shards"].items()}
             files = [FileRecord(**record) for record in content.get("files", [])]
             facts = (content["settings"], content["tokenizer"], content["text_bytes"])
-            manifest = cls(*facts, shards, files, content.get("skipped"), content.get("call", ""))
+            manifest = cls(*facts, shards, files, content.get("skipped"), content.get("call", ""), inputs)
             _check_types(manifest)
         except FormatError:
             raise
@@ -191,21 +192,19 @@ class Manifest:
         return manifest
 
 
-_NO_SOURCES = '"sources": []'
-
-
-def _sources_json(sources: Sequence[Sequence[Any]]) -> str:
-    """Returns the sources of a shard, with their name, as json.dumps writes them in a manifest."""
-    if not sources:
-        return _NO_SOURCES
-    items = (",".join(f"\n            {_value_json(value)}" for value in source) for source in sources)
-    return '"sources": [' + ",".join(f"\n          [{item}\n          ]" for item in items) + "\n        ]"
-
-
-def _value_json(value: object) -> str:
-    if type(value) is int:
-        return str(value)
-    return json.encoder.encode_basestring(value) if type(value) is str else json.dumps(value, ensure_ascii=False)
+def _inputs(content: dict[str, Any]) -> list[Input]:
+    """Returns the inputs of a manifest. Removes from its shards, and from what was joined, what version 1 says of them:
+    (file, start, end) of each range that was read."""
+    ranges: list[Sequence[Any]] = []
+    for record in (record for found in content["shards"].values() for record in found):
+        ranges += record.pop("sources", ())
+    joined = content["settings"].get("joined", ())
+    if any("inputs" in folder for folder in joined):
+        ranges = [entry for folder in joined for entry in folder.pop("inputs")]
+    found = [*content.get("inputs", ()), *((path, None) for path in dict.fromkeys(path for path, _, _ in ranges))]
+    if not all(isinstance(name, str) and (size is None or type(size) is int) for name, size in found):
+        raise ValueError("inputs must be names and sizes")
+    return [(name, size) for name, size in found]
 
 
 def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
@@ -235,7 +234,7 @@ def _check_types(manifest: Manifest) -> None:
     for shards in manifest.shards.values():
         records += shards
     for record in records:
-        numbers = [value for key, value in vars(record).items() if key not in ("file", "sha256", "sources")]
+        numbers = [value for key, value in vars(record).items() if key not in ("file", "sha256")]
         if not all(isinstance(value, int) and value >= 0 for value in numbers) or not isinstance(record.sha256, str):
             raise ValueError(f"the record of {record.file!r} is invalid")
     if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
@@ -311,15 +310,9 @@ class Facts:
     tokens: int = 0
     documents: int = 0
     text_bytes: int = 0
-    sources: list[list[Any]] = field(default_factory=list)
 
-    def add(self, tokens: int, documents: int, text_bytes: int, source: tuple[str, int, int]) -> None:
-        """Adds tokens of one source, which becomes the last of `sources`."""
+    def add(self, tokens: int, documents: int, text_bytes: int) -> None:
+        """Adds more tokens."""
         self.tokens += tokens
         self.documents += documents
         self.text_bytes += text_bytes
-        path, start, end = source
-        if self.sources and self.sources[-1][0] == path and self.sources[-1][2] == start:
-            self.sources[-1][2] = end
-        elif not self.sources or self.sources[-1] != [path, start, end]:
-            self.sources.append([path, start, end])

@@ -24,7 +24,6 @@ from .writers.base import id_bytes
 _NEEDS: Mapping[str, tuple[Callable[[Format], bool], str]] = {
     "name": (lambda form: "{name}" in form.file, "this format has fixed file names"),
     "shard_tokens": (lambda form: "{index" in form.file, "this format has one file per split"),
-    "sequence_length": (lambda form: form.has_rows, "this format has no rows without pack=True"),
 }
 """Options that have no effect with some formats: when they have one, and otherwise why not."""
 
@@ -34,12 +33,11 @@ class OutputOptions:
     """The token files to write.
 
     Attributes:
-        format: the name of one of FORMATS.
+        format: the name of one of FORMATS that is flat.
         eot: where the mark goes; None uses the format's default.
         dtype: "uint16", "uint32", or "auto": `for_vocabulary` chooses.
-        shard_tokens: the maximum number of tokens per shard. Formats with rows make it a whole number of rows.
+        shard_tokens: the maximum number of tokens per shard.
         min_shard_tokens: the minimum; None uses the format's minimum.
-        sequence_length: tokens per row, for formats with rows.
         name: the files' name prefix; None uses the first input's name.
 
     Raises:
@@ -51,7 +49,6 @@ class OutputOptions:
     dtype: str = "auto"
     shard_tokens: int = 10**8
     min_shard_tokens: int | None = None
-    sequence_length: int = 1024
     name: str | None = None
 
     EOT_MODES: ClassVar[Sequence[str]] = EOT_MODES
@@ -59,15 +56,12 @@ class OutputOptions:
     """Whether the manifest has the SHA-256 of shards."""
 
     def __post_init__(self) -> None:
-        one_of("format", self.format, FORMATS)
+        one_of("format", self.format, [name for name, form in FORMATS.items() if form.is_flat])
         one_of("eot", self.mode, self.EOT_MODES)
         one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
         least = whole_number("min_shard_tokens", self.least_tokens, 0)
-        length = whole_number("sequence_length", self.sequence_length, 1)
         most = whole_number("shard_tokens", self.shard_tokens, 1)
-        if self.form.has_rows:
-            most = max(most // length, -(-least // length), 1) * length
-        for name, value in (("min_shard_tokens", least), ("sequence_length", length), ("shard_tokens", most)):
+        for name, value in (("min_shard_tokens", least), ("shard_tokens", most)):
             object.__setattr__(self, name, value)
         check_name(self.name or "")
         self.form.check_packages()  # fails now, not after an hour of encoding
@@ -176,7 +170,6 @@ class DatasetOptions:
             "dtype": self.output.dtype,
             "shard_tokens": self.output.shard_tokens,
             "min_shard_tokens": self.output.least_tokens,
-            "sequence_length": self.output.sequence_length,
             "documents": self.read.documents,
             "text_key": self.read.text_key,
             "encoding": self.read.encoding,

@@ -24,6 +24,7 @@ from .finished import Goal, hidden_folder
 from .manifest import Manifest
 from .options import OutputOptions
 from .packed_rows import METHODS, ROW_FORMATS, pack
+from .writers import FORMATS
 from .writers.flat import LLMC
 
 
@@ -52,7 +53,8 @@ class RowOptions:
 
     @classmethod
     def of(cls, pack: bool, length: int, packing: str | None, format: str = "llmc") -> RowOptions | None:
-        """Returns the options, or None if there is nothing to pack.
+        """Returns the options, or None if there is nothing to pack. A format that only packing writes is packed even
+        if the caller does not say so, by cutting the text wherever a row is full.
 
         Raises:
             ArgumentError: there is only `packing`. Otherwise as RowOptions.
@@ -60,6 +62,8 @@ class RowOptions:
         instance("pack", pack, bool, "True or False")
         if pack:
             return cls(length, packing, format)
+        if format in FORMATS and not FORMATS[format].is_flat:
+            return cls(length, packing or "concat", format)
         if packing is not None:
             raise ArgumentError("packing needs pack=True")
         return None

@@ -66,7 +66,6 @@ def prepare(
     text_key: str = "text",
     encoding: str | None = None,
     on_error: str = "stop",
-    sequence_length: int = 1024,
     workers: int | None = None,
     executor: Executor | None = None,
     task_timeout: float | None = None,
@@ -108,7 +107,7 @@ def prepare(
         transition=transition,
         whole_characters=whole_characters,
     )
-    output = OutputOptions(format, eot, "auto", shard_tokens, min_shard_tokens, sequence_length, name)
+    output = OutputOptions(format, eot, "auto", shard_tokens, min_shard_tokens, name)
     output.check_used()
     options = DatasetOptions(
         ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by), output

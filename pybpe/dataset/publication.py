@@ -10,7 +10,7 @@ from ..arguments import counted
 from ..errors import FormatError, warn
 from ..support.output_files import remove_file, write_through
 from .journal import Journal
-from .manifest import FILE_NAMES, FileRecord, Manifest, ShardRecord, record_file
+from .manifest import FILE_NAMES, FileRecord, Input, Manifest, ShardRecord, record_file
 from .split_writer import Layout
 
 Records = dict[str, list[ShardRecord]]
@@ -53,6 +53,7 @@ class Publication:
         settings: dict[str, Any],
         description: dict[str, object],
         records: Records,
+        inputs: Sequence[Input] = (),
         skipped: dict[str, Any] | None = None,
     ) -> Manifest:
         """Writes the manifest and the other files that belong to the shards.
@@ -60,6 +61,7 @@ class Publication:
         Args:
             settings, description: what the manifest says of the call and of the tokenizer.
             records: the shards' records.
+            inputs: what the token files were made from.
             skipped: what the manifest says of skipped records. skipped["file"] is the name of their list, which is
                 there already.
         """
@@ -67,7 +69,7 @@ class Publication:
         files = self._companions(records)
         if skipped is not None:
             files.append(record_file(os.path.join(self._layout.folder, skipped["file"])))
-        manifest = Manifest(settings, description, text_bytes, records, files, skipped, self._layout.call)
+        manifest = Manifest(settings, description, text_bytes, records, files, skipped, self._layout.call, inputs)
         self._write(self._layout.form.manifest, manifest.to_json())
         self._journal.remove()
         return manifest

@@ -18,7 +18,7 @@ from ..support.output_files import remove_file
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .journal import Journal
-from .manifest import Manifest
+from .manifest import Input, Manifest
 from .publication import Publication, Records, say_that_work_is_kept
 from .skip_list import NAME as LIST
 from .skip_list import SkipList
@@ -169,15 +169,22 @@ class Run:
     # ------------------------------------------------------------------------------------------------
     # The end
 
-    def finish(self, settings: dict[str, Any], description: dict[str, object], records: Records) -> Manifest:
+    def finish(
+        self,
+        settings: dict[str, Any],
+        description: dict[str, object],
+        records: Records,
+        inputs: Sequence[Input] = (),
+    ) -> Manifest:
         """Writes the manifest and the other files that belong to the shards.
 
         Args:
             settings, description: what the manifest says of the call and of the tokenizer.
             records: the shards' records.
+            inputs: what the token files were made from.
         """
         if not self._skips:
-            return self._publication.finish(settings, description, records)
+            return self._publication.finish(settings, description, records, inputs)
         path, first = self._list.publish(self._layout.folder)
         skipped = {**self._records.finish(path, first), "file": LIST}
-        return self._publication.finish(settings, description, records, skipped)
+        return self._publication.finish(settings, description, records, inputs, skipped)

@@ -57,8 +57,7 @@ def _segments(encoder: TaskEncoder, pieces: Sequence[PlannedPiece], documents: S
     found = []
     for piece, document, (start, end) in zip(pieces, documents, pairwise([0, *ends])):
         split = hash_split(document, encoder.splits) if piece.split is None else piece.split
-        source = (piece.path, piece.start, piece.end)
-        found.append(Segment(split, ids[start:end], 0, len(document), piece.ends_document, source))
+        found.append(Segment(split, ids[start:end], 0, len(document), piece.ends_document))
     return found
 
 

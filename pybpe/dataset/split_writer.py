@@ -25,8 +25,10 @@ from .equal_shards import check_least, checked_sizes, cut_shards, shard_facts
 from .hashing import Hasher, file_sha256
 from .manifest import Facts, ShardRecord
 from .options import OutputOptions
-from .spool import LoggedSegment, SegmentLog, Spool, SpoolFiles
+from .spool import Spool, SpoolFiles
 from .writers import Finished, Format
+
+_MARK_TOKENS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,9 @@ class SplitState:
         closed: facts of shards that are complete but not published.
         open: facts of the open shard.
         beyond: facts of the tokens that the open shard has beyond its size.
-        documents_before: the number of documents that began before the open shard.
+        marks: tokens of the split so far and the bytes of their text, every now and then, if its shards have equal
+            size.
         in_document: see EotPlacer.is_open.
-        segments: the number of segments in the split's log, if its shards have equal size.
         finished: whether the last shard is closed.
         uncut: whether the shards in `closed` must still be cut from the first one's spool.
     """
@@ -98,21 +100,19 @@ class SplitState:
     closed: list[Facts] = field(default_factory=list)
     open: Facts = field(default_factory=Facts)
     beyond: Facts = field(default_factory=Facts)
-    documents_before: int = 0
+    marks: list[list[int]] = field(default_factory=list)
     in_document: bool = False
-    segments: int = 0
     finished: bool = False
     uncut: bool = False
 
     def since(self, saved: Saved) -> dict[str, Any]:
         """Returns what has changed since another checkpoint, as plain data: everything, except the beginnings of the
         two lists that only grow."""
-        keep = max(0, saved.sources - 1) if saved.open is self.open else 0  # the last source may have grown
         return {
             "records": self.records[saved.records :],
+            "marks": self.marks[saved.marks :],
             "closed": [vars(facts) for facts in self.closed],
-            "open": {**vars(self.open), "sources": self.open.sources[keep:]},
-            "keep": keep,
+            "open": vars(self.open),
             "beyond": vars(self.beyond),
             **{name: getattr(self, name) for name in _PLAIN},
         }
@@ -120,9 +120,9 @@ class SplitState:
     def apply(self, change: dict[str, Any]) -> None:
         """Makes a change that `since` returned."""
         self.records += change["records"]
+        self.marks += change["marks"]
         self.closed = [Facts(**closed) for closed in change["closed"]]
-        sources = self.open.sources[: change["keep"]] + change["open"]["sources"]
-        self.open = Facts(**{**change["open"], "sources": sources})
+        self.open = Facts(**change["open"])
         self.beyond = Facts(**change["beyond"])
         for name in _PLAIN:
             setattr(self, name, change[name])
@@ -138,21 +138,19 @@ class SplitState:
         return len(self.records) + len(self.closed)
 
 
-_PLAIN = ("documents_before", "in_document", "segments", "finished", "uncut")  # the fields that are one value
+_PLAIN = ("in_document", "finished", "uncut")  # the fields that are one value
 
 
 class Saved(NamedTuple):
-    """How much of a state a checkpoint has: the number of records; the facts of the open shard, and the number of their
-    sources."""
+    """How much of a state a checkpoint has: the numbers of records and of marks."""
 
     records: int
-    open: Facts
-    sources: int
+    marks: int
 
     @classmethod
     def of(cls, state: SplitState) -> Saved:
         """Returns this for a state that has just been saved."""
-        return cls(len(state.records), state.open, len(state.open.sources))
+        return cls(len(state.records), len(state.marks))
 
 
 def has_spools(layout: Layout, split: str, state: SplitState) -> bool:
@@ -161,8 +159,6 @@ def has_spools(layout: Layout, split: str, state: SplitState) -> bool:
     open_files, facts = layout.spool(split, state.index), (state.open, state.beyond)
     tokens, documents = sum(some.tokens for some in facts), sum(some.documents for some in facts)
     if not open_files.hold(tokens, documents):
-        return False
-    if layout.form.equal_shards and not state.finished and not layout.spool(split, 0).hold_segments(state.segments):
         return False
     first = len(state.records)
     closed = [first] if state.uncut else range(first, state.index)
@@ -218,7 +214,6 @@ class SplitWriter:
         self._hashes: dict[int, Future[str]] = {}  # of closed shards, by number
         self.publish()
         self._spool = self._open(state.open.tokens + state.beyond.tokens, state.open.documents + state.beyond.documents)
-        self._segments = SegmentLog(layout.spool(split, 0), state.segments) if layout.form.equal_shards else None
 
     @property
     def records(self) -> list[ShardRecord]:
@@ -253,25 +248,17 @@ class SplitWriter:
     def add(self, segment: Segment) -> None:
         """Appends a segment, with marks where they belong."""
         ids, starts = self._placer.place(segment.ids, segment.marks)
-        path, start, end = segment.source
-        source = (self._layout.source_names.get(path, path), start, end)
-        self._write(ids, starts, segment.text_bytes, source)
+        self._write(ids, starts, segment.text_bytes)
         if segment.ends_document and (mark := self._placer.end_document(self._spool.files.typecode)):
-            self._write(mark, array("Q"), 0, source)
+            self._write(mark, array("Q"), 0)
 
-    def _write(
-        self,
-        given: array[int] | memoryview,
-        starts: array[int] | memoryview,
-        text_bytes: int,
-        source: tuple[str, int, int],
-    ) -> None:
+    def _write(self, given: array[int] | memoryview, starts: array[int] | memoryview, text_bytes: int) -> None:
         state, layout = self._state, self._layout
         ids = memoryview(given)
         while len(ids):
             room = len(ids)
             facts = state.open
-            if layout.form.has_shards and self._segments is None:
+            if layout.form.has_shards and not layout.form.equal_shards:
                 if state.open.tokens < self._full:
                     room = self._full - state.open.tokens
                 else:
@@ -279,11 +266,10 @@ class SplitWriter:
             part, ids = ids[:room], ids[room:]
             first = bisect_left(starts, len(part))
             part_bytes = layout.text_length(part) if len(ids) else text_bytes
-            facts.add(len(part), first, part_bytes, source)
-            self._spool.append(part, starts[:first], len(facts.sources) - 1)
-            if self._segments is not None:
-                last = LoggedSegment(facts.tokens, facts.text_bytes, len(facts.sources) - 1, source[1], source[2])
-                self._segments.add(last)
+            facts.add(len(part), first, part_bytes)
+            self._spool.append(part, starts[:first])
+            if layout.form.equal_shards and facts.tokens >= _MARK_TOKENS * (len(state.marks) + 1):
+                state.marks.append([facts.tokens, facts.text_bytes])
             if len(ids):
                 starts, text_bytes = array("Q", [at - len(part) for at in starts[first:]]), text_bytes - part_bytes
             if state.beyond.tokens == self._reserve:
@@ -292,17 +278,16 @@ class SplitWriter:
     def _close(self) -> None:
         """Closes the open shard, which is full. Its tokens beyond its size begin the next one."""
         state = self._state
-        ids, starts, sources = self._spool.tail(state.open.tokens, state.open.documents)
-        if self._layout.output.HASHED and self._layout.form.is_flat:
+        ids, starts = self._spool.tail(state.open.tokens, state.open.documents)
+        if self._layout.output.HASHED:
             self._hash(self._state.index, state.open.tokens)
         else:
             self._spool.sync()
         self._spool.close()
         state.closed.append(state.open)
-        state.documents_before += state.open.documents
         state.open, state.beyond = state.beyond, Facts()
         self._spool = self._open()
-        self._spool.append_documents(ids, starts, sources)
+        self._spool.append(ids, starts)
 
     def _hash(self, index: int, tokens: int) -> None:
         """Starts hashing a flat shard that is full."""
@@ -327,34 +312,30 @@ class SplitWriter:
         state, layout = self._state, self._layout
         if state.finished:
             return
-        for source in state.beyond.sources:
-            state.open.add(0, 0, 0, (source[0], source[1], source[2]))
-        for name in ("tokens", "documents", "text_bytes"):
-            setattr(state.open, name, getattr(state.open, name) + getattr(state.beyond, name))
+        state.open.add(state.beyond.tokens, state.beyond.documents, state.beyond.text_bytes)
         state.beyond = Facts()
         check_least(layout.path(self._split, self._state.index), state.open.tokens, layout.output.least_tokens)
-        if self._segments is not None:
-            self._plan_shards(self._segments)
+        if layout.form.equal_shards:
+            self._plan_shards()
         elif state.open.tokens or not self._state.index:
             self._close_last()
         state.finished = True
 
     def _close_last(self) -> None:
         state, layout = self._state, self._layout
-        if layout.form.is_flat:
-            if layout.output.HASHED:
-                self._hash(self._state.index, state.open.tokens)
-            self._spool.fill_header(layout.header(state.open.tokens))
+        if layout.output.HASHED:
+            self._hash(self._state.index, state.open.tokens)
+        self._spool.fill_header(layout.header(state.open.tokens))
         self._leave_spool([state.open])
 
-    def _plan_shards(self, segments: SegmentLog) -> None:
+    def _plan_shards(self) -> None:
         """Closes the spool that has all tokens; it is cut later unless they fit in one shard."""
         state, layout = self._state, self._layout
         sizes = checked_sizes(layout.path(self._split, 0), state.open.tokens, layout.output)
         if len(sizes) == 1:
             self._close_last()
             return
-        shards = shard_facts(state.open, sizes, self._spool, segments, layout.text_length)
+        shards = shard_facts(state.open, sizes, self._spool, state.marks, layout.text_length)
         self._leave_spool(shards)
         state.uncut = True
 
@@ -362,7 +343,6 @@ class SplitWriter:
         """Marks the split's tokens as complete."""
         state = self._state
         state.closed += closed
-        state.documents_before += state.open.documents
         state.open = Facts()
         self._spool.sync()
         self._spool.close()
@@ -387,9 +367,6 @@ class SplitWriter:
         """Syncs all tokens so far to disk, which the state then matches."""
         if not self._spool.is_closed:
             self._spool.sync()
-            if self._segments is not None:
-                self._segments.sync()
-                self._state.segments = self._segments.segments
         for digest in self._hashes.values():
             digest.result()
         self._state.in_document = self._placer.is_open
@@ -399,12 +376,11 @@ class SplitWriter:
         state, layout = self._state, self._layout
         if state.uncut:
             return
-        before = state.documents_before - sum(facts.documents for facts in state.closed)
         while state.closed:
             facts, index = state.closed[0], len(state.records)
             path = layout.path(self._split, index)
             digest = self._hashes[index].result() if index in self._hashes else None  # it reads the spool
-            layout.form.publish(self._finished(facts, index, before), path)
+            layout.form.publish(Finished(layout.spool(self._split, index), facts), path)
             record = ShardRecord(
                 os.path.basename(path),
                 facts.tokens,
@@ -412,27 +388,12 @@ class SplitWriter:
                 digest or (file_sha256(path) if layout.output.HASHED else ""),
                 facts.documents,
                 facts.text_bytes,
-                facts.sources,
             )
             state.records.append(vars(record))
             state.closed.pop(0)
             self._hashes.pop(index, None)
-            before += facts.documents
-
-    def _finished(self, facts: Facts, index: int, first_document: int) -> Finished:
-        layout = self._layout
-        return Finished(
-            layout.spool(self._split, index),
-            facts,
-            first_document,
-            self._split,
-            index,
-            layout.output.sequence_length,
-        )
 
     def close(self) -> None:
         """Closes the files."""
         self._hasher.close()
         self._spool.close()
-        if self._segments is not None:
-            self._segments.close()

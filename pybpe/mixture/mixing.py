@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .. import _binding
@@ -17,7 +17,6 @@ from ..dataset.finished import Goal, call_of
 from ..dataset.journal import Journal
 from ..dataset.manifest import Manifest
 from ..dataset.options import OutputOptions
-from ..dataset.publication import Records
 from ..dataset.run import Run
 from ..dataset.split_writer import Layout
 from ..errors import ArgumentError
@@ -85,17 +84,17 @@ def mix(
         is damaged.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
-    output.check_used(also=["sequence_length"])
+    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
+    output.check_used()
     output = output.for_vocabulary(tok.n_vocab, tok.model.eot)
-    whole_number("sequence_length", sequence_length, 2)
+    length = whole_number("sequence_length", sequence_length, 2)
     if seed is not None:
         seed = whole_number("seed", seed, None)
     if memory_limit is not None:
         whole_number("memory_limit", memory_limit, LEAST_MEMORY)
     if tok.eot_token is None:
         raise ArgumentError("the tokenizer has no end of text, which must separate documents")
-    plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, _binding.path_text(out), force)
+    plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, length, _binding.path_text(out), force)
     check_sources(plan.recipe.sources, tok, plan.folder)
     refuse_impossible(plan.recipe, tok)
     with only_writer(plan.folder):
@@ -107,7 +106,7 @@ class _Plan:
     """A call of `mix`.
 
     Attributes:
-        tok, recipe, output: the arguments.
+        tok, recipe, output, sequence_length: the arguments.
         folder: the output folder.
         force: whether another result in it is replaced.
     """
@@ -115,6 +114,7 @@ class _Plan:
     tok: Tokenizer
     recipe: Recipe
     output: OutputOptions
+    sequence_length: int
     folder: str
     force: bool
 
@@ -133,7 +133,7 @@ class _Plan:
         opened = open_sources(self.recipe.sources, self.tok, self.folder, os.path.join(self.staging, "sources"), run)
         asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
         documents = [source.documents(os.path.join(self.staging, "lengths")) for source in opened]
-        phases = draw(self.recipe, documents, asked, self.output.sequence_length)
+        phases = draw(self.recipe, documents, asked, self.sequence_length)
         settings = {**self._settings(), "mixture": mixture_settings(self.recipe, opened, asked, phases)}
         shuffle = self._shuffle(opened, documents, phases, run)
         parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name or "mix"])
@@ -142,7 +142,7 @@ class _Plan:
         distribute(shuffle, run.progress)
         work = Run(ShuffledDocuments(self.tok, shuffle), layout, journal, lambda: None)
         total = sum(section.tokens for section in shuffle.sections)
-        return work.finish(settings, described(self.tok), _without_sources(work.write_shards(run, total)))
+        return work.finish(settings, described(self.tok), work.write_shards(run, total))
 
     def _shuffle(
         self,
@@ -184,10 +184,5 @@ class _Plan:
             "dtype": output.dtype,
             "shard_tokens": output.shard_tokens,
             "min_shard_tokens": output.least_tokens,
-            "sequence_length": output.sequence_length,
+            "sequence_length": self.sequence_length,
         }
-
-
-def _without_sources(records: Records) -> Records:
-    """Returns the records without ranges of inputs: a shard has documents of everywhere."""
-    return {split: [replace(record, sources=()) for record in found] for split, found in records.items()}

@@ -60,7 +60,7 @@ class ShuffledDocuments:
     def _result(self, section: Section, ordered: _Ordered, task: _Task) -> Result:
         ids = ordered.ids(task)
         size = text_length(self._tok, memoryview(ids))
-        segment = Segment(section.split, ids, task.documents, size, task.ends_document, ("mixture", 0, 0))
+        segment = Segment(section.split, ids, task.documents, size, task.ends_document)
         return Result([segment], len(ids), True)
 
 

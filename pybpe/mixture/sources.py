@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from ..dataset.finished import call_of
 from ..dataset.hashing import file_sha256
 from ..dataset.journal import finished_manifest
 from ..dataset.manifest import Manifest, manifest_name, split_paths
-from ..dataset.same_text import Range, check_contents, check_disjoint, ranges_of
+from ..dataset.same_text import check_contents, check_disjoint
 from ..dataset.token_files import TokenStream
 from ..dataset.writers import FORMATS
 from ..errors import ArgumentError, FormatError, file_errors
@@ -125,19 +124,19 @@ def check_sources(sources: Sequence[Source], tok: Tokenizer, out: str | None = N
             through the other. What `open_folder` raises.
     """
     first: tuple[str, list[float]] | None = None
-    parts: list[tuple[str, Sequence[Range]]] = []
+    parts: list[tuple[str, Sequence[str]]] = []
     folders: list[tuple[str, Manifest]] = []
     for source in sources:
         name = f"sources.{source.name}"
         if source.data is not None:
             manifest = open_folder(source, tok).manifest
             shares = [float(share) for share in manifest.settings.get("splits", ())]  # type: ignore[attr-defined]
-            parts.append((name, ranges_of(source.data, manifest)))
+            parts.append((name, [path for path, _ in manifest.inputs]))
             folders.append((name, manifest))
         else:
             shares = list(source.split.splits)
             files = corpus_files(source.inputs, source.read, () if out is None else [out])
-            parts.append((name, [(file.location, 0, math.inf) for file in files]))
+            parts.append((name, [file.location for file in files]))
         shares = [share / sum(shares) for share in shares]
         if first is None:
             first = name, shares

@@ -91,19 +91,18 @@ static void test_random_streams(void) {
     }
 }
 
-static void test_pairs(void) {
+static void test_shifted_starts(void) {
     const uint64_t starts[] = {0, 3, UINT64_C(1) << 40};
-    const uint64_t sources[] = {7, 8, 8};
-    uint64_t pairs[6];
-    pybpe_starts_pair(starts, sources, 3, 10, pairs);
-    CHECK(memcmp(pairs, (const uint64_t[]){10, 7, 13, 8, (UINT64_C(1) << 40) + 10, 8}, sizeof pairs) == 0);
-    pybpe_starts_pair(starts, sources, 0, 1, pairs);
-    CHECK_EQ(pairs[0], 10);
+    uint64_t shifted[3];
+    pybpe_starts_shift(starts, 3, 10, shifted);
+    CHECK(memcmp(shifted, (const uint64_t[]){10, 13, (UINT64_C(1) << 40) + 10}, sizeof shifted) == 0);
+    pybpe_starts_shift(starts, 0, 1, shifted);
+    CHECK_EQ(shifted[0], 10);
 }
 
 int main(void) {
     test_the_example();
     test_random_streams();
-    test_pairs();
+    test_shifted_starts();
     return check_report("documents");
 }

@@ -142,8 +142,7 @@ class _Here(Executor):
 
 
 def _binarize(format: str) -> Callable[[Path, Path], Any]:
-    sizes = {"shard_tokens": 2500} if format in ("llmc", "npy", "webdataset") else {}
-    sizes |= {"sequence_length": 200} if format == "webdataset" else {}
+    sizes = {"shard_tokens": 2500} if format in ("llmc", "npy") else {}
 
     def run(inputs: Path, out: Path) -> None:
         # By hash a split may be empty: the texts are Python's own, and differ between its versions.
@@ -245,7 +244,7 @@ OPERATIONS = [
     Operation("counts by workers", _count_by_workers, several=True),
     Operation("train", _train, resumes=True),
     *(Operation(f"binarize {format}", _binarize(format), resumes=True, several=True)
-      for format in ("llmc", "raw", "npy", "megatron", "webdataset")),
+      for format in ("llmc", "raw", "npy", "megatron")),
     Operation("binarize skip", _binarize_skip, resumes=True, several=True),
     Operation("binarize workers_write", _workers_write, resumes=True, several=True),
     Operation("join", _join, resumes=True, several=True),

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, SPLITS, documents, tokens_of
+from corpora import EOT, SPLITS, content, documents, tokens_of
 
 import pybpe
-from pybpe.cli import main
 from pybpe.dataset.writers import FORMATS
 from pybpe.reading import planning
 
@@ -91,12 +90,10 @@ def test_raw_has_nanogpts_meta(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Pat
     assert [record.file for record in manifest.files] == ["meta.pkl"]
 
 
-@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron"])
 @pytest.mark.parametrize("dtype", ["uint16", "uint32"])
 def test_files_are_read_back(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, format: str, dtype: str) -> None:
     sizes: dict[str, Any] = {} if format in ("raw", "megatron") else {"shard_tokens": 9000}
-    if format == "webdataset":
-        sizes["sequence_length"] = 100
     manifest = pybpe.binarize(tok, corpus, tmp_path / "out", format=format, dtype=dtype, eot="prepend", **sizes)
     pybpe.binarize(tok, corpus, tmp_path / "llmc")
     for split, records in manifest.shards.items():
@@ -108,20 +105,17 @@ def test_files_are_read_back(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path,
         assert ids == tokens_of(tmp_path / "llmc", split)
 
 
-def test_commands_say_that_the_last_row_is_shorter(
-    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """PyTorch cannot stack it with the others."""
-    tok.save(tmp_path / "tok.json")
-    pybpe.binarize(tok, corpus, tmp_path / "llmc")
-    (tmp_path / "r.toml").write_text(f'[sources.a]\ndata = "{tmp_path}/llmc"\ntokens = "all"\n')
-    for name, command in (("out", ["binarize", str(corpus)]), ("mixed", ["mix", str(tmp_path / "r.toml")])):
-        options = ["-t", str(tmp_path / "tok.json"), "--format", "webdataset", "--sequence-length", "100"]
-        assert main([*command, *options, "-o", str(tmp_path / name)]) == 0
-        said = capsys.readouterr().out.splitlines()
-        for split, records in pybpe.Manifest.load(tmp_path / name).shards.items():
-            rest = sum(record.tokens for record in records) % 100
-            assert any(line.startswith(f"{split}: the last row has {rest} of 100 tokens: drop it") for line in said)
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_formats_of_rows_are_packed(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, dtype: str) -> None:
+    sizes: dict[str, Any] = {"sequence_length": 64, "shard_tokens": 9000}
+    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", format="webdataset", dtype=dtype, **sizes)
+    pybpe.binarize(tok, corpus, tmp_path / "llmc", dtype=dtype, shard_tokens=9000, min_shard_tokens=0)
+    pybpe.pack(tok, tmp_path / "llmc", tmp_path / "rows", format="webdataset", packing="concat", **sizes)
+    assert content(tmp_path / "out") == content(tmp_path / "rows") and manifest.packing is not None
+    for records in manifest.shards.values():
+        for record in records:
+            blocks = list(FORMATS["webdataset"].read(str(tmp_path / "out" / record.file), dtype))
+            assert sum(map(len, blocks)) == record.tokens
 
 
 def test_files_of_an_older_run_do_not_stay(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:

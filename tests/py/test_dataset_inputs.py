@@ -19,6 +19,7 @@ from texts import chinese, english
 
 import pybpe
 from llmc_compat.shards import read_shard
+from pybpe.dataset import split_writer
 from pybpe.dataset.encoding import Segment, TaskEncoder
 from pybpe.errors import PybpeWarning
 from pybpe.reading import pieces, planned_pieces, planning
@@ -192,7 +193,7 @@ def test_standard_input_is_read_like_a_file(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     manifest = pybpe.binarize(tok, "-", tmp_path / "pipe")
     assert read(tmp_path / "file") == read(tmp_path / "pipe")
-    assert {source[0] for record in manifest.shards["train"] for source in record.sources} == {"-"}
+    assert manifest.inputs == [("-", len(text))]
     names = set(os.listdir(tmp_path / "pipe"))
     assert names == {"manifest.json", *(f"stdin_{split}_000000.bin" for split in SPLITS)}
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(jsonl(documents(150)))))
@@ -285,19 +286,17 @@ def test_clusters_of_near_duplicates_share_a_split(tok: pybpe.Tokenizer, tmp_pat
     assert set().union(*by_cluster.values()) == {0, 1, 2}
 
 
-def test_sources_cover_the_inputs(tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_shard_says_how_much_text_it_has(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small_tasks(monkeypatch)
     paths = []
     for i in range(3):
         paths.append(tmp_path / f"{i}.txt")
         paths[-1].write_bytes(english()[i * 50_000 : (i + 1) * 50_000].encode())
+    monkeypatch.setattr(split_writer, "_MARK_TOKENS", 3000)
     manifest = pybpe.binarize(tok, paths, tmp_path / "out", splits=(1,), split_by="document", shard_tokens=5000)
-    ends = {str(path): 0 for path in paths}
-    for record in manifest.shards["train"]:
-        for path, start, end in record.sources:
-            assert start <= ends[path] <= end  # a shard begins in the piece in which the one before ends
-            ends[path] = end
-    assert ends == {str(path): path.stat().st_size for path in paths}
+    assert manifest.inputs == [(str(path), path.stat().st_size) for path in paths]
     lengths = [len(tok.token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.n_vocab)]
     for record in manifest.shards["train"]:
         assert record.text_bytes == sum(lengths[i] for i in read_shard(tmp_path / "out" / record.file))

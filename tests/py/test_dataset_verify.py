@@ -52,11 +52,10 @@ def edit_shard(folder: Path, changes: dict[int, int]) -> None:
     edit_manifest(folder, {"sha256": file_sha256(str(path))})
 
 
-@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron"])
 @pytest.mark.parametrize("eot", ["prepend", "append", "none"])
 def test_what_was_written_is_well(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, format: str, eot: str) -> None:
-    rows = {"sequence_length": 100} if format == "webdataset" else {}
-    pybpe.binarize(tok, corpus, tmp_path / "out", format=format, eot=eot, **rows)
+    pybpe.binarize(tok, corpus, tmp_path / "out", format=format, eot=eot)
     assert faults(tmp_path / "out", tok) == []
 
 

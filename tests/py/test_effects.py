@@ -110,7 +110,7 @@ def test_arguments_without_effect_are_refused(tmp_path: Path) -> None:
     calls: dict[str, Any] = {
         "name='x' has no effect: this format has fixed file names": lambda: pybpe.join(tok, both, out, name="x"),
         "name='y' has no effect": lambda: pybpe.mix(tok, recipe, out, format="raw", name="y"),
-        "sequence_length=64 has no effect": lambda: pybpe.prepare(text, out, vocab_size=300, sequence_length=64),
+        "sequence_length=64 has no effect": lambda: pybpe.binarize(tok, text, out, sequence_length=64),
         "memory_limit=100000000 has no effect": lambda: corpus.clean(text, f"{out}.jsonl", memory_limit=10**8),
         "seed=3 has no effect": lambda: pybpe.train(text, vocab_size=300, seed=3),
         "seed=4 has no effect": lambda: pybpe.count_words(text, seed=4),

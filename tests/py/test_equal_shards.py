@@ -110,7 +110,7 @@ def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
             other = {**options, "format": "npy", "shard_tokens": sizes[0]}
             npy = pybpe.binarize(tok, folder, tmp_path / f"npy{split_by}{size}", **other)
             for a, b in zip(llmc.shards["train"], npy.shards["train"], strict=True):
-                same = ("tokens", "documents", "text_bytes", "sources")
+                same = ("tokens", "documents", "text_bytes")
                 assert [getattr(a, name) for name in same] == [getattr(b, name) for name in same]
                 filled = numpy.load(tmp_path / f"npy{split_by}{size}" / b.file)
                 assert numpy.array_equal(read_shard(tmp_path / f"{split_by}{size}" / a.file), filled)

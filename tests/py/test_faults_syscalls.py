@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.
 def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     out = shim.run("inject.py", "errors", "save", "save_bin", "counts", "write_shard", "checkpoint", "eval", "viz")
     assert "0 problems" in out
-    out = shim.run("inject.py", "errors", "--every", "23", "train", "binarize llmc", "binarize webdataset", "chat")
+    out = shim.run("inject.py", "errors", "--every", "23", "train", "binarize llmc", "binarize npy", "chat")
     assert "0 problems" in out
     out = shim.run("inject.py", "errors", "--every", "11", "binarize skip")
     assert "0 problems" in out

@@ -20,6 +20,8 @@ from pybpe.cli import main
 from pybpe.dataset.verification import verify
 from pybpe.errors import PybpeWarning
 
+VERSIONS = Path(__file__).parents[1] / "vectors" / "versions" / "0.1.0"
+
 EOT = "<|endoftext|>"
 
 
@@ -79,10 +81,7 @@ def test_equals_one_run(settings: dict[str, object], tok: pybpe.Tokenizer, input
         facts = [(r.file, r.tokens, r.documents, r.text_bytes, r.sha256) for r in records]
         assert facts == [(r.file, r.tokens, r.documents, r.text_bytes, r.sha256) for r in theirs]
     assert verify(tmp_path / "joined", tok)[1] == []
-    some = joined.shards["train"][0].sources[0]
-    assert some[0].startswith(str(folders[0])) and some[1] == 0
-    entries = joined.settings["joined"]
-    assert [entry["inputs"][0][0] for entry in entries] == [str(path) for path in inputs]  # type: ignore[attr-defined, index]
+    assert joined.inputs == whole.inputs == [(str(path), path.stat().st_size) for path in inputs]
 
 
 def test_joined_folders_can_be_joined_again(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
@@ -119,7 +118,8 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, monk
     other = pybpe.train(iter(["ab ab"]), vocab_size=260, special_tokens=[EOT])
     refused([first, made("tokenizer", inputs[2], other)], "another tokenizer made these tokens")
     refused([made("none", inputs[2], eot="none")], "no mark between documents", pybpe.UnsupportedError)
-    refused([made("rows", inputs[2], format="webdataset")], "files of rows", pybpe.UnsupportedError)
+    with pytest.raises(pybpe.UnsupportedError, match="files of rows"):
+        pybpe.join(pybpe.Tokenizer.from_file(VERSIONS / "gpt2.json"), [VERSIONS / "webdataset"], tmp_path / "out")
     pybpe.pack(tok, second, tmp_path / "packed", sequence_length=64)
     refused([tmp_path / "packed"], "has packed rows", pybpe.UnsupportedError)
     refused([inputs[0].parent / "nowhere"], "No such file", pybpe.FileError)
@@ -161,6 +161,7 @@ def test_changed_manifests(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: P
     for folder, path in zip(folders, inputs):
         pybpe.binarize(tok, path, folder, name="x", splits=(1,))
     written = json.loads((folders[0] / "manifest.json").read_text())
+    documents = sum(pybpe.Manifest.load(folder).split_documents("train") for folder in folders)
 
     def join_changed(change: Callable[[dict[str, Any]], object]) -> pybpe.Manifest:
         manifest = copy.deepcopy(written)
@@ -171,26 +172,20 @@ def test_changed_manifests(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: P
     def settings(**changed: object) -> Callable[[dict[str, Any]], object]:
         return lambda manifest: manifest["settings"].update(changed)
 
-    def sources(some: object) -> Callable[[dict[str, Any]], object]:
-        return lambda manifest: manifest["shards"]["train"][0].update(sources=some)
-
     mixture = {"sources": {}, "phases": []}
     for change, match in (
         (lambda manifest: manifest["settings"].pop("split_by"), "have no split_by: `binarize` did not write it"),
         (settings(mixture=mixture), "is a mixture: name all sources in one recipe"),
-        (settings(joined=[{"inputs": 5}]), "the sources in its manifest are damaged"),
-        (settings(joined=[{}]), "the sources in its manifest are damaged"),
-        (sources([["a.txt", 0]]), "the sources in its manifest are damaged"),
-        (sources([["a.txt", 0, float("inf")]]), "the sources in its manifest are damaged"),
+        (lambda manifest: manifest.update(inputs=[["a.txt"]]), "not a manifest of token files"),
+        (lambda manifest: manifest.update(inputs=[["a.txt", 0.5]]), "inputs must be names and sizes"),
+        (lambda manifest: manifest.update(inputs=[[5, 5]]), "inputs must be names and sizes"),
+        (settings(joined=[{"inputs": 5}]), "not a manifest of token files"),
     ):
         with pytest.raises((pybpe.FormatError, pybpe.UnsupportedError), match=match):
             join_changed(change)
         assert not (tmp_path / "out").exists()
-    # Another program may list a split without files, or read parts of a file.
-    documents = sum(pybpe.Manifest.load(folder).split_documents("train") for folder in folders)
-    size = inputs[1].stat().st_size
+    # Another program may list a split without files.
     assert join_changed(lambda manifest: manifest["shards"].update(val=[])).split_documents("train") == documents
-    assert join_changed(sources([[str(inputs[1]), size, size + 9]])).split_documents("train") == documents
 
 
 @pytest.mark.parametrize("form", ["llmc", "raw", "npy", "megatron"])

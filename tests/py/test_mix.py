@@ -132,7 +132,7 @@ def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Token
     assert made.split_tokens("train") == sum(used.values())
 
 
-@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron"])
 @pytest.mark.parametrize("eot", ["prepend", "append"])
 def test_every_format_has_the_same_documents(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, format: str,
                                              eot: str) -> None:  # fmt: skip
@@ -191,8 +191,6 @@ def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tm
     refused("of other inputs", data / "a", out=data / "a")
     pybpe.binarize(tok, data / "a.txt", tmp_path / "none", eot="none", format="npy")
     refused("no end of text between documents", tmp_path / "none")
-    pybpe.binarize(tok, data / "a.txt", tmp_path / "rows", format="webdataset", sequence_length=T)
-    refused("files of the format webdataset", tmp_path / "rows")
     pybpe.pack(tok, data / "a", tmp_path / "packed", sequence_length=T)
     refused("packed rows", tmp_path / "packed")
     pybpe.mix(tok, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "mixture")

@@ -49,7 +49,7 @@ def test_the_command_line_has_the_defaults_of_the_options(command: list[str]) ->
     needed -= {"skipped", "on_error"} if command[0] == "llmc" else {"skipped"}  # they list them in the output folder
     needed -= {
         "prepare": {"dtype"},
-        "llmc": {"format", "eot", "min_shard_tokens", "sequence_length", "name"},
+        "llmc": {"format", "eot", "min_shard_tokens", "name"},
     }.get(command[0], set())
     assert needed <= same  # the command passes on the options that it has: a missing one would be lost
 
@@ -59,14 +59,14 @@ def test_a_run_that_an_earlier_version_began_is_recognized() -> None:
     options = DatasetOptions(ReadOptions(), SplitOptions(), OutputOptions()).for_tokenizer(small_tokenizer())
     assert repr(options.settings()) == (
         "{'format': 'llmc', 'splits': [8.0, 1.0, 1.0], 'split_by': 'hash', 'eot': 'prepend', 'dtype': 'uint16',"
-        " 'shard_tokens': 100000000, 'min_shard_tokens': 257, 'sequence_length': 1024, 'documents': 'auto',"
+        " 'shard_tokens': 100000000, 'min_shard_tokens': 257, 'documents': 'auto',"
         " 'text_key': 'text', 'encoding': None}"
     )
-    array = ArrayOptions("raw", "keep", "auto", 1 << 62, 0, 1)
+    array = ArrayOptions("raw", "keep", "auto", 1 << 62, 0)
     options = DatasetOptions(ReadOptions("content", "gbk", "line"), SplitOptions((1,), "token"), array)
     assert repr(options.for_tokenizer(small_tokenizer()).settings()) == (
         "{'format': 'raw', 'splits': [1.0], 'split_by': 'token', 'eot': 'keep', 'dtype': 'uint16',"
-        f" 'shard_tokens': {1 << 62}, 'min_shard_tokens': 0, 'sequence_length': 1, 'documents': 'line',"
+        f" 'shard_tokens': {1 << 62}, 'min_shard_tokens': 0, 'documents': 'line',"
         " 'text_key': 'content', 'encoding': 'gbk'}"
     )
 
@@ -78,9 +78,7 @@ def test_only_an_array_keeps_the_marks_of_the_text() -> None:
         ArrayOptions(eot="x")
 
 
-@pytest.mark.parametrize(
-    "name", ["shard_tokens", "min_shard_tokens", "sequence_length", "format", "eot", "dtype", "name"]
-)
+@pytest.mark.parametrize("name", ["shard_tokens", "min_shard_tokens", "format", "eot", "dtype", "name"])
 def test_an_invalid_option_is_named(name: str) -> None:
     with pytest.raises(pybpe.ArgumentError, match=f"^{name} must be "):
         OutputOptions(**{name: "a/b"})  # type: ignore[arg-type]

@@ -115,7 +115,7 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
         ({"shard_tokens": 0}, "shard_tokens must be at least 1"),
         ({"shard_tokens": 1 << 31}, "would exceed 2 GiB"),
         ({"min_shard_tokens": -1}, "min_shard_tokens must be at least 0"),
-        ({"format": "webdataset", "sequence_length": 0}, "sequence_length must be at least 1"),
+        ({"format": "webdataset"}, "format must be one of llmc, raw, npy, megatron, not"),
     ],
 )
 def test_what_no_training_can_mend_is_refused_before_it(

@@ -24,9 +24,9 @@ Why so, and not otherwise:
 - A message must not grow with the corpus. The tokenizer is in a file that each worker reads once (area.py), as are the
   list of bundles, and the names of many small files.
 
-The result is that of one machine, manifest included, since tasks, segments and facts are the same (shards.py repeats
-the additions of split_writer.py). All names in the shared folder contain what their content depends on. So a worker
-that was given up, and continues, can only write what is there already.
+The result is that of one machine, manifest included, since tasks and segments are the same. All names
+in the shared folder contain what their content depends on. So a worker that was given up, and continues, can only write
+what is there already.
 
 If the client is killed, the next run resumes with the bundles in the log (bundles.log, one line each) and the shards
 whose records exist. A worker that is killed leaves an incomplete file with another name, which is removed at the end.

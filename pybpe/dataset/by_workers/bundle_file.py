@@ -1,8 +1,7 @@
 """The file of a bundle: the ids that a worker made of some tasks, by split, until shards are made of them.
 
-    parts      for each: ids (uint16 or uint32); its segments (five uint64 each: tokens, bytes of text, number of the
-               source, start and end in it); where documents begin in it (uint32)
-    footer     JSON: the names of the sources, and for each split its parts: [offset, tokens, segments, documents]
+    parts      for each: ids (uint16 or uint32); where documents begin in it (uint32)
+    footer     JSON: for each split its parts: [offset, tokens, bytes of text, documents]
     trailer    uint64 offset of the footer; 8 bytes that mark the end
 
 Everything is little-endian. A part is written as soon as a split has enough ids, so a worker needs little memory for a
@@ -28,7 +27,6 @@ from ..spool import read_items, stored_bytes
 PART_IDS = 1 << 21
 _MAGIC = b"pybpebnd"
 _TRAILER = struct.Struct("<Q8s")
-_SEGMENT_FIELDS = 5
 _BLOCK_BYTES = 1 << 18  # fits in a CPU cache
 
 
@@ -37,20 +35,20 @@ class Part(NamedTuple):
 
     Attributes:
         offset: where it begins in the file.
-        tokens, segments, documents: how many there are.
+        tokens, text_bytes, documents: how many there are.
     """
 
     offset: int
     tokens: int
-    segments: int
+    text_bytes: int
     documents: int
 
 
 class _Pending:
-    """The ids of a split that are not written yet, with their segments and the starts of documents."""
+    """The ids of a split that are not written yet, with the bytes of their text and the starts of documents."""
 
     def __init__(self, typecode: str) -> None:
-        self.ids, self.segments, self.starts = array(typecode), array("Q"), array("I")
+        self.ids, self.starts, self.text_bytes = array(typecode), array("I"), 0
 
 
 class BundleWriter:
@@ -66,7 +64,6 @@ class BundleWriter:
         self._typecode = typecode
         self._pending = [_Pending(typecode) for _ in range(splits)]
         self._parts: list[list[Part]] = [[] for _ in range(splits)]
-        self._sources: dict[str, int] = {}
         self._output, self._size = Output(path), 0
 
     def add(
@@ -75,26 +72,22 @@ class BundleWriter:
         ids: array[int] | memoryview,
         starts: array[int] | memoryview,
         text_bytes: int,
-        source: tuple[str, int, int],
     ) -> None:
-        """Appends a segment: ids of one source, where documents begin in them, and the bytes of their text."""
+        """Appends a segment: ids, where documents begin in them, and the bytes of their text."""
         if not len(ids):
             return
         pending = self._pending[split]
-        path, start, end = source
-        number = self._sources.setdefault(path, len(self._sources))
         pending.starts.extend(len(pending.ids) + at for at in starts)
-        pending.segments.extend((len(ids), text_bytes, number, start, end))
+        pending.text_bytes += text_bytes
         pending.ids.frombytes(memoryview(ids).cast("B"))
         if len(pending.ids) >= PART_IDS:
             self._write_part(split)
 
     def _write_part(self, split: int) -> None:
         pending = self._pending[split]
-        part = Part(self._size, len(pending.ids), len(pending.segments) // _SEGMENT_FIELDS, len(pending.starts))
-        self._parts[split].append(part)
-        for items in (pending.ids, pending.segments, pending.starts):
-            self._write(stored_bytes(items))
+        self._parts[split].append(Part(self._size, len(pending.ids), pending.text_bytes, len(pending.starts)))
+        self._write(stored_bytes(pending.ids))
+        self._write(stored_bytes(pending.starts))
         self._pending[split] = _Pending(self._typecode)
 
     def _write(self, data: bytes | memoryview) -> None:
@@ -106,7 +99,7 @@ class BundleWriter:
         for split, pending in enumerate(self._pending):
             if pending.ids:
                 self._write_part(split)
-        footer, at = json.dumps({"sources": list(self._sources), "parts": self._parts}).encode(), self._size
+        footer, at = json.dumps(self._parts).encode(), self._size
         self._write(footer)
         self._write(_TRAILER.pack(at, _MAGIC))
         self._output.commit()
@@ -140,8 +133,7 @@ class BundleFile:
                 raise FormatError(f"{path}: incomplete: another program has changed it")
             stream.seek(at)
             footer = json.loads(stream.read(size - _TRAILER.size - at))
-        self._sources: list[str] = footer["sources"]
-        self._parts = [[Part(*part) for part in parts] for parts in footer["parts"]]
+        self._parts = [[Part(*part) for part in parts] for parts in footer]
 
     def _parts_between(self, split: int, first: int, last: int) -> Iterator[tuple[Part, int]]:
         """Yields the parts that have tokens from number `first` up to `last`, each with the number of its first."""
@@ -170,47 +162,27 @@ class BundleFile:
     def _ids(self, part: Part, low: int, high: int) -> array[int]:
         return read_items(self.path, self._typecode, part.offset + low * self._id_bytes, high - low)
 
-    def add_to(
-        self,
-        facts: Facts,
-        split: int,
-        tokens: tuple[int, int],
-        start: tuple[int, int],
-        text_length: Callable[[memoryview], int],
-    ) -> None:
-        """Adds facts of the ids of a split, one segment after the other, as SplitWriter does.
+    def facts(
+        self, split: int, tokens: tuple[int, int], less_documents: int, text_length: Callable[[memoryview], int]
+    ) -> Facts:
+        """Returns facts of some ids of a split.
 
         Args:
-            facts: those of a shard.
             split: the index of the split.
             tokens: the first of them, and the one after the last.
-            start: the number of tokens, and of documents, that the split does not have at its start in this bundle: see
-                Start.
+            less_documents: how many documents at the start of the bundle do not begin there: see Start.
             text_length: returns the bytes of text that ids represent.
         """
+        facts = Facts()
         first, last = tokens
-        dropped, less_documents = start
         for part, at in self._parts_between(split, first, last):
             starts = self._starts(part)[less_documents if at == 0 else 0 :]
-            facts.documents += bisect_left(starts, last - at) - bisect_left(starts, first - at)
-            segments = self._segments(part)
-            begin = at
-            for row in range(0, len(segments), _SEGMENT_FIELDS):
-                count, text_bytes, source, source_start, source_end = segments[row : row + _SEGMENT_FIELDS]
-                end = begin + count
-                low, high = max(begin, first), min(end, last)
-                if low < high:
-                    if high < end:
-                        text_bytes = text_length(memoryview(self._ids(part, low - at, high - at)))
-                    elif low > max(begin, dropped):
-                        before = self._ids(part, max(begin, dropped) - at, low - at)
-                        text_bytes -= text_length(memoryview(before))
-                    facts.add(high - low, 0, text_bytes, (self._sources[source], source_start, source_end))
-                begin = end
-
-    def _segments(self, part: Part) -> array[int]:
-        return read_items(self.path, "Q", part.offset + part.tokens * self._id_bytes, part.segments * _SEGMENT_FIELDS)
+            documents = bisect_left(starts, last - at) - bisect_left(starts, first - at)
+            low, high = max(first - at, 0), min(last - at, part.tokens)
+            is_whole = (low, high) == (0, part.tokens)
+            text_bytes = part.text_bytes if is_whole else text_length(memoryview(self._ids(part, low, high)))
+            facts.add(high - low, documents, text_bytes)
+        return facts
 
     def _starts(self, part: Part) -> array[int]:
-        at = part.offset + part.tokens * self._id_bytes + part.segments * _SEGMENT_FIELDS * 8
-        return read_items(self.path, "I", at, part.documents)
+        return read_items(self.path, "I", part.offset + part.tokens * self._id_bytes, part.documents)

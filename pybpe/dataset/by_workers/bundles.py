@@ -143,7 +143,7 @@ def encode_bundle(area: Area, order: BundleOrder) -> Bundle:
         for task in _unpacked(packed):
             for result in task_results(encoder, task):
                 amount, doubt = amount + result.size, doubt or result.doubt
-                _add(writer, placers, result, layout.source_names, typecode)
+                _add(writer, placers, result, typecode)
         size, tokens = writer.finish()
     except BaseException:
         writer.discard()
@@ -153,17 +153,13 @@ def encode_bundle(area: Area, order: BundleOrder) -> Bundle:
     )
 
 
-def _add(
-    writer: BundleWriter, placers: Sequence[UnknownStart], result: Result, names: dict[str, str], typecode: str
-) -> None:
+def _add(writer: BundleWriter, placers: Sequence[UnknownStart], result: Result, typecode: str) -> None:
     for segment in result.segments:
         placer = placers[segment.split]
         ids, starts = placer.place(segment.ids, segment.marks)
-        path, start, end = segment.source
-        source = (names.get(path, path), start, end)
-        writer.add(segment.split, ids, starts, segment.text_bytes, source)
+        writer.add(segment.split, ids, starts, segment.text_bytes)
         if segment.ends_document:
-            writer.add(segment.split, placer.end_document(typecode), starts[:0], 0, source)
+            writer.add(segment.split, placer.end_document(typecode), starts[:0], 0)
 
 
 class BundleLog:

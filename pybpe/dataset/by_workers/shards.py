@@ -95,7 +95,6 @@ def write_shard(area: Area, order: ShardOrder) -> int:
         digest.hexdigest(),
         facts.documents,
         facts.text_bytes,
-        facts.sources,
     )
     _binding.write_file(area.path(order.name + RECORD), json.dumps(asdict(record)).encode("utf-8", "surrogateescape"))
     return size
@@ -108,30 +107,10 @@ def _file(area: Area, layout: Layout, place: Place) -> BundleFile:
 def _facts(area: Area, layout: Layout, index: Index, order: ShardOrder) -> Facts:
     """Returns the facts of a shard."""
     facts = Facts()
-    for parts in _parts(layout, order):
-        some = Facts()
-        for first, last in parts:
-            for place, tokens in index.between(first, last):
-                file = _file(area, layout, place)
-                file.add_to(some, order.number, tokens, (place.dropped, place.documents), layout.text_length)
-        facts.tokens += some.tokens
-        facts.documents += some.documents
-        facts.text_bytes += some.text_bytes
-        for path, start, end in some.sources:
-            facts.add(0, 0, 0, (path, start, end))
+    for place, tokens in index.between(order.first, order.first + order.tokens):
+        some = _file(area, layout, place).facts(order.number, tokens, place.documents, layout.text_length)
+        facts.add(some.tokens, some.documents, some.text_bytes)
     return facts
-
-
-def _parts(layout: Layout, order: ShardOrder) -> list[list[tuple[int, int]]]:
-    """Returns the ranges of a shard's tokens in which SplitWriter finds facts, because what it calls the sources
-    depends on them: the reserve that closed the shard before, the rest, and, separately, what the last shard has beyond
-    the size of the others."""
-    output, first, last = layout.output, order.first, order.first + order.tokens
-    if output.form.equal_shards or not output.form.has_shards:
-        return [[(first, last)]]
-    reserve = first + output.reserve_tokens if order.shard else first
-    end = min(first + output.full_tokens, last)
-    return [[(first, reserve), (reserve, end)], [(end, last)]]
 
 
 def read_record(area: Area, order: ShardOrder) -> ShardRecord:

@@ -21,7 +21,6 @@ from ... import _binding
 from ...reading.parquet import pyarrow_parquet
 from ...support import platform
 from ..writers.base import id_bytes
-from ..writers.webdataset import add_member
 from .columns import Columns
 
 if TYPE_CHECKING:
@@ -185,8 +184,16 @@ class WebdatasetFile(RowFile):
             for column in COLUMNS:
                 data = io.BytesIO()
                 numpy.save(data, getattr(columns, column)[row])
-                add_member(self._tar, f"{self._key}-{self._count:09d}.{column}.npy", data.getvalue())
+                self._add(f"{self._key}-{self._count:09d}.{column}.npy", data.getvalue())
             self._count += 1
+
+    def _add(self, name: str, data: bytes) -> None:
+        """Adds a member whose times and owners are 0, so that equal tokens give equal tars."""
+        import tarfile
+
+        member = tarfile.TarInfo(name)
+        member.size = len(data)
+        self._tar.addfile(member, io.BytesIO(data))
 
     def finish(self) -> None:
         """See RowFile."""

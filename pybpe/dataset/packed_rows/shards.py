@@ -102,8 +102,9 @@ def write_packed(packing: Packing, settings: Mapping[str, Any], folder: str, bar
     described = {**settings, "packing": {**packing.identity, "splits": counts}}
     shards = {split: writer.records for split, writer in writers.items()}
     files = [record for writer in writers.values() for record in writer.others]
+    source = packing.source
     manifest = Manifest(
-        described, packing.source.tokenizer, packing.source.text_bytes, shards, files, call=packing.call
+        described, source.tokenizer, source.text_bytes, shards, files, call=packing.call, inputs=source.inputs
     )
     name = TOKEN_FORMATS[packing.format].manifest
     _binding.write_file(os.path.join(folder, name), manifest.to_json())

@@ -27,19 +27,11 @@ class Finished:
 
     Attributes:
         files: those of its spool.
-        facts: its tokens, documents and sources. Anything after them in the files does not count; the spool's sources
-            are indexes into these.
-        first_document: the number, in its split, of the document that begins first in it.
-        split, index: those of the shard.
-        sequence_length: tokens per row, for formats with rows.
+        facts: its tokens and documents. Anything after them in the files does not count.
     """
 
     files: SpoolFiles
     facts: Facts
-    first_document: int
-    split: str
-    index: int
-    sequence_length: int
 
     @property
     def dtype(self) -> str:
@@ -62,13 +54,11 @@ class Format:
         eot: where the mark goes by default.
         min_tokens: the default minimum number of tokens per shard.
         header_bytes: the size of the header.
-        header: header(tokens, dtype) returns it. None means that the file is not a header and ids; `convert` writes it.
-        convert: convert(finished, path) writes the file.
+        header: header(tokens, dtype) returns it. None means that the file has rows, which only `pack` writes.
         companion: companion(finished, path) writes a file that accompanies a shard. None means there is no such file.
         companion_name: returns its name, given the shard's.
         read: read(path, dtype) yields the ids of a file in blocks.
         manifest: the name of the manifest.
-        has_rows: whether it has rows of sequence_length tokens. Then a shard has a whole number of rows.
         max_bytes: the largest file that its readers can read; 0 means any size.
         equal_shards: whether the shards of a split have equal size. Then they are cut at its end.
         largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16.
@@ -83,12 +73,10 @@ class Format:
     min_tokens: int = 0
     header_bytes: int = 0
     header: Callable[[int, str], bytes] | None = None
-    convert: Callable[[Finished, str], None] | None = None
     companion: Callable[[Finished, str], None] | None = None
     companion_name: Callable[[str], str] | None = None
     max_bytes: int = 0
     manifest: str = FILE_NAME
-    has_rows: bool = False
     equal_shards: bool = False
     largest_uint16_vocabulary: int = 1 << 16
     of_tokenizer: tuple[str, Callable[[Tokenizer], bytes]] | None = None
@@ -115,15 +103,8 @@ class Format:
             return
         if self.companion is not None:
             self.companion(finished, path)
-        if self.convert is not None:
-            converted = finished.files.base + ".converted"
-            with file_errors(converted, "cannot be written"):
-                self.convert(finished, converted)
-            give_name(converted, path)
-            remove_file(finished.files.tokens_path)
-        else:
-            self._fill_header(finished)
-            give_name(finished.files.tokens_path, path)
+        self._fill_header(finished)
+        give_name(finished.files.tokens_path, path)
         remove_file(finished.files.starts_path)
 
     def _fill_header(self, finished: Finished) -> None:

@@ -58,7 +58,9 @@ def _starts(finished: Finished) -> Iterator[Array]:
 
     for first in range(0, finished.facts.documents, _BLOCK):
         last = min(first + _BLOCK, finished.facts.documents)
-        starts = finished.files.read_starts(first, min(last + 1, finished.facts.documents))[:, 0].astype(numpy.int64)
+        starts = numpy.array(
+            finished.files.read_starts(first, min(last + 1, finished.facts.documents)), dtype=numpy.int64
+        )
         yield starts if last < finished.facts.documents else numpy.append(starts, finished.facts.tokens)
 
 
