@@ -152,11 +152,16 @@ def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | No
             f" such a token pybpe supports at most {_LATE_BYTES} bytes"
         )
     parts = [token[i : i + 1] for i in range(len(token))]
+    costs = [ranks.get(left + right, _NO_RANK) for left, right in zip(parts, parts[1:])]
     while len(parts) > 2:
-        best = min(range(len(parts) - 1), key=lambda i: ranks.get(parts[i] + parts[i + 1], _NO_RANK))
-        if parts[best] + parts[best + 1] not in ranks:
+        best = min(costs)
+        if best == _NO_RANK:
             return None
-        parts[best : best + 2] = [parts[best] + parts[best + 1]]
+        at = costs.index(best)
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        del costs[at]
+        for i in range(max(at - 1, 0), min(at + 1, len(costs))):
+            costs[i] = ranks.get(parts[i] + parts[i + 1], _NO_RANK)
     return ranks[parts[0]], ranks[parts[1]]
 
 

@@ -1,20 +1,24 @@
 """Reading a tokenizer and compiling a pattern take work in proportion to their size: the lines of Python that run are
-counted, not seconds."""
+counted, not seconds. A call of C counts as one: test_c_operations.py counts what the C library does."""
 
+import base64
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 from corpora import small_tokenizer
+from vocabularies import SHAPES, tokenizer_of
 
 import pybpe
 from pybpe import automata
+from pybpe.automata.dfa import _MOST_WORK
 from pybpe.dialects.parse import REGEX, parse
+from pybpe.errors import FormatError, UnsupportedError
 
 SIZES = (250, 500, 1000, 2000)
 
@@ -36,10 +40,10 @@ def lines_run(work: Callable[[], object]) -> int:
     return count
 
 
-def check_growth(works: list[Callable[[], object]]) -> None:
+def check_growth(works: Sequence[Callable[[], object]], sizes: Sequence[int] = SIZES) -> None:
     works[0]()  # what runs only once
     counts = [lines_run(work) for work in works]
-    assert math.log(counts[-1] / counts[0], SIZES[-1] / SIZES[0]) < 1.15, counts
+    assert math.log(counts[-1] / counts[0], sizes[-1] / sizes[0]) < 1.15, (counts, sizes)
 
 
 @pytest.mark.parametrize("flag", ["plain", "lstrip", "rstrip", "single_word", "normalized"])
@@ -59,6 +63,139 @@ def test_added_tokens(tmp_path: Path, flag: str) -> None:
         larger.write_text(json.dumps(model | {"added_tokens": added}))
         works.append(lambda larger=larger: pybpe.Tokenizer.from_file(larger))  # type: ignore[misc]
     check_growth(works)
+
+
+def load_files(folder: Path) -> pybpe.Tokenizer:
+    return pybpe.Tokenizer.from_files(folder / "vocab.json", folder / "merges.txt")
+
+
+def save_unusual(tok: pybpe.Tokenizer, folder: Path) -> None:
+    """Writes a tokenizer.json that C leaves to Python."""
+    path = folder / "tokenizer.json"
+    tok.save(path)
+    path.write_text(path.read_text().replace('"model"', '"m\\u006fdel"'))
+
+
+def save_ranks(tok: pybpe.Tokenizer, folder: Path, *first: bytes) -> None:
+    """Writes ranks, with these tokens right after the bytes."""
+    tokens = tok.model.tokens
+    ranked = [*tokens[:256], *first, *tokens[256:]]
+    lines = (base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(ranked))
+    (folder / "x.tiktoken").write_bytes(b"".join(lines))
+
+
+def save_ranks_late(tok: pybpe.Tokenizer, folder: Path) -> None:
+    """No merge makes the first token, so Python, not C, looks for the parts of those after it."""
+    save_ranks(tok, folder, b"never made")
+
+
+def load_ranks(folder: Path) -> pybpe.Tokenizer:
+    return pybpe.Tokenizer.from_tiktoken(folder / "x.tiktoken", special_tokens={}, pattern="gpt2")
+
+
+FORMATS: dict[str, tuple[Callable[[pybpe.Tokenizer, Path], object], Callable[[Path], pybpe.Tokenizer]]] = {
+    "tokenizer.bin": (
+        lambda tok, folder: tok.save_bin(folder / "tokenizer.bin"),
+        lambda folder: pybpe.Tokenizer.from_file(folder / "tokenizer.bin"),
+    ),
+    "tokenizer.json": (
+        lambda tok, folder: tok.save(folder / "tokenizer.json"),
+        lambda folder: pybpe.Tokenizer.from_file(folder / "tokenizer.json"),
+    ),
+    "unusual tokenizer.json": (save_unusual, lambda folder: pybpe.Tokenizer.from_file(folder / "tokenizer.json")),
+    "vocab.json and merges.txt": (
+        lambda tok, folder: tok.save_files(folder / "vocab.json", folder / "merges.txt"),
+        load_files,
+    ),
+    "ranks": (save_ranks, load_ranks),
+    "late ranks": (save_ranks_late, load_ranks),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_loaders(tmp_path: Path, shape: str, name: str) -> None:
+    save, load = FORMATS[name]
+    works, sizes = [], []
+    for size in SIZES:
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        save(tokenizer_of(SHAPES[shape](size)), folder)
+        works.append(lambda folder=folder: load(folder))
+        sizes.append(sum(path.stat().st_size for path in folder.iterdir()))
+    check_growth(works, sizes)
+
+
+@pytest.mark.parametrize("open_, close", ["[]", ('{"a":', "}")], ids=["arrays", "objects"])
+@pytest.mark.parametrize("place", ["model", "around"])
+def test_nested_json(tmp_path: Path, open_: str, close: str, place: str) -> None:
+    """What is nested too deeply is an error, not a crash; and the work is the same at any depth."""
+    path = tmp_path / "tokenizer.json"
+    small_tokenizer().save(path)
+    text = path.read_text()
+
+    def load(depth: int) -> None:
+        nested = open_ * depth + "0" + close * depth
+        before = '"model": {' if place == "model" else "{"
+        assert before in text
+        path.write_text(text.replace(before, f'{before}"nested": {nested},', 1))
+        if depth < 50:
+            pybpe.Tokenizer.from_file(path)
+        else:
+            with pytest.raises(FormatError, match="not a tokenizer.json: maximum recursion depth exceeded"):
+                pybpe.Tokenizer.from_file(path)
+
+    load(20)
+    load(100_000)
+    assert lines_run(lambda: load(400_000)) < 2 * lines_run(lambda: load(100_000))
+
+
+GROUPS: dict[str, Callable[[int], str]] = {
+    "plain": lambda n: "(?:" * n + "a" + ")" * n,
+    "optional": lambda n: "(?:a" * n + ")?" * n + "b",
+    "alternatives": lambda n: "(?:a|" * n + "b" + ")" * n,
+}
+
+
+@pytest.mark.parametrize("pattern", GROUPS.values(), ids=GROUPS.keys())
+def test_nested_groups(pattern: Callable[[int], str]) -> None:
+    depths = (10, 20, 40, 80)
+    check_growth([lambda n=n: automata.compiled.__wrapped__(pattern(n)) for n in depths], depths)  # type: ignore[misc]
+
+    def refuse(depth: int) -> None:
+        with pytest.raises(UnsupportedError, match="the groups of the pattern are nested too deeply"):
+            automata.compiled.__wrapped__(pattern(depth))
+
+    refuse(100_000)
+    assert lines_run(lambda: refuse(400_000)) < 2 * lines_run(lambda: refuse(100_000))
+
+
+COUNTS: dict[str, Callable[[int], str]] = {
+    "two levels": lambda n: f"(?:a{{1,{n}}}){{1,{n}}}b",
+    "three levels": lambda n: f"(?:(?:a{{1,{n}}}){{1,{n}}}){{1,{n}}}b",
+    "many levels": lambda n: "(?:" * n + "a" + "){1,2}" * n + "b",
+    "exact": lambda n: f"(?:a{{{n}}}b?){{{n}}}",
+    "alternatives": lambda n: "(?:" + "|".join(f"a{{1,{n + i}}}" for i in range(10)) + f"){{1,{n}}}b",
+    "one after the other": lambda n: f"a{{1,{n}}}" * n + "b",
+    "many classes": lambda n: f"(?:[{''.join(chr(0x4E00 + 2 * i) for i in range(100))}]{{1,{n}}}|b){{1,{n}}}c",
+}
+
+
+@pytest.mark.parametrize("pattern", COUNTS.values(), ids=COUNTS.keys())
+def test_counts_of_counts(pattern: Callable[[int], str]) -> None:
+    """Their product is bounded: what would take longer is refused, within a fixed number of steps."""
+    refused = 0
+
+    def compile_(n: int) -> None:
+        nonlocal refused
+        try:
+            automata.compiled.__wrapped__(pattern(n))
+        except UnsupportedError:
+            refused += 1
+
+    for n in (4, 9, 30, 99):
+        assert lines_run(lambda n=n: compile_(n)) < 20 * _MOST_WORK  # type: ignore[misc]
+    assert 0 < refused < 4
 
 
 PATTERNS: dict[str, Callable[[int], str]] = {
