@@ -86,6 +86,13 @@ void error_fill_memory(pybpe_error *err, const char *what, size_t n) {
     error_fill(err, PYBPE_ERR_MEMORY, 0, "out of memory: %zu bytes for %s could not be allocated", n, what);
 }
 
+int array_check(const void *items, size_t count, const char *what, pybpe_error *err) {
+    if (items == NULL && count > 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%s are NULL, but there are %zu", what, count);
+    }
+    return PYBPE_OK;
+}
+
 int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *err) {
     if (strings->count == 0) {
         return PYBPE_OK;

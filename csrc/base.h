@@ -62,6 +62,9 @@ static inline int error_set_memory(pybpe_error *err, const char *what, size_t n)
     return PYBPE_ERR_MEMORY;
 }
 
+/* Checks an array from outside: it is NULL only if it has no items. `what` names the items in the message. */
+int array_check(const void *items, size_t count, const char *what, pybpe_error *err);
+
 /* Checks a list of strings from outside: its offsets start at 0 and never decrease, and `bytes` is not NULL if there
    are any. Every public function that takes such a list calls this before it reads a string. `what` names the strings
    in the message. An error's offset is the index of the first wrong string. */

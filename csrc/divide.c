@@ -312,8 +312,11 @@ int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybp
     if (how->splits == 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "there must be at least one split");
     }
-    if ((how->key == NULL && how->key_n > 0) || (how->separator == NULL && how->separator_n > 0) || how->last == NULL) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "a part of the division is NULL, but its size is not 0");
+    int code = array_check(how->key, how->key_n, "the bytes of the key", err);
+    code = code == PYBPE_OK ? array_check(how->separator, how->separator_n, "the bytes of the separator", err) : code;
+    code = code == PYBPE_OK ? array_check(how->last, how->splits, "the last hashes of splits", err) : code;
+    if (code != PYBPE_OK) {
+        return code;
     }
     pybpe_divider *d = mem_alloc_zeroed(mem, 1, sizeof *d);
     if (d == NULL) {

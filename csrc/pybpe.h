@@ -13,6 +13,8 @@ Conventions, for every function:
   outlive the handle.
 - `mem` is the allocator for the handle and for everything it allocates; NULL means malloc and free.
 - Threads may share immutable handles without a lock. Any other handle may be used by only one thread at a time.
+- Where a function that creates a handle takes an array with a count, NULL with a count above 0 is PYBPE_ERR_VALUE. Any
+  other pointer must not be NULL, unless its comment allows it or the count of what it points to is 0.
 - Text is any sequence of bytes. No function requires valid UTF-8 or a terminating NUL.
 - ids are uint32_t, byte sizes size_t, occurrence counts uint64_t. A buffer "of id_bytes" holds uint16_t (id_bytes 2) or
   uint32_t (id_bytes 4) tokens in the machine's byte order.

@@ -200,15 +200,13 @@ static int text_measure(measuring *m, const uint8_t *text, size_t n, uint64_t *o
 }
 
 static int ngrams_check(const uint32_t *ngrams, size_t count, pybpe_error *err) {
-    if (ngrams == NULL && count > 0) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "the lengths of n-grams are NULL, but there are %zu", count);
-    }
-    for (size_t i = 0; i < count; i++) {
+    const int code = array_check(ngrams, count, "the lengths of n-grams", err);
+    for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
         if (ngrams[i] < 1 || (i > 0 && ngrams[i] <= ngrams[i - 1])) {
             return error_set(err, PYBPE_ERR_VALUE, i, "the lengths of n-grams must be at least 1 and ascend");
         }
     }
-    return PYBPE_OK;
+    return code;
 }
 
 int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,

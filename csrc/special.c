@@ -35,6 +35,9 @@ int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings,
                              const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     int code = strings_check(strings, "special tokens", err);
+    if (code == PYBPE_OK) {
+        code = array_check(ids, strings->count, "the ids of special tokens", err);
+    }
     if (code != PYBPE_OK) {
         return code;
     }

@@ -369,6 +369,9 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
                          const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     int code = strings_check(special_texts, "special tokens", err);
+    if (code == PYBPE_OK) {
+        code = array_check(spec->specials, spec->specials_count, "the specials", err);
+    }
     if (code != PYBPE_OK) {
         return code;
     }

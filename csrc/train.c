@@ -33,11 +33,7 @@ static int config_check(const pybpe_train_config *config, pybpe_error *err) {
     if ((config->rules & ~(uint32_t)(PYBPE_RULE_WHOLE_CHARACTERS | PYBPE_RULE_SUPERWORDS)) != 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "rules %u is not a sum of pybpe_train_rule", config->rules);
     }
-    if (config->base_merges == NULL && config->base_merges_count > 0) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "base_merges is NULL, but base_merges_count is %zu",
-                         config->base_merges_count);
-    }
-    return PYBPE_OK;
+    return array_check(config->base_merges, config->base_merges_count, "base_merges", err);
 }
 
 static int trainer_init(pybpe_trainer *t, const word_text *texts, size_t texts_count, const pybpe_train_config *config,
@@ -90,6 +86,9 @@ int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uin
     if (code == PYBPE_OK) {
         code = strings_check(words, "words", err);
     }
+    if (code == PYBPE_OK) {
+        code = array_check(counts, words->count, "the counts of words", err);
+    }
     if (code != PYBPE_OK) {
         return code;
     }
@@ -109,11 +108,18 @@ static int languages_check(const pybpe_language *languages, size_t count, pybpe_
     if (count < 1 || count >= TRAIN_HOLE / 2) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "%zu languages: there must be at least one", count);
     }
-    int code = PYBPE_OK;
+    int code = array_check(languages, count, "the languages", err);
     for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
-        code = strings_check(&languages[i].words, "words of a language", err);
+        const pybpe_language *l = &languages[i];
+        code = strings_check(&l->words, "words of a language", err);
         if (code == PYBPE_OK) {
-            code = strings_check(&languages[i].measured, "words of a development text", err);
+            code = strings_check(&l->measured, "words of a development text", err);
+        }
+        if (code == PYBPE_OK) {
+            code = array_check(l->counts, l->words.count, "the counts of a language's words", err);
+        }
+        if (code == PYBPE_OK) {
+            code = array_check(l->measured_counts, l->measured.count, "the counts of a development text's words", err);
         }
     }
     return code;

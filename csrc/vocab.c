@@ -101,8 +101,12 @@ int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe
     if (code != PYBPE_OK) {
         return code;
     }
-    if ((spec->merges == NULL && spec->merges_count > 0) || (spec->specials == NULL && spec->specials_count > 0)) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "the merges or the specials are NULL, but there are some");
+    code = array_check(spec->merges, spec->merges_count, "the merges", err);
+    if (code == PYBPE_OK) {
+        code = array_check(spec->specials, spec->specials_count, "the specials", err);
+    }
+    if (code != PYBPE_OK) {
+        return code;
     }
     const vocab_sizes sizes = spec_sizes(spec);
     pybpe_vocab *v;
