@@ -1,17 +1,17 @@
-# make cross      on other machines, and with another C library: runs the C tests and the recorded batches of llm.c, and
-#                 compares the files of a whole run in C with those of this machine
+# Other machines, and another C library: runs the C tests and the recorded batches of llm.c, and compares the files of a
+# whole run in C with those of this machine.
 #
 # make cross-aarch64 | cross-s390x | cross-armv7     under qemu: 64-bit ARM with NEON; big-endian; 32 bits
 # make cross-musl                                    this machine, with musl
 # make cross-windows                                 Windows on x86-64, under Wine, without the tests that need fork or glob.h
-# make cross-macos                                   macOS on arm64 and x86-64: the two files of `make amalgamation` compile
-# make cross-wheel-aarch64                           builds the wheel for Linux on ARM, and runs the Python tests with it under
-#                                                    qemu (about two hours); tests="..." passes arguments to pytest
 #
 # If the compiler or emulator of a target is not installed, make skips the target and names its Debian packages.
 
+### Other machines
+
 CROSS := aarch64 s390x armv7 musl windows
 .PHONY: cross $(CROSS:%=cross-%) $(CROSS:%=cross-run-%)
+## the C tests on aarch64, s390x, armv7, musl and windows (qemu, Wine); cross-NAME is one of them
 cross: $(CROSS:%=cross-%) cross-macos
 
 build/cross/corpus.txt: README.md $(wildcard docs/*.md)
@@ -60,6 +60,7 @@ $(eval $(call CROSS_TARGET,windows,x86_64-w64-mingw32-gcc-posix,-static -D__USE_
 # Nothing here runs programs for macOS. zig brings its headers and those of other systems: pip install ziglang
 ZIG := $(VENV)/python -m ziglang
 .PHONY: cross-macos cross-run-macos
+## the two files of make amalgamation compile for macOS on arm64 and x86-64
 cross-macos:
 	@if $(ZIG) version > /dev/null 2>&1; then $(MAKE) cross-run-macos; \
 	else echo "cross-macos: skipped: no zig; $(VENV)/python -m pip install ziglang"; fi
@@ -75,6 +76,7 @@ build/cross/macos/%.o: build/amalgamation/pybpe.c
 # The wheel for another machine, with a Python for that machine. Not a part of `make cross`, because qemu is slow.
 
 .PHONY: cross-wheel-aarch64
+## the wheel for Linux on ARM and the Python tests, in qemu (two hours): tests="..."
 cross-wheel-aarch64: .venv/stamp
 	@for tool in aarch64-linux-gnu-gcc qemu-aarch64 apt-get dpkg-deb; do \
 	    command -v $$tool > /dev/null || { echo "$@: skipped: no $$tool; on Debian, apt-get install \

@@ -1,30 +1,18 @@
 # Checks of the promises in docs/reliability.md that go beyond `make test`. They need these Debian packages: clang,
-# clang-tidy, cppcheck, valgrind, llvm, and libclang-rt-14-dev (or the one for your version of clang).
-#
-# make analyze    gcc -fanalyzer, clang-tidy, cppcheck: no findings
-# make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
-# make msan | tsan | memcheck        one of them; without clang, gcc builds the programs of `make tsan`
-# make prove      the arguments in csrc/encode_boundary.c, csrc/apply_chars.h and csrc/pretok_cut.c, checked on every small
-#                 case (three minutes); then proofs with the model checker cbmc, if it is installed, that no input up to a
-#                 bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test`,
-#                 takes smaller cases, and random inputs instead of the model checker
-# make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation)
-# make mutants-python    the same in modules of the Python package; for both, known=1: only faults that have been judged
-# make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python; it installs the
-#                 packages of `make test-extras`
-# make interrupts | determinism | threads    parts of `make soak`: interrupts each operation count=100 times; compares
-#                                            the files of runs=20 runs; shares objects among threads for seconds=60
+# clang-tidy, cppcheck, llvm, and libclang-rt-14-dev (or the one for your version of clang).
 
-.PHONY: analyze analyze-gcc analyze-tidy analyze-cppcheck sanitize-all msan tsan memcheck
+### Static analysis, proofs, mutation and coverage
+
+.PHONY: analyze analyze-gcc analyze-tidy analyze-cppcheck
 
 # ---------------------------------------------------------------------------------------------------
 # Static analysis of the library, and of the drop-in headers as a program would include them
 
 ANALYZED_FLAGS := -D_GNU_SOURCE -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Illmc_compat/include
-LLMC_HEADERS := $(wildcard llmc_compat/include/llmc/*.h)
 # The headers keep llm.c's interface, which prints and exits, and llm.c's programs have one thread.
 LLMC_CHECKS := -cert-err33-c,-concurrency-mt-unsafe
 
+## gcc -fanalyzer, clang-tidy and cppcheck: no findings
 analyze: analyze-gcc analyze-tidy analyze-cppcheck
 
 build/analyze/llmc.c: $(LLMC_HEADERS)
@@ -50,36 +38,15 @@ analyze-cppcheck: build/analyze/llmc.c
 	    -D__GNUC__=12 -D__x86_64__=1 -D__GLIBC__=2 $(ANALYZED_FLAGS) $(SOURCES) $<
 
 # ---------------------------------------------------------------------------------------------------
-# The C tests under other sanitizers: $(1) name, $(2) compiler, $(3) flags, $(4) prefix of the command that runs a program
-
-define SANITIZER
-build/$(1)/libpybpe.a: $$(SOURCES:csrc/%.c=build/$(1)/obj/%.o)
-
-build/$(1)/obj/%.o: csrc/%.c $$(HEADERS)
-	@mkdir -p $$(@D)
-	$$(COMPILE:$$(CC)%=$(2)%) $(3) -c -o $$@ $$<
-
-build/$(1)/tests/%: tests/c/%.c $$(wildcard tests/c/*.h) $$(LLMC_HEADERS) build/$(1)/libpybpe.a
-	@mkdir -p $$(@D)
-	$$(COMPILE:$$(CC)%=$(2)%) $(3) -o $$@ $$< build/$(1)/libpybpe.a $$(LDLIBS)
-
-$(1): $$(C_TESTS:build/%=build/$(1)/%)
-	$$(call RUN_EACH,$$^,,$(4))
-endef
-
-$(eval $(call SANITIZER,msan,clang,-O1 -g -fsanitize=memory -fsanitize-memory-track-origins -fno-omit-frame-pointer,))
-$(eval $(call SANITIZER,tsan,$(or $(shell command -v clang),gcc),-O1 -g -fsanitize=thread,TSAN_OPTIONS=halt_on_error=1))
-$(eval $(call SANITIZER,memcheck,gcc,-O1 -g,valgrind --quiet --error-exitcode=1 --leak-check=full))
-
-sanitize-all: sanitize msan tsan memcheck
-
-# ---------------------------------------------------------------------------------------------------
-# Arguments on which exactness rests: each program of tests/proofs enumerates all cases up to a size. And proofs that
-# readers of files access only their memory
+# The arguments in csrc/encode_boundary.c, csrc/apply_chars.h and csrc/pretok_cut.c: each program of tests/proofs checks
+# all cases up to a size (three minutes). Then proofs with the model checker cbmc, if it is installed, that no input up to
+# a bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test`, takes smaller cases, and
+# random inputs instead of the model checker.
 
 PROOFS := $(patsubst tests/proofs/%.c,build/proofs/%,$(wildcard tests/proofs/*.c))
 
 .PHONY: prove prove-quick
+## the arguments on which exactness rests, on every small case; proofs for readers of files
 prove prove-quick: $(PROOFS)
 	$(call RUN_EACH,$(PROOFS),$(@:prove-%=%))
 	CC="$(CC)" $(PYTHON) tests/proofs/memory/run.py $(if $(filter prove-quick,$@),--draw)
@@ -90,9 +57,11 @@ build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/
 # Draws the same faults again on the same commit.
 .PHONY: mutants mutants-python
 DRAWN = --count $(or $(count),50) --seed $(or $(seed),$(shell git rev-parse HEAD))
+## small faults in the C library, count=50: do the C tests notice? known=1: only judged faults
 mutants:
 	$(PYTHON) tests/mutation/run.py $(DRAWN) $(if $(known),--known) $(files)
 
+## the same in modules of the Python package
 mutants-python: all
 	PYTHONPATH=$(CURDIR) $(VENV)/python tests/mutation/run_python.py $(DRAWN) $(if $(known),--known) $(modules)
 
@@ -107,6 +76,7 @@ COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fprofile-update=atomic -fcove
 COVERED := $(addprefix $(COVERAGE_TREE)/csrc/,$(notdir $(filter-out csrc/%_data.h csrc/pybpe.h,$(SOURCES) $(HEADERS))))
 
 .PHONY: coverage coverage-c coverage-python
+## what the tests reach: coverage-c with llvm-cov, coverage-python with a large install
 coverage: coverage-c coverage-python
 
 coverage-c: export LLVM_PROFILE_FILE = $(CURDIR)/build/coverage/raw/%8m.profraw
@@ -130,18 +100,3 @@ coverage-python: all .venv/extras-stamp .venv/texts/stamp
 	$(VENV)/coverage combine --quiet && \
 	$(VENV)/coverage json --quiet --include='pybpe/*,llmc_compat/*' -o build/coverage/python/report.json && \
 	$(VENV)/python tests/coverage_python.py build/coverage/python/report.json && exit $$status
-
-# ---------------------------------------------------------------------------------------------------
-# Long runs
-
-.PHONY: interrupts determinism threads
-soak: interrupts determinism threads
-
-interrupts: all
-	$(VENV)/python tests/faults/interrupts.py $(or $(count),100)
-
-determinism: all
-	$(VENV)/python tests/faults/determinism.py $(or $(runs),20)
-
-threads: build/tsan/tests/test_threads
-	TSAN_OPTIONS=halt_on_error=1 $< $(or $(seconds),60)

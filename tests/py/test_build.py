@@ -245,7 +245,18 @@ def test_make_is_quiet_unless_asked(root: Path) -> None:
     compiling = ("build/obj/base.o", "-W", "csrc/base.c", "-o", "build/flags", "CC=true")
     assert make(root, *compiling) == "CC csrc/base.c\n"
     assert make(root, *compiling, "V=1").endswith(" -c -o build/obj/base.o csrc/base.c\n")
-    assert "\nmake demo " in make(root, "help")
+
+
+def test_help_lists_each_target_in_a_line(root: Path) -> None:
+    """The targets that CONTRIBUTING.md shows are among them."""
+    shown = make(root, "help")
+    assert all(len(line) <= 120 for line in shown.splitlines())
+    listed = re.findall(r"^make ([\w-]+) +\S", shown, re.M)
+    assert len(listed) == len(set(listed)) > 50
+    page = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    calls = re.findall(r"^make (.*?)(?: #|$)", page, re.M)
+    named = {word for call in calls for word in call.split() if "=" not in word}
+    assert {"demo", "test", "lint", *named} <= set(listed)
 
 
 # ------------------------------------------------------------------------------------------------------
