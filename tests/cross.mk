@@ -77,7 +77,7 @@ build/cross/macos/%.o: build/amalgamation/pybpe.c
 
 .PHONY: cross-wheel-aarch64
 ## the wheel for Linux on ARM and the Python tests, in qemu (two hours): tests="..."
-cross-wheel-aarch64: .venv/stamp
+cross-wheel-aarch64: .venv/test-stamp
 	@for tool in aarch64-linux-gnu-gcc qemu-aarch64 apt-get dpkg-deb; do \
 	    command -v $$tool > /dev/null || { echo "$@: skipped: no $$tool; on Debian, apt-get install \
 	        gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"; exit 0; }; \

@@ -40,7 +40,7 @@ exhaustive: all
 test-extras: all .venv/extras-stamp
 	$(VENV)/python -m pytest --numprocesses=2 --dist=loadfile tests/py/extras
 
-.venv/extras-stamp: tests/requirements-extras.txt .venv/stamp
+.venv/extras-stamp: tests/requirements-extras.txt .venv/test-stamp
 	$(VENV)/python -m pip install --quiet -r $<
 	touch $@
 
@@ -53,7 +53,7 @@ parity: build/extension.stamp .venv/parity-stamp
 parity-all: build/extension.stamp .venv/parity-stamp
 	$(VENV)/python tests/parity_all.py $(if $(bytes),--bytes $(bytes)) $(if $(folders),--folders $(folders))
 
-.venv/parity-stamp: tests/requirements-parity.txt .venv/stamp
+.venv/parity-stamp: tests/requirements-parity.txt .venv/test-stamp
 	$(VENV)/python -m pip install --quiet --no-deps -r $<
 	touch $@
 

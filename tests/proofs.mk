@@ -80,7 +80,7 @@ COVERED := $(addprefix $(COVERAGE_TREE)/csrc/,$(notdir $(filter-out csrc/%_data.
 coverage: coverage-c coverage-python
 
 coverage-c: export LLVM_PROFILE_FILE = $(CURDIR)/build/coverage/raw/%8m.profraw
-coverage-c: .venv/stamp
+coverage-c: .venv/test-stamp
 	rm -rf build/coverage/tree build/coverage/raw
 	mkdir -p $(COVERAGE_TREE)
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp -p --parents -t $(COVERAGE_TREE)

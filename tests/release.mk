@@ -10,10 +10,9 @@ docs: build/extension.stamp .venv/docs-stamp .venv/texts/stamp
 	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet
 	@echo "open build/site/index.html"
 
-DOCS_PACKAGES = import importlib.metadata as m; \
-    print(*(line.partition(";")[0] for line in m.requires("pybpe") if line.endswith("extra == \"docs\"")), sep="\n")
-.venv/docs-stamp: .venv/stamp
-	$(VENV)/python -c '$(DOCS_PACKAGES)' > .venv/docs.txt
+# The packages of the tests have the ranks of GPT-2, which the site compares with its own tokenizers.
+.venv/docs-stamp: .venv/test-stamp
+	$(call PACKAGES_OF,docs) > .venv/docs.txt
 	$(VENV)/python -m pip install --quiet -r .venv/docs.txt
 	touch $@
 

@@ -247,6 +247,17 @@ def test_make_is_quiet_unless_asked(root: Path) -> None:
     assert make(root, *compiling, "V=1").endswith(" -c -o build/obj/base.o csrc/base.c\n")
 
 
+def test_the_demo_installs_and_compiles_only_what_it_needs(root: Path) -> None:
+    """It says in one line that it compiles the library. Other targets install the tools of the tests as well."""
+    fresh = ("-n", "-W", "pyproject.toml", "-W", "csrc/base.c")
+    demo, every = make(root, *fresh, "demo"), make(root, *fresh, "all")
+    tools = "pip install -qq -r .venv/test.txt"
+    assert tools not in demo and tools in every and tools in make(root, *fresh, "lint")
+    programs = re.compile(r" -o (build/tests/\w+) ")
+    assert programs.findall(demo) == ["build/tests/decode_test"] and len(programs.findall(every)) > 20
+    assert demo.count('echo "CC csrc/') == 1 and 'echo "CC csrc/*.c"' in demo
+
+
 def test_help_lists_each_target_in_a_line(root: Path) -> None:
     """The targets that CONTRIBUTING.md shows are among them."""
     shown = make(root, "help")
