@@ -60,11 +60,11 @@ help:
 # ---------------------------------------------------------------------------------------------------
 # Python: a virtual environment with the package installed in place
 
-# What pybpe needs to run and to be compiled.
+# What pybpe needs to run and to be compiled. The extension is compiled below, and again whenever a source changes.
 .venv/stamp: pyproject.toml pybpe/_version.py tests/requirements-build.in
 	sh csrc/venv.sh '$(PYTHON)' '$(CC)'
 	echo "installing pybpe into .venv"
-	$(VENV)/python -m pip install -qq -r tests/requirements-build.in --editable .
+	PYBPE_WITHOUT_EXTENSION=1 $(VENV)/python -m pip install -qq -r tests/requirements-build.in --editable .
 	touch $@
 
 # Prints what an extra of pyproject.toml needs, for pip.

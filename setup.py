@@ -77,7 +77,8 @@ if __name__ == "__main__":
         long_description=index_page(Path("README.md").read_text(encoding="utf-8")),
         long_description_content_type="text/markdown",
         cmdclass={"build_py": BuildWithLibrary, "build_ext": BuildExtension, "sdist": ReproducibleSdist},
-        cffi_modules=["csrc/cffi_build.py:ffi"],
+        # `make` sets this variable while it installs the package, and then compiles the extension itself.
+        cffi_modules=[] if "PYBPE_WITHOUT_EXTENSION" in os.environ else ["csrc/cffi_build.py:ffi"],
         options={
             "bdist_wheel": {} if FREE_THREADED else {"py_limited_api": "cp310"},
             "build_ext": {"compiler": "mingw32"} if os.name == "nt" else {},
