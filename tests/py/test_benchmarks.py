@@ -21,6 +21,7 @@ COMMANDS = {
         *("--commands", "binarize,prepare,corpus,verify,stats"),
     ],
     "growing_corpus": ["TEXT", "--bytes", "2M"],
+    "call_graph": [],
     "scale_simulation": ["--terabytes", "0.01", "--workers", "16"],
 }
 OTHERS = {
