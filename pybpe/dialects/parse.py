@@ -122,7 +122,8 @@ REGEX = Dialect(
     start=lambda lines: _LINE_START if lines else Start(),
     end=lambda lines: _LINE_END if lines else _LAST_NEWLINE,
     more_cases={"s": "\u017f", "k": "\u212a", "i": "\u0130"},
-    cased_names=frozenset(["Lu", "Ll", "Lt", "Uppercase", "Lowercase"]),
+    # L, M, Mn and Greek match more in a class with other members, and regex joins alternatives into such classes.
+    cased_names=frozenset(["Lu", "Ll", "Lt", "Uppercase", "Lowercase", "L", "M", "Mn", "Greek"]),
     joins_lone=True,
     long_hex="",
 )

@@ -76,6 +76,15 @@ def test_sets_have_the_same_characters(source: str, target: str) -> None:
     assert compared > 80
 
 
+@pytest.mark.parametrize("name", sorted(classes.PROPERTIES - REGEX.cased_names))
+def test_a_property_means_itself_in_a_class_with_case_ignored(name: str) -> None:
+    r"""regex 2026.11 matches \u0345 with (?i)[\p{L}\d], but not with (?i)\p{L}, and makes one class of \p{L}|\d."""
+    expected = members("regex", rf"\p{{{name}}}") | {"\0"}
+    assert members("regex", rf"(?i)[\p{{{name}}}\0]") == expected
+    assert members("regex", rf"(?i)\p{{{name}}}|\0") == expected
+    assert members("regex", rf"(?i)[^\p{{{name}}}\0]") == set(ALL) - expected
+
+
 # ----------------------------------------------------------------------------------------------------
 # Words
 
@@ -200,6 +209,7 @@ def test_real_patterns_of_tiktoken(name: str, target: str) -> None:
         (r"(?i:é)", "'é' with case ignored"),
         (r"(?i:[\ud7fb-\ue000])", r"ud800' with case ignored"),
         (r"(?i:\p{Lu})", r"\\\\p\{Lu\} with case ignored"),
+        (r"(?i)[^\s\p{L}]", r"\\\\p\{L\} with case ignored"),
         (r"\ud800", "which is not a character"),
         (r"x{", "'{'"),
         (r"[^a]|[^b]", "joins incorrectly"),
