@@ -111,258 +111,239 @@ const char *pybpe_unicode_version(void);
    whitespace, 64 CR or LF. Any other code point has class 0, including invalid code points. */
 int pybpe_unicode_class(uint32_t code_point);
 
-/* ---------------------------------------------------------------------------------------------------
-Output files: the complete old file or the complete new one, never a partial one
-*/
-
-typedef struct pybpe_output pybpe_output;
-
-/* Opens a temporary file next to `path` for writing. `path` itself does not change until _commit. If `path` is a
-   symbolic link, the file that it points to is replaced. Refuses folders, devices, and streams such as /dev/stdout. */
-int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
-
-/* Appends n bytes. After an error, call _discard; no other call is allowed. */
-int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err);
-
-/* Overwrites n bytes at `offset`, for example in a header. All of them must have been written already. */
-int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err);
-
-/* Flushes the temporary file to disk, renames it to `path`, flushes the folder, and frees `o`. On an error it removes
-   the temporary file, leaves `path` unchanged, and still frees `o`. The exception: if only flushing the folder failed,
-   `path` is the complete new file, but a power loss may bring back the old one. */
-int pybpe_output_commit(pybpe_output *o, pybpe_error *err);
-
-/* Removes the temporary file and frees `o`. `path` is unchanged. */
-void pybpe_output_discard(pybpe_output *o);
+/* The handles that more than one section below uses. */
+typedef struct pybpe_vocab pybpe_vocab;       /* immutable */
+typedef struct pybpe_pretok pybpe_pretok;     /* splits text by a pattern; immutable */
+typedef struct pybpe_specials pybpe_specials; /* finds special tokens; immutable */
 
 /* ---------------------------------------------------------------------------------------------------
-Normalization: the Unicode forms NFC and NFKC, as Hugging Face's tokenizers implements them
+Vocabularies and tokenizer.bin
 */
 
-enum pybpe_normalizer { PYBPE_NORMALIZER_NONE = 0, PYBPE_NORMALIZER_NFC = 1, PYBPE_NORMALIZER_NFKC = 2 };
+#define PYBPE_NO_ID 0xFFFFFFFF
 
-/* The version of the Unicode tables that the normalizers use, such as "9.0.0". It is the version that Hugging Face
-   uses, not the version of the patterns, because a normalizer must give the same ids in both libraries. Static. */
-const char *pybpe_normalizer_unicode_version(void);
+/* Reads a tokenizer.bin, version 1 or 2, written by llm.c or by pybpe. pybpe stores merges, pattern and specials after
+   the tokens, where llm.c ignores them (layout: csrc/tokenizer_bin.h). If a file lacks them, its merges are recovered
+   from the order of its ids, as for tiktoken ranks, and eot is its only special. */
+int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
+int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
+                         pybpe_error *err);
+void pybpe_vocab_free(pybpe_vocab *v);
 
-/* Normalizes text[0..n) to NFC or NFKC. If normalization certainly changes nothing, sets *out to NULL and *length to n:
-   use the text itself. Otherwise *out is a new text of *length bytes; free it with pybpe_normalize_free. Bytes that are
-   not valid UTF-8 are copied unchanged, and marks are neither composed nor reordered across them. The result is at most
-   3 times as long as the text for NFC, and 11 times for NFKC. Takes O(n) time on every text. If a text contains
-   specials, normalize only the text between them. */
-int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, const uint8_t *text, size_t n,
-                    const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_normalize_free(uint8_t *out, const pybpe_allocator *mem);
+/* Writes a tokenizer.bin. `version` is 2 or 1; llm.c reads version 1 only if V is 50257 and eot is 50256. Returns
+   PYBPE_ERR_LIMIT for what the format cannot hold: an unused id, a token longer than 255 bytes, or a vocabulary in
+   which a single byte has no token. */
+int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
+
+/* Returns the id of the ordinary token (special 0) or the special (special 1) with these bytes, or PYBPE_NO_ID. */
+uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special);
+
+/* A complete vocabulary, laid out by the caller. Everything is copied. */
+typedef struct pybpe_vocab_spec {
+    pybpe_strings tokens;     /* the bytes of id 0, 1, ...; an empty string is an unused id */
+    const uint32_t *merges;   /* (left, right) ids in rank order; the concatenation of each pair is a token */
+    size_t merges_count;      /* pairs */
+    const uint32_t *specials; /* ids whose tokens are specials, ascending */
+    size_t specials_count;
+    uint32_t eot_id;     /* the id of the end-of-text token, or PYBPE_NO_ID */
+    int32_t pattern;     /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 or PYBPE_PATTERN_DIGITS3 */
+    int32_t normalizer;  /* a pybpe_normalizer */
+    const char *custom;  /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, otherwise NULL */
+    int32_t whole_words; /* 1: a word that is an ordinary token becomes that token, even if merging gives other
+    tokens */
+} pybpe_vocab_spec;
+
+/* Returns the vocabulary as it was laid out. All pointers belong to v and are valid as long as v is. */
+pybpe_vocab_spec pybpe_vocab_get_spec(const pybpe_vocab *v);
+
+/* Makes a vocabulary. Returns PYBPE_ERR_VALUE (offset = id or index) if two ordinary tokens or two specials have the
+   same bytes, if a merge names anything but two ordinary tokens, or if their concatenation is not an ordinary token.
+   Some single bytes, but not all, may lack a token; encoding a text that needs such a byte is an error. */
+int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
+
+/* Recovers merges from the order of ids, lowest first, as tiktoken's rank files imply them. The merge of a token joins
+   the two parts that remain after BPE with all lower tokens. A token with more than two parts left can't be reached and
+   gets no merge. Writes at most spec->tokens.count pairs (2 ids each) to `merges` and the number of pairs to `count`.
+   Ignores spec->merges. */
+int pybpe_vocab_recover_merges(const pybpe_vocab_spec *spec, uint32_t *merges, size_t *count,
+                               const pybpe_allocator *mem, pybpe_error *err);
+
+/* Finds the two large parts of a tokenizer.json: the object model.vocab at text[spans[0]..spans[1]) and the array
+   model.merges at text[spans[2]..spans[3]). Returns 1, or 0 unless the text looks like a JSON object that has each of
+   them exactly once. The rest of the text is not checked. */
+int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]);
+
+/* Makes a vocabulary from a spec whose tokens and merges are in those two texts instead. special_texts has the text of
+   each special, in the order of spec->specials; none may be empty. The vocabulary text need not contain the specials.
+   Returns PYBPE_ERR_FORMAT for anything unusual, even if it is valid: the caller must then use a slower reader. */
+int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
+                         size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
+                         const pybpe_allocator *mem, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
-Documents: measures of their text, and signatures that tell how similar two of them are
+Encoding: text -> ids
 */
 
-/* The class of a character. A word is a run of letters and digits, or one UNSPACED character: a letter of a script that
-   is written without spaces, such as Chinese. If most words of a text are of that kind, two of them count as a word. */
-enum pybpe_character {
-    PYBPE_CHARACTER_SPACE = 0,
-    PYBPE_CHARACTER_LETTER = 1, /* marks too */
-    PYBPE_CHARACTER_DIGIT = 2,
-    PYBPE_CHARACTER_PUNCTUATION = 3,
-    PYBPE_CHARACTER_SYMBOL = 4, /* everything else; each byte that is not valid UTF-8 is one of these */
-    PYBPE_CHARACTER_UNSPACED = 5
-};
+typedef struct pybpe_encoder pybpe_encoder; /* immutable */
+typedef struct pybpe_cache pybpe_cache;     /* one thread at a time */
 
-/* Tables of characters, which the caller makes. */
-typedef struct pybpe_characters {
-    const uint8_t *classes; /* of each code point, 0x110000 in all */
-    const uint32_t *lower;  /* the lowercase of each code point below lower_count; those from there have none */
-    size_t lower_count;
-} pybpe_characters;
+/* Prepares a vocabulary for encoding. `v` is borrowed. Returns PYBPE_ERR_VALUE for a vocabulary with a normalizer. */
+int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
 
-/* The measures of a text: counts. */
-enum pybpe_measure {
-    PYBPE_MEASURE_CHARS = 0,
-    PYBPE_MEASURE_VISIBLE = 1, /* characters that are not SPACE */
-    PYBPE_MEASURE_DIGITS = 2,
-    PYBPE_MEASURE_SYMBOLS = 3, /* and punctuation */
-    PYBPE_MEASURE_UNSPACED = 4,
-    PYBPE_MEASURE_MARKS = 5, /* "#" and ellipses: U+2026, or three full stops */
-    PYBPE_MEASURE_WORDS = 6, /* each UNSPACED character is one */
-    PYBPE_MEASURE_WORD_CHARS = 7,
-    PYBPE_MEASURE_ALPHABETIC = 8, /* words that contain a letter */
-    /* With `repeated_words`, otherwise 0: */
-    PYBPE_MEASURE_DISTINCT = 9,   /* different words, ignoring case */
-    PYBPE_MEASURE_TOP_COUNT = 10, /* how often the most frequent word occurs */
-    /* With `lines`, otherwise 0. Lines and paragraphs lose the white space around them; empty ones do not
-       count. White space with two or more newlines separates paragraphs. */
-    PYBPE_MEASURE_LINES = 11,
-    PYBPE_MEASURE_LINE_CHARS = 12,
-    PYBPE_MEASURE_REPEATED_LINES = 13, /* lines that occurred before */
-    PYBPE_MEASURE_REPEATED_LINE_CHARS = 14,
-    PYBPE_MEASURE_PARAGRAPHS = 15,
-    PYBPE_MEASURE_PARAGRAPH_CHARS = 16,
-    PYBPE_MEASURE_REPEATED_PARAGRAPHS = 17,
-    PYBPE_MEASURE_REPEATED_PARAGRAPH_CHARS = 18,
-    PYBPE_MEASURE_BULLET_LINES = 19,   /* lines that begin with a bullet */
-    PYBPE_MEASURE_ELLIPSIS_LINES = 20, /* lines that end with an ellipsis */
-    PYBPE_MEASURE_SHORT_LINES = 21,    /* lines under 30 columns; a character from U+1100 has two */
-    PYBPE_MEASURE_TERMINAL_LINES = 22, /* lines that end with a full stop or another mark that ends a sentence */
-    PYBPE_MEASURES = 23
-};
+/* The same, but `p`, borrowed, cuts the texts: for a vocabulary whose pattern is CUSTOM. `p` may be NULL. */
+int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                             const pybpe_allocator *mem, pybpe_error *err);
 
-/* What to measure besides words and characters. */
-typedef struct pybpe_measuring {
-    const uint32_t *ngrams; /* lengths in words, ascending; may be NULL if count is 0 */
+/* The same, also for a vocabulary with a normalizer. Encoders do not normalize, so the ids of other text would be wrong:
+   pass only text that pybpe_normalize has normalized with pybpe_vocab_get_spec(v).normalizer. ASCII always is. */
+int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                                 const pybpe_allocator *mem, pybpe_error *err);
+void pybpe_encoder_free(pybpe_encoder *e);
+
+/* The specials of the encoder's vocabulary, owned by e; NULL if it has none. */
+const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e);
+
+/* The splitter that the encoder uses, owned by e unless it was borrowed; NULL if it has none. */
+const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
+
+/* A cache of the words that one thread has encoded, and its scratch space. Its size is bounded. It belongs to one
+   encoder, which is borrowed. Results never depend on the contents of a cache. */
+int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err);
+void pybpe_cache_free(pybpe_cache *c);
+
+/* Encodes text[0..n) and sets *count to the number of tokens. Specials in `s` become their ids. If `s` is NULL, all
+   text is ordinary: use this for text that users write, because they could otherwise forge control tokens. `ids` (of
+   id_bytes) must have room for cap >= n tokens; with ids NULL the tokens are only counted. Merges are applied in rank
+   order within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern
+   is CUSTOM, or if the text has a byte without a token (offset = its position); returns PYBPE_ERR_LIMIT if an id does
+   not fit id_bytes. */
+int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
+                 void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
+
+/* The same for text that the caller has split into words: word i is ends[i - 1]..ends[i], the first word starts at 0,
+   and n is the last end. Also returns PYBPE_ERR_VALUE (offset = index) if the ends decrease. */
+int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,
+                       void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
+
+/* BPE dropout: merges are left out at random. */
+typedef struct pybpe_dropout {
+    double rate;     /* the probability that a possible merge is passed over, each time; from 0 to 1 */
+    uint64_t seed;   /* the same seed gives the same ids */
+    uint64_t offset; /* where `text` begins in the whole text, in bytes */
+} pybpe_dropout;
+
+/* Encodes ordinary text with dropout, as Hugging Face's tokenizers do: see csrc/encode_dropout.c. `ids` must have room
+   for n tokens. The random numbers of a word depend on the seed and on the word's place in the whole text, so a text
+   may be divided at safe cuts. If the pattern is CUSTOM and the encoder has no splitter, the text is one word. Whole
+   words (pybpe_vocab_spec.whole_words) are not looked up. Returns PYBPE_ERR_VALUE for a rate that is not from 0 to 1,
+   or for a byte without a token (offset = its position); PYBPE_ERR_LIMIT for a word of more than 1.4 GB. */
+int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const uint8_t *text, size_t n, uint32_t *ids,
+                         size_t *count, pybpe_error *err);
+
+/* Texts anywhere in memory: text i has lengths[i] bytes at starts[i], which may be NULL if there are none. */
+typedef struct pybpe_texts {
+    const uint8_t *const *starts;
+    const size_t *lengths;
     size_t count;
-    int repeated_words; /* not 0: PYBPE_MEASURE_DISTINCT and PYBPE_MEASURE_TOP_COUNT */
-    int lines;          /* not 0: the measures of lines and paragraphs */
-} pybpe_measuring;
+} pybpe_texts;
 
-/* Measures each of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for
-   each n in what->ngrams: the characters of words in all occurrences of the most frequent n consecutive words (of
-   equally frequent ones, the longest; 0 if none occurs twice), then those in n consecutive words that occurred before,
-   each counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes
-   of memory per word of the longest text. Returns PYBPE_ERR_LIMIT (offset = index) for a text of 4 GiB or more. */
-int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
-                        const pybpe_measuring *what, const pybpe_allocator *mem, pybpe_error *err);
-
-enum { PYBPE_MINHASH_SIZE = 128 };
-
-/* Writes a MinHash signature of PYBPE_MINHASH_SIZE numbers per text to `out`. A shingle of a text is five consecutive
-   words, ignoring case; a text with fewer words is one shingle. The share of positions in which two signatures agree
-   estimates the Jaccard similarity of the two sets of shingles. Memory does not grow with the texts. */
-int pybpe_texts_minhash(uint32_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
-                        const pybpe_allocator *mem, pybpe_error *err);
-
-/* Writes the hash of each of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out`
-   may be NULL. */
-int pybpe_text_shingles(uint64_t *out, size_t *count, const uint8_t *text, size_t n, const pybpe_characters *tables,
-                        const pybpe_allocator *mem, pybpe_error *err);
+/* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order; those of text i end at
+   ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. The
+   offset of an error counts the bytes of all texts. For short texts this is faster than one call per text. After an
+   error `ids` and `ends` are undefined. */
+int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_texts *texts,
+                       void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
-Patterns: how text is split into words before BPE. A merge never crosses a word boundary.
+Decoding: ids -> bytes
 */
 
-enum pybpe_pattern {
-    PYBPE_PATTERN_CUSTOM = 0, /* the caller splits the text and passes words; see pybpe_encode_words */
-    PYBPE_PATTERN_GPT2 = 1,   /* GPT-2, also known as r50k */
-    PYBPE_PATTERN_CL100K = 2, /* GPT-4 */
-    PYBPE_PATTERN_O200K = 3,  /* GPT-4o */
-    PYBPE_PATTERN_LLAMA3 = 4,
-    PYBPE_PATTERN_QWEN2 = 5,
-    /* One of these may be added to one of the above, except CUSTOM: */
-    PYBPE_PATTERN_DIGITS1 = 256, /* every digit is a separate word */
-    PYBPE_PATTERN_DIGITS3 = 512  /* numbers are words of three digits, counted from the right: 12|345|678 */
-};
+/* Decodes n ids (of id_bytes) to bytes and sets *length to the number of bytes. `out` has room for cap bytes; with out
+   NULL only *length is computed. Returns PYBPE_ERR_LIMIT if cap is too small, and PYBPE_ERR_VALUE (offset = index in
+   ids) for an id that is not in the vocabulary. */
+int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
+                 size_t *length, pybpe_error *err);
 
-/* Returns the pattern with this name ("gpt2", "r50k", "cl100k", "gpt4", "o200k", "llama3", "qwen2"; lowercase), or
-   PYBPE_ERR_VALUE. */
-int pybpe_pattern_find(const char *name);
-
-/* The regular expression for `pattern`, in the syntax of the Python package `regex`, or NULL for CUSTOM and unknown
-   values. Static. Splitting with it gives exactly the same words as pybpe_pretok_split. */
-const char *pybpe_pattern_regex(int pattern);
-
-typedef struct pybpe_pretok pybpe_pretok; /* immutable */
-
-/* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
-   avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD with
-   one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same words. */
-int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
-
-/* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row of
-   classes + 2 entries: one for each class, one for a newline (U+000A) that is the last character of the text, and one
-   for the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character; the match
-   ends at the last such place. State 0 is dead: all its entries are 0. A match begins in state 1, and is never empty;
-   no entry leads to state 1. After the end of the text only state 0 follows. There may be at most 250 classes and 4096
-   states. */
-typedef struct pybpe_automaton {
-    const uint32_t *first;   /* ascending code points, from 0: where a range of one class begins */
-    const uint8_t *class_of; /* the class of each range; a byte that is not valid UTF-8 has the class of U+DC80 */
-    size_t ranges;
-    uint32_t classes, states;
-    const uint16_t *next; /* the rows of all states */
-    int bytes;            /* not 0: it reads bytes, not characters; byte i has the class of code point i */
-} pybpe_automaton;
-
-/* Creates a splitter for an automaton. Copies the tables. Text between two matches is a word too. Returns
-   PYBPE_ERR_VALUE if a table is wrong. Encoding and counting with it take linear time on every text. While it looks
-   far ahead without finding a match, splitting takes memory in proportion to that distance. If this memory is not
-   available, the words are the same, but finding them may take longer. */
-int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
-                               pybpe_error *err);
-
-/* Creates a splitter from `count` others (2 to 16), which are borrowed. The first one splits the text into pieces, the
-   second one splits each piece as a separate text, and so on. Returns PYBPE_ERR_VALUE for another count,
-   if one of them is itself such a sequence, or if one that reads characters follows one that reads bytes. */
-int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
-                              const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_pretok_free(pybpe_pretok *p);
-
-/* Returns 1 if pybpe_text_cut can find cuts, 0 for a splitter that allows none. */
-int pybpe_pretok_has_cuts(const pybpe_pretok *p);
-
-/* The vector instructions in use: "avx512", "avx2", "neon" or "swar". Static. */
-const char *pybpe_pretok_simd(const pybpe_pretok *p);
-
-/* Splits text[pos..n) into words; `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets from
-   `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]; the first word starts
-   at pos. Returns 0 only if pos == n. `cap` must be at least 64. The function may write fewer than cap ends even if
-   text remains: call it again from the last end. Each byte that is not valid UTF-8 counts as one character of class
-   "other". A splitter from pybpe_pretok_new_sequence begins at text[0] in each call: double `cap` from call to
-   call, so that splitting a text takes linear time. */
-size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap);
-
-/* Returns how many bytes at the start of text[0..n) are valid UTF-8 (Unicode 15, Table 3-7): n if all are, otherwise
-   the byte offset of the first invalid character. All other functions accept any bytes; use this one to detect text in
-   another encoding. */
-size_t pybpe_utf8_valid(const uint8_t *text, size_t n);
+/* Returns the length of the longest prefix of bytes[0..n) that does not end inside a UTF-8 character. While tokens
+   stream in, this is the part that can be displayed. n - result is at most 3. */
+size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n);
 
 /* ---------------------------------------------------------------------------------------------------
-Special tokens: strings that are matched before the pattern is applied and are never split
+Token shards: llm.c's .bin files of tokens
 */
 
-typedef struct pybpe_specials pybpe_specials; /* immutable */
-
-/* Creates a matcher for strings[i] -> ids[i]. Strings must be distinct and not empty (PYBPE_ERR_VALUE, offset = index).
-   Takes O(total length) time. */
-int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
-                       const pybpe_allocator *mem, pybpe_error *err);
-
-/* How a special is matched: the properties of added tokens in Hugging Face's library, with exactly its results. */
-enum pybpe_special_flag {
-    PYBPE_SPECIAL_LSTRIP = 1,      /* a match includes the white space before it, up to the match before */
-    PYBPE_SPECIAL_RSTRIP = 2,      /* a match includes the white space after it */
-    PYBPE_SPECIAL_SINGLE_WORD = 4, /* a word character next to the string prevents a match */
-    PYBPE_SPECIAL_LATE = 8         /* looked for only between the matches of the others, each such part of the text as
-                                      a separate text ("normalized" there) */
+enum pybpe_shard_format {
+    PYBPE_SHARD_UINT16 = 1,     /* llm.c, GPT-2: PYBPE_MAGIC_SHARD_UINT16, version 1 */
+    PYBPE_SHARD_UINT32 = 2,     /* llm.c, Llama 3: PYBPE_MAGIC_SHARD_UINT32, version 7 */
+    PYBPE_SHARD_RAW_UINT16 = 3, /* nanoGPT: no header, uint16 */
+    PYBPE_SHARD_RAW_UINT32 = 4  /* no header, uint32 */
 };
 
-/* The same for specials with flags, an OR of the above for each; `flags` may be NULL. Also returns PYBPE_ERR_VALUE
-   (offset = id) if a special with RSTRIP and another one that begins with white space, or not with UTF-8, are looked for
-   together. With flags, _find and _find_all match text[from..n) as a separate text. So if _find_all returns `cap`, call
-   it again with the same `from` and a larger cap. */
-int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
-                             const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_specials_free(pybpe_specials *s);
+/* The first number of llm.c's files. */
+#define PYBPE_MAGIC_SHARD_UINT16 20240520
+#define PYBPE_MAGIC_SHARD_UINT32 20240801
+#define PYBPE_MAGIC_TOKENIZER 20240328
 
-/* Finds the first special in text[from..n): the leftmost one, and the longest of those that start there. Returns 1
-   and sets start, end and id, or returns 0 and leaves them unchanged. Takes O(1) time per byte read. It reads to the
-   end of the special, and further only while a longer one is still possible. To find all specials in a text, call
-   _find_all. */
-int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *start, size_t *end,
-                        uint32_t *id);
+#define PYBPE_SHARD_HEADER_BYTES 1024
+/* llm.c seeks with a 32-bit int, so it cannot read files of 2 GiB or more. */
+#define PYBPE_SHARD_MAX_BYTES 2147483647
 
-/* Finds all specials in text[from..n): the one that _find finds from `from`, then the one that it finds from the end of
-   the first, and so on. Writes the start and end of each to `spans` and its id to `ids`, at most `cap` of them, and
-   returns how many. If that is cap, call again from the last end. Takes O(1) time per byte of text for any set of
-   strings, plus O(longest string) per call. It may allocate up to 4 times the length of the longest string; if that
-   allocation fails, it returns the same result more slowly. */
-size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *spans,
-                               uint32_t *ids, size_t cap);
+typedef struct pybpe_shard pybpe_shard; /* immutable */
 
-/* Returns the smallest safe cut c, from <= c < n, or n if there is none. If text is divided at a safe cut, processing
-   the two parts separately gives the same result as processing the whole, regardless of what follows text[n). 0 counts
-   as a safe cut. text must begin at a safe cut or at the start of the input. `s` may be NULL. Takes O(1) time per byte
-   from `from`, minus the length of the longest special, to the cut. */
-size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
+/* Opens a shard with a header and checks that its magic, version, count and size are consistent. */
+int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
+/* The same for a shard in memory; `data` is borrowed. */
+int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
+                         pybpe_error *err);
+void pybpe_shard_free(pybpe_shard *s);
+
+uint64_t pybpe_shard_count(const pybpe_shard *s); /* tokens */
+int pybpe_shard_id_bytes(const pybpe_shard *s);   /* 2 or 4 */
+
+/* Reads tokens [start, start + n) as uint32_t. Returns PYBPE_ERR_VALUE if that range exceeds the shard. */
+int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *ids, pybpe_error *err);
+
+typedef struct pybpe_shard_writer pybpe_shard_writer;
+
+/* Starts a shard. The complete file appears at `path` when _finish is called. */
+int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int format, const pybpe_allocator *mem,
+                           pybpe_error *err);
+
+/* Appends n tokens (of id_bytes). Returns PYBPE_ERR_LIMIT (offset = index in ids) for an id that the format's type
+   cannot hold, or if the file would exceed PYBPE_SHARD_MAX_BYTES; in both cases it writes nothing. */
+int pybpe_shard_writer_write(pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n, pybpe_error *err);
+
+/* Completes the file and frees w. On an error it also frees w, and leaves `path` unchanged. */
+int pybpe_shard_writer_finish(pybpe_shard_writer *w, pybpe_error *err);
+void pybpe_shard_writer_discard(pybpe_shard_writer *w);
+
+/* ---------------------------------------------------------------------------------------------------
+DataLoader: batches from shards, in the same order as llm.c's llmc/dataloader.h
+*/
+
+typedef struct pybpe_loader pybpe_loader;
+
+/* Reads the shards that match the glob pattern, in glob order, and returns batches of (B, T) tokens for process `rank`
+   of `world`. If shuffle is not 0, it permutes the shards, and the samples within each shard, exactly as llm.c does
+   (mt19937 seeded with 42 + rank). Returns PYBPE_ERR_LIMIT if a shard has fewer than world*B*T + 1 tokens. */
+int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T, int rank, int world, int shuffle,
+                     const pybpe_allocator *mem, pybpe_error *err);
+void pybpe_loader_free(pybpe_loader *l);
+
+/* Reads the next batch: inputs (B, T) and targets (B, T), the latter shifted by one token. There is no last batch:
+   after the last shard the next epoch begins. */
+int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targets, pybpe_error *err);
+
+/* Goes back to the start, like llm.c's dataloader_reset. With shuffle, it draws a new permutation. */
+int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err);
+
+/* Puts the loader in the state of a new loader after `batches` calls of _next, including permutations. With shuffle,
+   returns PYBPE_ERR_VALUE for more than 10^9 batches; that many take several seconds. */
+int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err);
+
+uint64_t pybpe_loader_tokens(const pybpe_loader *l);  /* in all shards */
+uint64_t pybpe_loader_batches(const pybpe_loader *l); /* per epoch and process */
+size_t pybpe_loader_shards(const pybpe_loader *l);
 
 /* ---------------------------------------------------------------------------------------------------
 Counting: text -> distinct words and the number of occurrences of each
@@ -467,6 +448,8 @@ int pybpe_words_merge(pybpe_words_part *parts, size_t count, pybpe_words_block *
 Training: words and counts -> merges
 */
 
+typedef struct pybpe_trainer pybpe_trainer;
+
 enum pybpe_tie_break {
     PYBPE_TIE_LEXICOGRAPHIC = 0, /* the greatest (left bytes, right bytes) of equally frequent pairs */
     PYBPE_TIE_HUGGINGFACE = 1    /* the lowest (left id, right id) in HF's numbering */
@@ -488,8 +471,6 @@ typedef struct pybpe_train_config {
     size_t base_merges_count;
     uint32_t rules; /* any of pybpe_train_rule, added up; usually 0 */
 } pybpe_train_config;
-
-typedef struct pybpe_trainer pybpe_trainer;
 
 /* Creates a trainer for words with their counts. The words are copied; the caller may free them afterward. Returns
    PYBPE_ERR_LIMIT if the words have more than 4 GiB - 1 bytes in total. */
@@ -523,31 +504,8 @@ int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *
    token. */
 size_t pybpe_trainer_merges(const pybpe_trainer *t, const uint32_t **merges);
 
-/* The number of tokens so far, including the 256 bytes. To make a vocabulary of them, see pybpe_trainer_vocab. */
+/* The number of tokens so far, including the 256 bytes. */
 uint32_t pybpe_trainer_tokens(const pybpe_trainer *t);
-
-/* ---------------------------------------------------------------------------------------------------
-Vocabularies and tokenizer.bin
-*/
-
-#define PYBPE_NO_ID 0xFFFFFFFF
-
-/* A complete vocabulary, laid out by the caller. Everything is copied. */
-typedef struct pybpe_vocab_spec {
-    pybpe_strings tokens;     /* the bytes of id 0, 1, ...; an empty string is an unused id */
-    const uint32_t *merges;   /* (left, right) ids in rank order; the concatenation of each pair is a token */
-    size_t merges_count;      /* pairs */
-    const uint32_t *specials; /* ids whose tokens are specials, ascending */
-    size_t specials_count;
-    uint32_t eot_id;     /* the id of the end-of-text token, or PYBPE_NO_ID */
-    int32_t pattern;     /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 or PYBPE_PATTERN_DIGITS3 */
-    int32_t normalizer;  /* a pybpe_normalizer */
-    const char *custom;  /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, otherwise NULL */
-    int32_t whole_words; /* 1: a word that is an ordinary token becomes that token, even if merging gives other
-    tokens */
-} pybpe_vocab_spec;
-
-typedef struct pybpe_vocab pybpe_vocab; /* immutable */
 
 /* Where the special tokens of a trained vocabulary are placed. */
 enum pybpe_special_ids {
@@ -574,132 +532,148 @@ typedef struct pybpe_vocab_layout {
 int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_vocab_layout *layout,
                         const pybpe_allocator *mem, pybpe_error *err);
 
-/* Returns PYBPE_ERR_VALUE (offset = id or index) if two ordinary tokens or two specials have the same bytes, if a merge
-   names anything but two ordinary tokens, or if their concatenation is not an ordinary token. Some single bytes, but
-   not all, may lack a token; encoding a text that needs such a byte is an error. */
-int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_vocab_free(pybpe_vocab *v);
-
-/* Reads a tokenizer.bin, version 1 or 2, written by llm.c or by pybpe. pybpe stores merges, pattern and specials after
-   the tokens, where llm.c ignores them (layout: csrc/tokenizer_bin.h). If a file lacks them, its merges are recovered
-   from the order of its ids, as for tiktoken ranks, and eot is its only special. */
-int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
-int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
-                         pybpe_error *err);
-
-/* Writes a tokenizer.bin. `version` is 2 or 1; llm.c reads version 1 only if V is 50257 and eot is 50256. Returns
-   PYBPE_ERR_LIMIT for what the format cannot hold: an unused id, a token longer than 255 bytes, or a vocabulary in
-   which a single byte has no token. */
-int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
-
-/* Returns the vocabulary as it was laid out. All pointers belong to v and are valid as long as v is. */
-pybpe_vocab_spec pybpe_vocab_get_spec(const pybpe_vocab *v);
-
-/* Returns the id of the ordinary token (special 0) or the special (special 1) with these bytes, or PYBPE_NO_ID. */
-uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special);
-
-/* Recovers merges from the order of ids, lowest first, as tiktoken's rank files imply them. The merge of a token joins
-   the two parts that remain after BPE with all lower tokens. A token with more than two parts left can't be reached and
-   gets no merge. Writes at most spec->tokens.count pairs (2 ids each) to `merges` and the number of pairs to `count`.
-   Ignores spec->merges. */
-int pybpe_vocab_recover_merges(const pybpe_vocab_spec *spec, uint32_t *merges, size_t *count,
-                               const pybpe_allocator *mem, pybpe_error *err);
-
-/* Finds the two large parts of a tokenizer.json: the object model.vocab at text[spans[0]..spans[1]) and the array
-   model.merges at text[spans[2]..spans[3]). Returns 1, or 0 unless the text looks like a JSON object that has each of
-   them exactly once. The rest of the text is not checked. */
-int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]);
-
-/* Makes a vocabulary from a spec whose tokens and merges are in those two texts instead. special_texts has the text of
-   each special, in the order of spec->specials; none may be empty. The vocabulary text need not contain the specials.
-   Returns PYBPE_ERR_FORMAT for anything unusual, even if it is valid: the caller must then use a slower reader. */
-int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
-                         size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
-                         const pybpe_allocator *mem, pybpe_error *err);
-
-/* Decodes n ids (of id_bytes) to bytes and sets *length to the number of bytes. `out` has room for cap bytes; with out
-   NULL only *length is computed. Returns PYBPE_ERR_LIMIT if cap is too small, and PYBPE_ERR_VALUE (offset = index in
-   ids) for an id that is not in the vocabulary. */
-int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
-                 size_t *length, pybpe_error *err);
-
-/* Returns the length of the longest prefix of bytes[0..n) that does not end inside a UTF-8 character. While tokens
-   stream in, this is the part that can be displayed. n - result is at most 3. */
-size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n);
-
 /* ---------------------------------------------------------------------------------------------------
-Encoding: text -> ids
+Patterns: how text is split into words before BPE. A merge never crosses a word boundary.
 */
 
-typedef struct pybpe_encoder pybpe_encoder; /* immutable */
-typedef struct pybpe_cache pybpe_cache;     /* one thread at a time */
+enum pybpe_pattern {
+    PYBPE_PATTERN_CUSTOM = 0, /* the caller splits the text and passes words; see pybpe_encode_words */
+    PYBPE_PATTERN_GPT2 = 1,   /* GPT-2, also known as r50k */
+    PYBPE_PATTERN_CL100K = 2, /* GPT-4 */
+    PYBPE_PATTERN_O200K = 3,  /* GPT-4o */
+    PYBPE_PATTERN_LLAMA3 = 4,
+    PYBPE_PATTERN_QWEN2 = 5,
+    /* One of these may be added to one of the above, except CUSTOM: */
+    PYBPE_PATTERN_DIGITS1 = 256, /* every digit is a separate word */
+    PYBPE_PATTERN_DIGITS3 = 512  /* numbers are words of three digits, counted from the right: 12|345|678 */
+};
 
-/* Prepares a vocabulary for encoding. `v` is borrowed. Returns PYBPE_ERR_VALUE for a vocabulary with a normalizer. */
-int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
+/* Returns the pattern with this name ("gpt2", "r50k", "cl100k", "gpt4", "o200k", "llama3", "qwen2"; lowercase), or
+   PYBPE_ERR_VALUE. */
+int pybpe_pattern_find(const char *name);
 
-/* The same, but `p`, borrowed, cuts the texts: for a vocabulary whose pattern is CUSTOM. `p` may be NULL. */
-int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                             const pybpe_allocator *mem, pybpe_error *err);
+/* The regular expression for `pattern`, in the syntax of the Python package `regex`, or NULL for CUSTOM and unknown
+   values. Static. Splitting with it gives exactly the same words as pybpe_pretok_split. */
+const char *pybpe_pattern_regex(int pattern);
 
-/* The same, also for a vocabulary with a normalizer. Encoders do not normalize, so the ids of other text would be wrong:
-   pass only text that pybpe_normalize has normalized with pybpe_vocab_get_spec(v).normalizer. ASCII always is. */
-int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                                 const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_encoder_free(pybpe_encoder *e);
+/* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
+   avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD with
+   one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same words. */
+int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 
-/* The specials of the encoder's vocabulary, owned by e; NULL if it has none. */
-const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e);
+/* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row of
+   classes + 2 entries: one for each class, one for a newline (U+000A) that is the last character of the text, and one
+   for the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character; the match
+   ends at the last such place. State 0 is dead: all its entries are 0. A match begins in state 1, and is never empty;
+   no entry leads to state 1. After the end of the text only state 0 follows. There may be at most 250 classes and 4096
+   states. */
+typedef struct pybpe_automaton {
+    const uint32_t *first;   /* ascending code points, from 0: where a range of one class begins */
+    const uint8_t *class_of; /* the class of each range; a byte that is not valid UTF-8 has the class of U+DC80 */
+    size_t ranges;
+    uint32_t classes, states;
+    const uint16_t *next; /* the rows of all states */
+    int bytes;            /* not 0: it reads bytes, not characters; byte i has the class of code point i */
+} pybpe_automaton;
 
-/* The splitter that the encoder uses, owned by e unless it was borrowed; NULL if it has none. */
-const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
+/* Creates a splitter for an automaton. Copies the tables. Text between two matches is a word too. Returns
+   PYBPE_ERR_VALUE if a table is wrong. Encoding and counting with it take linear time on every text. While it looks
+   far ahead without finding a match, splitting takes memory in proportion to that distance. If this memory is not
+   available, the words are the same, but finding them may take longer. */
+int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
+                               pybpe_error *err);
 
-/* A cache of the words that one thread has encoded, and its scratch space. Its size is bounded. It belongs to one
-   encoder, which is borrowed. Results never depend on the contents of a cache. */
-int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_cache_free(pybpe_cache *c);
+/* Creates a splitter from `count` others (2 to 16), which are borrowed. The first one splits the text into pieces, the
+   second one splits each piece as a separate text, and so on. Returns PYBPE_ERR_VALUE for another count,
+   if one of them is itself such a sequence, or if one that reads characters follows one that reads bytes. */
+int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
+                              const pybpe_allocator *mem, pybpe_error *err);
+void pybpe_pretok_free(pybpe_pretok *p);
 
-/* Encodes text[0..n) and sets *count to the number of tokens. Specials in `s` become their ids. If `s` is NULL, all
-   text is ordinary: use this for text that users write, because they could otherwise forge control tokens. `ids` (of
-   id_bytes) must have room for cap >= n tokens; with ids NULL the tokens are only counted. Merges are applied in rank
-   order within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern
-   is CUSTOM, or if the text has a byte without a token (offset = its position); returns PYBPE_ERR_LIMIT if an id does
-   not fit id_bytes. */
-int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
-                 void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
+/* Returns 1 if pybpe_text_cut can find cuts, 0 for a splitter that allows none. */
+int pybpe_pretok_has_cuts(const pybpe_pretok *p);
 
-/* The same for text that the caller has split into words: word i is ends[i - 1]..ends[i], the first word starts at 0,
-   and n is the last end. Also returns PYBPE_ERR_VALUE (offset = index) if the ends decrease. */
-int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,
-                       void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
+/* The vector instructions in use: "avx512", "avx2", "neon" or "swar". Static. */
+const char *pybpe_pretok_simd(const pybpe_pretok *p);
 
-/* BPE dropout: merges are left out at random. */
-typedef struct pybpe_dropout {
-    double rate;     /* the probability that a possible merge is passed over, each time; from 0 to 1 */
-    uint64_t seed;   /* the same seed gives the same ids */
-    uint64_t offset; /* where `text` begins in the whole text, in bytes */
-} pybpe_dropout;
+/* Splits text[pos..n) into words; `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets from
+   `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]; the first word starts
+   at pos. Returns 0 only if pos == n. `cap` must be at least 64. The function may write fewer than cap ends even if
+   text remains: call it again from the last end. Each byte that is not valid UTF-8 counts as one character of class
+   "other". A splitter from pybpe_pretok_new_sequence begins at text[0] in each call: double `cap` from call to
+   call, so that splitting a text takes linear time. */
+size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap);
 
-/* Encodes ordinary text with dropout, as Hugging Face's tokenizers do: see csrc/encode_dropout.c. `ids` must have room
-   for n tokens. The random numbers of a word depend on the seed and on the word's place in the whole text, so a text
-   may be divided at safe cuts. If the pattern is CUSTOM and the encoder has no splitter, the text is one word. Whole
-   words (pybpe_vocab_spec.whole_words) are not looked up. Returns PYBPE_ERR_VALUE for a rate that is not from 0 to 1,
-   or for a byte without a token (offset = its position); PYBPE_ERR_LIMIT for a word of more than 1.4 GB. */
-int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const uint8_t *text, size_t n, uint32_t *ids,
-                         size_t *count, pybpe_error *err);
+/* Returns how many bytes at the start of text[0..n) are valid UTF-8 (Unicode 15, Table 3-7): n if all are, otherwise
+   the byte offset of the first invalid character. All other functions accept any bytes; use this one to detect text in
+   another encoding. */
+size_t pybpe_utf8_valid(const uint8_t *text, size_t n);
 
-/* Texts anywhere in memory: text i has lengths[i] bytes at starts[i], which may be NULL if there are none. */
-typedef struct pybpe_texts {
-    const uint8_t *const *starts;
-    const size_t *lengths;
-    size_t count;
-} pybpe_texts;
+/* ---------------------------------------------------------------------------------------------------
+Special tokens: strings that are matched before the pattern is applied and are never split
+*/
 
-/* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order; those of text i end at
-   ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. The
-   offset of an error counts the bytes of all texts. For short texts this is faster than one call per text. After an
-   error `ids` and `ends` are undefined. */
-int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_texts *texts,
-                       void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err);
+/* Creates a matcher for strings[i] -> ids[i]. Strings must be distinct and not empty (PYBPE_ERR_VALUE, offset = index).
+   Takes O(total length) time. */
+int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
+                       const pybpe_allocator *mem, pybpe_error *err);
+
+/* How a special is matched: the properties of added tokens in Hugging Face's library, with exactly its results. */
+enum pybpe_special_flag {
+    PYBPE_SPECIAL_LSTRIP = 1,      /* a match includes the white space before it, up to the match before */
+    PYBPE_SPECIAL_RSTRIP = 2,      /* a match includes the white space after it */
+    PYBPE_SPECIAL_SINGLE_WORD = 4, /* a word character next to the string prevents a match */
+    PYBPE_SPECIAL_LATE = 8         /* looked for only between the matches of the others, each such part of the text as
+                                      a separate text ("normalized" there) */
+};
+
+/* The same for specials with flags, an OR of the above for each; `flags` may be NULL. Also returns PYBPE_ERR_VALUE
+   (offset = id) if a special with RSTRIP and another one that begins with white space, or not with UTF-8, are looked for
+   together. With flags, _find and _find_all match text[from..n) as a separate text. So if _find_all returns `cap`, call
+   it again with the same `from` and a larger cap. */
+int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
+                             const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
+void pybpe_specials_free(pybpe_specials *s);
+
+/* Finds the first special in text[from..n): the leftmost one, and the longest of those that start there. Returns 1
+   and sets start, end and id, or returns 0 and leaves them unchanged. Takes O(1) time per byte read. It reads to the
+   end of the special, and further only while a longer one is still possible. To find all specials in a text, call
+   _find_all. */
+int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *start, size_t *end,
+                        uint32_t *id);
+
+/* Finds all specials in text[from..n): the one that _find finds from `from`, then the one that it finds from the end of
+   the first, and so on. Writes the start and end of each to `spans` and its id to `ids`, at most `cap` of them, and
+   returns how many. If that is cap, call again from the last end. Takes O(1) time per byte of text for any set of
+   strings, plus O(longest string) per call. It may allocate up to 4 times the length of the longest string; if that
+   allocation fails, it returns the same result more slowly. */
+size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *spans,
+                               uint32_t *ids, size_t cap);
+
+/* Returns the smallest safe cut c, from <= c < n, or n if there is none. If text is divided at a safe cut, processing
+   the two parts separately gives the same result as processing the whole, regardless of what follows text[n). 0 counts
+   as a safe cut. text must begin at a safe cut or at the start of the input. `s` may be NULL. Takes O(1) time per byte
+   from `from`, minus the length of the longest special, to the cut. */
+size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
+
+/* ---------------------------------------------------------------------------------------------------
+Normalization: the Unicode forms NFC and NFKC, as Hugging Face's tokenizers implements them
+*/
+
+enum pybpe_normalizer { PYBPE_NORMALIZER_NONE = 0, PYBPE_NORMALIZER_NFC = 1, PYBPE_NORMALIZER_NFKC = 2 };
+
+/* The version of the Unicode tables that the normalizers use, such as "9.0.0". It is the version that Hugging Face
+   uses, not the version of the patterns, because a normalizer must give the same ids in both libraries. Static. */
+const char *pybpe_normalizer_unicode_version(void);
+
+/* Normalizes text[0..n) to NFC or NFKC. If normalization certainly changes nothing, sets *out to NULL and *length to n:
+   use the text itself. Otherwise *out is a new text of *length bytes; free it with pybpe_normalize_free. Bytes that are
+   not valid UTF-8 are copied unchanged, and marks are neither composed nor reordered across them. The result is at most
+   3 times as long as the text for NFC, and 11 times for NFKC. Takes O(n) time on every text. If a text contains
+   specials, normalize only the text between them. */
+int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, const uint8_t *text, size_t n,
+                    const pybpe_allocator *mem, pybpe_error *err);
+void pybpe_normalize_free(uint8_t *out, const pybpe_allocator *mem);
 
 /* ---------------------------------------------------------------------------------------------------
 Documents in a corpus
@@ -778,81 +752,110 @@ size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark,
 void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted);
 
 /* ---------------------------------------------------------------------------------------------------
-Token shards: llm.c's .bin files of tokens
+Documents: measures of their text, and signatures that tell how similar two of them are
 */
 
-enum pybpe_shard_format {
-    PYBPE_SHARD_UINT16 = 1,     /* llm.c, GPT-2: PYBPE_MAGIC_SHARD_UINT16, version 1 */
-    PYBPE_SHARD_UINT32 = 2,     /* llm.c, Llama 3: PYBPE_MAGIC_SHARD_UINT32, version 7 */
-    PYBPE_SHARD_RAW_UINT16 = 3, /* nanoGPT: no header, uint16 */
-    PYBPE_SHARD_RAW_UINT32 = 4  /* no header, uint32 */
+/* The class of a character. A word is a run of letters and digits, or one UNSPACED character: a letter of a script that
+   is written without spaces, such as Chinese. If most words of a text are of that kind, two of them count as a word. */
+enum pybpe_character {
+    PYBPE_CHARACTER_SPACE = 0,
+    PYBPE_CHARACTER_LETTER = 1, /* marks too */
+    PYBPE_CHARACTER_DIGIT = 2,
+    PYBPE_CHARACTER_PUNCTUATION = 3,
+    PYBPE_CHARACTER_SYMBOL = 4, /* everything else; each byte that is not valid UTF-8 is one of these */
+    PYBPE_CHARACTER_UNSPACED = 5
 };
 
-/* The first number of llm.c's files. */
-#define PYBPE_MAGIC_SHARD_UINT16 20240520
-#define PYBPE_MAGIC_SHARD_UINT32 20240801
-#define PYBPE_MAGIC_TOKENIZER 20240328
+/* Tables of characters, which the caller makes. */
+typedef struct pybpe_characters {
+    const uint8_t *classes; /* of each code point, 0x110000 in all */
+    const uint32_t *lower;  /* the lowercase of each code point below lower_count; those from there have none */
+    size_t lower_count;
+} pybpe_characters;
 
-#define PYBPE_SHARD_HEADER_BYTES 1024
-/* llm.c seeks with a 32-bit int, so it cannot read files of 2 GiB or more. */
-#define PYBPE_SHARD_MAX_BYTES 2147483647
+/* The measures of a text: counts. */
+enum pybpe_measure {
+    PYBPE_MEASURE_CHARS = 0,
+    PYBPE_MEASURE_VISIBLE = 1, /* characters that are not SPACE */
+    PYBPE_MEASURE_DIGITS = 2,
+    PYBPE_MEASURE_SYMBOLS = 3, /* and punctuation */
+    PYBPE_MEASURE_UNSPACED = 4,
+    PYBPE_MEASURE_MARKS = 5, /* "#" and ellipses: U+2026, or three full stops */
+    PYBPE_MEASURE_WORDS = 6, /* each UNSPACED character is one */
+    PYBPE_MEASURE_WORD_CHARS = 7,
+    PYBPE_MEASURE_ALPHABETIC = 8, /* words that contain a letter */
+    /* With `repeated_words`, otherwise 0: */
+    PYBPE_MEASURE_DISTINCT = 9,   /* different words, ignoring case */
+    PYBPE_MEASURE_TOP_COUNT = 10, /* how often the most frequent word occurs */
+    /* With `lines`, otherwise 0. Lines and paragraphs lose the white space around them; empty ones do not
+       count. White space with two or more newlines separates paragraphs. */
+    PYBPE_MEASURE_LINES = 11,
+    PYBPE_MEASURE_LINE_CHARS = 12,
+    PYBPE_MEASURE_REPEATED_LINES = 13, /* lines that occurred before */
+    PYBPE_MEASURE_REPEATED_LINE_CHARS = 14,
+    PYBPE_MEASURE_PARAGRAPHS = 15,
+    PYBPE_MEASURE_PARAGRAPH_CHARS = 16,
+    PYBPE_MEASURE_REPEATED_PARAGRAPHS = 17,
+    PYBPE_MEASURE_REPEATED_PARAGRAPH_CHARS = 18,
+    PYBPE_MEASURE_BULLET_LINES = 19,   /* lines that begin with a bullet */
+    PYBPE_MEASURE_ELLIPSIS_LINES = 20, /* lines that end with an ellipsis */
+    PYBPE_MEASURE_SHORT_LINES = 21,    /* lines under 30 columns; a character from U+1100 has two */
+    PYBPE_MEASURE_TERMINAL_LINES = 22, /* lines that end with a full stop or another mark that ends a sentence */
+    PYBPE_MEASURES = 23
+};
 
-typedef struct pybpe_shard pybpe_shard; /* immutable */
+/* What to measure besides words and characters. */
+typedef struct pybpe_measuring {
+    const uint32_t *ngrams; /* lengths in words, ascending; may be NULL if count is 0 */
+    size_t count;
+    int repeated_words; /* not 0: PYBPE_MEASURE_DISTINCT and PYBPE_MEASURE_TOP_COUNT */
+    int lines;          /* not 0: the measures of lines and paragraphs */
+} pybpe_measuring;
 
-/* Opens a shard with a header and checks that its magic, version, count and size are consistent. */
-int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
-/* The same for a shard in memory; `data` is borrowed. */
-int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
-                         pybpe_error *err);
-void pybpe_shard_free(pybpe_shard *s);
+/* Measures each of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for
+   each n in what->ngrams: the characters of words in all occurrences of the most frequent n consecutive words (of
+   equally frequent ones, the longest; 0 if none occurs twice), then those in n consecutive words that occurred before,
+   each counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes
+   of memory per word of the longest text. Returns PYBPE_ERR_LIMIT (offset = index) for a text of 4 GiB or more. */
+int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
+                        const pybpe_measuring *what, const pybpe_allocator *mem, pybpe_error *err);
 
-uint64_t pybpe_shard_count(const pybpe_shard *s); /* tokens */
-int pybpe_shard_id_bytes(const pybpe_shard *s);   /* 2 or 4 */
+enum { PYBPE_MINHASH_SIZE = 128 };
 
-/* Reads tokens [start, start + n) as uint32_t. Returns PYBPE_ERR_VALUE if that range exceeds the shard. */
-int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *ids, pybpe_error *err);
+/* Writes a MinHash signature of PYBPE_MINHASH_SIZE numbers per text to `out`. A shingle of a text is five consecutive
+   words, ignoring case; a text with fewer words is one shingle. The share of positions in which two signatures agree
+   estimates the Jaccard similarity of the two sets of shingles. Memory does not grow with the texts. */
+int pybpe_texts_minhash(uint32_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
+                        const pybpe_allocator *mem, pybpe_error *err);
 
-typedef struct pybpe_shard_writer pybpe_shard_writer;
-
-/* Starts a shard. The complete file appears at `path` when _finish is called. */
-int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int format, const pybpe_allocator *mem,
-                           pybpe_error *err);
-
-/* Appends n tokens (of id_bytes). Returns PYBPE_ERR_LIMIT (offset = index in ids) for an id that the format's type
-   cannot hold, or if the file would exceed PYBPE_SHARD_MAX_BYTES; in both cases it writes nothing. */
-int pybpe_shard_writer_write(pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n, pybpe_error *err);
-
-/* Completes the file and frees w. On an error it also frees w, and leaves `path` unchanged. */
-int pybpe_shard_writer_finish(pybpe_shard_writer *w, pybpe_error *err);
-void pybpe_shard_writer_discard(pybpe_shard_writer *w);
+/* Writes the hash of each of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out`
+   may be NULL. */
+int pybpe_text_shingles(uint64_t *out, size_t *count, const uint8_t *text, size_t n, const pybpe_characters *tables,
+                        const pybpe_allocator *mem, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
-DataLoader: batches from shards, in the same order as llm.c's llmc/dataloader.h
+Output files: the complete old file or the complete new one, never a partial one
 */
 
-typedef struct pybpe_loader pybpe_loader;
+typedef struct pybpe_output pybpe_output;
 
-/* Reads the shards that match the glob pattern, in glob order, and returns batches of (B, T) tokens for process `rank`
-   of `world`. If shuffle is not 0, it permutes the shards, and the samples within each shard, exactly as llm.c does
-   (mt19937 seeded with 42 + rank). Returns PYBPE_ERR_LIMIT if a shard has fewer than world*B*T + 1 tokens. */
-int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T, int rank, int world, int shuffle,
-                     const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_loader_free(pybpe_loader *l);
+/* Opens a temporary file next to `path` for writing. `path` itself does not change until _commit. If `path` is a
+   symbolic link, the file that it points to is replaced. Refuses folders, devices, and streams such as /dev/stdout. */
+int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 
-/* Reads the next batch: inputs (B, T) and targets (B, T), the latter shifted by one token. There is no last batch:
-   after the last shard the next epoch begins. */
-int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targets, pybpe_error *err);
+/* Appends n bytes. After an error, call _discard; no other call is allowed. */
+int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err);
 
-/* Goes back to the start, like llm.c's dataloader_reset. With shuffle, it draws a new permutation. */
-int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err);
+/* Overwrites n bytes at `offset`, for example in a header. All of them must have been written already. */
+int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err);
 
-/* Puts the loader in the state of a new loader after `batches` calls of _next, including permutations. With shuffle,
-   returns PYBPE_ERR_VALUE for more than 10^9 batches; that many take several seconds. */
-int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err);
+/* Flushes the temporary file to disk, renames it to `path`, flushes the folder, and frees `o`. On an error it removes
+   the temporary file, leaves `path` unchanged, and still frees `o`. The exception: if only flushing the folder failed,
+   `path` is the complete new file, but a power loss may bring back the old one. */
+int pybpe_output_commit(pybpe_output *o, pybpe_error *err);
 
-uint64_t pybpe_loader_tokens(const pybpe_loader *l);  /* in all shards */
-uint64_t pybpe_loader_batches(const pybpe_loader *l); /* per epoch and process */
-size_t pybpe_loader_shards(const pybpe_loader *l);
+/* Removes the temporary file and frees `o`. `path` is unchanged. */
+void pybpe_output_discard(pybpe_output *o);
 
 /* pybpe: end cdef */
 
