@@ -39,10 +39,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe.dataset.journal import finished_manifest
 from pybpe.dataset.manifest import ShardRecord, check_name, manifest_name
 from pybpe.dataset.one_pass import OnePassWriter
 from pybpe.dataset.options import OutputOptions
+from pybpe.dataset.output_folder import finished_manifest
 from pybpe.errors import ArgumentError, FormatError, file_errors, note, warn
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT

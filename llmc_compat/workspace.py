@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import pybpe
 from pybpe import _binding
 from pybpe.dataset.finished import Goal
-from pybpe.dataset.journal import TOKENIZER_NAMES
 from pybpe.dataset.manifest import manifest_name
 from pybpe.dataset.options import DatasetOptions, OutputOptions
+from pybpe.dataset.output_folder import TOKENIZER_NAMES
 from pybpe.dataset.packed_output import RowOptions, write_and_pack
 from pybpe.dataset.preparation import prepare_dataset, save_tokenizer
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors

@@ -18,7 +18,7 @@ def is_url(path: str) -> bool:
 
 
 def without_secrets(url: str) -> str:
-    """Returns a URL as messages, manifests and journals show it. A query may be a signature, and what is before an @ in
+    """Returns a URL as messages, manifests and logs show it. A query may be a signature, and what is before an @ in
     the address of a server is a password, so neither is shown. Paths that are not URLs are returned unchanged."""
     if not is_url(url):
         return url

@@ -14,7 +14,7 @@ from pybpe.cli.token_files import (
     add_pack_options,
     add_split_options,
     option_arguments,
-    pack_journal_path,
+    pack_log_path,
 )
 from pybpe.cli.train import add_training_options, fewer_than, training_arguments
 from pybpe.control_tokens import CONTROL_TOKENS
@@ -67,9 +67,7 @@ def _add_workspace(commands: Any) -> None:
     add_common(parser)
     parser.set_defaults(
         run=_run_workspace,
-        state=lambda args: pack_journal_path(
-            argparse.Namespace(output=os.path.join(args.output, "data"), pack=args.pack)
-        ),
+        state=lambda args: pack_log_path(argparse.Namespace(output=os.path.join(args.output, "data"), pack=args.pack)),
     )
 
 

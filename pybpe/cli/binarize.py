@@ -11,8 +11,8 @@ from .common import (
     TOKENIZER_HELP,
     add_command,
     add_common,
-    journal_path,
     load,
+    log_path,
     progress,
     report,
 )
@@ -23,7 +23,7 @@ from .token_files import (
     add_pack_options,
     add_split_options,
     option_arguments,
-    pack_journal_path,
+    pack_log_path,
     row_lines,
 )
 from .train import add_training_options, fewer_than, training_arguments
@@ -63,7 +63,7 @@ def add_binarize(commands: Any) -> None:
     )
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume an interrupted run")
     add_common(parser)
-    parser.set_defaults(run=_run_binarize, state=pack_journal_path)
+    parser.set_defaults(run=_run_binarize, state=pack_log_path)
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
@@ -106,7 +106,7 @@ def add_prepare(commands: Any) -> None:
     add_training_options(parser, CONTROL_TOKENS, min_frequency=2)
     _add_output_options(parser)
     add_common(parser)
-    parser.set_defaults(run=_run_prepare, state=journal_path)
+    parser.set_defaults(run=_run_prepare, state=log_path)
 
 
 def _run_prepare(args: argparse.Namespace) -> None:

@@ -163,12 +163,12 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="number of threads or processes (default: all CPUs)")
 
 
-def journal_path(args: argparse.Namespace) -> str:
-    """Returns the path of the journal of a run that writes to the folder --output. While it exists, the command
+def log_path(args: argparse.Namespace) -> str:
+    """Returns the path of the log of a run that writes to the folder --output. While it exists, the command
     resumes."""
     from ..support.locking import FOLDER
 
-    return os.path.join(args.output, FOLDER, "journal.jsonl")
+    return os.path.join(args.output, FOLDER, "parts.log")
 
 
 def progress(args: argparse.Namespace) -> bool | None:

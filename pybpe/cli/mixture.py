@@ -13,8 +13,8 @@ from .common import (
     add_command,
     add_common,
     add_tokenizer,
-    journal_path,
     load,
+    log_path,
     parse_amount,
     parse_bytes,
     progress,
@@ -76,7 +76,7 @@ def add_mix(commands: Any) -> None:
 
 
 def _state(args: argparse.Namespace) -> str:
-    return journal_path(args) if args.output is not None else ""
+    return log_path(args) if args.output is not None else ""
 
 
 def _run_plan(args: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import counted
-from .common import add_encoding, add_on_error, journal_path, parse_amount, parse_numbers
+from .common import add_encoding, add_on_error, log_path, parse_amount, parse_numbers
 
 if TYPE_CHECKING:
     from ..dataset import Manifest
@@ -97,12 +97,12 @@ def row_lines(manifest: Manifest) -> list[str]:
     ]
 
 
-def pack_journal_path(args: argparse.Namespace) -> str:
-    """Returns the path of the journal of a run with or without --pack: see journal_path."""
+def pack_log_path(args: argparse.Namespace) -> str:
+    """Returns the path of the log of a run with or without --pack: see log_path."""
     from ..dataset.finished import hidden_folder
 
     is_packed = args.pack or args.format in ("parquet", "webdataset")
-    return journal_path(argparse.Namespace(output=hidden_folder(args.output)) if is_packed else args)
+    return log_path(argparse.Namespace(output=hidden_folder(args.output)) if is_packed else args)
 
 
 def option_arguments(args: argparse.Namespace, *kinds: type) -> dict[str, Any]:

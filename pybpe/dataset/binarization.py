@@ -30,14 +30,14 @@ from .by_workers import area_name, check_format, write_by_workers
 from .encoding import TaskEncoder
 from .eot import KEEP
 from .finished import Goal, call_of
-from .journal import Corpus, Journal
+from .layout import Layout
 from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
 from .packed_output import RowOptions, write_and_pack
+from .parts import LoggedTasks, PartsLog
 from .publication import Publication
 from .run import Run
 from .shares import check_shares
-from .split_writer import Layout
 from .workers import Encoding
 from .writers.flat import LLMC
 
@@ -242,13 +242,12 @@ def write_dataset(
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity, total = job.identity(description), None if has_rows else known_total(files)
     if workers_write:
-        journal = Journal(layout, _hash((identity, staged.identities)), len(splits), resume, area=area_name(identity))
-        publication = Publication(layout, journal, beside)
-        records = write_by_workers(encoding, layout, journal, publication, run, total)
+        log = PartsLog(layout, _hash((identity, staged.identities)), len(splits), resume, area=area_name(identity))
+        publication = Publication(layout, log, beside)
+        records = write_by_workers(encoding, layout, log, publication, run, total)
         return publication.finish(options.settings(), description, records, inputs)
-    corpus = Corpus(options.read.skips, _hash(staged.identities), encoding.hashes)
-    journal = Journal(layout, identity, len(splits), resume, corpus)
-    work = Run(encoding, layout, journal, beside, options.read.skips)
+    log = PartsLog(layout, identity, len(splits), resume, LoggedTasks(options.read.skips, encoding.hashes))
+    work = Run(encoding, layout, log, beside, options.read.skips)
     return work.finish(options.settings(), description, work.write_shards(run, total), inputs)
 
 

@@ -1,17 +1,8 @@
-"""Cuts a split into shards of equal size, which llm.c needs to resume.
+"""How large the shards of a split are. Those of llm.c have equal size, which it needs to resume.
 
 llm.c's load_state (train_gpt2.cu) requires that the shard where a run stopped has as many samples as the first shard of
 the new run. A sample is B * T tokens per process, and a shard of c tokens has (c - 1) / sample of them, rounded down.
 So a short last shard makes llm.c abort when it resumes there.
-
-The size of a split is known only at its end. Until then its tokens are in one spool; then it is cut:
-
-    spool    [header room][ shard 0 | shard 1 | shard 2 ]
-    copied                                    [ shard 2 ]    then cut from the spool; then shard 1, ...
-    left     [header room][ shard 0 ]                        becomes the first file
-
-Shards are cut from the last to the first, so that the disk needs room for only one more shard and the first is not
-copied. A split that fits in one shard is never copied.
 
 If the tokens do not divide evenly, some shards have one token more. c and c + 1 tokens give the same number of samples
 unless the sample size divides c. So c must then be odd: no even sample size divides it. Sample sizes are even in the
@@ -22,19 +13,11 @@ samples, if B, T and the number of processes are all odd. No token is added or l
 
 from __future__ import annotations
 
-import os
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import chain
 
-from ..errors import FormatError, LimitError, ShardTooSmallError, file_errors
-from ..reading.streams import open_input
-from ..support.output_files import give_name
-from .manifest import Facts
+from ..errors import LimitError, ShardTooSmallError
+from .layout import Layout
 from .options import OutputOptions
-from .spool import Spool
-
-_BLOCK = 1 << 20
 
 
 def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
@@ -91,71 +74,22 @@ def checked_sizes(path: str, tokens: int, output: OutputOptions) -> list[int]:
     return sizes
 
 
-def cut_shards(
-    path: Callable[[int], str], header: Callable[[int], bytes], id_bytes: int, sizes: Sequence[int]
-) -> Iterator[int]:
-    """Cuts the spool of a split into shards. If killed, it resumes when run again.
+def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
+    """Returns how many tokens each shard of a split of so many tokens gets.
 
-    Args:
-        path: returns the file of a shard; shard 0's is the spool.
-        header: returns the header of a shard of a given number of tokens. The spool has room for it.
-        id_bytes: 2 or 4.
-        sizes: the shards' sizes.
+    Shards of equal size have at most `shard_tokens` tokens. Others have `shard_tokens`, and the last one the rest, but
+    at least `min_shard_tokens`; it may be that much longer instead.
 
-        Yields:
-        The number of each shard as its file is completed, from the last to the first. The first shard's header is not
-        written.
+    Raises:
+        ShardTooSmallError, LimitError: as `checked_sizes`.
     """
-    ends = [len(header(0)) + id_bytes * end for end in accumulate(sizes)]
-    for index in range(len(sizes) - 1, 0, -1):
-        if not os.path.exists(path(index)):
-            _copy(path(0), ends[index - 1], ends[index], path(index), header(sizes[index]))
-        with file_errors(path(0), "cannot be shortened"):
-            if os.path.getsize(path(0)) > ends[index - 1]:
-                os.truncate(path(0), ends[index - 1])
-        yield index
-    yield 0
-
-
-def _copy(source: str, start: int, end: int, target: str, header: bytes) -> None:
-    """Copies a range of a file into a new file, after a header."""
-    temporary = target + ".copy"
-    buffer = memoryview(bytearray(_BLOCK))
-    with open_input(source) as stream, file_errors(temporary, "cannot be written"), open(temporary, "wb") as output:
-        stream.seek(start)
-        output.write(header)
-        while start < end:
-            got: int = stream.readinto(buffer[: end - start])
-            if got == 0:
-                raise FormatError(f"{source}: shorter than this run made it: another program has changed it")
-            output.write(buffer[:got])
-            start += got
-    give_name(temporary, target)
-
-
-def shard_facts(
-    whole: Facts,
-    sizes: Sequence[int],
-    spool: Spool,
-    marks: Sequence[Sequence[int]],
-    text_length: Callable[[memoryview], int],
-) -> list[Facts]:
-    """Computes the facts of each shard.
-
-    Args:
-        whole: the facts of the split.
-        sizes: the sizes of its shards.
-        spool: that of the split, not cut yet.
-        marks: some numbers of tokens, in order, each with the bytes of text of so many.
-        text_length: returns the bytes of text that ids represent.
-    """
-
-    def text_before(end: int) -> int:
-        number = bisect_right(marks, end, key=lambda mark: mark[0])
-        at, size = marks[number - 1] if number else (0, 0)
-        return size + text_length(memoryview(spool.read(at, end - at)))
-
-    ends = list(accumulate(sizes))
-    documents = [0, *map(spool.documents_before, ends)]
-    texts = [0, *map(text_before, ends[:-1]), whole.text_bytes]
-    return [Facts(size, b - a, d - c) for size, (a, b), (c, d) in zip(sizes, pairwise(documents), pairwise(texts))]
+    output, path = layout.output, layout.path(split, 0)
+    if output.form.equal_shards:
+        return checked_sizes(path, tokens, output)
+    if not output.form.has_shards:
+        check_least(path, tokens, output.least_tokens)
+        return [tokens]
+    size = output.full_tokens
+    full = max(0, (tokens - output.reserve_tokens) // size)
+    check_least(layout.path(split, full), tokens - full * size, output.least_tokens)
+    return [size] * full + [tokens - full * size]

@@ -24,12 +24,11 @@ from ..errors import ArgumentError, FormatError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.input_file import InputFile
 from ..reading.staging import Staged
-from ..support.locking import FOLDER, only_writer
+from ..support.locking import only_writer
 from ..support.output_files import real_output, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
-from .journal import NAME as JOURNAL
-from .journal import TOKENIZER_NAMES, files_of_manifest, stale_tokenizers
 from .manifest import FileRecord, Manifest, ShardRecord, manifest_name
+from .output_folder import TOKENIZER_NAMES, files_of_manifest, is_unfinished, stale_tokenizers
 
 _SAMPLED = 256  # the number of files of which the content is sampled
 _BLOCK = 4096  # bytes; a sample has three blocks
@@ -127,7 +126,7 @@ def made_before(
         ArgumentError: the folder has token files of another call.
     """
     path = os.path.join(folder, manifest_name(folder))
-    unfinished = os.path.exists(os.path.join(folder, FOLDER, JOURNAL))
+    unfinished = is_unfinished(folder)
     if force:
         if not unfinished and not files_of_manifest(folder) and (name := _token_file(folder)) is not None:
             warn(f"{folder}: {name} is in no manifest, so it stays, unless this call makes a file with this name")

@@ -35,12 +35,13 @@ from ..tokenizer import Tokenizer
 from .encoding import Segment
 from .finished import Goal
 from .hashing import file_sha256
-from .journal import Journal, finished_manifest
+from .layout import Layout
 from .manifest import Manifest, ShardRecord, manifest_name, split_paths
 from .options import OutputOptions
+from .output_folder import finished_manifest
+from .parts import PartsLog
 from .run import Run
 from .same_text import check_contents, check_disjoint
-from .split_writer import Layout
 from .workers import Result
 from .writers import FORMATS
 
@@ -117,8 +118,8 @@ def join(
         if made is not None:
             return made
         layout = Layout(tok, output, target, output.name or "", {}, identity)
-        journal = Journal(layout, identity, len(settings["splits"]), resume)
-        work = Run(_Copying(parts, layout), layout, journal, lambda: None)
+        log = PartsLog(layout, identity, len(settings["splits"]), resume)
+        work = Run(_Copying(parts, layout), layout, log, lambda: None)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
         records = work.write_shards(RunOptions(progress=progress), total)
         inputs = [input for part in parts for input in part.manifest.inputs]

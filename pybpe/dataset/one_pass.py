@@ -1,5 +1,4 @@
-"""Writes the tokens of a split as llm.c shards in one pass, which cannot resume. For corpora, see
-split_writer.py."""
+"""Writes the tokens of a split as llm.c shards in one pass, which cannot resume. For corpora, see run.py."""
 
 from __future__ import annotations
 
@@ -8,9 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import file_errors
-from ..support.output_files import give_name
-from .equal_shards import checked_sizes, cut_shards
-from .manifest import ShardRecord, record_shard
+from .assembly import cut_shards
+from .equal_shards import checked_sizes
+from .manifest import ShardRecord
 from .options import OutputOptions
 from .writers.flat import llmc_header
 
@@ -33,7 +32,7 @@ class OnePassWriter:
         self._path, self._folder, self._output = path, folder, output
         self._tokens = 0
         with self._errors():
-            self._stream = open(self._spooled_path(0), "wb")
+            self._stream = open(self._temporary_path(0), "wb")
             self._stream.write(self._header(0))
         self.records: list[ShardRecord] = []
 
@@ -51,12 +50,11 @@ class OnePassWriter:
         """
         sizes = checked_sizes(self._shard_path(0), self._tokens, self._output)
         with self._errors():
-            self._stream.seek(0)
-            self._stream.write(self._header(sizes[0]))
             self._stream.close()
-        for index in cut_shards(self._spooled_path, self._header, self._output.id_bytes, sizes):
-            give_name(self._spooled_path(index), self._temporary_path(index))
-        self.records = [record_shard(self._temporary_path(index), size) for index, size in enumerate(sizes)]
+        digests = cut_shards(self._temporary_path, self._header, self._output.id_bytes, sizes)
+        for index, (size, digest) in enumerate(zip(sizes, digests)):
+            path = self._temporary_path(index)
+            self.records.append(ShardRecord(os.path.basename(path), size, os.path.getsize(path), digest))
 
     def discard(self) -> None:
         """Closes the file. The caller removes the folder."""
@@ -71,9 +69,6 @@ class OnePassWriter:
 
     def _shard_path(self, index: int) -> str:
         return self._path.format(index)
-
-    def _spooled_path(self, index: int) -> str:
-        return self._temporary_path(index) + ".tmp"
 
     def _temporary_path(self, index: int) -> str:
         return os.path.join(self._folder, os.path.basename(self._shard_path(index)))

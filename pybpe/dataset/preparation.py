@@ -31,9 +31,9 @@ from ..training.merging import TrainInput, train_model
 from ..training.plan import TrainOptions
 from .binarization import Job, name_of, write_dataset
 from .finished import Goal, call_of
-from .journal import TOKENIZER_NAMES
 from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
+from .output_folder import TOKENIZER_NAMES
 from .shares import check_shares
 from .train_words import TrainWords, count_train_split
 
@@ -156,7 +156,7 @@ def save_tokenizer(tok: Tokenizer, folder: str) -> None:
 
 def _trained(folder: str, identity: object, train_now: Callable[[], Tokenizer]) -> Tokenizer:
     """Returns this run's tokenizer, or the one that a run trained before it was killed. It is stored with the staged
-    inputs (see staging.py), where the journal keeps it until the run ends. `identity` is everything that it depends
+    inputs (see staging.py), where the log keeps it until the run ends. `identity` is everything that it depends
     on."""
     digest = hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass")).hexdigest()
     path = os.path.join(folder, FOLDER, f"{STAGED}{digest}.json")

@@ -4,49 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..arguments import counted
 from ..errors import FormatError, warn
 from ..support.output_files import remove_file, write_through
-from .journal import Journal
+from .layout import Layout
 from .manifest import FILE_NAMES, FileRecord, Input, Manifest, ShardRecord, record_file
-from .split_writer import Layout
+from .parts import PartsLog
 
 Records = dict[str, list[ShardRecord]]
 
 
+@dataclass(frozen=True)
 class Publication:
     """What a run publishes next to its shards.
 
-    Args:
+    Attributes:
         layout: where the files go, and what they are.
-        journal: knows the files of earlier runs.
+        log: knows the files of earlier runs.
         beside: writes the files that accompany the shards; called just before the first shard gets its name.
     """
 
-    def __init__(self, layout: Layout, journal: Journal, beside: Callable[[], None] = lambda: None) -> None:
-        self._layout, self._journal, self._beside = layout, journal, beside
-        self.has_begun = False  # whether the folder is this run's
+    layout: Layout
+    log: PartsLog
+    beside: Callable[[], None]
 
     def begin(self, files: Sequence[str]) -> None:
         """Runs before the first of this run's files gets its name. Removes the files of earlier runs, the manifest
-        first, since it would be wrong from then on. `files` are the names of this run's files; without any, does
-        nothing."""
-        if self.has_begun or not files:
-            return
-        self.has_begun = True
-        older = sorted(self._journal.older, key=lambda name: name not in FILE_NAMES)
-        paths = [os.path.join(self._layout.folder, name) for name in older]
+        first, since it would be wrong from then on. `files` are the names of this run's files."""
+        older = sorted(self.log.older, key=lambda name: name not in FILE_NAMES)
+        paths = [os.path.join(self.layout.folder, name) for name in older]
         left = [path for path in paths if os.path.lexists(path)]
         if left:
             some = counted(len(left), "file")
-            warn(f"{self._layout.folder}: replacing {some} of an earlier run, such as {os.path.basename(left[-1])}")
+            warn(f"{self.layout.folder}: replacing {some} of an earlier run, such as {os.path.basename(left[-1])}")
         for path in left:
             if os.path.basename(path) not in files:
                 remove_file(path)
-        self._journal.older = []
-        self._beside()
+        self.beside()
 
     def finish(
         self,
@@ -68,26 +65,26 @@ class Publication:
         text_bytes = {split: sum(record.text_bytes for record in found) for split, found in records.items()}
         files = self._companions(records)
         if skipped is not None:
-            files.append(record_file(os.path.join(self._layout.folder, skipped["file"])))
-        manifest = Manifest(settings, description, text_bytes, records, files, skipped, self._layout.call, inputs)
-        self._write(self._layout.form.manifest, manifest.to_json())
-        self._journal.remove()
+            files.append(record_file(os.path.join(self.layout.folder, skipped["file"])))
+        manifest = Manifest(settings, description, text_bytes, records, files, skipped, self.layout.call, inputs)
+        self._write(self.layout.form.manifest, manifest.to_json())
+        self.log.remove()
         return manifest
 
     def _companions(self, records: Records) -> list[FileRecord]:
-        folder, form = self._layout.folder, self._layout.form
+        folder, form = self.layout.folder, self.layout.form
         found = []
         if form.companion_name is not None:
             for record in (record for split in records.values() for record in split):
                 found.append(record_file(os.path.join(folder, form.companion_name(record.file))))
         if form.of_tokenizer is not None:
             name, content = form.of_tokenizer
-            found.append(record_file(self._write(name, content(self._layout.tok))))
+            found.append(record_file(self._write(name, content(self.layout.tok))))
         return found
 
     def _write(self, name: str, data: bytes) -> str:
-        path = os.path.join(self._layout.folder, name)
-        write_through(os.path.join(self._layout.unfinished, name), path, data)
+        path = os.path.join(self.layout.folder, name)
+        write_through(os.path.join(self.layout.unfinished, name), path, data)
         return path
 
 

@@ -1,55 +1,80 @@
-"""One run that writes token files: passes task results to split writers, with checkpoints."""
+"""One run that writes token files: appends the results of tasks to the spools of the splits, with checkpoints, and then
+makes shards of them."""
 
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, note
-from ..reading.bad_records import SkippedRecords
+from ..reading.bad_records import SkippedRecords, SkipState
 from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
-from ..support.output_files import remove_file
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .journal import Journal
-from .manifest import Input, Manifest
+from .assembly import cut, publish, shards_of
+from .encoding import Segment
+from .eot import EotPlacer
+from .layout import Layout
+from .manifest import Facts, Input, Manifest
+from .parts import Part, PartsLog, Reached
 from .publication import Publication, Records, say_that_work_is_kept
 from .skip_list import NAME as LIST
 from .skip_list import SkipList
-from .split_writer import Layout, SplitWriter, file_names
+from .spool import Spool
 from .workers import Result, Work
 
 CHECKPOINT_SECONDS = 10.0
 
 
+class _Split:
+    """The tokens of a split, from where an earlier run came to the end."""
+
+    def __init__(self, layout: Layout, split: str, reached: Reached) -> None:
+        self._placer = EotPlacer(layout.output.mode, layout.tok.eot_token, reached.in_document)
+        self.spool = Spool(layout.spool(split), reached.tokens, reached.documents)
+        self._text_bytes = reached.text_bytes
+
+    def add(self, segment: Segment) -> None:
+        """Appends a segment, with marks where they belong."""
+        self.spool.append(*self._placer.place(segment.ids, segment.marks))
+        self._text_bytes += segment.text_bytes
+        if segment.ends_document and (mark := self._placer.end_document(self.spool.files.typecode)):
+            self.spool.append(mark, array("Q"))
+
+    @property
+    def reached(self) -> Reached:
+        """How far the split has come."""
+        return Reached(self.spool.tokens, self.spool.documents, self._text_bytes, self._placer.is_open)
+
+
 class Run:
-    """A run that writes token files, from its journal's state to the end.
+    """A run that writes token files, from what its log says to the end.
 
     Args:
         work: makes the segments.
         layout: where the files go, and what they are.
-        journal: the state that an earlier run left.
+        log: what an earlier run left.
         beside: writes the files that accompany the shards; called just before the first shard gets its name.
         skips: whether bad records are skipped and listed.
     """
 
     def __init__(
-        self, work: Work, layout: Layout, journal: Journal, beside: Callable[[], None], skips: bool = False
+        self, work: Work, layout: Layout, log: PartsLog, beside: Callable[[], None], skips: bool = False
     ) -> None:
-        self._work, self._layout, self._journal = work, layout, journal
-        self._publication = Publication(layout, journal, beside)
-        self._tasks, self._plan = journal.tasks, journal.plan
-        self._named = [state.index for state in journal.states]  # the shards of each split that the journal names
-        self._writers: list[SplitWriter] = []
+        self._work, self._layout, self._log = work, layout, log
+        self._publication = Publication(layout, log, beside)
+        self._names = SPLIT_NAMES[: len(log.marks)]
+        self._splits: list[_Split] = []
         self._doubts = Doubts()
-        self._skips, self._list = skips, SkipList(layout.unfinished, journal.skipped.bytes)
-        self._records = SkippedRecords(self._list.write, layout.source_names, journal.skipped)
+        skipped = SkipState(**log.last.skipped)
+        self._skips, self._list = skips, SkipList(layout.unfinished, skipped.bytes)
+        self._records = SkippedRecords(self._list.write, layout.source_names, skipped)
         self._done = 0  # the amount of input processed
         self._saved = time.monotonic()
 
@@ -60,104 +85,102 @@ class Run:
             options: how to use the machine.
             total: the amount of input, in the unit of the work, if known.
         """
-        if self._journal.tasks:
+        if self._log.last.tasks:
             self._say_resumed(total)
         try:
-            self._publication.begin(self._files())
-            for split, state in zip(SPLIT_NAMES, self._journal.states):
-                self._writers.append(SplitWriter(self._layout, split, state))
-            with Progress(self._work.description, total, self._work.unit, options.progress) as bar:
-                for result in self._work.results(self._journal.tasks, options, self._doubts):
-                    self._take(result)
-                    bar.add(result.size)
-            self._records.check(at_end=True)
-            for writer in self._writers:
-                writer.finish()
-            self._checkpoint()
-            if any([writer.cut() for writer in self._writers]):
-                self._checkpoint()
-            self._close()
+            if self._log.shards is None:
+                self._write_spools(options, total)
+            return self._make_shards()
         except (ArgumentError, LimitError):
             self._close()
-            self._drop()
+            self._log.remove()  # other input is needed, so the results so far are useless
             raise
         except FormatError as error:
-            self._close()
-            if not self._journal.tasks:
-                self._drop()
+            if self._log.saved_tasks:
+                say_that_work_is_kept(error)
                 raise
-            say_that_work_is_kept(error)
+            self._close()
+            self._log.remove()
             raise
         except OSError as error:
-            self._close()
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise self._disk_full(error, total) from None
             raise
-        except BaseException:
+        finally:
             self._close()
-            raise
-        return {split: writer.records for split, writer in zip(SPLIT_NAMES, self._writers)}
 
     def _say_resumed(self, total: int | None) -> None:
-        done = [amount for state in self._journal.states for amount in state.amounts()]
-        tokens, text_bytes = (sum(amounts) for amounts in zip(*done))
+        reached = self._log.last.splits
+        tokens, text_bytes = sum(split.tokens for split in reached), sum(split.text_bytes for split in reached)
         share = f", at about {min(99, 100 * text_bytes // total)}%" if total and self._work.unit == "B" else ""
         note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
+
+    def _write_spools(self, options: RunOptions, total: int | None) -> None:
+        for name, reached in zip(self._names, self._log.last.splits):
+            self._splits.append(_Split(self._layout, name, reached))
+        with Progress(self._work.description, total, self._work.unit, options.progress) as bar:
+            for result in self._work.results(self._log.last.tasks, options, self._doubts):
+                self._take(result)
+                bar.add(result.size)
+        self._records.check(at_end=True)
+        self._checkpoint()
+        shards = [
+            shards_of(self._layout, name, Facts(*split.reached[:3]), marks)
+            for name, split, marks in zip(self._names, self._splits, self._log.marks)
+        ]
+        self._log.complete(shards, self._files(shards))
 
     def _take(self, result: Result) -> None:
         self._doubts.tell(result.doubt)
         for segment in result.segments:
-            self._writers[segment.split].add(segment)
+            self._splits[segment.split].add(segment)
         for seen in result.seen:
             self._records.add(seen)
         self._done += result.size
         if result.ends_task:
             self._records.check()
-            self._tasks, self._plan = self._tasks + 1, result.plan
-            due = time.monotonic() - self._saved >= CHECKPOINT_SECONDS
-            if due or any(writer.has_ready for writer in self._writers):
+            reached = [split.reached for split in self._splits]
+            self._log.add(Part(self._log.last.tasks + 1, result.plan, {**vars(self._records.state)}, reached))
+            if time.monotonic() - self._saved >= CHECKPOINT_SECONDS:
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
-        """Makes a checkpoint. See journal.py for the order and the reason for it."""
-        for writer in self._writers:
-            writer.sync()
+        for split in self._splits:
+            split.spool.sync()
         self._list.sync()
-        self._journal.save(self._tasks, self._plan, self._files(self._named) + [LIST] * self._skips)
-        self._named = [state.index for state in self._journal.states]
-        self._publication.begin(self._files())
-        for writer in self._writers:
-            writer.publish()
+        self._log.save()
         self._saved = time.monotonic()
 
-    def _files(self, first: Sequence[int] = (0, 0, 0)) -> list[str]:
-        """Returns the names of all files that are published, or will be after the journal is saved: those of each split
-        from number `first`."""
-        every = zip(SPLIT_NAMES, self._journal.states, first)
-        return [name for split, state, number in every for name in file_names(self._layout, split, state, number)]
+    def _make_shards(self) -> Records:
+        shards = self._log.shards or []
+        records = {name: cut(self._layout, name, found) for name, found in zip(self._names, shards)}
+        self._publication.begin(self._files(shards))
+        for name, found in zip(self._names, shards):
+            publish(self._layout, name, found)
+        return records
 
-    def _drop(self) -> None:
-        """Gives up when other input is needed: the results so far are useless, and programs would read published
-        shards."""
-        if self._publication.has_begun:
-            for name in self._files():
-                remove_file(os.path.join(self._layout.folder, name))
-        self._journal.remove()
+    def _files(self, shards: Sequence[Sequence[Facts]]) -> list[str]:
+        """Returns the names of all files that get published."""
+        found = zip(self._names, shards)
+        names = [name for split, some in found for name in self._layout.file_names(split, len(some))]
+        return names + [LIST] * self._skips
 
     def _close(self) -> None:
         """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run
-        that succeeds, all files are closed already."""
-        everything: list[SplitWriter | Journal | SkipList] = [*self._writers, self._list, self._journal]
+        that succeeds, everything is on disk already."""
+        everything: list[Spool | PartsLog | SkipList] = [self._list, self._log]
+        everything += [split.spool for split in self._splits]
         for thing in everything:
             with suppress(OSError):
                 thing.close()
 
     def _disk_full(self, error: OSError, total: int | None) -> FileError:
         """Returns the error that says how much space is missing."""
-        written = sum(writer.written_bytes for writer in self._writers)
+        written = sum(split.spool.tokens for split in self._splits) * self._layout.output.id_bytes
         missing = ""
         if total is not None and self._done:
-            left = (total - self._done) * written // self._done + max(w.spare_bytes for w in self._writers)
+            copied = max((facts.tokens for some in self._log.shards or () for facts in some[1:]), default=0)
+            left = (total - self._done) * written // self._done + copied * self._layout.output.id_bytes
             free = shutil.disk_usage(self._layout.folder).free
             missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
         return file_error(

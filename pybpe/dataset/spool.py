@@ -1,11 +1,11 @@
-"""Stores the tokens of an unfinished shard on disk, so that a killed run loses little.
+"""Stores the tokens of a split on disk until the split is complete, so that a killed run loses little.
 
 Two files only grow, and are truncated to a known length when a run resumes:
 
-    NAME.tokens    room for a header, then the ids
-    NAME.starts    a uint64 for each document that begins in the shard: its first token
+    SPLIT.tokens    room for a header, then the ids
+    SPLIT.starts    a uint64 for each document: its first token
 
-Filling in the header turns the first into the finished file.
+At the end, the first one is cut into shards (assembly.py).
 """
 
 from __future__ import annotations
@@ -62,24 +62,27 @@ class SpoolFiles:
     def id_bytes(self) -> int:
         return 2 if self.dtype == "uint16" else 4
 
-    @property
-    def paths(self) -> tuple[str, str]:
-        """All files."""
-        return self.tokens_path, self.starts_path
-
     def hold(self, tokens: int, documents: int) -> bool:
         """Returns whether the files on disk have at least so many tokens and documents."""
         return (not tokens or has_bytes(self.tokens_path, self.header_bytes + tokens * self.id_bytes)) and (
             not documents or has_bytes(self.starts_path, documents * _START_BYTES)
         )
 
+    def read(self, first: int, count: int) -> array[int]:
+        """Returns the ids from number `first`."""
+        return read_items(self.tokens_path, self.typecode, self.header_bytes + first * self.id_bytes, count)
+
     def read_starts(self, first: int, last: int) -> array[int]:
         """Returns the first token of each of the documents first .. last."""
         return read_items(self.starts_path, "Q", first * _START_BYTES, last - first)
 
+    def documents_before(self, token: int, documents: int) -> int:
+        """Returns how many of the first `documents` documents begin before a token."""
+        return bisect_left(range(documents), token, key=lambda number: self.read_starts(number, number + 1)[0])
+
 
 class Spool:
-    """One open shard.
+    """The open files of a split.
 
     Args:
         files: its files.
@@ -100,48 +103,12 @@ class Spool:
         self.tokens += len(ids)
         self.documents += len(starts)
 
-    def read(self, first: int, count: int) -> array[int]:
-        """Returns the ids from number `first`."""
-        self.flush()
-        files = self.files
-        return read_items(files.tokens_path, files.typecode, files.header_bytes + first * files.id_bytes, count)
-
-    def documents_before(self, token: int) -> int:
-        """Returns how many documents begin before a token."""
-        self.flush()
-
-        def start(document: int) -> int:
-            return self.files.read_starts(document, document + 1)[0]
-
-        return bisect_left(range(self.documents), token, key=start)
-
-    def tail(self, tokens: int, documents: int) -> tuple[array[int], array[int]]:
-        """Returns everything after the first `tokens` and `documents`: the ids, and where documents begin in them."""
-        ids = self.read(tokens, self.tokens - tokens)
-        starts = self.files.read_starts(documents, self.documents)
-        return ids, array("Q", [start - tokens for start in starts])
-
-    def fill_header(self, header: bytes) -> None:
-        """Writes the header, before the shard's last sync. A run that resumes the spool writes it again."""
-        with file_errors(self.files.tokens_path, "cannot be written"), open(self.files.tokens_path, "r+b") as stream:
-            stream.write(header)
-
-    def flush(self) -> None:
-        """Gives the system everything that was added, so that other streams can read it."""
+    def sync(self) -> None:
+        """Syncs both files to disk."""
         for stream in (self._tokens_file, self._starts_file):
             with file_errors(stream.name, "cannot be written"):
                 stream.flush()
-
-    def sync(self) -> None:
-        """Syncs both files to disk."""
-        self.flush()
-        for stream in (self._tokens_file, self._starts_file):
-            with file_errors(stream.name, "cannot be written"):
                 os.fsync(stream.fileno())
-
-    @property
-    def is_closed(self) -> bool:
-        return self._tokens_file.closed
 
     def close(self) -> None:
         """Closes the files."""

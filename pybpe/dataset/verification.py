@@ -17,8 +17,8 @@ from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
 from .encoding import token_lengths
 from .hashing import file_sha256
-from .journal import NAME as JOURNAL_NAME
 from .manifest import FileRecord, Manifest, ShardRecord, named_folder
+from .output_folder import is_unfinished
 from .packed_rows import row_fault
 from .writers import FORMATS
 from .writers.flat import LLMC
@@ -90,7 +90,7 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
 
 def _unlisted(folder: str, manifest: Manifest) -> Iterator[Problem]:
     """Yields files that programs would take for the folder's token files, though the manifest does not list them."""
-    if os.path.exists(os.path.join(folder, FOLDER, JOURNAL_NAME)):
+    if is_unfinished(folder):
         fault = "a run that writes to this folder has not finished: run the same command again"
         yield Problem(FOLDER, fault)
     form = FORMATS.get(str(manifest.settings.get("format")))

@@ -14,11 +14,11 @@ from .._version import __version__
 from ..arguments import instance, whole_number
 from ..dataset.binarization import described
 from ..dataset.finished import Goal, call_of
-from ..dataset.journal import Journal
+from ..dataset.layout import Layout
 from ..dataset.manifest import Manifest
 from ..dataset.options import OutputOptions
+from ..dataset.parts import PartsLog
 from ..dataset.run import Run
-from ..dataset.split_writer import Layout
 from ..errors import ArgumentError
 from ..reading.splits import SPLIT_NAMES
 from ..support.locking import FOLDER, STAGED, only_writer
@@ -120,7 +120,7 @@ class _Plan:
 
     @property
     def staging(self) -> str:
-        """The folder for everything that is made before the token files. The journal keeps it until the run ends."""
+        """The folder for everything that is made before the token files. The log keeps it until the run ends."""
         return os.path.join(self.folder, FOLDER, STAGED + "mix")
 
     def write(self, run: RunOptions) -> Manifest:
@@ -138,9 +138,9 @@ class _Plan:
         shuffle = self._shuffle(opened, documents, phases, run)
         parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name or "mix"])
         layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {}, call)
-        journal = Journal(layout, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
+        log = PartsLog(layout, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
         distribute(shuffle, run.progress)
-        work = Run(ShuffledDocuments(self.tok, shuffle), layout, journal, lambda: None)
+        work = Run(ShuffledDocuments(self.tok, shuffle), layout, log, lambda: None)
         total = sum(section.tokens for section in shuffle.sections)
         return work.finish(settings, described(self.tok), work.write_shards(run, total))
 

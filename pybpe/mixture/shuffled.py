@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dataset.encoding import Segment, text_length
 from ..dataset.workers import Result
-from ..dataset.writers.base import map_ids
 from ..errors import FormatError, file_errors
 from ..reading.text_encoding import Doubts
 from ..support.run_options import RunOptions
@@ -146,7 +145,8 @@ def _of_bucket(shuffle: Shuffle, number: int) -> _Ordered:
     with file_errors(tokens_path, "cannot be read"):
         if os.path.getsize(tokens_path) != total * shuffle.id_bytes:
             raise FormatError(f"{tokens_path}: another program has changed it")
-        data = map_ids(tokens_path, shuffle.dtype, 0, total).data.cast("B")
+        # An empty file cannot be mapped.
+        data = numpy.memmap(tokens_path, mode="r").view(numpy.ndarray).data if total else memoryview(b"")
     begins = (lengths.cumsum() - lengths) * shuffle.id_bytes
     return _Ordered(
         [data], (index[:, 0], index[:, 1], lengths, numpy.zeros(len(index), dtype=numpy.int64), begins), shuffle

@@ -12,8 +12,8 @@ from .._version import __version__
 from ..dataset.binarization import binarize
 from ..dataset.finished import call_of
 from ..dataset.hashing import file_sha256
-from ..dataset.journal import finished_manifest
 from ..dataset.manifest import Manifest, manifest_name, split_paths
+from ..dataset.output_folder import finished_manifest
 from ..dataset.same_text import check_contents, check_disjoint
 from ..dataset.token_files import TokenStream
 from ..dataset.writers import FORMATS

@@ -149,12 +149,12 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     pybpe.binarize(tok, path, tmp_path / "whole", on_error="skip", **given)
     with pytest.raises(pybpe.FormatError, match="not JSON.* Finished work is kept"):
         pybpe.binarize(tok, path, tmp_path / "out", **given)
-    lines = (tmp_path / "out" / FOLDER / "journal.jsonl").read_bytes().splitlines()
+    lines = (tmp_path / "out" / FOLDER / "parts.log").read_bytes().splitlines()
     assert json.loads(lines[-1][9:])["tasks"] > 1
     pybpe.binarize(tok, path, tmp_path / "out", on_error="skip", **given)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
-    assert run_and_die(55, (tok, path, tmp_path / "other"), {**given, "on_error": "skip"})
-    lines = (tmp_path / "other" / FOLDER / "journal.jsonl").read_bytes().splitlines()
+    assert run_and_die(45, (tok, path, tmp_path / "other"), {**given, "on_error": "skip"})
+    lines = (tmp_path / "other" / FOLDER / "parts.log").read_bytes().splitlines()
     assert json.loads(lines[-1][9:])["skipped"]["skipped"] == 1
     with pytest.raises(pybpe.FormatError, match="the line at byte"):
         pybpe.binarize(tok, path, tmp_path / "other", **given)

@@ -14,7 +14,7 @@ from killed import run_and_die
 from texts import english
 
 import pybpe
-from pybpe.dataset import equal_shards, shares
+from pybpe.dataset import assembly, shares
 from pybpe.support.locking import FOLDER
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
@@ -39,7 +39,7 @@ def test_a_mended_file_is_done_again_and_the_files_before_it_are_kept(
         out = tmp_path / f"out{number}"
         with pytest.raises(pybpe.FormatError, match=f"b.jsonl: the line at byte {at}: "):
             pybpe.binarize(tok, corpus, out, **given)
-        assert (out / FOLDER / "journal.jsonl").exists()
+        assert (out / FOLDER / "parts.log").exists()
         corpus[1].write_bytes(good)
         encoded = encoded_tasks(tok, corpus, out, **given)
         assert encoded[0] < encoded[1]  # the text before b.jsonl was encoded already
@@ -93,15 +93,15 @@ def test_what_changed_before_the_end_is_done_again(tok: pybpe.Tokenizer, corpus:
         assert content(out) == content(tmp_path / f"fresh{number}"), number
 
 
-def test_a_damaged_journal_and_lost_spools(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
-    """A damaged line ends the journal, and a run never trusts tokens that are not on disk."""
+def test_a_damaged_log_and_lost_spools(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
+    """A damaged line ends the log, and a run never trusts tokens that are not on disk."""
     given: dict[str, Any] = {"workers": 1, "progress": False}
     pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)
     rng = random.Random(5)
     for number in range(6):
         out = tmp_path / f"out{number}"
         assert run_and_die(60, (tok, corpus, out), given)
-        path = out / FOLDER / "journal.jsonl"
+        path = out / FOLDER / "parts.log"
         if number % 3 == 2:
             spool = rng.choice(sorted((out / FOLDER).glob("*.tokens")))
             spool.write_bytes(spool.read_bytes()[: rng.randrange(2000)])
@@ -121,17 +121,17 @@ def test_shards_that_were_cut_already_are_cut_again(
     given: dict[str, Any] = {"shard_tokens": 4000, "splits": (1,), "workers": 1, "progress": False}
     copied: list[Any] = []
 
-    def copy(*args: Any) -> None:
+    def copy(*args: Any) -> str:
         if len(copied) == 2:
             raise OSError(errno.EIO, "Input/output error")
         copied.append(args)
-        real(*args)
+        return real(*args)
 
-    real = equal_shards._copy
-    monkeypatch.setattr(equal_shards, "_copy", copy)
+    real = assembly._copy
+    monkeypatch.setattr(assembly, "_copy", copy)
     with pytest.raises(OSError):
         pybpe.binarize(tok, corpus, tmp_path / "out", **given)
-    monkeypatch.setattr(equal_shards, "_copy", real)
+    monkeypatch.setattr(assembly, "_copy", real)
     corpus[2].write_bytes(gzip.compress(english()[100_000:150_000].encode()))
     pybpe.binarize(tok, corpus, tmp_path / "out", **given)
     pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)

@@ -19,7 +19,7 @@ from texts import chinese, english
 
 import pybpe
 from llmc_compat.shards import read_shard
-from pybpe.dataset import split_writer
+from pybpe.dataset import assembly
 from pybpe.dataset.encoding import Segment, TaskEncoder
 from pybpe.errors import PybpeWarning
 from pybpe.reading import pieces, planned_pieces, planning
@@ -294,7 +294,7 @@ def test_each_shard_says_how_much_text_it_has(
     for i in range(3):
         paths.append(tmp_path / f"{i}.txt")
         paths[-1].write_bytes(english()[i * 50_000 : (i + 1) * 50_000].encode())
-    monkeypatch.setattr(split_writer, "_MARK_TOKENS", 3000)
+    monkeypatch.setattr(assembly, "_MARK_TOKENS", 3000)
     manifest = pybpe.binarize(tok, paths, tmp_path / "out", splits=(1,), split_by="document", shard_tokens=5000)
     assert manifest.inputs == [(str(path), path.stat().st_size) for path in paths]
     lengths = [len(tok.token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.n_vocab)]

@@ -77,7 +77,7 @@ def test_an_interrupted_command_says_how_to_resume(tmp_path: Path) -> None:
         arguments = ["binarize", "-t", "tok.json", "in.txt", "-o", name, *extra]
         run = [sys.executable, "-c", INTERRUPTED, *arguments]
         done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-        assert (tmp_path / name / FOLDER / "train-000000.tokens").exists()
+        assert (tmp_path / name / FOLDER / "train.tokens").exists()
         command = f"pybpe binarize -t tok.json in.txt -o {name}"
         expected = command if len(command) < 80 else "the same command again"
         assert (done.returncode, done.stderr) == (130, f"pybpe: interrupted; to resume, run {expected}\n")

@@ -72,7 +72,7 @@ def test_a_worker_that_hangs_is_given_up(
         # No time passes before the worker hangs, however slow this machine is.
         patch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: next(ticks) if hangs.is_set() else 0))
         pybpe.binarize(tok, corpus, out, executor=Changed(hang), task_timeout=0.2, **GIVEN)
-    assert (out / FOLDER / "journal.jsonl").exists()
+    assert (out / FOLDER / "parts.log").exists()
     started: list[int] = []
     pybpe.binarize(tok, corpus, out, executor=Changed(started.append), task_timeout=60, **GIVEN)
     pybpe.binarize(tok, corpus, tmp_path / "local", **GIVEN)

@@ -15,10 +15,10 @@ from killed import run_and_die
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
-from pybpe.dataset import equal_shards
+from pybpe.dataset import assembly
 from pybpe.dataset.equal_shards import shard_sizes
-from pybpe.dataset.journal import FOLDER
 from pybpe.dataset.verification import verify
+from pybpe.support.locking import FOLDER
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_a_disk_that_is_full_when_shards_are_cut(
     keywords = {"shard_tokens": 9000, "progress": False}
     pybpe.binarize(tok, corpus, tmp_path / "undisturbed", **keywords)
     copies = iter(range(3))
-    give_name = equal_shards.give_name
+    give_name = assembly.give_name
 
     def full(temporary: str, path: str) -> None:
         if next(copies, None) is None:
@@ -146,7 +146,7 @@ def test_a_disk_that_is_full_when_shards_are_cut(
         give_name(temporary, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(equal_shards, "give_name", full)
+        patch.setattr(assembly, "give_name", full)
         with pytest.raises(
             pybpe.FileError, match="the disk is full; about 1 MB more are needed. Finished work is kept"
         ):
@@ -156,11 +156,11 @@ def test_a_disk_that_is_full_when_shards_are_cut(
 
 
 def test_a_spool_that_something_else_cut_is_an_error(tmp_path: Path) -> None:
-    from pybpe.dataset.equal_shards import cut_shards
+    from pybpe.dataset.assembly import cut_shards
 
     (tmp_path / "0").write_bytes(bytes(8 + 2 * 29))
     with pytest.raises(pybpe.FormatError, match="0: shorter than this run made it"):
-        list(cut_shards(lambda i: str(tmp_path / str(i)), lambda tokens: bytes(8), 2, [10, 10, 10]))
+        cut_shards(lambda i: str(tmp_path / str(i)), lambda tokens: bytes(8), 2, [10, 10, 10])
     assert sorted(os.listdir(tmp_path)) in (["0"], ["0", "2.copy"])
 
 

@@ -254,7 +254,7 @@ def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Pa
     unfinished = tmp_path / "unfinished"
     pybpe.binarize(tok, data / "c.txt", unfinished, format="raw")
     (unfinished / ".pybpe-unfinished").mkdir(exist_ok=True)
-    (unfinished / ".pybpe-unfinished" / "journal.jsonl").write_text("{}")
+    (unfinished / ".pybpe-unfinished" / "parts.log").write_text("{}")
     ids = numpy.arange(9)
     for sources, options, length, message in (
         ({}, {}, 8, "names that are strings"),

@@ -95,7 +95,7 @@ def test_a_refused_writer_has_changed_nothing(
     out = tmp_path / "out"
     folder = out / FOLDERS[write]
     (folder / FOLDER).mkdir(parents=True)
-    for name in ("tokenizer.json", "tokenizer.bin", "README.md", f"{FOLDER}/input-0", f"{FOLDER}/journal.jsonl"):
+    for name in ("tokenizer.json", "tokenizer.bin", "README.md", f"{FOLDER}/input-0", f"{FOLDER}/parts.log"):
         (folder / name).write_bytes(b"of the other")
     with another_process_holds(folder):
         before = content(out)

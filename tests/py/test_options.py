@@ -55,7 +55,7 @@ def test_the_command_line_has_the_defaults_of_the_options(command: list[str]) ->
 
 
 def test_a_run_that_an_earlier_version_began_is_recognized() -> None:
-    """The journal compares these settings, as text, so their names, order and types must stay."""
+    """A run that resumes compares these settings, as text, so their names, order and types must stay."""
     options = DatasetOptions(ReadOptions(), SplitOptions(), OutputOptions()).for_tokenizer(small_tokenizer())
     assert repr(options.settings()) == (
         "{'format': 'llmc', 'splits': [8.0, 1.0, 1.0], 'split_by': 'hash', 'eot': 'prepend', 'dtype': 'uint16',"

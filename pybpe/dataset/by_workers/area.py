@@ -16,7 +16,7 @@ from ...errors import FileError, WorkerError, file_errors
 from ...reading.streams import open_input, read_hashed
 from ...support.output_files import make_folder, remove_file
 from ..encoding import TaskEncoder
-from ..split_writer import Layout
+from ..layout import Layout
 
 _NUMBER_BYTES = 16  # of the random number
 _PATIENCE_SECONDS = 10.0  # the time that a network file system may need to show a file to other machines

@@ -134,7 +134,7 @@ def encode_bundle(area: Area, order: BundleOrder) -> Bundle:
     """Makes a bundle, on a worker."""
     encoder, layout = area.load()
     packed = area.kept(order.kept) if order.ranges is None else order.ranges
-    typecode = layout.spool("", 0).typecode
+    typecode = layout.spool("").typecode
     splits = range(len(encoder.splits))
     placers = [UnknownStart(layout.output.mode, encoder.tok.eot_token) for _ in splits]
     writer = BundleWriter(area.path(bundle_name(order.first, order.tasks, order.plan)), len(splits), typecode)

@@ -16,15 +16,16 @@ from ...support.parallel import map_ordered
 from ...support.progress import Progress
 from ...support.remote import Workers, map_by_executor
 from ...support.run_options import RunOptions
-from ..journal import Journal
+from ..equal_shards import sizes_of
+from ..layout import Layout
 from ..manifest import ShardRecord
+from ..parts import PartsLog
 from ..publication import Publication, Records, say_that_work_is_kept
-from ..split_writer import Layout
 from ..workers import Encoding, most_pending
 from .area import Area, Context, make_area
 from .bundles import Bundle, BundleLog, bundle_orders, encode_bundle, tasks_per_bundle
 from .index import Index, places
-from .shards import RECORD, ShardOrder, read_record, sizes_of, write_shard
+from .shards import RECORD, ShardOrder, read_record, write_shard
 
 SYNC_SECONDS = 10.0
 _PUBLISHING = 16  # threads: each operation waits for the disk, or for a file system on other machines
@@ -39,14 +40,14 @@ class _Shard(NamedTuple):
 
 
 def write_by_workers(
-    work: Encoding, layout: Layout, journal: Journal, publication: Publication, options: RunOptions, total: int | None
+    work: Encoding, layout: Layout, log: PartsLog, publication: Publication, options: RunOptions, total: int | None
 ) -> Records:
     """Does the work of a run up to the last shard, on the workers of an executor that share the output folder.
 
     Args:
         work: the tasks.
         layout: the token files.
-        journal: that of the output folder, for such a run.
+        log: that of the output folder, for such a run.
         publication: removes older files before the first shard gets its name.
         options: how to use the machine; there is an executor.
         total: the bytes of text, if known.
@@ -57,25 +58,25 @@ def write_by_workers(
     Raises:
         WorkerError: a worker does not share the folder; or as in map_by_executor. Otherwise as Run.write_shards.
     """
-    assert journal.area is not None
-    area = make_area(journal.area, Context(work.encoder, layout))
+    assert log.area is not None
+    area = make_area(log.area, Context(work.encoder, layout))
     run = _WorkersRun(work, area, layout, options)
     try:
         bundles = run.encode(total)
         shards = run.plan(bundles)
         run.write(shards, bundles)
     except (ArgumentError, LimitError):
-        journal.remove()  # the results so far are useless
+        log.remove()  # the results so far are useless
         raise
     except FormatError as error:
         if run.has_work:
             say_that_work_is_kept(error)
         else:
-            journal.remove()
+            log.remove()
         raise
     orders = [shard.order for shard in shards]
     files = [os.path.basename(layout.path(order.split, order.shard)) for order in orders]
-    journal.save(0, "", files)
+    log.complete([], files)
     publication.begin(files)
     return run.publish(orders)
 

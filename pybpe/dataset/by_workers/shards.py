@@ -1,4 +1,4 @@
-"""Shards made of bundles: how large they are, and how a worker writes one."""
+"""Shards made of bundles: how a worker writes one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import NamedTuple
 from ... import _binding
 from ...errors import UnsupportedError
 from ...reading.streams import open_input
-from ..equal_shards import check_least, checked_sizes
+from ..layout import Layout
 from ..manifest import Facts, ShardRecord
 from ..options import OutputOptions
-from ..split_writer import Layout
 from .area import Area
 from .bundle_file import BundleFile
 from .index import Index, Place, load_index
@@ -29,24 +28,6 @@ def check_format(output: OutputOptions) -> None:
         raise UnsupportedError(
             f"workers can write llmc, npy and raw files, not {output.format}: leave out workers_write"
         )
-
-
-def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
-    """Returns the number of tokens of each shard of a split, as SplitWriter makes them.
-
-    Raises:
-        ShardTooSmallError, LimitError: as `checked_sizes`.
-    """
-    output, path = layout.output, layout.path(split, 0)
-    if output.form.equal_shards:
-        return checked_sizes(path, tokens, output)
-    if not output.form.has_shards:
-        check_least(path, tokens, output.least_tokens)
-        return [tokens]
-    size = output.full_tokens
-    full = max(0, (tokens - output.reserve_tokens) // size)
-    check_least(layout.path(split, full), tokens - full * size, output.least_tokens)
-    return [size] * full + [tokens - full * size]
 
 
 class ShardOrder(NamedTuple):
@@ -101,7 +82,7 @@ def write_shard(area: Area, order: ShardOrder) -> int:
 
 
 def _file(area: Area, layout: Layout, place: Place) -> BundleFile:
-    return BundleFile(area.path(place.bundle), layout.spool("", 0).typecode)
+    return BundleFile(area.path(place.bundle), layout.spool("").typecode)
 
 
 def _facts(area: Area, layout: Layout, index: Index, order: ShardOrder) -> Facts:

@@ -14,8 +14,8 @@ from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..finished import check_only_tokens, made_before, rows_call
 from ..hashing import file_sha256
-from ..journal import TOKENIZER_NAMES, files_of_manifest, finished_manifest
 from ..manifest import FILE_NAME, Manifest
+from ..output_folder import TOKENIZER_NAMES, files_of_manifest, finished_manifest
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
 from .layout import METHODS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ...arguments import instance, shown, whole_number
 from ...errors import ArgumentError
 from ...tokenizer import Tokenizer
-from ..journal import check_finished
 from ..manifest import Manifest, split_paths
+from ..output_folder import check_finished
 from ..packing import PackedSequences
 from ..token_files import Paths
 from ..writers import FORMATS

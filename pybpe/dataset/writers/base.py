@@ -1,14 +1,11 @@
-"""Defines a format of token files, and turns a finished shard into a file of it."""
+"""Defines a format of token files."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...errors import file_errors
-from ...support.output_files import give_name, remove_file
 from ...tokenizer import Tokenizer
 from ..manifest import FILE_NAME, Facts
 from ..spool import SpoolFiles
@@ -23,11 +20,11 @@ READ_TOKENS = 1 << 20
 
 @dataclass(frozen=True)
 class Finished:
-    """A shard that is complete, in the files of its spool.
+    """A split that is complete, in one file.
 
     Attributes:
-        files: those of its spool.
-        facts: its tokens and documents. Anything after them in the files does not count.
+        files: its spool.
+        facts: its tokens and documents.
     """
 
     files: SpoolFiles
@@ -37,10 +34,6 @@ class Finished:
     def dtype(self) -> str:
         """The dtype of its ids."""
         return self.files.dtype
-
-    def ids(self) -> Array:
-        """Returns all ids, memory-mapped, shape (tokens,)."""
-        return map_ids(self.files.tokens_path, self.dtype, self.files.header_bytes, self.facts.tokens)
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ class Format:
         read: read(path, dtype) yields the ids of a file in blocks.
         manifest: the name of the manifest.
         max_bytes: the largest file that its readers can read; 0 means any size.
-        equal_shards: whether the shards of a split have equal size. Then they are cut at its end.
+        equal_shards: whether the shards of a split have equal size.
         largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16.
         of_tokenizer: a file that describes the tokenizer, if there is one: its name, and what returns its content.
         check_packages: raises MissingExtraError if a package is not installed.
@@ -96,46 +89,10 @@ class Format:
         """Whether the file is a header followed by the ids."""
         return self.header is not None
 
-    def publish(self, finished: Finished, path: str) -> None:
-        """Makes the file of a finished shard and removes its spool. Does nothing if the spool is gone, so a killed run
-        can simply call it again."""
-        if not os.path.exists(finished.files.tokens_path):
-            return
-        if self.companion is not None:
-            self.companion(finished, path)
-        self._fill_header(finished)
-        give_name(finished.files.tokens_path, path)
-        remove_file(finished.files.starts_path)
-
-    def _fill_header(self, finished: Finished) -> None:
-        """Truncates a spool to its size and writes its header, unless that is done already, which saves a sync."""
-        assert self.header is not None
-        header = self.header(finished.facts.tokens, finished.dtype)
-        size = self.header_bytes + finished.facts.tokens * id_bytes(finished.dtype)
-        with (
-            file_errors(finished.files.tokens_path, "cannot be written"),
-            open(finished.files.tokens_path, "r+b") as stream,
-        ):
-            if os.fstat(stream.fileno()).st_size != size:
-                stream.truncate(size)
-            if stream.read(len(header)) != header:
-                stream.seek(0)
-                stream.write(header)
-
 
 def id_bytes(dtype: str) -> int:
     """Returns the bytes per id: 2 or 4."""
     return 2 if dtype == "uint16" else 4
-
-
-def map_ids(path: str, dtype: str, offset: int, tokens: int) -> Array:
-    """Maps ids in a file, read-only, shape (tokens,)."""
-    import numpy
-
-    kind = f"<u{id_bytes(dtype)}"
-    if tokens == 0:  # an empty file cannot be mapped
-        return numpy.empty(0, dtype=kind)
-    return numpy.memmap(path, dtype=kind, mode="r", offset=offset, shape=(tokens,)).view(numpy.ndarray)
 
 
 def read_flat(path: str, dtype: str) -> Iterator[Array]:

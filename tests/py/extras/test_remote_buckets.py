@@ -210,11 +210,11 @@ def test_a_killed_run_resumes(bucket: Any, tmp_path: Path) -> None:
     out, url = tmp_path / "out", f"s3://{bucket.name}/a.jsonl"
     code = (
         "import os, sys; from pybpe.reading import planning; planning.TASK_BYTES = 100_000\n"
-        "from pybpe.dataset import journal, run; run.CHECKPOINT_SECONDS = 0.0\n"
-        "from pybpe.cli import main; save = journal.Journal.save\n"
-        "def saved(self, tasks, *rest):\n"
-        "    save(self, tasks, *rest); tasks == int(os.environ['DIE']) and os.kill(os.getpid(), 9)\n"
-        "journal.Journal.save = saved\n"
+        "from pybpe.dataset import parts, run; run.CHECKPOINT_SECONDS = 0.0\n"
+        "from pybpe.cli import main; save = parts.PartsLog.save\n"
+        "def saved(self):\n"
+        "    save(self); self.last.tasks == int(os.environ['DIE']) and os.kill(os.getpid(), 9)\n"
+        "parts.PartsLog.save = saved\n"
         "sys.exit(main(sys.argv[1:]))"
     )
 
@@ -223,7 +223,7 @@ def test_a_killed_run_resumes(bucket: Any, tmp_path: Path) -> None:
         return subprocess.run(command, env={**__import__("os").environ, "DIE": die}, check=False).returncode
 
     assert run(out, "5") == -signal.SIGKILL
-    assert json.loads((out / ".pybpe-unfinished" / "journal.jsonl").read_bytes().split(b"\n")[-2][9:])["tasks"] == 5
+    assert json.loads((out / ".pybpe-unfinished" / "parts.log").read_bytes().split(b"\n")[-2][9:])["tasks"] == 5
     assert run(out, "3") == 0  # it never saves task 3 again
     assert run(tmp_path / "whole", "-1") == 0
     assert shards(out) == shards(tmp_path / "whole") != {}

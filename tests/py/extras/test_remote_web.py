@@ -307,8 +307,8 @@ def test_a_killed_run_resumes(
     server.files["/a.jsonl"].on_request = lambda number: process[0].kill() if number == 20 else None
     process.append(subprocess.Popen([*command, url]))
     assert process[0].wait() == -signal.SIGKILL
-    journal = json.loads((out / ".pybpe-unfinished" / "journal.jsonl").read_bytes().split(b"\n")[-2][9:])
-    assert journal["tasks"] > 2
+    part = json.loads((out / ".pybpe-unfinished" / "parts.log").read_bytes().split(b"\n")[-2][9:])
+    assert part["tasks"] > 2
     first = server.files["/a.jsonl"].requests
     second = url if how else url.replace("signature=1", "signature=2")  # the same file, signed again
     server.files["/a.jsonl"].on_request = lambda number: None

@@ -1,0 +1,322 @@
+"""parts.log: what a stopped or killed run has done, so that the same command resumes.
+
+A hidden folder inside the output folder holds the spool of each split (spool.py) and this log, which only grows. Its
+first line describes the run. Each further line ends a part, the work of one task:
+
+    {"tasks": 7, "plan": "9f...", "skipped": {...}, "splits": [[tokens, documents, text bytes, in a document], ...]}
+
+The numbers count from the beginning of the run, so a line alone says how long each spool must be to resume after it.
+Each line begins with a checksum of itself and the lines before it; what follows the first damaged line is dropped.
+
+Lines are written at checkpoints, after the spools are on disk. So whenever the process dies, the log counts only tokens
+that are on disk. Everything later is made again from the same tasks, byte for byte.
+
+`plan` is a hash of all tasks up to there: files with their sizes and times, ranges, splits. Equal tasks give equal
+tokens. So a run keeps the longest beginning whose hashes are those of its own tasks, and cuts off the rest: if an input
+has changed, because a bad record was fixed, only what comes after it is made again.
+
+The last line says that all tasks are done, and of which shards each split consists (assembly.py). Then the spools are
+cut into shards, and the shards get their names.
+
+The log also names the files that earlier runs published. Programs find shards by a pattern, so they would read them
+together with this run's. They are removed just before this run publishes its first shard; until then the output folder
+is unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, NamedTuple
+
+from .. import _binding
+from ..errors import file_errors
+from ..reading.bad_records import SkipState
+from ..reading.splits import SPLIT_NAMES
+from ..support.locking import LOCK, STAGED
+from ..support.output_files import make_folder
+from ..support.platform import sync_folder
+from .assembly import TextMarks, can_assemble
+from .layout import Layout
+from .manifest import Facts, is_plain_name
+from .output_folder import LOG_NAME, files_of_manifest, stale_tokenizers
+from .skip_list import has_list
+
+_GONE = ".removed"
+_VERSION = 1
+_CHECKSUM_BYTES = 8  # of a line: hexadecimal digits
+
+
+class Reached(NamedTuple):
+    """How far a split has come.
+
+    Attributes:
+        tokens, documents, text_bytes: how many there are.
+        in_document: see EotPlacer.is_open.
+    """
+
+    tokens: int = 0
+    documents: int = 0
+    text_bytes: int = 0
+    in_document: bool = False
+
+
+class Part(NamedTuple):
+    """A line of the log.
+
+    Attributes:
+        tasks: the number of finished tasks.
+        plan: their hash: see `hashed_tasks`.
+        skipped: the fields of a SkipState: the records so far, bad ones included.
+        splits: how far each split has come.
+    """
+
+    tasks: int
+    plan: str
+    skipped: Mapping[str, Any]
+    splits: Sequence[Reached]
+
+
+class LoggedTasks(NamedTuple):
+    """The tasks of a run, if it can resume after some of its inputs have changed.
+
+    Attributes:
+        skips: whether bad records are skipped. A run that does not skip them cannot resume after one was skipped.
+        hashes: yields the hash of the first task, of the first two tasks, and so on: see `hashed_tasks`.
+    """
+
+    skips: bool
+    hashes: Callable[[], Iterable[str]]
+
+
+class PartsLog:
+    """The log of an output folder.
+
+    Args:
+        layout: where the files go.
+        identity: a hash of everything that the result depends on, except the inputs, if `planned` is given. The files
+            of a run with another identity are dropped.
+        splits: the number of splits.
+        resume: False drops the files of any run.
+        planned: the tasks, if the run can resume after some of its inputs have changed.
+        area: the name of a folder next to the log that a run keeps even if it begins again. Then the log has no parts.
+
+    Attributes:
+        folder: the hidden folder.
+        area: the path of the argument.
+        last: the last part.
+        marks: of each split.
+        shards: the facts of each split's shards if all tasks are done, otherwise None.
+        older: names of the files that earlier runs, finished or not, left in the output folder.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        identity: str,
+        splits: int,
+        resume: bool,
+        planned: LoggedTasks | None = None,
+        area: str | None = None,
+    ) -> None:
+        self.folder = make_folder(layout.unfinished)
+        self.area = None if area is None else os.path.join(self.folder, area)
+        self._path = os.path.join(self.folder, LOG_NAME)
+        self._layout, self._splits, self._planned = layout, SPLIT_NAMES[:splits], planned
+        self.last = Part(0, "", vars(SkipState()), [Reached()] * splits)
+        self.marks = [TextMarks() for _ in range(splits)]
+        self.shards: list[list[Facts]] | None = None
+        found = _Found(self._path)
+        if not (resume and found.identity == identity and self._resumes(found)):
+            there = files_of_manifest(layout.folder) + stale_tokenizers(layout.folder, layout.tok)
+            self.older = sorted({*found.older, *found.files, *there})
+            header, self._checksum = _line({"log": _VERSION, "identity": identity, "older": self.older}, 0)
+            _binding.write_file(self._path, header)
+            self._clean({area} if area is not None and resume else ())
+        self.saved_tasks = self.last.tasks
+        self._waiting: list[Part] = []
+        with file_errors(self._path, "cannot be written"):
+            self._stream = open(self._path, "ab", buffering=0)
+
+    def _resumes(self, found: _Found) -> bool:
+        """Takes over what is still right. Returns whether there is anything."""
+        if found.shards is not None:
+            if self.area is None and not (self._equal(found) > len(found.parts) and self._can_assemble(found)):
+                return False
+            count, self.shards = len(found.parts), found.shards
+        else:
+            count = min(self._equal(found), len(found.parts))
+            while count and not self._has(found.parts[count - 1]):
+                count -= 1
+        if not count and self.shards is None:
+            return False
+        self.older = found.older
+        for part in found.parts[:count]:
+            self._note(part)
+        size, self._checksum = found.ends[count if self.shards is None else -1]
+        with file_errors(self._path, "cannot be shortened"):
+            os.truncate(self._path, size)
+        return True
+
+    def _equal(self, found: _Found) -> int:
+        """Returns how many of the first parts are right for this run's tasks; one more if no task follows them."""
+        if self._planned is None:
+            return len(found.parts) + 1
+        hashes = chain([""], self._planned.hashes())
+        number, digest = 0, next(hashes, None)
+        for count, part in enumerate(found.parts):
+            while number < part.tasks and digest is not None:
+                number, digest = number + 1, next(hashes, None)
+            if digest != part.plan or (part.skipped["skipped"] and not self._planned.skips):
+                return count
+        return len(found.parts) + (next(hashes, None) is None)
+
+    def _has(self, part: Part) -> bool:
+        """Returns whether the files still have what a part counts. Another program may have removed some of it."""
+        pairs = zip(self._splits, part.splits)
+        has_tokens = all(self._layout.spool(split).hold(reached.tokens, reached.documents) for split, reached in pairs)
+        return has_tokens and has_list(self.folder, part.skipped["bytes"])
+
+    def _can_assemble(self, found: _Found) -> bool:
+        pairs = zip(self._splits, found.shards or ())
+        has_list_of = not found.parts or has_list(self.folder, found.parts[-1].skipped["bytes"])
+        return has_list_of and all(can_assemble(self._layout, split, shards) for split, shards in pairs)
+
+    # ------------------------------------------------------------------------------------------------
+    # Writing
+
+    def _note(self, part: Part) -> None:
+        self.last = part
+        for marks, reached in zip(self.marks, part.splits):
+            marks.add(reached.tokens, reached.text_bytes)
+
+    def add(self, part: Part) -> None:
+        """Adds a part, which `save` writes."""
+        self._note(part)
+        self._waiting.append(part)
+
+    def save(self) -> None:
+        """Writes all parts to disk. Their tokens must be there already."""
+        self._append([part._asdict() for part in self._waiting])
+        self._waiting, self.saved_tasks = [], self.last.tasks
+
+    def complete(self, shards: list[list[Facts]], files: Sequence[str]) -> None:
+        """Notes that all tasks are done.
+
+        Args:
+            shards: of each split.
+            files: the names of the files that are about to be published.
+        """
+        facts = [[[one.tokens, one.documents, one.text_bytes] for one in some] for some in shards]
+        self._append([{"shards": facts, "files": list(files)}])
+        self.shards = shards
+
+    def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        data, checksum = [], self._checksum
+        for record in records:
+            line, checksum = _line(record, checksum)
+            data.append(line)
+        with file_errors(self._path, "cannot be written"):
+            view = memoryview(b"".join(data))
+            while view:
+                view = view[self._stream.write(view) :]
+            os.fsync(self._stream.fileno())
+        self._checksum = checksum
+
+    def close(self) -> None:
+        """Closes the file."""
+        with file_errors(self._path, "cannot be written"):
+            self._stream.close()
+
+    def remove(self) -> None:
+        """Ends the run, finished or given up. The log is removed last, so that a kill in between changes nothing."""
+        self.close()
+        with file_errors(self.folder, "cannot be removed"):
+            for name in sorted(os.listdir(self.folder), key=lambda name: name == LOG_NAME):
+                if name != LOCK:
+                    _remove(os.path.join(self.folder, name))
+
+    def _clean(self, keep: Collection[str]) -> None:
+        """Removes an earlier run's files, except staged inputs and tokenizers, which may belong to this run, and the
+        names in `keep`."""
+        with file_errors(self.folder, "cannot be emptied"):
+            for name in os.listdir(self.folder):
+                if name != LOG_NAME and name not in keep and not name.startswith(STAGED):
+                    _remove(os.path.join(self.folder, name))
+
+
+def _remove(path: str) -> None:
+    """Removes a file, or a folder with all that is in it. A worker that was given up may still write to the folder; it
+    cannot if the folder's name is gone."""
+    if not os.path.isdir(path):
+        with suppress(FileNotFoundError):  # what a kill left of a folder is removed with the folder
+            os.unlink(path)
+        return
+    gone = path.removesuffix(_GONE) + _GONE
+    if gone != path:
+        shutil.rmtree(gone, ignore_errors=True)  # left by a kill
+        os.rename(path, gone)
+        sync_folder(os.path.dirname(path))
+    shutil.rmtree(gone)
+
+
+class _Found:
+    """What a log on disk says, up to its first damaged line.
+
+    Attributes:
+        identity, older: as the run wrote them; "" or nothing if there is no log.
+        parts: the parts.
+        shards, files: what `complete` wrote; None and nothing if the run has not come so far.
+        ends: for the first line and each one after it: where it ends, and its checksum.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._drop()
+        try:
+            with open(path, "rb") as stream:
+                self._read(stream.read())
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            self._drop()
+
+    def _drop(self) -> None:
+        self.identity, self.older = "", list[str]()
+        self.parts: list[Part] = []
+        self.shards: list[list[Facts]] | None = None
+        self.files: list[str] = []
+        self.ends: list[tuple[int, int]] = []
+
+    def _read(self, data: bytes) -> None:
+        checksum = size = 0
+        for line in data.split(b"\n")[:-1]:
+            checksum = zlib.crc32(line[_CHECKSUM_BYTES:], checksum)
+            if line[:_CHECKSUM_BYTES] != b"%08x" % checksum:
+                break
+            self._take(json.loads(line[_CHECKSUM_BYTES:]))
+            size += len(line) + 1
+            self.ends.append((size, checksum))
+        if not all(map(is_plain_name, [*self.older, *self.files])):
+            raise ValueError
+
+    def _take(self, record: dict[str, Any]) -> None:
+        if not self.ends:
+            if record["log"] != _VERSION:
+                raise ValueError
+            self.identity, self.older = record["identity"], record["older"]
+        elif "shards" in record:
+            self.files = record["files"]
+            self.shards = [[Facts(*facts) for facts in some] for some in record["shards"]]
+        else:
+            splits = [Reached(*reached) for reached in record["splits"]]
+            self.parts.append(Part(record["tasks"], record["plan"], vars(SkipState(**record["skipped"])), splits))
+
+
+def _line(record: Mapping[str, Any], checksum: int) -> tuple[bytes, int]:
+    """Returns the line of a record, and its checksum. `checksum` is that of the line before it."""
+    text = b" " + json.dumps(record).encode()
+    checksum = zlib.crc32(text, checksum)
+    return b"%08x%s\n" % (checksum, text), checksum
