@@ -4,8 +4,8 @@
     copied                                    [ shard 2 ]    then cut from the spool; then shard 1, ...
     left     [header room][ shard 0 ]                        becomes the first file
 
-Shards are cut from the last to the first, so that the disk needs room for only one more shard and the first is not
-copied. A split that fits in one shard is never copied. Their SHA-256 is computed on the way.
+Shards are cut from the last to the first, a few at a time, so that the disk needs room for only these and the first is
+not copied. A split that fits in one shard is never copied. Their SHA-256 is computed on the way.
 
 When all splits are cut, the shards get their names, the first of a split before the others. So as long as the spool is
 there, a file with the name of a shard is not this run's; and when it is gone, all shards have been cut.
@@ -24,6 +24,7 @@ from itertools import accumulate, pairwise
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
 from ..support.output_files import give_name
+from ..support.parallel import end_if_unwanted, map_ordered, worker_count
 from .equal_shards import sizes_of
 from .hashing import file_sha256
 from .layout import Layout
@@ -34,6 +35,7 @@ from .writers import Finished
 _BLOCK = 1 << 20  # bytes
 _COUNTED_TOKENS = 1 << 20  # at once
 _MARK_TOKENS = 1 << 20
+MOST_AT_ONCE = 4  # shards
 
 
 class TextMarks:
@@ -145,16 +147,21 @@ def cut_shards(
         The SHA-256 of each shard, or "".
     """
     ends = [len(header(0)) + id_bytes * end for end in accumulate(sizes)]
-    digests = []
-    for index in range(len(sizes) - 1, 0, -1):
-        if os.path.exists(path(index)):
-            digests.append(file_sha256(path(index)) if is_hashed else "")
-        else:
-            digests.append(_copy(path(0), ends[index - 1], ends[index], path(index), header(sizes[index]), is_hashed))
-        _shorten(path(0), ends[index - 1])
+
     _fill_header(path(0), header(sizes[0]))
-    digests.append(file_sha256(path(0)) if is_hashed else "")
-    return digests[::-1]
+
+    def make(index: int) -> str:
+        if index and not os.path.exists(path(index)):
+            return _copy(path(0), ends[index - 1], ends[index], path(index), header(sizes[index]), is_hashed)
+        return file_sha256(path(index), ends[0] if index == 0 else None) if is_hashed else ""
+
+    digests: list[str] = []
+    count = min(worker_count(None), MOST_AT_ONCE)
+    for last in range(len(sizes), 0, -count):
+        first = max(0, last - count)
+        digests = [*map_ordered(make, range(first, last), count), *digests]
+        _shorten(path(0), ends[max(first - 1, 0)])
+    return digests
 
 
 def _shorten(path: str, size: int) -> None:
@@ -176,6 +183,7 @@ def _copy(source: str, start: int, end: int, target: str, header: bytes, is_hash
         stream.seek(start)
         output.write(header)
         while start < end:
+            end_if_unwanted()
             got: int = stream.readinto(buffer[: end - start])
             if got == 0:
                 raise FormatError(f"{source}: shorter than this run made it: another program has changed it")

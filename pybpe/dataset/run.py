@@ -17,7 +17,7 @@ from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .assembly import cut, publish, shards_of
+from .assembly import MOST_AT_ONCE, cut, publish, shards_of
 from .encoding import Segment
 from .eot import EotPlacer
 from .layout import Layout
@@ -179,7 +179,9 @@ class Run:
         written = sum(split.spool.tokens for split in self._splits) * self._layout.output.id_bytes
         missing = ""
         if total is not None and self._done:
-            copied = max((facts.tokens for some in self._log.shards or () for facts in some[1:]), default=0)
+            copied = max(
+                (sum(facts.tokens for facts in some[1:][-MOST_AT_ONCE:]) for some in self._log.shards or ()), default=0
+            )
             left = (total - self._done) * written // self._done + copied * self._layout.output.id_bytes
             free = shutil.disk_usage(self._layout.folder).free
             missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
