@@ -161,7 +161,7 @@ def test_a_spool_that_something_else_cut_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "0").write_bytes(bytes(8 + 2 * 29))
     with pytest.raises(pybpe.FormatError, match="0: shorter than this run made it"):
         cut_shards(lambda i: str(tmp_path / str(i)), lambda tokens: bytes(8), 2, [10, 10, 10])
-    assert sorted(os.listdir(tmp_path)) in (["0"], ["0", "2.copy"])
+    assert "2" not in os.listdir(tmp_path)
 
 
 def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
