@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy
+from pybpe._numpy import numpy
 
 
 def to_bfloat16(values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
@@ -18,8 +17,6 @@ def to_bfloat16(values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
         The bits as uint16, in the same shape. Values beyond the largest bfloat16 become infinity; every NaN
             becomes 0x7FC0.
     """
-    import numpy
-
     single = numpy.ascontiguousarray(values, dtype="<f4")
     bits = single.view("<u4")
     # Adding 0x7FFF, or 0x8000 if the last bit kept is 1, carries into that bit exactly when nearest-even rounds

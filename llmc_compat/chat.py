@@ -36,9 +36,10 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
+from pybpe._numpy import numpy
 from pybpe.dataset.manifest import ShardRecord, check_name, manifest_name
 from pybpe.dataset.one_pass import OnePassWriter
 from pybpe.dataset.options import OutputOptions
@@ -53,9 +54,6 @@ from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_others
 
 from .records import Record, read_records
-
-if TYPE_CHECKING:
-    import numpy
 
 ROLES = ("system", "user", "assistant")
 MASK_MAGIC = 0x4B53414D
@@ -133,8 +131,6 @@ class ChatFormat:
         Returns:
             The mask, uint8, shape (n,), and `inside` for the next part.
         """
-        import numpy
-
         # The state is 1 between ASSISTANT and IM_END. A token's mask is the state set by the last of these two before
         # it; `maximum.accumulate` of their positions finds that one.
         starts, ends = ids == self._roles["assistant"], ids == self._im_end
@@ -312,8 +308,6 @@ def _write_tokens(
     splits: Sequence[float],
 ) -> int:
     """Encodes each conversation into its split. Returns the number of conversations."""
-    import numpy
-
     count, told = 0, False
     for source in sources:
         for record in read_records(source):
@@ -370,8 +364,6 @@ def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
         FileError. FormatError: the file is not a mask, its size differs from what its header says, or it holds values
             other than 0 and 1.
     """
-    import numpy
-
     name = os.fsdecode(path)
     raw = read_file(path)
     if len(raw) < MASK_HEADER_BYTES:

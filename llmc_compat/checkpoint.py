@@ -15,18 +15,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from pybpe import _binding
+from pybpe._numpy import numpy
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.reading.file_types import CHECKPOINT_MAGIC
 from pybpe.reading.streams import open_unchanged, read_items
 
 from .bfloat16 import from_bfloat16, to_bfloat16
 from .gpt2_config import GPT2Config
-
-if TYPE_CHECKING:
-    import numpy
 
 MAGIC = CHECKPOINT_MAGIC
 HEADER_INTS = 256
@@ -50,8 +48,6 @@ def check_dtype(dtype: str) -> None:
 def to_file_type(values: numpy.ndarray[Any, Any], dtype: str) -> numpy.ndarray[Any, Any]:
     """Converts float32 of any shape to the file's type: little-endian float32, or bfloat16 as uint16, rounded to
     nearest even."""
-    import numpy
-
     return numpy.ascontiguousarray(values, dtype="<f4") if dtype == "fp32" else to_bfloat16(values)
 
 
@@ -100,8 +96,6 @@ def write_blocks(
 
 
 def _header(config: GPT2Config, dtype: str) -> numpy.ndarray[Any, Any]:
-    import numpy
-
     header = numpy.zeros(HEADER_INTS, dtype="<i4")
     header[:8] = (
         MAGIC,
@@ -217,8 +211,6 @@ def read_checkpoint(path: _binding.PathLike) -> tuple[GPT2Config, dict[str, nump
 
 
 def _read_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
-    import numpy
-
     raw = stream.read(HEADER_BYTES)
     size = os.fstat(stream.fileno()).st_size
     if len(raw) < HEADER_BYTES:

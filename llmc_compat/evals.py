@@ -19,18 +19,16 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
+from pybpe._numpy import numpy
 from pybpe.arguments import counted
 from pybpe.errors import ArgumentError, FormatError, LimitError, warn
 from pybpe.reading.file_types import EVAL_MAGIC
 from pybpe.reading.streams import read_file
 
 from .records import Record, read_records
-
-if TYPE_CHECKING:
-    import numpy
 
 MAGIC = EVAL_MAGIC
 VERSION = 1
@@ -196,8 +194,6 @@ def write_eval(path: _binding.PathLike, examples: Iterable[Example]) -> EvalFact
     Raises:
         ArgumentError: there are no examples. LimitError: there are more than 65,535, or no file can hold one of them.
     """
-    import numpy
-
     listed = list(islice(examples, MAX_EXAMPLES + 1))
     for index, example in enumerate(listed):
         problem = (
@@ -221,8 +217,6 @@ def write_eval(path: _binding.PathLike, examples: Iterable[Example]) -> EvalFact
 
 def _pack(example: Example, index: int) -> numpy.ndarray[Any, Any]:
     """Returns one example as uint16."""
-    import numpy
-
     fields = [DELIMITER, example.num_bytes, index, example.label, COMPLETIONS]
     for part in (example.context, *example.completions):
         fields += [len(part), *part]
@@ -262,8 +256,6 @@ def eval_facts(path: _binding.PathLike) -> EvalFacts:
 
 
 def _read_file(path: _binding.PathLike) -> tuple[list[Example], EvalFacts]:
-    import numpy
-
     name = os.fsdecode(path)
     raw = read_file(path)
     if len(raw) < HEADER_BYTES:

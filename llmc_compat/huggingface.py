@@ -17,9 +17,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pybpe import Tokenizer, _binding
+from pybpe._numpy import numpy
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.streams import read_file
@@ -30,9 +31,6 @@ from .chat import CHAT_TEMPLATE, TEMPLATE_NAME
 from .checkpoint import Checkpoint, check_dtype, to_file_type, write_blocks
 from .gpt2_config import GPT2Config, padded_rows
 from .safetensors_file import SafetensorsFile, write_safetensors
-
-if TYPE_CHECKING:
-    import numpy
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
@@ -142,8 +140,6 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
 
 
 def _rows_there(model: Checkpoint, part: _Part) -> numpy.ndarray[Any, Any]:
-    import numpy
-
     rows = model.raw_rows(part.source, part.start, part.stop)
     return numpy.ascontiguousarray(rows[0].T) if part.transposed else rows
 
@@ -227,8 +223,6 @@ def _blocks_of(
     weights: SafetensorsFile, config: GPT2Config, source: str, prefix: str
 ) -> Iterator[numpy.ndarray[Any, Any]]:
     """Returns one llm.c tensor as float32."""
-    import numpy
-
     for part in _parts(config, source):
         tensor = weights.tensor(prefix + part.name, part.shape)
         yield tensor.T if part.transposed else tensor

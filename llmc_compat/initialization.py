@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pybpe import _binding
+from pybpe._numpy import numpy
 from pybpe.errors import ArgumentError
 
 from .checkpoint import check_dtype, to_file_type, write_blocks
 from .gpt2_config import GPT2Config
-
-if TYPE_CHECKING:
-    import numpy
 
 _BLOCK = 1 << 22  # weights generated at once
 
@@ -43,8 +41,6 @@ def write_random_checkpoint(
 
 def _random_blocks(config: GPT2Config, seed: int) -> Iterator[numpy.ndarray[Any, Any]]:
     """Yields the initial weights as flat float32 blocks, so that the model need not fit in memory."""
-    import numpy
-
     rng = numpy.random.default_rng(seed)
     for name, shape in config.tensor_shapes().items():
         size = prod(shape)

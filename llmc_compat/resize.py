@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pybpe import Tokenizer, _binding
+from pybpe._numpy import numpy
 from pybpe.errors import ArgumentError
 from pybpe.remap import NEW, old_ids
 from pybpe.support.call_paths import check_paths
 
 from .checkpoint import Checkpoint, from_file_type, to_file_type, write_blocks
 from .gpt2_config import GPT2Config, padded_rows
-
-if TYPE_CHECKING:
-    import numpy
 
 _MEAN, _ZERO = NEW, -2  # a row's source, if it is not an old row
 _BLOCK_ROWS = 4096
@@ -59,8 +57,6 @@ def resize_checkpoint(
         ArgumentError: `old` and the model differ in their number of tokens, or `out` is `source`.
         FileError, FormatError: `source` cannot be read.
     """
-    import numpy
-
     check_paths({"out": [_binding.path_text(out)]}, {"the model": [_binding.path_text(source)]})
     with Checkpoint(source) as model:
         if old.n_vocab != model.config.vocab_size:
@@ -78,8 +74,6 @@ def resize_checkpoint(
 
 def _blocks(model: Checkpoint, origins: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, Any]]:
     """Yields all weights of the new checkpoint, in the file's type."""
-    import numpy
-
     wte = model.raw_rows("wte", 0, model.config.vocab_size)
     sums = [from_file_type(rows, model.dtype).sum(axis=0, dtype=numpy.float64) for rows in _row_blocks(wte)]
     mean = to_file_type(numpy.sum(sums, axis=0) / len(wte), model.dtype)

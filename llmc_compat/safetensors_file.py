@@ -14,16 +14,14 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
+from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
 from pybpe import _binding
+from pybpe._numpy import numpy
 from pybpe.errors import FormatError
 from pybpe.reading.streams import open_unchanged, read_items
 
 from .bfloat16 import from_bfloat16
-
-if TYPE_CHECKING:
-    import numpy
 
 _MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 _MAX_DIMENSIONS = 8

@@ -7,14 +7,12 @@ them; Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/da
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pybpe import _binding
+from pybpe._numpy import numpy
 from pybpe.arguments import together, whole_number
 from pybpe.errors import ArgumentError
-
-if TYPE_CHECKING:
-    import numpy
 
 _MOST = (1 << 31) - 1  # llm.c counts in int
 
@@ -25,8 +23,6 @@ def read_shard(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
     Raises:
         FileError, FormatError: the error gives the offset, and what llm.c would do with such a file.
     """
-    import numpy
-
     shard = _binding.Shard(path)
     return shard.read(0, len(shard)).astype(numpy.uint16 if shard.id_bytes == 2 else numpy.uint32)
 
@@ -38,8 +34,6 @@ def write_shard(path: _binding.PathLike, ids: numpy.ndarray[Any, Any]) -> None:
         ArgumentError: the dtype or shape is wrong. LimitError: the file would be 2 GiB or more, too large for llm.c to
             seek in.
     """
-    import numpy
-
     if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
         raise ArgumentError(f"tokens must be one-dimensional uint16 or uint32, not {ids.dtype} of shape {ids.shape}")
     writer = _binding.ShardWriter(path, "llmc", ids.itemsize)

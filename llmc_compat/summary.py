@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
+from pybpe._numpy import numpy
+
 from .checkpoint import Checkpoint, from_file_type
 
 
@@ -36,8 +38,6 @@ def summarize(model: Checkpoint) -> dict[str, TensorSummary]:
 
 
 def _summarize(model: Checkpoint, name: str) -> TensorSummary:
-    import numpy
-
     shape = model.config.tensor_shapes()[name]
     count = nonfinite = 0
     total = squares = 0.0

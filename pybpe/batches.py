@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ._numpy import numpy
 from .arguments import Text, instance, utf8
 from .errors import ArgumentError
-
-if TYPE_CHECKING:
-    import numpy
 
 _GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread
 _ONE_THREAD = 4  # times as much for one thread, which needs no short items: each takes 20 microseconds of Python
@@ -37,8 +35,6 @@ class TextGroup(NamedTuple):
 
 def text_sizes(texts: Sequence[Text]) -> numpy.ndarray[Any, Any]:
     """Returns the characters or bytes of each text: shape (texts,), int64."""
-    import numpy
-
     try:
         return numpy.fromiter(map(len, texts), numpy.int64, len(texts))  # type: ignore[arg-type]
     except TypeError:  # a buffer without a length, or not a text
@@ -50,8 +46,6 @@ def text_groups(
 ) -> Iterator[TextGroup]:
     """Yields all texts in order, many short ones per group. A text longer than `long_text` characters or bytes gets
     a separate group. `sizes` is text_sizes(texts)."""
-    import numpy
-
     group_bytes = _GROUP_BYTES * (_ONE_THREAD if num_threads == 1 else 1)
     ends = numpy.cumsum(sizes)
     alone = numpy.flatnonzero(sizes > long_text).tolist()
@@ -89,15 +83,11 @@ class GrowingIds:
     def __init__(self, dtype: numpy.dtype[Any], expected: int) -> None:
         """`expected` is a guess of the number of ids. Memory that is not touched costs nothing, but the system may
         refuse a large amount of it."""
-        import numpy
-
         self.count = 0
         self._ids = numpy.empty(min(expected, _MOST_EXPECTED), dtype=dtype)
 
     def room(self, size: int) -> numpy.ndarray[Any, Any]:
         """Returns the free end of the array, with room for at least `size` ids."""
-        import numpy
-
         need = self.count + size
         if need > len(self._ids):
             grown = numpy.empty(max(need, 2 * self.count), dtype=self._ids.dtype)

@@ -9,15 +9,13 @@ import codecs
 import operator
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ._binding import IdBuffer
+from ._numpy import numpy
 from .arguments import counted, instance, shown
 from .errors import ArgumentError, UnknownIdError
 from .support.parallel import map_ordered, worker_count
-
-if TYPE_CHECKING:
-    import numpy
 
 CHUNK = 1 << 18  # ids
 
@@ -58,8 +56,6 @@ def _list_chunks(ids: Sequence[int], vocab_size: int, position: int) -> Iterator
 
 def _array_chunks(ids: memoryview, vocab_size: int, position: int) -> Iterator[IdBuffer]:
     """Yields chunks of an array of other integers: signed, wider, narrower, or not contiguous."""
-    import numpy
-
     whole: numpy.ndarray[Any, Any] = numpy.asarray(ids)
     for start in range(0, len(whole), CHUNK):
         part = whole[start : start + CHUNK]

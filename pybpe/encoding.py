@@ -11,9 +11,10 @@ from __future__ import annotations
 import array as arrays
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from . import _binding
+from ._numpy import numpy
 from .arguments import Text, utf8
 from .batches import GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
 from .errors import ArgumentError
@@ -22,9 +23,6 @@ from .model import Model, refuse_dropout
 from .normalize import normalize, with_space
 from .reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
 from .support.parallel import Result, map_ordered, run_interruptibly, worker_count
-
-if TYPE_CHECKING:
-    import numpy
 
 AllowedSpecial = Literal["all"] | Collection[str]
 
@@ -144,8 +142,6 @@ class TextEncoder:
     ) -> Iterator[numpy.ndarray[Any, Any]]:
         """Yields the ids of a text in parts, each valid until the next is requested. A few buffers serve all parts,
         because fresh memory would cost a fifth of the time."""
-        import numpy
-
         spare: list[numpy.ndarray[Any, Any]] = []
 
         def encode(piece: _binding.Data) -> tuple[numpy.ndarray[Any, Any], int]:
@@ -273,8 +269,6 @@ class TextEncoder:
         self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
         """Returns the ids of all texts in one array, and the index at which those of each text begin."""
-        import numpy
-
         num_threads = worker_count(num_threads, "num_threads")
         sizes = text_sizes(texts)
         found = GrowingIds(dtype, int(sizes.sum()))
@@ -304,8 +298,6 @@ class TextEncoder:
 
     def _group_lists(self, group: TextGroup, specials: _binding.Specials | None) -> list[list[int]]:
         """Returns the ids of each text."""
-        import numpy
-
         if not self._direct or group.is_long:
             return [self.encode(text, specials) for text in group.texts]
         room = partial(numpy.empty, dtype=numpy.uint32)
@@ -322,8 +314,6 @@ class TextEncoder:
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
         """Returns the ids of texts at the start of the array that room(number of ids) returns, and the index at which
         each text ends there."""
-        import numpy
-
         if self._direct and not group.is_long:
             return self._encode_short(group.texts, specials, room, keep)
         texts = list(map(utf8, group.texts))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy
+from ._numpy import numpy
 
 Span = tuple[int, int]
 
@@ -53,8 +52,6 @@ def spans(
             that was added has none; in characters, it has the span of the character after it, as in Hugging
             Face's library.
     """
-    import numpy
-
     places = sorted(matched)
     text = numpy.frombuffer(data, dtype=numpy.uint8)
     byte_spans: list[Span] = []

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from . import _binding
+from ._numpy import numpy
 from .arguments import instance, whole_number
 from .errors import ArgumentError
 from .model import Model, check_specials
@@ -35,8 +36,6 @@ def old_ids(old: Model, new: Model) -> list[int]:
 def save_remap(path: _binding.PathLike, ids: Sequence[int]) -> None:
     """Writes a remap file, atomically."""
     import io
-
-    import numpy
 
     buffer = io.BytesIO()
     numpy.save(buffer, numpy.array(ids, dtype=numpy.int64))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
 from . import remap as remaps
+from ._numpy import numpy
 from .arguments import Text, instance, is_unicode, probability, utf8, whole_number
 from .batches import text_list
 from .decoding import CHUNK, DecodeStream, decoded_batch, error_handler, first_unknown, id_chunks
@@ -25,9 +26,6 @@ from .other_libraries import Answering, unknown_attribute
 from .pattern import Digits, Pattern, PatternLike
 from .reading.paths import Inputs, is_path_list, path_list
 from .template import Template
-
-if TYPE_CHECKING:
-    import numpy
 
 
 class Tokenizer(metaclass=Answering):
@@ -447,8 +445,6 @@ class Tokenizer(metaclass=Answering):
         >>> tokenizer.encode_with_offsets("né").char_spans
         [(0, 1), (1, 2), (1, 2)]
         """
-        import numpy
-
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
         if alias := next((alias for alias in self._model.aliases if alias.encode() in bytes(utf8(text))), None):
             raise UnsupportedError(
@@ -599,8 +595,6 @@ class Tokenizer(metaclass=Answering):
     @property
     def dtype(self) -> numpy.dtype[Any]:
         """The numpy dtype for ids: uint16 if every id fits, otherwise uint32."""
-        import numpy
-
         return numpy.dtype(numpy.uint16 if self.n_vocab <= 1 << 16 else numpy.uint32)
 
     @cached_property

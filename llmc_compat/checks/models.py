@@ -10,19 +10,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from llmc_compat.batch import Batch
 from llmc_compat.checkpoint import HEADER_BYTES, ITEM_BYTES, VERSIONS, from_file_type
 from llmc_compat.gpt2_config import GPT2Config
+from pybpe._numpy import numpy
 from pybpe.errors import FormatError
 from pybpe.reading.streams import open_unchanged, read_items
 
 from .finding import WARNING, Finding, Run
 from .names import MODEL_NAMES
-
-if TYPE_CHECKING:
-    import numpy
 
 REMEDY = "write it again with pybpe llmc workspace or checkpoint"
 
@@ -121,8 +119,6 @@ def weight_count(sizes: dict[str, int]) -> int:
 
 def read_model(path: str) -> ModelFacts:
     """Raises FileError, FormatError."""
-    import numpy
-
     with open_unchanged(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         raw = stream.read(HEADER_BYTES)
@@ -159,8 +155,6 @@ def _largest(stream: BinaryIO, dtype: str, count: int) -> float:
 
     Without their sign, floats compare like their bits as integers; Inf and NaN compare above all others.
     """
-    import numpy
-
     bits = numpy.dtype(f"<u{ITEM_BYTES[dtype]}")
     without_sign = bits.type((1 << (8 * bits.itemsize - 1)) - 1)
     found = bits.type(0)
@@ -174,8 +168,6 @@ def _largest(stream: BinaryIO, dtype: str, count: int) -> float:
 
 
 def _as_file_type(bits: Any, dtype: str) -> numpy.ndarray[Any, Any]:
-    import numpy
-
     raw = numpy.array([bits])
     return raw.view("<f4") if dtype == "fp32" else raw
 

@@ -21,6 +21,7 @@ from itertools import chain
 from pathlib import Path
 
 from llmc_compat.checkpoint import HEADER_BYTES
+from pybpe._numpy import numpy
 from pybpe.errors import FormatError
 from pybpe.reading.streams import open_unchanged
 
@@ -45,8 +46,6 @@ class StateFacts:
 
 def read_state(path: str) -> StateFacts | None:
     """Reads a state; returns None if the file is of another kind. Raises FileError, FormatError."""
-    import numpy
-
     with open_unchanged(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         raw = stream.read(HEADER_BYTES)

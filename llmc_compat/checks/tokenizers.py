@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pybpe import Tokenizer, _binding
+from pybpe._numpy import numpy
 from pybpe.errors import Error, FormatError
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.streams import read_file
@@ -46,8 +47,6 @@ class TokenizerFacts:
 
 def read_tokenizer(path: str) -> TokenizerFacts:
     """Raises FileError, FormatError."""
-    import numpy
-
     raw = read_file(path)
     if len(raw) < HEADER_BYTES:
         raise FormatError(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import numpy
 from .core import Data, Strings, call, ffi, lib
-
-if TYPE_CHECKING:
-    import numpy
 
 MINHASH_SIZE: int = lib.PYBPE_MINHASH_SIZE
 CHARACTERS: tuple[str, ...] = ("SPACE", "LETTER", "DIGIT", "PUNCTUATION", "SYMBOL", "UNSPACED")
@@ -45,8 +43,6 @@ def measure_texts(
     texts: Sequence[bytes], characters: Characters, ngrams: Sequence[int], repeated_words: bool, lines: bool
 ) -> numpy.ndarray[Any, Any]:
     """Returns counts: uint64, shape (texts, MEASURES, then two columns for each of `ngrams`, which ascend)."""
-    import numpy
-
     out = numpy.empty((len(texts), lib.PYBPE_MEASURES + 2 * len(ngrams)), dtype=numpy.uint64)
     strings, lengths = Strings(texts), ffi.new("uint32_t[]", list(ngrams))
     what = ffi.new("pybpe_measuring *", [lengths, len(ngrams), repeated_words, lines])
@@ -57,8 +53,6 @@ def measure_texts(
 
 def minhash_texts(texts: Sequence[bytes], characters: Characters) -> numpy.ndarray[Any, Any]:
     """Returns signatures: uint32, shape (texts, MINHASH_SIZE)."""
-    import numpy
-
     out = numpy.empty((len(texts), MINHASH_SIZE), dtype=numpy.uint32)
     strings = Strings(texts)
     target = ffi.from_buffer("uint32_t[]", out, require_writable=True)
@@ -68,8 +62,6 @@ def minhash_texts(texts: Sequence[bytes], characters: Characters) -> numpy.ndarr
 
 def shingle_hashes(text: Data, characters: Characters) -> numpy.ndarray[Any, Any]:
     """Returns the hashes of a text's shingles, in order: uint64."""
-    import numpy
-
     view, count = ffi.from_buffer(text), ffi.new("size_t *")
     call(lib.pybpe_text_shingles, ffi.NULL, count, view, len(view), characters.c, ffi.NULL)
     out = numpy.empty(count[0], dtype=numpy.uint64)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import numpy
 from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
 from .text import Pretok, Specials
 from .vocabulary import Vocab
-
-if TYPE_CHECKING:
-    import numpy
 
 _encode, _unpack, _NULL = lib.pybpe_encode, ffi.unpack, ffi.NULL  # global names make short calls faster
 _UNPACK_STEP = 1 << 20  # ids per conversion to Python integers; other threads and Ctrl-C wait for one conversion
@@ -142,8 +140,6 @@ class Encoder:
         Raises:
             TypeError: a text has another type, or is a str with lone surrogates.
         """
-        import numpy
-
         c_texts, size, _keep = _find_texts(texts)
         ends = numpy.empty(len(texts), dtype=numpy.int64)
         scratch = self._lease()

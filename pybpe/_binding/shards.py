@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import numpy
 from .core import call, ffi, lib, make_handle, new_block, raise_error
 from .files import PathLike, output_bytes, path_bytes
 from .vocabulary import IdBuffer
-
-if TYPE_CHECKING:
-    import numpy
 
 SHARD_MAGICS: dict[int, int] = {2: lib.PYBPE_MAGIC_SHARD_UINT16, 4: lib.PYBPE_MAGIC_SHARD_UINT32}  # by bytes per id
 TOKENIZER_MAGIC: int = lib.PYBPE_MAGIC_TOKENIZER
@@ -85,8 +83,6 @@ class Shard:
 
     def read(self, start: int, count: int) -> numpy.ndarray[Any, Any]:
         """Returns tokens `start` to `start + count` (exclusive) as uint32, shape (count,)."""
-        import numpy
-
         ids = numpy.empty(count, dtype=numpy.uint32)
         if count:
             call(lib.pybpe_shard_read, self.c, start, count, ffi.from_buffer("uint32_t[]", ids))
@@ -148,8 +144,6 @@ class Loader:
 
     def next(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
         """Returns inputs and targets, int32, each of shape (B, T)."""
-        import numpy
-
         inputs = numpy.empty(self._shape, dtype=numpy.int32)
         targets = numpy.empty(self._shape, dtype=numpy.int32)
         with self._turn:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import errors
+from .._numpy import numpy
 from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
 from .text import Pretok, Specials
 from .word_blocks import WordBlock, sorted_blocks
@@ -42,13 +43,11 @@ class Words:
     @classmethod
     def from_blocks(cls, blocks: Iterable[WordBlock]) -> Words:
         """Makes a table from blocks of different words. Holds no Python object per word."""
-        import numpy as np
-
         blob, offsets, counts = bytearray(), array("Q", [0]), array("Q")
         for block in blocks:
             blob += block.blob
             counts += block.counts
-            ends = np.cumsum(block.lengths, dtype=np.uint64) + np.uint64(offsets[-1])
+            ends = numpy.cumsum(block.lengths, dtype=numpy.uint64) + numpy.uint64(offsets[-1])
             offsets.frombytes(ends.tobytes())
         strings = ffi.new("pybpe_strings *")
         strings.bytes = ffi.from_buffer("uint8_t[]", blob)
@@ -58,13 +57,11 @@ class Words:
 
     def to_block(self) -> WordBlock:
         """Returns the words, in no particular order, as one block. Raises LimitError for a word longer than 4 GiB."""
-        import numpy as np
-
-        offsets = np.frombuffer(ffi.buffer(self.strings.offsets, 8 * (len(self) + 1)), np.uint64)
-        sizes = np.diff(offsets)
+        offsets = numpy.frombuffer(ffi.buffer(self.strings.offsets, 8 * (len(self) + 1)), numpy.uint64)
+        sizes = numpy.diff(offsets)
         if len(sizes) and sizes.max() >> 32:
             raise errors.LimitError("a word is longer than 4 GiB")
-        lengths, counts = array("I", sizes.astype(np.uint32).tobytes()), array("Q")
+        lengths, counts = array("I", sizes.astype(numpy.uint32).tobytes()), array("Q")
         counts.frombytes(ffi.buffer(self.counts, 8 * len(self)))
         blob = bytes(ffi.buffer(self.strings.bytes, int(offsets[-1]))) if offsets[-1] else b""
         return WordBlock(blob, lengths, counts)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import errors
+from .._numpy import numpy
 from .core import NO_ID, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
 from .files import PathLike, output_bytes, path_bytes
 from .text import NORMALIZERS
-
-if TYPE_CHECKING:
-    import numpy
 
 
 def tokenizer_json_spans(text: bytes) -> list[int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._numpy import numpy
 from ..arguments import Text, counted, instance, is_unicode, shown
 from ..errors import ArgumentError, warn
 from ..named import Tokenizers, named_tokenizers
@@ -15,8 +16,6 @@ from .measures import RARE, efficiency, gini, renyi_entropy, zipf
 from .tally import Tallier, Tally, TextSize, hidden_specials
 
 if TYPE_CHECKING:
-    import numpy
-
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
 
 _LONG_WORD = 20  # characters; texts whose words are longer on average do not separate words with spaces

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy
+from .._numpy import numpy
 
+if TYPE_CHECKING:
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
     """The number of occurrences of each ordinary token, in any order: shape (tokens,)."""
 
@@ -21,8 +21,6 @@ RARE = 100  # a token that occurs less often is rare: see Gowda and May (2020)
 def renyi_entropy(counts: Counts, alpha: float = ALPHA) -> float | None:
     """Returns the Renyi entropy, in bits, of the distribution of the tokens of a text: log2(sum(p^alpha)) / (1 -
     alpha). None if there are no tokens."""
-    import numpy
-
     seen = counts[counts > 0]
     if not len(seen):
         return None
@@ -51,8 +49,6 @@ class Zipf(NamedTuple):
 def zipf(counts: Counts) -> Zipf:
     """Returns the least squares line over all tokens that occur, the most frequent of which has rank 1. The slope is
     None if fewer than two tokens occur, and r2 is None if all occur equally often."""
-    import numpy
-
     seen = numpy.sort(counts[counts > 0])[::-1]
     if len(seen) < 2:
         return Zipf(None, None)

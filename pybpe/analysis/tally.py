@@ -18,6 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
+from .._numpy import numpy
 from ..arguments import Text, instance, utf8
 from ..encoding import segments
 from ..errors import ArgumentError
@@ -36,8 +37,6 @@ from ..support.progress import Progress
 from ..tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    import numpy
-
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
 
 
@@ -193,8 +192,6 @@ class Tallier:
 
     def _counts(self, texts: Sequence[bytes], records: bool) -> list[Counts]:
         """Returns, for each tokenizer, the number of occurrences of each id in texts, up to the highest that occurs."""
-        import numpy
-
         found = []
         for name, tok in self._tokenizers.items():
             try:
@@ -236,6 +233,4 @@ def _in_word(edge: bytes, index: int) -> bool:
 
 
 def _zeros(size: int) -> Counts:
-    import numpy
-
     return numpy.zeros(size, dtype=numpy.int64)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from .._numpy import numpy
 from ..arguments import counted, one_of
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..urls import is_url, without_secrets
@@ -34,8 +35,6 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    import numpy
-
     from ..reading.ranges import Piece
     from ..tokenizer import Tokenizer
 
@@ -290,8 +289,6 @@ def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[An
 
 
 def _raw_ids(start: bytes, stream: BinaryIO, path: str, id_bytes: int, block: int) -> Iterator[numpy.ndarray[Any, Any]]:
-    import numpy
-
     from ..formats.id_files import LOOK_BYTES, problem_of_ids
 
     start += stream.read(LOOK_BYTES - len(start))

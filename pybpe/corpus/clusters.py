@@ -12,17 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
+from .._numpy import Array, numpy
 from .connecting import connect
 from .minhash import Banding
 from .sorting import DEFAULT_MEMORY, SortedRows, distinct
 from .stages import LocalStages, Stages
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _AT_ONCE = 1 << 14  # rows or pairs of signatures held in memory
 _BAND_BITS = 7  # up to 128 bands
@@ -36,8 +31,6 @@ def find_clusters(signatures: Array, threshold: float) -> Array:
         threshold: the minimum estimated similarity of a pair.
     """
     import tempfile
-
-    import numpy
 
     roots = numpy.arange(len(signatures))
     banding = Banding.of(threshold)
@@ -55,8 +48,6 @@ def find_clusters(signatures: Array, threshold: float) -> Array:
 
 def band_rows(banding: Banding, numbers: Array, signatures: Array) -> Iterator[Array]:
     """Yields rows (key, text), one for each band of each signature, of texts with these numbers."""
-    import numpy
-
     for start in range(0, len(numbers), _AT_ONCE):
         part = signatures[start : start + _AT_ONCE]
         rows = numpy.empty((banding.bands, len(part), 2), dtype=numpy.uint64)
@@ -85,8 +76,6 @@ def connected(
 
 def _similar(threshold: float, signatures_of: Callable[[Array], Array], blocks: Iterable[Array]) -> Iterator[Array]:
     """Yields the pairs whose signatures are similar enough, once each."""
-    import numpy
-
     for pairs in distinct(blocks):
         for start in range(0, len(pairs), _AT_ONCE):
             part = pairs[start : start + _AT_ONCE]
@@ -98,8 +87,6 @@ def _similar(threshold: float, signatures_of: Callable[[Array], Array], blocks: 
 
 def _band_keys(columns: Array, band: int) -> Array:
     """Hashes some columns of signatures to a uint64 that begins with the number of the band."""
-    import numpy
-
     total = numpy.zeros(len(columns), dtype=numpy.uint64)
     for column in range(columns.shape[1]):
         total = _scramble(total + numpy.uint64(1) + columns[:, column])
@@ -111,8 +98,6 @@ def _band_keys(columns: Array, band: int) -> Array:
 def _scramble(values: Array) -> Array:
     """Applies a bijection on uint64 that spreads every bit over all others: the finalizer of MurmurHash3 (Austin
     Appleby)."""
-    import numpy
-
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         values = values ^ (values >> numpy.uint64(33))
         values = values * numpy.uint64(factor)
@@ -123,8 +108,6 @@ def _scramble(values: Array) -> Array:
 def _pairs(blocks: Iterable[Array]) -> Iterator[Array]:
     """Yields the pairs to compare from sorted rows (key, text): each text with the one before it that has the same key,
     and with the first one that has it."""
-    import numpy
-
     carried = numpy.empty((0, 2), dtype=numpy.uint64)  # the first and the last text of the group that is not complete
     for block in blocks:
         rows = numpy.concatenate([carried, block])

@@ -14,15 +14,10 @@ neighbor, all components are stars. The steps run anywhere (stages.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
 
+from .._numpy import Array, numpy
 from .sorting import SortedRows, distinct
 from .stages import Stages
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 
 def connect(stages: Stages, edges: SortedRows) -> SortedRows:
@@ -63,8 +58,6 @@ def _to_lower(blocks: Iterable[Array]) -> Iterator[Array]:
 
 def _large_step(blocks: Iterable[Array]) -> Iterator[Array]:
     """Yields edges (node, lower node) from sorted edges in both directions."""
-    import numpy
-
     for rows, least in _with_least(blocks):
         above = rows[:, 1] > rows[:, 0]
         yield numpy.stack([rows[above, 1], numpy.minimum(rows[above, 0], least[above])], axis=1)
@@ -72,8 +65,6 @@ def _large_step(blocks: Iterable[Array]) -> Iterator[Array]:
 
 def _small_step(blocks: Iterable[Array]) -> Iterator[Array]:
     """Yields edges (node, lower node) from sorted edges (node, lower node)."""
-    import numpy
-
     for rows, least in _with_least(blocks):
         others = rows[:, 1] != least
         yield numpy.stack([rows[~others, 0], least[~others]], axis=1)  # the node itself
@@ -82,8 +73,6 @@ def _small_step(blocks: Iterable[Array]) -> Iterator[Array]:
 
 def _with_least(blocks: Iterable[Array]) -> Iterator[tuple[Array, Array]]:
     """Yields sorted rows, and for each the least second number of the rows that have its first number."""
-    import numpy
-
     carried = numpy.empty((0, 2), dtype=numpy.uint64)  # the first row of the last node, which may continue
     for block in blocks:
         rows = numpy.concatenate([carried, block])

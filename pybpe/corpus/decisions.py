@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from .._numpy import Array, numpy
 from ..support.remote import Workers
 from ..support.run_options import RunOptions
 from ..support.shared_folder import SharedFolder
@@ -23,11 +24,6 @@ from .spool import Result, Spool
 from .stages import LocalStages, SharedStages, Stages
 from .steps import Steps
 from .work import integers
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 EXACT, NEAR = "duplicate", "near_duplicate"
 
@@ -89,8 +85,6 @@ class Decisions:
 
     def _named(self, clusters: SortedRows) -> SortedRows:
         """Returns rows (document, name of its cluster), a name being two numbers: the digest of the first document."""
-        import numpy
-
         firsts = self._local.then("firsts", _reversed, clusters, 2)
         named = Sorter(self._path("named"), 3, self._memory // 2)
         cursor = Cursor(firsts.blocks(), 2)

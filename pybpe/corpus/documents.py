@@ -7,9 +7,10 @@ import json
 import os
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _binding
+from .._numpy import Array, numpy
 from ..errors import FormatError, file_errors
 from ..reading.streams import read_hashed
 from .clusters import band_rows
@@ -17,11 +18,6 @@ from .duplicates import digest_rows
 from .minhash import PERMUTATIONS, Banding
 from .sorting import Cursor, SortedRows
 from .spool import Result, Spool
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 
 class Documents:
@@ -59,8 +55,6 @@ class Documents:
     def bands(self, banding: Banding, dropped: SortedRows | None, first: int, last: int) -> Iterator[Array]:
         """Yields the rows of `band_rows` for the documents of the results from `first` to `last`, without documents
         whose numbers are among `dropped`."""
-        import numpy
-
         rows = () if dropped is None else dropped.blocks(self.starts[first], self.starts[last])
         cursor = Cursor(rows, 1)
         for number in range(first, last):
@@ -73,8 +67,6 @@ class Documents:
 
     def signatures(self, numbers: Array) -> Array:
         """Returns the signatures of documents, whose numbers ascend."""
-        import numpy
-
         found = numpy.empty((len(numbers), PERMUTATIONS), dtype=numpy.uint32)
         bounds = numpy.searchsorted(numbers, self.starts)
         for number in numpy.flatnonzero(numpy.diff(bounds)).tolist():
@@ -91,8 +83,6 @@ class Documents:
 
 
 def _mapped(path: str, place: int, count: int) -> Array:
-    import numpy
-
     with file_errors(path, "cannot be read"):
         try:
             return numpy.memmap(path, numpy.uint32, "r", place, (count, PERMUTATIONS))

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
 
 import regex
 
+from .._numpy import Array, numpy
 from ..arguments import Text, utf8, whole_number
 from ..normalize import normalize_text
 from .sorting import LEAST_MEMORY
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 DIGEST_BYTES = 16
 
@@ -54,8 +49,6 @@ def check_memory_limit(memory_limit: int | None) -> None:
 
 def digest_rows(digests: bytes, first: int) -> Array:
     """Returns rows (two halves of a digest, its number) of concatenated digests, which are numbered from `first`."""
-    import numpy
-
     words = numpy.frombuffer(digests, dtype="<u8").reshape(-1, 2)
     places = numpy.arange(first, first + len(words), dtype=numpy.uint64)
     return numpy.concatenate([words, places[:, None]], axis=1)
@@ -64,8 +57,6 @@ def digest_rows(digests: bytes, first: int) -> Array:
 def repeated(blocks: Iterable[Array]) -> Iterator[Array]:
     """Yields the numbers of digests that equal an earlier one, in rows of one number, from sorted rows of
     `digest_rows`."""
-    import numpy
-
     last = numpy.empty((0, 3), dtype=numpy.uint64)
     for block in blocks:
         rows = numpy.concatenate([last, block])

@@ -15,17 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import Array
 from ..arguments import instance, whole_number
 from ..errors import ArgumentError
 from .characters import check_texts
 from .measures import Measures
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _MOST_WORDS = 1000  # the longest n-gram
 _NO_SHARES = ("chars", "words", "distinct_words", "mean_word_length", "hashes_per_word")  # all others are from 0 to 1

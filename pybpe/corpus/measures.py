@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from .. import _binding
+from .._numpy import Array, numpy
 from ..arguments import utf8
 from .characters import LETTERS_PER_UNIT, UNITS_PER_WORD, characters
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 TOP_NGRAMS, REPEATED_NGRAMS = "top_ngrams_", "repeated_ngrams_"
 _OF_WORDS = ("distinct_words", "repeated_words")
@@ -68,8 +63,6 @@ class Measures:
         return self._count("chars")
 
     def _words(self) -> Array:
-        import numpy
-
         units, unspaced = self._count("words"), self._count("unspaced")
         return units / numpy.where(2 * unspaced > units, UNITS_PER_WORD, 1)
 
@@ -104,7 +97,5 @@ def _n_of(name: str) -> int:
 
 def _share(part: Array, whole: Array) -> Array:
     """Returns part / whole, or NaN where whole is 0."""
-    import numpy
-
     shares: Array = numpy.divide(part, whole, out=numpy.full(len(part), numpy.nan), where=whole > 0)
     return shares

@@ -10,17 +10,13 @@ Datasets", chapter 3. The C library makes the signatures (csrc/shingles_minhash.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from .. import _binding
+from .._numpy import Array
 from ..arguments import utf8
 from ..errors import ArgumentError
 from .characters import characters, check_texts
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 PERMUTATIONS = _binding.MINHASH_SIZE
 _RECALL = 0.99

@@ -11,16 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
+from .._numpy import Array, numpy
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input, read_items
 from ..support.output_files import remove_file
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _SAMPLES = 16  # rows of each run that tell how rows are distributed
@@ -28,8 +24,6 @@ _SAMPLES = 16  # rows of each run that tell how rows are distributed
 
 def lexsorted(rows: Array) -> Array:
     """Returns rows in ascending order, by the first column, then by the second one, and so on."""
-    import numpy
-
     return rows[numpy.lexsort(rows.T[::-1])]
 
 
@@ -78,8 +72,6 @@ class Runs:
     def blocks(self, low: int = 0, high: int | None = None) -> Iterator[Array]:
         """Yields the rows whose first number is at least `low` and below `high`, in order, in blocks that are not
         empty."""
-        import numpy
-
         runs = self.runs
         if low or high is not None:
             runs = [run for run in (self._between(run, low, high) for run in runs) if run.rows]
@@ -152,8 +144,6 @@ class Runs:
 
 def _up_to(rows: Array, bound: tuple[int, ...]) -> int:
     """Returns how many of the sorted rows are not above the bound."""
-    import numpy
-
     first, last = 0, len(rows)
     for column, value in enumerate(bound):
         part = rows[first:last, column]

@@ -7,14 +7,10 @@ read as one (sorted_runs.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
+from .._numpy import Array, numpy
 from .sorted_runs import Run, Runs, lexsorted, write_run
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 DEFAULT_MEMORY = 1 << 30
 LEAST_MEMORY = 10**6
@@ -41,8 +37,6 @@ def rows_in(memory: int, columns: int) -> int:
 
 def distinct(blocks: Iterable[Array]) -> Iterator[Array]:
     """Yields sorted rows without those that equal the row before them."""
-    import numpy
-
     last: Array | None = None
     for rows in blocks:
         new = numpy.ones(len(rows), dtype=bool)
@@ -99,8 +93,6 @@ class Sorter:
         self._runs, self._held, self._sorted = [], [], None
 
     def _joined(self) -> Array:
-        import numpy
-
         return numpy.concatenate([numpy.empty((0, self._columns), dtype=numpy.uint64), *self._held])
 
     def _merged(self) -> Runs:
@@ -123,8 +115,6 @@ class Sorter:
 
 def _between(rows: Array, low: int, high: int | None) -> Array:
     """Returns the rows of a sorted array whose first number is at least `low` and below `high`."""
-    import numpy
-
     first = int(numpy.searchsorted(rows[:, 0], numpy.uint64(low)))
     end = len(rows) if high is None else int(numpy.searchsorted(rows[:, 0], numpy.uint64(high)))
     return rows[first:end]
@@ -139,15 +129,11 @@ class Cursor:
     """
 
     def __init__(self, blocks: Iterable[Array], columns: int) -> None:
-        import numpy
-
         self._blocks = iter(blocks)
         self._rest = numpy.empty((0, columns), dtype=numpy.uint64)
 
     def take(self, end: int) -> Array:
         """Returns the next rows whose first column is below `end`."""
-        import numpy
-
         parts = []
         while True:
             count = int(numpy.searchsorted(self._rest[:, 0], numpy.uint64(end)))

@@ -19,18 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
+from .._numpy import Array
 from ..support.output_files import remove_file
 from ..support.remote import Workers, map_by_executor
 from ..support.shared_folder import SharedFolder
 from .sorted_runs import Run, Runs, write_run
 from .sorting import SortedRows, Sorter, rows_in
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 Step = Callable[[Iterable["Array"]], Iterable["Array"]]
 Source = Callable[[int, int], Iterable["Array"]]

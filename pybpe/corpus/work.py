@@ -6,9 +6,10 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _binding
+from .._numpy import numpy
 from ..arguments import utf8
 from ..normalize import normalize_text
 from ..reading.bad_records import Seen
@@ -23,9 +24,6 @@ from .reading import Document, batches
 from .spool import pack
 from .steps import Steps
 from .tally import Tally
-
-if TYPE_CHECKING:
-    import numpy
 
 _RESULT_BYTES = 1 << 22  # of lines; how results are divided does not change the output
 _AROUND = 40  # characters shown on each side of a replacement
@@ -160,15 +158,11 @@ class _Kept:
 
 
 def _integers(values: Sequence[int]) -> bytes:
-    import numpy
-
     return numpy.array(values, dtype="<i8").tobytes()
 
 
 def integers(data: bytes) -> numpy.ndarray[Any, Any]:
     """Returns the numbers of a section, int64."""
-    import numpy
-
     return numpy.frombuffer(data, dtype="<i8")
 
 

@@ -14,12 +14,10 @@ Sequences lie along the last axis; all other axes are batches.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import numpy
 from ..errors import ArgumentError
-
-if TYPE_CHECKING:
-    import numpy
 
 
 def document_ids(ids: numpy.ndarray[Any, Any], eot_id: int, eot: str = "append") -> numpy.ndarray[Any, Any]:
@@ -34,8 +32,6 @@ def document_ids(ids: numpy.ndarray[Any, Any], eot_id: int, eot: str = "append")
     >>> document_ids(numpy.array([5, 6, 0, 7, 0, 8]), eot_id=0, eot="prepend").tolist()
     [0, 0, 1, 1, 2, 2]
     """
-    import numpy
-
     if eot not in ("append", "prepend"):
         raise ArgumentError(f"eot must be 'append' or 'prepend', not {eot!r}")
     begins = numpy.zeros(ids.shape, dtype=bool)  # never True at 0: the first document is number 0 either way
@@ -50,8 +46,6 @@ def position_ids(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     >>> position_ids(numpy.array([0, 0, 0, 1, 1, 2])).tolist()
     [0, 1, 2, 0, 1, 0]
     """
-    import numpy
-
     places = numpy.arange(documents.shape[-1], dtype=numpy.int32)
     starts = numpy.where(_begins(documents), places, 0)
     return (places - numpy.maximum.accumulate(starts, axis=-1)).astype(numpy.int32)
@@ -65,8 +59,6 @@ def cu_seqlens(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     >>> cu_seqlens(numpy.array([[0, 0, 0, 1], [0, 1, 1, 1]])).tolist()
     [0, 3, 4, 5, 8]
     """
-    import numpy
-
     starts = numpy.flatnonzero(_begins(documents))
     return numpy.append(starts, documents.size).astype(numpy.int32)
 
@@ -79,8 +71,6 @@ def causal_mask(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     >>> causal_mask(numpy.array([0, 0, 1])).astype(int).tolist()
     [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
     """
-    import numpy
-
     length = documents.shape[-1]
     mask: numpy.ndarray[Any, Any] = documents[..., :, None] == documents[..., None, :]
     mask &= numpy.tri(length, dtype=bool)
@@ -89,8 +79,6 @@ def causal_mask(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
 
 def _begins(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """Returns whether each token is the first of a document in its sequence."""
-    import numpy
-
     begins = numpy.ones(documents.shape, dtype=bool)
     begins[..., 1:] = documents[..., 1:] != documents[..., :-1]
     return begins

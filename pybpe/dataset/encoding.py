@@ -6,9 +6,10 @@ import string
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _binding
+from .._numpy import numpy
 from ..arguments import Text
 from ..encoding import AllowedSpecial
 from ..matching import PLAIN
@@ -18,9 +19,6 @@ from ..reading.documents import RECORDS, Kinds
 from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Task
 from ..tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    import numpy
 
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
 TYPECODES = {"uint16": "H", "uint32": "I"}
@@ -170,8 +168,6 @@ def _reaches_into(special: str, mark: str) -> bool:
 
 def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
     """Returns the number of bytes of each id: int64, shape (n_vocab,). <|endoftext|> is not text and counts as 0."""
-    import numpy
-
     lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.n_vocab)
     if tok.eot_token is not None:
         lengths[tok.eot_token] = 0

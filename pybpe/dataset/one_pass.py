@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import numpy
 from ..errors import file_errors
 from .assembly import cut_shards
 from .equal_shards import checked_sizes
 from .manifest import ShardRecord
 from .options import OutputOptions
 from .writers.flat import llmc_header
-
-if TYPE_CHECKING:
-    import numpy
 
 
 class OnePassWriter:

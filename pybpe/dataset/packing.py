@@ -14,16 +14,14 @@ import operator
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from .._numpy import numpy
 from ..arguments import whole_number
 from ..errors import ArgumentError, FormatError
 from . import documents
 from .described import stated
 from .token_files import Paths, TokenStream
-
-if TYPE_CHECKING:
-    import numpy
 
 
 class Window(NamedTuple):
@@ -124,8 +122,6 @@ class PackedSequences:
     def __getitem__(self, index: int) -> Window:
         """Returns window `index`; negative indexes count from the end. Raises IndexError if there is no such window,
         and FormatError if the file has become shorter since it was opened, or if an id is negative."""
-        import numpy
-
         ids = self.ids(index)
         return Window(ids[:-1].astype(numpy.int64), ids[1:].astype(numpy.int64))
 
@@ -139,8 +135,6 @@ class PackedSequences:
         ids = self.stream.slice(span.start, span.stop + 1)
         if self._are_ids:
             return ids
-        import numpy
-
         ids = ids.astype(numpy.int64)
         if (ids < 0).any():
             place = span.start + int((ids < 0).argmax())

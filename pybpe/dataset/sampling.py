@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import numpy
 from ..arguments import together, whole_number
 from ..errors import ArgumentError
-
-if TYPE_CHECKING:
-    import numpy
 
 _ROUNDS = 8
 _PLACES = 1 << 12  # positions permuted at once
@@ -35,8 +33,6 @@ class Permutation:
     """
 
     def __init__(self, n: int, seed: int, epoch: int = 0) -> None:
-        import numpy
-
         self._n = n
         half = max(1, ((n - 1).bit_length() + 1) // 2)
         self._half = numpy.uint64(half)
@@ -46,8 +42,6 @@ class Permutation:
 
     def take(self, places: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
         """Returns the numbers at these positions: int64, in their shape."""
-        import numpy
-
         values = self._permute(places.astype(numpy.uint64))
         while (outside := values >= self._n).any():
             values[outside] = self._permute(values[outside])
@@ -63,8 +57,6 @@ class Permutation:
 
 def scrambled(values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """Permutes uint64 by splitmix64's finalizer (Steele, Lea and Flood, 2014): every bit depends on every bit."""
-    import numpy
-
     values = (values ^ (values >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
     values ^= values >> numpy.uint64(31)
@@ -215,8 +207,6 @@ class Iteration(Iterator[int]):
         return self._some[self._at - 1]
 
     def _fill(self) -> None:
-        import numpy
-
         some = self._places[self._taken : self._taken + _PLACES]
         if not some:
             raise StopIteration

@@ -15,16 +15,11 @@ import sys
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
 from .. import _binding
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _START_BYTES = 8
 _BUFFER = 1 << 16  # bytes; segments of small files are shorter

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _binding
+from .._numpy import numpy
 from ..errors import FormatError
 from .manifest import Manifest
 from .verification import shard_blocks
@@ -64,8 +65,6 @@ def dataset_statistics(folder: _binding.PathLike) -> dict[str, SplitStatistics]:
 
 def _document_lengths(folder: str, manifest: Manifest, split: str, mark: int) -> Counter[int]:
     """Returns the number of documents of each length."""
-    import numpy
-
     pad = manifest.packing["pad"] if manifest.packing is not None and manifest.packing["pad"] != mark else None
     lengths: Counter[int] = Counter()
     run = 0  # tokens since the last mark

@@ -16,18 +16,16 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _binding
+from .._numpy import numpy
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids, read_npy_header
 from ..reading.file_types import llmc_file
 from ..reading.streams import UnchangedStream, open_unchanged
 from ..support import platform
 from .described import file_facts
-
-if TYPE_CHECKING:
-    import numpy
 
 # Asking for a file's modification time takes longer than reading a window of tokens.
 _CHECKED_BYTES = 1 << 16
@@ -75,8 +73,6 @@ class TokenFile:
             FileError: the file cannot be read. FormatError: it was truncated since it was opened; or it was
                 overwritten, which is noticed by the time that 64 KiB more have been read.
         """
-        import numpy
-
         size = self._item_bytes
         begin, end = self._offset + start * size, self._offset + (self._count if stop is None else stop) * size
         try:
@@ -115,8 +111,6 @@ class TokenFile:
 
 def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[numpy.dtype[Any], int, int]:
     """Returns the dtype of the ids in a file, the byte at which they begin, and their number."""
-    import numpy
-
     start, size = stream.read(LOOK_BYTES), stream.status.st_size
     if start.startswith(NPY_MAGIC) or path.endswith(".npy"):
         header = read_npy_header(stream, path)

@@ -9,8 +9,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import numpy
 from ..arguments import counted, instance
 from ..errors import ArgumentError, FormatError
 from ..reading.files import input_files
@@ -19,9 +20,6 @@ from ..support import platform
 from ..tokenizer import Tokenizer
 from .described import FileFacts, check_tokenizer, file_facts, stated
 from .token_file import TokenFile
-
-if TYPE_CHECKING:
-    import numpy
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -133,8 +131,6 @@ class TokenStream:
         begin = start - self._starts[first]
         if stop <= self._starts[first + 1]:
             return self._parts.read(first, begin, stop - self._starts[first])
-        import numpy
-
         pieces = [self._parts.read(first, begin, self._parts.lengths[first])]
         for i in range(first + 1, len(self._parts.lengths)):
             if self._starts[i] >= stop:
@@ -258,8 +254,6 @@ def _made_by(paths: Sequence[str], facts: Sequence[FileFacts | None]) -> tuple[s
 
 
 def _checked(array: Any, name: str) -> numpy.ndarray[Any, Any]:
-    import numpy
-
     instance(name, array, numpy.ndarray, "a numpy array")
     if array.ndim != 1 or array.dtype.kind not in "ui":
         raise FormatError(f"{name}: {array.dtype} of shape {array.shape}, expected a one-dimensional array of integers")

@@ -12,8 +12,9 @@ from __future__ import annotations
 import inspect
 import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._numpy import numpy
 from ..arguments import shown, whole_number
 from ..errors import ArgumentError, MissingExtraError
 from ..tokenizer import Tokenizer
@@ -22,9 +23,6 @@ from .sampling import ResumableSampler
 from .serving import Mixture, MixtureSampler, Windows, open_sources
 from .serving.texts import tokens_of
 from .token_files import Paths
-
-if TYPE_CHECKING:
-    import numpy
 
 
 def _torch() -> Any:

@@ -7,9 +7,9 @@ import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from .. import _binding
+from .._numpy import Array, numpy
 from ..arguments import counted
 from ..errors import ArgumentError, Error
 from ..reading.splits import SPLIT_NAMES
@@ -22,11 +22,6 @@ from .output_folder import is_unfinished
 from .packed_rows import row_fault
 from .writers import FORMATS
 from .writers.flat import LLMC
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again
 _SAMPLE_TOKENS = 4096
@@ -187,8 +182,6 @@ def _has_cuts(manifest: Manifest) -> bool:
 def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random, cut: bool) -> int | None:
     """Picks a random document of a block. Returns where it begins if its text encodes to other ids. Only after a mark
     is a beginning certain. `cut` says that a document may end before its end."""
-    import numpy
-
     starts = numpy.flatnonzero(block == tok.eot_token) + 1 if tok.eot_token is not None else ()
     if not len(starts):
         return None

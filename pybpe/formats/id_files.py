@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
+from .._numpy import numpy
 from ..errors import FormatError
 from ..reading.file_types import is_binary, no_text
 from ..reading.streams import read_items
-
-if TYPE_CHECKING:
-    import numpy
 
 LOOK_BYTES = 1 << 12
 _LEAST_LOOK = 1 << 7  # bytes; a shorter file does not show what it contains
@@ -29,8 +27,6 @@ def problem_of_ids(head: bytes) -> str | None:
     >>> problem_of_ids(bytes([101, 0, 0, 0] * 32))
     'its ids seem to be uint32'
     """
-    import numpy
-
     if int.from_bytes(head[:4], "big") in _binding.SHARD_MAGICS.values():
         return "is a big-endian shard, and llm.c's shards are little-endian"
     kind = no_text(head, "")

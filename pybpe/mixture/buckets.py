@@ -24,9 +24,10 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _binding
+from .._numpy import Array, numpy
 from ..dataset import run
 from ..dataset.spool import has_bytes
 from ..errors import FormatError, file_errors
@@ -38,11 +39,6 @@ from ..support.progress import Progress
 from .documents import Documents
 from .drawing import Drawn
 from .keys import drawing_keys, writing_keys
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 DEFAULT_MEMORY = 1 << 30
 LEAST_MEMORY = 1 << 20
@@ -201,8 +197,6 @@ def whole_blocks(shuffle: Shuffle, split: int) -> Iterator[_Block]:
 
 def block_pieces(shuffle: Shuffle, block: _Block) -> _Pieces:
     """Opens the documents of a block."""
-    import numpy
-
     documents = shuffle.documents[block.source][block.split]
     assert documents is not None
     ends = block.lengths.cumsum()
@@ -237,8 +231,6 @@ class _Instances(NamedTuple):
 
 def instances(shuffle: Shuffle, section: Section, block: _Block) -> Iterator[_Instances]:
     """Yields the documents of a block that a section has, for each pass over the source."""
-    import numpy
-
     name, numbers = shuffle.names[block.source], numpy.arange(block.first, block.first + len(block.lengths))
     for stretch in section.drawn[block.source].stretches:
         places = stretch.chosen(drawing_keys(shuffle.seed, name, stretch.number).first(numbers)).nonzero()[0]
@@ -305,8 +297,6 @@ class _Buckets:
 
     def add(self, before: int, count: int, some: _Instances, pieces: _Pieces) -> None:
         """Appends documents to the buckets of a section, which has `count` of them, from number `before`."""
-        import numpy
-
         buckets = ((some.first >> numpy.uint64(32)) * numpy.uint64(count) >> numpy.uint64(32)).astype(numpy.int64)
         order = numpy.argsort(buckets, kind="stable")
         ends = numpy.cumsum(numpy.bincount(buckets, minlength=count)).tolist()
@@ -350,8 +340,6 @@ def bucket_paths(folder: str, number: int) -> tuple[str, str]:
 
 def bucket_index(path: str) -> Array:
     """Returns the index of a bucket: uint64, shape (documents, 3): both writing keys, and the tokens."""
-    import numpy
-
     with open_input(path) as stream:
         data = stream.read()
     if len(data) % (8 * _FIELDS):

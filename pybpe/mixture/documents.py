@@ -5,16 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from .. import _binding
+from .._numpy import Array, numpy
 from ..dataset.token_files import TokenStream
 from ..errors import FormatError, file_errors
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _BLOCK = 1 << 22  # tokens or lengths processed at once
 
@@ -78,8 +73,6 @@ def find_documents(stream: TokenStream, marking: Marking, path: str) -> Document
         FormatError: the stream does not begin or end with a mark, as it must; two marks follow each other; or an id is
             not in the vocabulary.
     """
-    import numpy
-
     if not os.path.exists(path):
         with _binding.Output(path) as output:
             for lengths in _lengths(stream, marking):
@@ -91,15 +84,11 @@ def find_documents(stream: TokenStream, marking: Marking, path: str) -> Document
 
 
 def _none() -> Array:
-    import numpy
-
     return numpy.empty(0, dtype="<u8")
 
 
 def _lengths(stream: TokenStream, marking: Marking) -> Iterator[Array]:
     """Yields the lengths of documents, marks included, in blocks."""
-    import numpy
-
     is_append = marking.eot == "append"
     begin = 0  # where the last document began that has not been yielded
     for at in range(0, len(stream), _BLOCK):
@@ -120,8 +109,6 @@ def _lengths(stream: TokenStream, marking: Marking) -> Iterator[Array]:
 
 
 def _checked(stream: TokenStream, borders: Array) -> Array:
-    import numpy
-
     lengths = numpy.diff(borders)
     if len(lengths) and int(lengths.min()) < 2:
         raise _fault(stream, int(borders[int(lengths.argmin())]), "a document has no tokens except its end of text")

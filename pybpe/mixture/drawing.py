@@ -15,16 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from .._numpy import Array, numpy
 from .documents import Documents
 from .keys import Keys, drawing_keys
 from .recipe import Recipe
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _BINS = 1 << 16
 _END = 1 << 64  # greater than any key
@@ -46,8 +42,6 @@ class Stretch(NamedTuple):
 
     def chosen(self, keys: Array) -> Array:
         """Returns which of these drawing keys belong to the stretch."""
-        import numpy
-
         found: Array = keys >= numpy.uint64(self.low)
         return found if self.high == _END else found & (keys < numpy.uint64(self.high))
 
@@ -181,8 +175,6 @@ class _Border(NamedTuple):
 
 def _border(documents: Documents, keys: Keys, tokens: int) -> _Border:
     """Returns the first document, in the order of the keys, that ends after `tokens`, which are fewer than all."""
-    import numpy
-
     shift = numpy.uint64(64 - (_BINS - 1).bit_length())
     sums, counts = numpy.zeros(_BINS, dtype=numpy.int64), numpy.zeros(_BINS, dtype=numpy.int64)
     for _, found, lengths in _keyed(documents, keys):
@@ -206,7 +198,5 @@ def _border(documents: Documents, keys: Keys, tokens: int) -> _Border:
 
 def _keyed(documents: Documents, keys: Keys) -> Iterator[tuple[int, Array, Array]]:
     """Yields the number of a document, and the keys and lengths of it and of those that follow."""
-    import numpy
-
     for at, lengths in documents.blocks():
         yield at, keys.first(numpy.arange(at, at + len(lengths))), lengths

@@ -13,14 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from typing import TYPE_CHECKING, Any
 
+from .._numpy import Array, numpy
 from ..dataset.sampling import scrambled
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
@@ -41,8 +36,6 @@ class Keys:
         return self._word(documents, 2)
 
     def _word(self, documents: Array, at: int) -> Array:
-        import numpy
-
         start, change = (numpy.uint64(word) for word in self._words[at : at + 2])
         return scrambled(scrambled(documents.astype(numpy.uint64) * numpy.uint64(_GOLDEN) + start) ^ change)
 

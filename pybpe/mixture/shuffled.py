@@ -11,8 +11,9 @@ import os
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from .._numpy import Array, numpy
 from ..dataset.encoding import Segment, text_length
 from ..dataset.workers import Result
 from ..errors import FormatError, file_errors
@@ -20,11 +21,6 @@ from ..reading.text_encoding import Doubts
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .buckets import Section, Shuffle, block_pieces, bucket_index, bucket_paths, instances, whole_blocks
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _TASK_TOKENS = 1 << 20
 _TYPECODES = {"uint16": "H", "uint32": "I"}
@@ -136,8 +132,6 @@ class _Ordered:
 
 def _of_bucket(shuffle: Shuffle, number: int) -> _Ordered:
     """Opens a bucket."""
-    import numpy
-
     tokens_path, index_path = bucket_paths(shuffle.folder, number)
     index = bucket_index(index_path)
     lengths = index[:, 2].astype(numpy.int64)
@@ -155,8 +149,6 @@ def _of_bucket(shuffle: Shuffle, number: int) -> _Ordered:
 
 def _of_sources(shuffle: Shuffle, section: Section) -> _Ordered:
     """Opens the documents of a section where they are."""
-    import numpy
-
     data: list[memoryview] = []
     columns = [[numpy.empty(0, dtype=kind)] for kind in ("u8", "u8", "i8", "i8", "i8")]
     for block in whole_blocks(shuffle, section.split):
@@ -173,8 +165,6 @@ def _of_sources(shuffle: Shuffle, section: Section) -> _Ordered:
 
 def _order(first: Array, second: Array) -> Array:
     """Returns the order of pairs of keys."""
-    import numpy
-
     order = numpy.argsort(first)
     ordered = first[order]
     return numpy.lexsort((second, first)) if (ordered[1:] == ordered[:-1]).any() else order

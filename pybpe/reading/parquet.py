@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from .._numpy import numpy
 from .input_file import InputFile
 from .pieces import PIECE_BYTES
 from .row_file import RowFile, import_pyarrow, part_of
@@ -62,7 +63,6 @@ class RowGroups(RowFile):
     def _longest_in_dictionary(self, group: int) -> int:
         """Returns the number of bytes of the longest text in the dictionary of a group; 0 if it has none. Reads only
         the beginning of the group."""
-        import numpy  # pyarrow has imported it
         from pyarrow import DictionaryArray
 
         options = {"metadata": self._file.metadata, "read_dictionary": [self._key], "buffer_size": PIECE_BYTES}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from .._numpy import numpy
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
 from .bad_records import Seen
 from .input_file import InputFile
@@ -34,8 +35,6 @@ class Texts:
 
     def __len__(self) -> int:
         """Returns the number of texts that are not empty."""
-        import numpy  # pyarrow has imported it
-
         return int(sum(numpy.count_nonzero(numpy.diff(numpy.frombuffer(ends, "q"))) for _, ends in self.parts))
 
     @property

@@ -8,14 +8,12 @@ import io
 import os
 import stat
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from .. import _binding
+from .._numpy import numpy
 from ..errors import ArgumentError, FileError, WorkerError, file_error, file_errors
 from ..urls import is_url, without_secrets
-
-if TYPE_CHECKING:
-    import numpy
 
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would translate line ends otherwise
 _READ_BYTES = 1 << 24  # the most bytes that are read at once, whatever length a damaged file claims
@@ -239,8 +237,6 @@ def read_hashed(path: str, digest: str, problem: str) -> bytes:
 def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:
     """Reads the next `count` items of a file that `open_input` opened. Returns an array of shape (count,); shorter at
     the end of the file."""
-    import numpy
-
     items = numpy.empty(count, dtype)
     got: int = stream.readinto(items)  # type: ignore[attr-defined]
     return items[: got // items.itemsize]

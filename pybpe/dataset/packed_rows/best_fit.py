@@ -7,12 +7,7 @@ piece of length L, and L fits into s several times, then the same row is the bes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
+from ..._numpy import Array, numpy
 
 
 def best_fit(lengths: Array, size: int) -> Array:
@@ -26,8 +21,6 @@ def best_fit(lengths: Array, size: int) -> Array:
     >>> best_fit(numpy.array([3, 5, 2, 6, 2]), 8).tolist()
     [1, 1, 0, 0, 2]
     """
-    import numpy
-
     order = numpy.argsort(-lengths, kind="stable")
     found = numpy.zeros(len(lengths), dtype=numpy.int64)
     rows = _Rows(size)
@@ -64,8 +57,6 @@ class _Rows:
         return rows, each
 
     def _new(self, count: int) -> Array:
-        import numpy
-
         self._count += count
         return numpy.arange(self._count - count, self._count)
 

@@ -21,14 +21,9 @@ loss_mask: uint8, for labels that are the inputs themselves, which a model shift
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
+from ..._numpy import Array, numpy
 from .layout import Placed
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -56,8 +51,6 @@ def columns_of(ids: Array, placed: Placed, size: int, mark: int, pad: int) -> Co
         mark: the id that begins each piece.
         pad: the id of the padding token.
     """
-    import numpy
-
     pieces, rows, shape = placed.pieces, placed.rows, (placed.count, size)
     lengths = pieces.texts + 1
     before = numpy.cumsum(lengths) - lengths  # tokens in all pieces before this one
@@ -85,15 +78,11 @@ def columns_of(ids: Array, placed: Placed, size: int, mark: int, pad: int) -> Co
 
 
 def _counts(rows: Array, begins: Array, count: int) -> Array:
-    import numpy
-
     return numpy.bincount(rows, begins, count).astype(numpy.int64)
 
 
 def spare_rows(count: int, size: int, mark: int, pad: int, dtype: str) -> Columns:
     """Returns rows that have only a mark and padding."""
-    import numpy
-
     input_ids = numpy.full((count, size), pad, dtype=dtype)
     input_ids[:, :1] = mark
     document_ids = numpy.full((count, size), -1, dtype=numpy.int32)

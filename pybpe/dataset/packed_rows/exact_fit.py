@@ -11,12 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
+from ..._numpy import Array, numpy
 
 _TRIES = 16  # first pieces of three that are tried
 
@@ -29,8 +25,6 @@ def refit(lengths: Array, rows: Array, size: int) -> Array:
         rows: the row of each, from 0; no row is empty.
         size: the size of a row.
     """
-    import numpy
-
     used = numpy.bincount(rows, weights=lengths).astype(numpy.int64)
     is_full = used == size
     if int((size - used).sum()) < size:  # not even one row less is possible
@@ -47,8 +41,6 @@ def refit(lengths: Array, rows: Array, size: int) -> Array:
 
 def _fill(lengths: list[int], size: int) -> Array:
     """Returns the row of each piece."""
-    import numpy
-
     places: dict[int, list[int]] = defaultdict(list)
     for place, length in enumerate(lengths):
         places[length].append(place)

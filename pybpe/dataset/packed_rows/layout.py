@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
+from ..._numpy import Array, numpy
 from ..sampling import Permutation
 from .best_fit import best_fit
 from .exact_fit import refit
 from .pieces import Pieces
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 METHODS = ("best-fit", "fill", "concat")
 _CHUNK_TOKENS = 1 << 20
@@ -40,8 +35,6 @@ def place(documents: Pieces, size: int, method: str) -> Placed:
     fill: the same, but the pieces of rows that would be short are concatenated.
     concat: documents follow each other in order, cut wherever a row is full.
     """
-    import numpy
-
     if method == "concat":
         return _concatenated(documents, size)
     pieces = documents.cut(size - 1)
@@ -57,8 +50,6 @@ def place(documents: Pieces, size: int, method: str) -> Placed:
 
 
 def _joined(first: Placed, second: Placed) -> Placed:
-    import numpy
-
     one, other = vars(first.pieces), vars(second.pieces)
     pieces = Pieces(**{name: numpy.concatenate([one[name], other[name]]) for name in one})
     return Placed(pieces, numpy.concatenate([first.rows, second.rows + first.count]))
@@ -66,8 +57,6 @@ def _joined(first: Placed, second: Placed) -> Placed:
 
 def _concatenated(pieces: Pieces, size: int) -> Placed:
     """Fills one row after another. Where only one token is left, the row ends: a mark without text is not a piece."""
-    import numpy
-
     found: list[tuple[int, int, bool, bool, int]] = []
     row, room = 0, size
     for start, text, begins, ends in zip(*(column.tolist() for column in vars(pieces).values())):
@@ -84,8 +73,6 @@ def _concatenated(pieces: Pieces, size: int) -> Placed:
 def shuffled(placed: Placed, seed: int, group: int) -> Placed:
     """Returns the rows in another order, and the pieces in each row too: best fit places the longest first. The order
     depends only on the numbers given, not on the version of any package."""
-    import numpy
-
     if not placed.count:
         return placed
     of_rows = Permutation(placed.count, seed, 2 * group).take(numpy.arange(placed.count))
@@ -97,8 +84,6 @@ def shuffled(placed: Placed, seed: int, group: int) -> Placed:
 
 def chunks(placed: Placed, size: int) -> Iterator[Placed]:
     """Yields the rows in parts of about a million tokens. `placed` must be in the order of rows."""
-    import numpy
-
     at_once = max(1, _CHUNK_TOKENS // size)
     for first in range(0, placed.count, at_once):
         begin, end = numpy.searchsorted(placed.rows, (first, first + at_once)).tolist()

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
+from ..._numpy import Array, numpy
 from ...errors import FormatError
 from ..token_files import TokenStream
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _GROUP_TOKENS = 1 << 23
 _GROUP_ROWS = 256  # a group is at least this many rows
@@ -40,8 +35,6 @@ class Pieces:
 
     def cut(self, most: int) -> Pieces:
         """Cuts each piece into parts of `most` tokens and a rest."""
-        import numpy
-
         counts = -(-self.texts // most)
         of = numpy.repeat(numpy.arange(len(counts)), counts)
         offsets = (numpy.arange(len(of)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)) * most
@@ -95,8 +88,6 @@ def groups(stream: TokenStream, mark: int, size: int) -> Iterator[Group]:
 
 
 def _documents(ids: Array, mark: int, inside: bool) -> Pieces:
-    import numpy
-
     starts = numpy.flatnonzero(ids == mark) + 1
     ends = numpy.append(starts[1:] - 1, len(ids))
     begins = numpy.ones(len(starts), dtype=bool)

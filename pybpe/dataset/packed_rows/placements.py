@@ -6,16 +6,12 @@ The file has about 20 bytes per piece, so memory is that of one group of documen
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO
 
+from ..._numpy import Array, numpy
 from ..token_files import TokenStream
 from .layout import Placed
 from .pieces import Group, Pieces
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 
 class Placements:
@@ -36,8 +32,6 @@ class Placements:
 
     def write(self, placed: Iterable[tuple[Group, Placed]]) -> None:
         """Writes all groups."""
-        import numpy
-
         for group, each in placed:
             pieces = each.pieces
             table = numpy.stack([pieces.starts, pieces.texts, pieces.begins, pieces.ends, each.rows])
@@ -47,8 +41,6 @@ class Placements:
 
     def read(self) -> Iterator[tuple[Array, Placed]]:
         """Yields the ids of each group, and the rows of its pieces."""
-        import numpy
-
         self._file.seek(0)
         for start, end in self._groups:
             starts, texts, begins, ends, rows = numpy.load(self._file, allow_pickle=False).astype(numpy.int64)

@@ -18,6 +18,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from ... import _binding
+from ..._numpy import numpy
 from ...reading.parquet import pyarrow_parquet
 from ...support import platform
 from ..writers.base import id_bytes
@@ -85,8 +86,6 @@ class LlmcFile(RowFile):
 
     def finish(self) -> None:
         """Ends the shard with a mark, the target of its last token: it begins the row that comes next, whichever."""
-        import numpy
-
         self._writer.write(numpy.array([self._shard.mark], dtype=self._shard.dtype))
         self._writer.finish()
 
@@ -99,8 +98,6 @@ class NpyFiles(RowFile):
     """An array per column."""
 
     def __init__(self, shard: NewShard) -> None:
-        import numpy
-
         kinds = {"input_ids": f"<u{id_bytes(shard.dtype)}", "loss_mask": "|u1"}
         self._kinds = {column: numpy.dtype(kinds.get(column, "<i4")) for column in COLUMNS}
         self.path, *others = (f"{shard.base}.{column}.npy" for column in COLUMNS)
@@ -144,7 +141,6 @@ class ParquetFile(RowFile):
 
     def write(self, columns: Columns) -> None:
         """See RowFile."""
-        import numpy
         import pyarrow
 
         rows, size = columns.input_ids.shape
@@ -178,8 +174,6 @@ class WebdatasetFile(RowFile):
 
     def write(self, columns: Columns) -> None:
         """See RowFile."""
-        import numpy
-
         for row in range(len(columns.input_ids)):
             for column in COLUMNS:
                 data = io.BytesIO()

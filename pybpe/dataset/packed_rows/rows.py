@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..._numpy import numpy
 from ...arguments import counted
-
-if TYPE_CHECKING:
-    import numpy
 
 
 def row_fault(blocks: Iterable[numpy.ndarray[Any, Any]], size: int, mark: int, more: int = 1) -> str | None:

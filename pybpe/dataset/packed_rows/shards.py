@@ -11,9 +11,10 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import _binding
+from ..._numpy import Array
 from ...errors import ArgumentError, FormatError, file_errors
 from ...support.output_files import make_folder
 from ...support.progress import Progress
@@ -29,11 +30,6 @@ from .layout import Placed, chunks, place, shuffled
 from .pieces import Group, groups
 from .placements import Placements
 from .row_files import ROW_FORMATS, NewShard, RowFile
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 _PLACEMENTS = "placements"  # a file in the unfinished folder
 

@@ -18,16 +18,12 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ..._numpy import Array, numpy
 from ...arguments import shown
 from ...errors import ArgumentError
 from ..sampling import Permutation, ResumableSampler
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 Weights = Mapping[str, float]
 
@@ -152,8 +148,6 @@ class MixtureSampler(ResumableSampler):
 
     def at(self, epoch: int, places: Array) -> Array:
         """Returns the samples at some places of an epoch's order: see ResumableSampler."""
-        import numpy
-
         drawn = self._drawn(epoch)
         counts = counts_of(self._weights(epoch), self.samples)
         slots = super().at(epoch, places)
@@ -168,8 +162,6 @@ class MixtureSampler(ResumableSampler):
 
     def _windows_of(self, i: int, drawn: int, numbers: Array) -> Array:
         """Returns the windows that are samples `drawn` + `numbers` of a source, counted over all epochs."""
-        import numpy
-
         windows = self._sources[i].windows
         first, rest = divmod(drawn, windows)  # drawn itself may exceed 64 bits
         passes, places = numpy.divmod(numbers + rest, windows)

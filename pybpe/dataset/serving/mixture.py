@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..._numpy import numpy
 from ...arguments import instance, shown, whole_number
 from ...errors import ArgumentError
 from ...tokenizer import Tokenizer
@@ -16,9 +17,6 @@ from ..packing import PackedSequences
 from ..token_files import Paths
 from ..writers import FORMATS
 from .blending import Described, Weights, checked_weights
-
-if TYPE_CHECKING:
-    import numpy
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..._numpy import numpy
 from ...arguments import instance, shown
 from ...errors import ArgumentError, FileMissingError
 from ...reading.files import input_files, open_text
@@ -15,9 +16,6 @@ from ...tokenizer import Tokenizer
 from ...urls import is_url, without_secrets
 from ..described import describes_tokens
 from .mixture import folder_paths
-
-if TYPE_CHECKING:
-    import numpy
 
 _LIKE_A_NAME = re.compile(r"(?=\S{1,255}$)(?:[\w~.*-]*/\S*|\S+\.[A-Za-z]\w{0,5}(?:\.(?:gz|bz2|xz|zst))?)")
 _LONGEST_PATTERN = 250  # characters; a longer string is text, even with stars and question marks
@@ -59,8 +57,6 @@ def _need(tokenizer: Tokenizer | None) -> Tokenizer:
 
 
 def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
-    import numpy
-
     parts: list[numpy.ndarray[Any, Any]] = []
     for path in paths:
         name = without_secrets(path)

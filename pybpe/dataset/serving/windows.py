@@ -5,14 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
 
+from ..._numpy import Array, numpy
 from ..packing import PackedSequences
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 
 class Windows:
@@ -49,8 +44,6 @@ class Windows:
 
     def batch(self, indices: Sequence[int]) -> Array:
         """Returns the inputs and the targets of some windows: int64, shape (2, indices, length). See `ids`."""
-        import numpy
-
         both = numpy.empty((2, len(indices), self.length), dtype=numpy.int64)
         if len(indices):
             places = map(self._place, indices)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
+from ..._numpy import Array
 from ...tokenizer import Tokenizer
 from ..manifest import FILE_NAME, Facts
 from ..spool import SpoolFiles
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 READ_TOKENS = 1 << 20
 

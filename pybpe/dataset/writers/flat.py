@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from ... import _binding
+from ..._numpy import Array
 from ...errors import FormatError
 from ...formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header
 from ...reading.streams import open_unchanged
 from ...tokenizer import Tokenizer
 from .base import READ_TOKENS, Format, id_bytes, read_flat
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
 _VERSIONS = {2: 1, 4: 7}  # by bytes per id

@@ -10,17 +10,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from ..._binding import Output
+from ..._numpy import Array, numpy
 from ...errors import LimitError
 from ...support.output_files import give_name
 from .base import Finished, Format, id_bytes, read_flat
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 MAGIC = b"MMIDIDX\0\0"
 LARGEST_UINT16_VOCABULARY = 65499  # Megatron itself uses uint16 below 65500
@@ -34,8 +29,6 @@ def index_name(path: str) -> str:
 
 
 def _write_index(finished: Finished, path: str) -> None:
-    import numpy
-
     count = finished.facts.documents
     unfinished = finished.files.base + ".idx"
     with Output(unfinished) as output:
@@ -54,8 +47,6 @@ def _write_index(finished: Finished, path: str) -> None:
 
 def _starts(finished: Finished) -> Iterator[Array]:
     """Yields where documents begin, in blocks, each with the end of its last document."""
-    import numpy
-
     for first in range(0, finished.facts.documents, _BLOCK):
         last = min(first + _BLOCK, finished.facts.documents)
         starts = numpy.array(

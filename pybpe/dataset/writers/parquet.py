@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
+from ..._numpy import Array
 from ...reading.parquet import pyarrow_parquet
 from ..manifest import HIDDEN_NAME
 from .base import Format
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 
 def _read(path: str, dtype: str) -> Iterator[Array]:

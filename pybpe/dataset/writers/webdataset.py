@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
+from ..._numpy import Array, numpy
 from .base import Format
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 
 def _read(path: str, dtype: str) -> Iterator[Array]:
     import tarfile
-
-    import numpy
 
     with tarfile.open(path, "r:") as tar:
         for member in tar:
