@@ -79,6 +79,7 @@ def test_help_loads_only_what_it_needs() -> None:
         "llmc_compat.cli",
         "pybpe.__main__",
         "pybpe.arguments",
+        "pybpe._numpy",
         "pybpe._version",
         "pybpe.cli",
         "pybpe.control_tokens",
