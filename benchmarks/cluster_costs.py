@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import pybpe
-from pybpe.dataset.by_workers import run as workers_run
+from pybpe.dataset.by_workers import store
 from pybpe.reading import planning
 from pybpe.support.remote import Workers, map_by_executor
 
@@ -127,7 +127,7 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
     planning.TASK_BYTES = size // tasks
     figures = {}
     for each in (1, 16):
-        workers_run.tasks_per_bundle = lambda *_, each=each: each
+        store.tasks_per_bundle = lambda *_, each=each: each
         out = scratch / f"bundles{each}"
         figures[each] = cluster.measure(
             lambda out=out: pybpe.binarize(
@@ -150,7 +150,7 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
         "task_client": max(0.0, per_task),
         "bundle_seconds": one[2] / tasks,
     }
-    workers_run.tasks_per_bundle = lambda *_: 8
+    store.tasks_per_bundle = lambda *_: 8
     shards = {}
     many_shards = tasks * 4 // 15
     for count in (2, many_shards):

@@ -26,7 +26,8 @@ from ..support.locking import only_writer
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..urls import without_secrets
-from .by_workers import area_name, check_format, write_by_workers
+from .append_store import AppendStore
+from .by_workers import SharedStore, check_format
 from .encoding import TaskEncoder
 from .eot import KEEP
 from .finished import Goal, call_of
@@ -34,8 +35,7 @@ from .layout import Layout
 from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
 from .packed_output import RowOptions, write_and_pack
-from .parts import LoggedTasks, PartsLog
-from .publication import Publication
+from .parts import LoggedTasks, PartsLog, Store
 from .run import Run
 from .shares import check_shares
 from .workers import Encoding
@@ -126,7 +126,7 @@ def binarize(
         workers_write: the executor's workers write the token files themselves, so that no token passes through this
             process: for more than a few workers. They must share `out`, under the same name; each one checks that it
             does. Only for "llmc", "npy" and "raw"; one worker writes a file, and "raw" has one file per split. Needs
-            disk space for the ids twice, or nearly once if there are many shards. Bad records cannot be skipped.
+            disk space for the ids twice, or nearly once if there are many shards.
         task_timeout: the number of seconds that a worker of the executor may take for a task, which has 16 MiB of text
             (a compressed file is one task), or with `workers_write`, up to 64 of these. If one takes longer, because
             its worker hangs, the run stops with an error that names the file; the same call resumes. None waits
@@ -185,11 +185,6 @@ def _check_workers_write(options: DatasetOptions, executor: Executor | None) -> 
     """Raises ArgumentError or UnsupportedError if workers cannot write."""
     if executor is None:
         raise ArgumentError("workers_write needs an executor (--workers-write needs --dask)")
-    if options.read.skips:
-        raise ArgumentError(
-            "on_error='skip' cannot be used with workers_write (--on-error skip with --workers-write): use"
-            " `pybpe corpus` with on_error='skip' first"
-        )
     check_format(options.output)
 
 
@@ -241,12 +236,12 @@ def write_dataset(
     inputs = [(staged.names.get(file.path, file.path), file.size) for file in files]
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity, total = job.identity(description), None if has_rows else known_total(files)
+    planned = LoggedTasks(options.read.skips, _hash(staged.identities), encoding.hashes)
+    store: Store = AppendStore(layout, len(splits))
     if workers_write:
-        log = PartsLog(layout, _hash((identity, staged.identities)), len(splits), resume, area=area_name(identity))
-        publication = Publication(layout, log, beside)
-        records = write_by_workers(encoding, layout, log, publication, run, total)
-        return publication.finish(options.settings(), description, records, inputs)
-    log = PartsLog(layout, identity, len(splits), resume, LoggedTasks(options.read.skips, encoding.hashes))
+        identity = _hash((identity, "workers"))
+        store = SharedStore(layout, encoder, identity)
+    log = PartsLog(layout, identity, store, resume, planned)
     work = Run(encoding, layout, log, beside, options.read.skips)
     return work.finish(options.settings(), description, work.write_shards(run, total), inputs)
 

@@ -54,7 +54,7 @@ def _inputs(staged: Staged) -> list[tuple[object, ...]]:
 
 def _sample(file: InputFile) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
-    with file_errors(file.location, "cannot be read"), open(file.location, "rb", buffering=0) as stream:
+    with file_errors(file.location, "cannot be read"), open(file.location, "rb") as stream:
         for start in (0, (file.size or 0) // 2, (file.size or 0) - _BLOCK):
             stream.seek(max(0, start))
             digest.update(stream.read(_BLOCK))

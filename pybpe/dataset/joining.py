@@ -32,6 +32,7 @@ from ..support.locking import only_writer
 from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
+from .append_store import AppendStore
 from .encoding import Segment
 from .finished import Goal
 from .hashing import file_sha256
@@ -118,7 +119,7 @@ def join(
         if made is not None:
             return made
         layout = Layout(tok, output, target, output.name or "", {}, identity)
-        log = PartsLog(layout, identity, len(settings["splits"]), resume)
+        log = PartsLog(layout, identity, AppendStore(layout, len(settings["splits"])), resume)
         work = Run(_Copying(parts, layout), layout, log, lambda: None)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
         records = work.write_shards(RunOptions(progress=progress), total)

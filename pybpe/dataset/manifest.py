@@ -75,6 +75,10 @@ class ShardRecord:
     text_bytes: int = 0
 
 
+Records = dict[str, list[ShardRecord]]
+"""The records of shards, by split."""
+
+
 @dataclass(frozen=True, repr=False)
 class Manifest:
     """The contents of a folder of token files.

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._numpy import numpy
 from ..errors import file_errors
+from ..support.output_files import give_name
 from .assembly import cut_shards
 from .equal_shards import checked_sizes
 from .manifest import ShardRecord
@@ -30,7 +31,7 @@ class OnePassWriter:
         self._path, self._folder, self._output = path, folder, output
         self._tokens = 0
         with self._errors():
-            self._stream = open(self._temporary_path(0), "wb")
+            self._stream = open(self._unnamed_path(0), "wb")
             self._stream.write(self._header(0))
         self.records: list[ShardRecord] = []
 
@@ -49,9 +50,10 @@ class OnePassWriter:
         sizes = checked_sizes(self._shard_path(0), self._tokens, self._output)
         with self._errors():
             self._stream.close()
-        digests = cut_shards(self._temporary_path, self._header, self._output.id_bytes, sizes)
+        digests = cut_shards(self._unnamed_path, self._header, self._output.id_bytes, sizes)
         for index, (size, digest) in enumerate(zip(sizes, digests)):
             path = self._temporary_path(index)
+            give_name(self._unnamed_path(index), path)
             self.records.append(ShardRecord(os.path.basename(path), size, os.path.getsize(path), digest))
 
     def discard(self) -> None:
@@ -67,6 +69,9 @@ class OnePassWriter:
 
     def _shard_path(self, index: int) -> str:
         return self._path.format(index)
+
+    def _unnamed_path(self, index: int) -> str:
+        return self._temporary_path(index) + ".tmp"
 
     def _temporary_path(self, index: int) -> str:
         return os.path.join(self._folder, os.path.basename(self._shard_path(index)))

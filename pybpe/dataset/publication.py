@@ -11,10 +11,8 @@ from ..arguments import counted
 from ..errors import FormatError, warn
 from ..support.output_files import remove_file, write_through
 from .layout import Layout
-from .manifest import FILE_NAMES, FileRecord, Input, Manifest, ShardRecord, record_file
+from .manifest import FILE_NAMES, FileRecord, Input, Manifest, Records, record_file
 from .parts import PartsLog
-
-Records = dict[str, list[ShardRecord]]
 
 
 @dataclass(frozen=True)

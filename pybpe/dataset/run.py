@@ -1,56 +1,28 @@
-"""One run that writes token files: appends the results of tasks to the spools of the splits, with checkpoints, and then
-makes shards of them."""
+"""One run that writes token files: does the tasks, with checkpoints, and then makes shards of their tokens."""
 
 from __future__ import annotations
 
 import errno
 import shutil
 import time
-from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, note
 from ..reading.bad_records import SkippedRecords, SkipState
-from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .assembly import MOST_AT_ONCE, cut, publish, shards_of
-from .encoding import Segment
-from .eot import EotPlacer
 from .layout import Layout
-from .manifest import Facts, Input, Manifest
-from .parts import Part, PartsLog, Reached
-from .publication import Publication, Records, say_that_work_is_kept
+from .manifest import Facts, Input, Manifest, Records
+from .parts import Part, PartsLog, Step, Store
+from .publication import Publication, say_that_work_is_kept
 from .skip_list import NAME as LIST
 from .skip_list import SkipList
-from .spool import Spool
-from .workers import Result, Work
+from .workers import Work
 
 CHECKPOINT_SECONDS = 10.0
-
-
-class _Split:
-    """The tokens of a split, from where an earlier run came to the end."""
-
-    def __init__(self, layout: Layout, split: str, reached: Reached) -> None:
-        self._placer = EotPlacer(layout.output.mode, layout.tok.eot_token, reached.in_document)
-        self.spool = Spool(layout.spool(split), reached.tokens, reached.documents)
-        self._text_bytes = reached.text_bytes
-
-    def add(self, segment: Segment) -> None:
-        """Appends a segment, with marks where they belong."""
-        self.spool.append(*self._placer.place(segment.ids, segment.marks))
-        self._text_bytes += segment.text_bytes
-        if segment.ends_document and (mark := self._placer.end_document(self.spool.files.typecode)):
-            self.spool.append(mark, array("Q"))
-
-    @property
-    def reached(self) -> Reached:
-        """How far the split has come."""
-        return Reached(self.spool.tokens, self.spool.documents, self._text_bytes, self._placer.is_open)
 
 
 class Run:
@@ -69,8 +41,7 @@ class Run:
     ) -> None:
         self._work, self._layout, self._log = work, layout, log
         self._publication = Publication(layout, log, beside)
-        self._names = SPLIT_NAMES[: len(log.marks)]
-        self._splits: list[_Split] = []
+        self._store = log.store
         self._doubts = Doubts()
         skipped = SkipState(**log.last.skipped)
         self._skips, self._list = skips, SkipList(layout.unfinished, skipped.bytes)
@@ -89,13 +60,14 @@ class Run:
             self._say_resumed(total)
         try:
             if self._log.shards is None:
-                self._write_spools(options, total)
-            return self._make_shards()
+                self._write_parts(options, total)
+            return self._make_shards(options)
         except (ArgumentError, LimitError):
             self._close()
             self._log.remove()  # other input is needed, so the results so far are useless
             raise
         except FormatError as error:
+            self._keep_work()
             if self._log.saved_tasks:
                 say_that_work_is_kept(error)
                 raise
@@ -103,8 +75,12 @@ class Run:
             self._log.remove()
             raise
         except OSError as error:
+            self._keep_work()
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise self._disk_full(error, total) from None
+            raise
+        except BaseException:
+            self._keep_work()
             raise
         finally:
             self._close()
@@ -115,74 +91,68 @@ class Run:
         share = f", at about {min(99, 100 * text_bytes // total)}%" if total and self._work.unit == "B" else ""
         note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
 
-    def _write_spools(self, options: RunOptions, total: int | None) -> None:
-        for name, reached in zip(self._names, self._log.last.splits):
-            self._splits.append(_Split(self._layout, name, reached))
+    def _write_parts(self, options: RunOptions, total: int | None) -> None:
         with Progress(self._work.description, total, self._work.unit, options.progress) as bar:
-            for result in self._work.results(self._log.last.tasks, options, self._doubts):
-                self._take(result)
-                bar.add(result.size)
+            for step in self._store.steps(self._work, self._log.last, options, self._doubts):
+                self._take(step)
+                bar.add(step.size)
         self._records.check(at_end=True)
         self._checkpoint()
-        shards = [
-            shards_of(self._layout, name, Facts(*split.reached[:3]), marks)
-            for name, split, marks in zip(self._names, self._splits, self._log.marks)
-        ]
+        shards = self._store.shards(self._log.last)
         self._log.complete(shards, self._files(shards))
+        self._store.close()
 
-    def _take(self, result: Result) -> None:
-        self._doubts.tell(result.doubt)
-        for segment in result.segments:
-            self._splits[segment.split].add(segment)
-        for seen in result.seen:
+    def _keep_work(self) -> None:
+        """Makes a checkpoint if that is still possible, because the run ends with an error."""
+        if self._log.shards is None:
+            with suppress(OSError):
+                self._checkpoint()
+
+    def _take(self, step: Step) -> None:
+        self._doubts.tell(step.doubt)
+        for seen in step.seen:
             self._records.add(seen)
-        self._done += result.size
-        if result.ends_task:
+        self._done += step.size
+        if step.splits is not None:
             self._records.check()
-            reached = [split.reached for split in self._splits]
-            self._log.add(Part(self._log.last.tasks + 1, result.plan, {**vars(self._records.state)}, reached))
+            tasks, skipped = self._log.last.tasks + step.tasks, {**vars(self._records.state)}
+            self._log.add(Part(tasks, step.plan, skipped, step.splits, step.kept))
             if time.monotonic() - self._saved >= CHECKPOINT_SECONDS:
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
-        for split in self._splits:
-            split.spool.sync()
+        self._store.sync()
         self._list.sync()
         self._log.save()
         self._saved = time.monotonic()
 
-    def _make_shards(self) -> Records:
+    def _make_shards(self, options: RunOptions) -> Records:
         shards = self._log.shards or []
-        records = {name: cut(self._layout, name, found) for name, found in zip(self._names, shards)}
+        records = self._store.make(shards, options)
         self._publication.begin(self._files(shards))
-        for name, found in zip(self._names, shards):
-            publish(self._layout, name, found)
+        self._store.publish(shards)
         return records
 
     def _files(self, shards: Sequence[Sequence[Facts]]) -> list[str]:
         """Returns the names of all files that get published."""
-        found = zip(self._names, shards)
+        found = zip(self._store.names, shards)
         names = [name for split, some in found for name in self._layout.file_names(split, len(some))]
         return names + [LIST] * self._skips
 
     def _close(self) -> None:
         """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run
         that succeeds, everything is on disk already."""
-        everything: list[Spool | PartsLog | SkipList] = [self._list, self._log]
-        everything += [split.spool for split in self._splits]
+        everything: list[Store | SkipList | PartsLog] = [self._store, self._list, self._log]
         for thing in everything:
             with suppress(OSError):
                 thing.close()
 
     def _disk_full(self, error: OSError, total: int | None) -> FileError:
         """Returns the error that says how much space is missing."""
-        written = sum(split.spool.tokens for split in self._splits) * self._layout.output.id_bytes
         missing = ""
         if total is not None and self._done:
-            copied = max(
-                (sum(facts.tokens for facts in some[1:][-MOST_AT_ONCE:]) for some in self._log.shards or ()), default=0
-            )
-            left = (total - self._done) * written // self._done + copied * self._layout.output.id_bytes
+            left = (total - self._done) * self._store.written_bytes // self._done
+            left += self._store.spare_bytes(self._log.shards or ())
             free = shutil.disk_usage(self._layout.folder).free
             missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
         return file_error(

@@ -12,6 +12,7 @@ from typing import Any
 from .. import _binding
 from .._version import __version__
 from ..arguments import instance, whole_number
+from ..dataset.append_store import AppendStore
 from ..dataset.binarization import described
 from ..dataset.finished import Goal, call_of
 from ..dataset.layout import Layout
@@ -138,7 +139,8 @@ class _Plan:
         shuffle = self._shuffle(opened, documents, phases, run)
         parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name or "mix"])
         layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {}, call)
-        log = PartsLog(layout, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
+        store = AppendStore(layout, self._splits(opened))
+        log = PartsLog(layout, hashlib.sha256(parts.encode()).hexdigest(), store, True)
         distribute(shuffle, run.progress)
         work = Run(ShuffledDocuments(self.tok, shuffle), layout, log, lambda: None)
         total = sum(section.tokens for section in shuffle.sections)

@@ -22,8 +22,11 @@ from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import corpus, viz  # noqa: E402
 from pybpe.corpus import decisions, sorting, stages  # noqa: E402
 from pybpe.dataset import run as dataset_run  # noqa: E402
-from pybpe.dataset.by_workers import area, bundles  # noqa: E402
-from pybpe.dataset.by_workers import run as workers_run  # noqa: E402
+from pybpe.dataset.by_workers import (  # noqa: E402
+    area,
+    bundles,
+    store,  # noqa: E402
+)
 from pybpe.mixture import mixing, shuffled  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.sample import Sample  # noqa: E402
@@ -33,8 +36,8 @@ from pybpe.training.counting import count_to_file  # noqa: E402
 
 checkpoint.SECONDS = 0.0  # a block of merges after every step
 saved_counting.SECONDS = 0.0  # counts after every piece
-dataset_run.CHECKPOINT_SECONDS = workers_run.SYNC_SECONDS = area._PATIENCE_SECONDS = 0.0
-workers_run._PUBLISHING = bundles._PLANNING = 1
+dataset_run.CHECKPOINT_SECONDS = area._PATIENCE_SECONDS = 0.0
+store._PUBLISHING = bundles._PLANNING = 1
 planning.TASK_BYTES = 6000
 mixing.LEAST_MEMORY = 1
 decisions.DEFAULT_MEMORY = 1  # runs of as few rows as possible

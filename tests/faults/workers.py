@@ -35,11 +35,11 @@ import shim
 from operations import content, documents, small_tokenizer
 
 import pybpe
-from pybpe.dataset.by_workers import run as workers_run
+from pybpe.dataset import run
 from pybpe.training import counting
 
 counting.RANGE_BYTES = 5000
-workers_run.SYNC_SECONDS = 0.0
+run.CHECKPOINT_SECONDS = 0.0
 HANG = 90  # seconds; afterward the process prints its stacks and ends
 
 

@@ -18,7 +18,7 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     assert "0 problems" in out
     out = shim.run("inject.py", "errors", "--every", "23", "train", "binarize llmc", "binarize npy", "chat")
     assert "0 problems" in out
-    out = shim.run("inject.py", "errors", "--every", "11", "binarize skip")
+    out = shim.run("inject.py", "errors", "--every", "9", "binarize skip")
     assert "0 problems" in out
     assert "0 problems" in shim.run("inject.py", "errors", "--every", "97", "mix")
     assert "0 problems" in shim.run("inject.py", "errors", "--every", "61", "clean corpus", "clean corpus by workers")

@@ -334,7 +334,7 @@ TRANSLATABLE = [
     r"\t|\r|[\t\r]|\\|\.|\-|/|[^\\]",
     r"\ba\w*\b|\B.|\w|\s",
     r"(?i)a[b-d]+|(?P<x>e)d|(?s:.)",
-    r"\p{Alphabetic}+|[\W]|\d|(?i:\p{L})",
+    r"\p{Alphabetic}+|[\W]|\d|(?i:\p{Lo})",
     r"(?:a|ab)++c?|(?:1?2){1,2}+|[^\S\n]+|(?m:^.)",
 ]
 

@@ -23,7 +23,8 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
-from pybpe.dataset.by_workers import area, bundle_file, bundles, run
+from pybpe.dataset import parts
+from pybpe.dataset.by_workers import area, bundle_file, bundles, store
 from pybpe.dataset.by_workers.unknown_start import UnknownStart
 from pybpe.dataset.eot import EOT_MODES, EotPlacer
 from pybpe.dataset.verification import verify
@@ -43,7 +44,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Documents in a text, in JSON lines, and one that is longer than a task."""
     monkeypatch.setattr(planning, "TASK_BYTES", 7000)
     monkeypatch.setattr(bundle_file, "PART_IDS", 3000)
-    monkeypatch.setattr(run, "tasks_per_bundle", lambda *_: 2)
+    monkeypatch.setattr(store, "tasks_per_bundle", lambda *_: 2)
     folder = tmp_path / "corpus"
     folder.mkdir()
     (folder / "a.txt").write_bytes(EOT.join(documents(100)).encode())
@@ -120,7 +121,7 @@ def test_unknown_start_is_right_for_both_cases(mode: str) -> None:
 def test_empty_bundles_and_sources(tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small files, some empty, and a stream whose name is not that of the file on disk."""
     monkeypatch.setattr(planning, "TASK_BYTES", 9000)
-    monkeypatch.setattr(run, "tasks_per_bundle", lambda *_: 1)
+    monkeypatch.setattr(store, "tasks_per_bundle", lambda *_: 1)
     (tmp_path / "corpus").mkdir()
     for number, text in enumerate(documents(30)):
         (tmp_path / "corpus" / f"{number:02d}.txt").write_text(text if number % 3 else "")
@@ -151,7 +152,7 @@ class Counting(ThreadPoolExecutor):
 
 def test_messages_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the tokenizer nor tokens are in them, nor the names of many small files."""
-    monkeypatch.setattr(run, "tasks_per_bundle", lambda *_: 20)
+    monkeypatch.setattr(store, "tasks_per_bundle", lambda *_: 20)
     (tmp_path / "corpus").mkdir()
     for number in range(400):
         (tmp_path / "corpus" / f"{number:06d}-with-a-long-name.txt").write_text(f"Text {number}. " * 20)
@@ -171,8 +172,6 @@ def test_refusals(corpus: Path, tmp_path: Path, threads: Executor, capsys: pytes
     tok, out = small_tokenizer(), tmp_path / "out"
     with pytest.raises(pybpe.ArgumentError, match="workers_write needs an executor"):
         pybpe.binarize(tok, corpus, out, workers_write=True)
-    with pytest.raises(pybpe.ArgumentError, match="on_error='skip' cannot be used with workers_write"):
-        pybpe.binarize(tok, corpus, out, executor=threads, workers_write=True, on_error="skip")
     with pytest.raises(pybpe.UnsupportedError, match="workers can write llmc, npy and raw files, not megatron"):
         pybpe.binarize(tok, corpus, out, format="megatron", executor=threads, workers_write=True)
     with pytest.raises(ShardTooSmallError):
@@ -219,14 +218,16 @@ import os, sys, pybpe
 from pathlib import Path
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pybpe.dataset.by_workers import area, bundle_file, bundles, run
+from pybpe.dataset import run
+from pybpe.dataset.by_workers import area, bundle_file, store
 from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.remote.address import Address
 from pybpe.reading.remote.facts import Facts
 from pybpe.reading.remote.remote_file import RemoteFile
-planning.TASK_BYTES, bundle_file.PART_IDS, run.SYNC_SECONDS = 7000, 3000, 0.0
-run.tasks_per_bundle = lambda *_: 1 + int(sys.argv[4])
+planning.TASK_BYTES, bundle_file.PART_IDS, run.CHECKPOINT_SECONDS = 7000, 3000, 0.0
+store.tasks_per_bundle = lambda *_: 1 + int(sys.argv[4])
+store._PUBLISHING = 1
 
 def dying(function):
     def call(*given):
@@ -235,7 +236,7 @@ def dying(function):
         return function(*given)
     return call
 
-run.give_name, run.read_record = dying(run.give_name), dying(run.read_record)
+store.give_name, store.read_record = dying(store.give_name), dying(store.read_record)
 area.Area.check_visible = dying(area.Area.check_visible)
 if __name__ == "__main__":
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as executor:
@@ -278,12 +279,12 @@ def test_another_mode_or_other_settings_start_over(corpus: Path, tmp_path: Path,
         raise KeyboardInterrupt
 
     def interrupted(**settings: Any) -> None:
-        publish, run._WorkersRun.publish = run._WorkersRun.publish, die  # type: ignore[assignment, method-assign]
+        publish, store.SharedStore.publish = store.SharedStore.publish, die  # type: ignore[assignment, method-assign]
         try:
             with pytest.raises(KeyboardInterrupt):
                 pybpe.binarize(tok, corpus, out, executor=threads, workers_write=True, **settings)
         finally:
-            run._WorkersRun.publish = publish  # type: ignore[method-assign]
+            store.SharedStore.publish = publish  # type: ignore[method-assign]
 
     interrupted(shard_tokens=20_000)
     interrupted(shard_tokens=30_000)
@@ -297,24 +298,23 @@ def test_a_damaged_log_or_bundle(corpus: Path, tmp_path: Path, threads: Executor
     """What follows a damaged line is made again. A damaged bundle is an error."""
     tok, out = small_tokenizer(), tmp_path / "out"
     pybpe.binarize(tok, corpus, tmp_path / "one")
-    write, run.write_shard = run.write_shard, None  # type: ignore[assignment]
+    write, store.write_shard = store.write_shard, None  # type: ignore[assignment]
     try:
         with pytest.raises(TypeError):
             pybpe.binarize(tok, corpus, out, executor=threads, workers_write=True)
     finally:
-        run.write_shard = write
+        store.write_shard = write
     (hidden,) = (out / HIDDEN).glob("workers-*")
-    log = hidden / "bundles.log"
-    lines = log.read_bytes().splitlines(keepends=True)
-    made = {path.name: path.stat().st_mtime_ns for path in hidden.glob("bundle-*")}
-    for damaged in (lines[3][:-5], b"[1, 2]\n", b"\0" * 50 + b"\n", lines[5]):
+    lines = (out / HIDDEN / "parts.log").read_bytes().splitlines(keepends=True)
+    assert len(lines) - 2 == len(list(hidden.glob("bundle-*"))) > 8  # the first line and the last one are of the run
+    for damaged in (lines[4][:-5], b"[1, 2]\n", b"\0" * 50 + b"\n", lines[6]):
         shutil.rmtree(tmp_path / "again", ignore_errors=True)
         shutil.copytree(out, tmp_path / "again")
-        (again,) = (tmp_path / "again" / HIDDEN).glob("workers-*")
-        log = again / "bundles.log"
-        log.write_bytes(b"".join(lines[:3]) + damaged + b"".join(lines[4:]))
-        assert len(run.BundleLog(str(log)).bundles) == 3
-    assert len(lines) == len(made) > 8
+        log = tmp_path / "again" / HIDDEN / "parts.log"
+        log.write_bytes(b"".join(lines[:4]) + damaged + b"".join(lines[5:]))
+        assert len(parts._Found(str(log)).parts) == 3
+        pybpe.binarize(tok, corpus, tmp_path / "again", executor=threads, workers_write=True)
+        assert content(tmp_path / "again") == content(tmp_path / "one")
 
     first = min(hidden.glob("bundle-*"))
     whole = first.read_bytes()
@@ -324,7 +324,6 @@ def test_a_damaged_log_or_bundle(corpus: Path, tmp_path: Path, threads: Executor
         else:
             first.write_bytes(wrong)
         with pytest.raises(pybpe.FileError if wrong is None else pybpe.FormatError, match=first.name):
-            shutil.rmtree(tmp_path / "again", ignore_errors=True)
             bundle_file.BundleFile(str(first), "H")
 
 
@@ -339,27 +338,38 @@ def test_a_bad_record_costs_no_finished_work(corpus: Path, tmp_path: Path, threa
     assert len(times) > 8
     (corpus / "d.jsonl").write_bytes(jsonl(documents(60)))
     seen: dict[str, int] = {}
-    sizes_of = run.sizes_of
+    sizes_of = store.sizes_of
 
     def look(*given: Any) -> Any:
         seen.update({path.name: path.stat().st_mtime_ns for path in hidden.glob("bundle-*")})
         return sizes_of(*given)
 
-    run.sizes_of = look
+    store.sizes_of = look
     try:
         pybpe.binarize(tok, corpus, out, executor=threads, workers_write=True)
     finally:
-        run.sizes_of = sizes_of
+        store.sizes_of = sizes_of
     names = [name for name in times if seen.get(name) == times[name]]
     assert len(names) >= len(times) - 3 and len(seen) > len(times)
     pybpe.binarize(tok, corpus, tmp_path / "one")
     assert content(out) == content(tmp_path / "one")
 
 
+def test_bad_records_are_skipped(corpus: Path, tmp_path: Path, threads: Executor) -> None:
+    lines = jsonl(documents(150)).splitlines(keepends=True)
+    bad = [line if number % 9 else b'{"text": 5}\n' for number, line in enumerate(lines)]
+    (corpus / "b.jsonl").write_bytes(b"".join(bad))
+    for name, more in (("one", {}), ("workers", {"executor": threads, "workers_write": True})):
+        with pytest.warns(pybpe.errors.PybpeWarning, match="17 of 150 records are not valid"):
+            pybpe.binarize(small_tokenizer(), corpus, tmp_path / name, on_error="skip", **more)
+    assert content(tmp_path / "workers") == content(tmp_path / "one")
+    assert len((tmp_path / "one" / "skipped.jsonl").read_bytes().splitlines()) == 17
+
+
 def test_an_input_that_changes_while_shards_are_published(corpus: Path, tmp_path: Path, threads: Executor) -> None:
     """Its bundles are made again, and so are those before it that were removed; no shard of before remains."""
     tok, out = small_tokenizer(), tmp_path / "out"
-    give_name, given = run.give_name, []
+    give_name, given = store.give_name, []
 
     def die(*names: str) -> None:
         give_name(*names)
@@ -367,12 +377,12 @@ def test_an_input_that_changes_while_shards_are_published(corpus: Path, tmp_path
         if len(given) == 6:
             raise KeyboardInterrupt
 
-    run.give_name = die
+    store.give_name = die
     try:
         with pytest.raises(KeyboardInterrupt):
             pybpe.binarize(tok, corpus, out, executor=threads, workers_write=True, shard_tokens=4000)
     finally:
-        run.give_name = give_name
+        store.give_name = give_name
     assert len(list(out.glob("*_train_*.bin"))) >= 6
     text = (corpus / "c.txt").read_text()
     for change in (text[:50_000], text[:20_000]):
@@ -414,8 +424,7 @@ def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
                 pybpe.binarize(tok, corpus, out, executor=executor, workers_write=True, workers=1)
         finally:
             area.Area.check_visible = seen  # type: ignore[method-assign]
-    (log,) = (out / HIDDEN).glob("workers-*/bundles.log")
-    assert len(log.read_bytes().splitlines()) >= 3
+    assert len((out / HIDDEN / "parts.log").read_bytes().splitlines()) > 3
     with ProcessPoolExecutor(2, mp_context=get_context("fork")) as executor:
         pybpe.binarize(tok, corpus, out, executor=executor, workers_write=True, workers=2)
     assert content(out) == content(tmp_path / "one")
@@ -434,7 +443,7 @@ def test_the_disk_never_has_all_bundles_and_all_shards(
         left.append((sum(n.startswith("bundle-") for n in names), sum(n.endswith(".json") for n in names)))
 
     monkeypatch.setattr(area.Area, "check_visible", check)
-    monkeypatch.setattr(run, "most_pending", lambda _: 2)
+    monkeypatch.setattr(store, "most_pending", lambda _: 2)
     pybpe.binarize(
         small_tokenizer(), corpus, tmp_path / "o", shard_tokens=6000, splits=(1,), executor=threads, workers_write=True
     )
@@ -453,8 +462,7 @@ def test_the_secrets_of_urls_are_in_no_file(tmp_path: Path) -> None:
         plan = SimpleNamespace(tasks=lambda _: iter([[planning.PlannedRange(f, 0, 10, None, True)] for f in files]))
         work = Encoding(plan, None, {file.path: 0 for file in files})  # type: ignore[arg-type]
         (tmp_path / "area").mkdir(exist_ok=True)
-        log = bundles.BundleLog(str(tmp_path / "log"))
-        return list(bundles.bundle_orders(work, area.Area(str(tmp_path / "area"), "", ""), log, 100))
+        return list(bundles.bundle_orders(work, area.Area(str(tmp_path / "area"), "", ""), 0, 100))
 
     (order,) = orders(remote=True)
     assert order.ranges is not None and b"s3cr3t99" in zlib.decompress(order.ranges)

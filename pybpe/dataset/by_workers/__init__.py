@@ -1,4 +1,4 @@
-"""Workers that write the token files themselves, for corpora of any size. The door is `write_by_workers`.
+"""Workers that write the token files themselves, for corpora of any size. The door is `SharedStore`.
 
 Otherwise every token travels from a worker through the scheduler to the client, the process that called `binarize`; the
 client can take only about as much as a few workers make. Here workers and client share the output folder, and tokens go
@@ -28,13 +28,12 @@ The result is that of one machine, manifest included, since tasks and segments a
 in the shared folder contain what their content depends on. So a worker that was given up, and continues, can only write
 what is there already.
 
-If the client is killed, the next run resumes with the bundles in the log (bundles.log, one line each) and the shards
+If the client is killed, the next run resumes with the bundles in the log (parts.log, one line each) and the shards
 whose records exist. A worker that is killed leaves an incomplete file with another name, which is removed at the end.
 
 That the folder is shared is not believed: each worker must find the run's random number in it (area.py), and the client
 looks at the size of each file that a worker wrote.
 """
 
-from .area import area_name as area_name
-from .run import write_by_workers as write_by_workers
 from .shards import check_format as check_format
+from .store import SharedStore as SharedStore

@@ -95,12 +95,6 @@ class Area(NamedTuple):
             time.sleep(_PAUSE_SECONDS)
 
 
-def area_name(identity: str) -> str:
-    """Returns the name of the area for runs whose results depend on the same things, except the inputs. `identity` is a
-    hash of these."""
-    return f"workers-{identity[:16]}"
-
-
 def make_area(folder: str, context: Context) -> Area:
     """Makes the shared folder of a run, with its random number and context."""
     make_folder(folder)

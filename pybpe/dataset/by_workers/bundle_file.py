@@ -94,8 +94,8 @@ class BundleWriter:
         self._output.write(data)
         self._size += len(data)
 
-    def finish(self) -> tuple[int, list[int]]:
-        """Completes the file. Returns its size, and the number of tokens of each split."""
+    def finish(self) -> tuple[int, list[Facts]]:
+        """Completes the file. Returns its size, and the facts of each split."""
         for split, pending in enumerate(self._pending):
             if pending.ids:
                 self._write_part(split)
@@ -103,7 +103,11 @@ class BundleWriter:
         self._write(footer)
         self._write(_TRAILER.pack(at, _MAGIC))
         self._output.commit()
-        return self._size, [sum(part.tokens for part in parts) for parts in self._parts]
+        facts = [Facts() for _ in self._parts]
+        for whole, parts in zip(facts, self._parts):
+            for part in parts:
+                whole.add(part.tokens, part.documents, part.text_bytes)
+        return self._size, facts
 
     def discard(self) -> None:
         """Removes the unfinished file."""

@@ -17,7 +17,7 @@ from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
-from pybpe.dataset.by_workers import run as workers_run  # noqa: E402
+from pybpe.dataset.by_workers import store  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 
 
@@ -37,7 +37,7 @@ def test_a_killed_worker_changes_nothing(
     cluster: Any, corpus: Path, tmp_path: Path, workers_write: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tok = small_tokenizer()
-    monkeypatch.setattr(workers_run, "tasks_per_bundle", lambda *_: 2)
+    monkeypatch.setattr(store, "tasks_per_bundle", lambda *_: 2)
     pybpe.binarize(tok, corpus, tmp_path / "local", shard_tokens=20_000)
     with distributed.Client(cluster) as client:
         victim = next(iter(client.run(os.getpid).values()))
