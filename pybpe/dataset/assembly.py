@@ -22,11 +22,10 @@ from functools import partial
 from itertools import accumulate, pairwise
 
 from ..errors import FormatError, file_errors
-from ..reading.streams import open_input
+from ..reading.streams import file_sha256, open_input
 from ..support.output_files import give_name
 from ..support.parallel import end_if_unwanted, map_ordered, worker_count
 from .equal_shards import sizes_of
-from .hashing import file_sha256
 from .layout import Layout
 from .manifest import Facts, ShardRecord
 from .spool import has_bytes

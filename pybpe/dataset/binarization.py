@@ -243,7 +243,7 @@ def write_dataset(
         store = SharedStore(layout, encoder, identity)
     log = PartsLog(layout, identity, store, resume, planned)
     work = Run(encoding, layout, log, beside, options.read.skips)
-    return work.finish(options.settings(), description, work.write_shards(run, total), inputs)
+    return work.write(run, total, Manifest(options.settings(), description, inputs=inputs))
 
 
 def described(tok: Tokenizer) -> dict[str, object]:

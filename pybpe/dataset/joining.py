@@ -27,6 +27,7 @@ from ..arguments import instance
 from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..reading.paths import Inputs, path_list
 from ..reading.splits import SPLIT_NAMES
+from ..reading.streams import file_sha256
 from ..reading.text_encoding import Doubts
 from ..support.locking import only_writer
 from ..support.parallel import end_if_unwanted
@@ -35,7 +36,6 @@ from ..tokenizer import Tokenizer
 from .append_store import AppendStore
 from .encoding import Segment
 from .finished import Goal
-from .hashing import file_sha256
 from .layout import Layout
 from .manifest import Manifest, ShardRecord, manifest_name, split_paths
 from .options import OutputOptions
@@ -122,9 +122,9 @@ def join(
         log = PartsLog(layout, identity, AppendStore(layout, len(settings["splits"])), resume)
         work = Run(_Copying(parts, layout), layout, log, lambda: None)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
-        records = work.write_shards(RunOptions(progress=progress), total)
         inputs = [input for part in parts for input in part.manifest.inputs]
-        return work.finish(settings, dict(parts[0].manifest.tokenizer), records, inputs)
+        known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs)
+        return work.write(RunOptions(progress=progress), total, known)
 
 
 # ----------------------------------------------------------------------------------------------------

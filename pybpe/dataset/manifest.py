@@ -12,8 +12,7 @@ from .. import _binding
 from ..arguments import counted
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats import versions
-from ..reading.streams import read_file
-from .hashing import file_sha256
+from ..reading.streams import file_sha256, read_file
 
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
 
-from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, note
+from ..arguments import counted
+from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, note, warn
 from ..reading.bad_records import SkippedRecords, SkipState
 from ..reading.text_encoding import Doubts
+from ..support.output_files import remove_file, write_through
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .layout import Layout
-from .manifest import Facts, Input, Manifest, Records
+from .manifest import FILE_NAMES, Facts, FileRecord, Manifest, Records, record_file
 from .parts import Part, PartsLog, Step, Store
-from .publication import Publication, say_that_work_is_kept
 from .skip_list import NAME as LIST
 from .skip_list import SkipList
 from .workers import Work
@@ -40,8 +42,7 @@ class Run:
         self, work: Work, layout: Layout, log: PartsLog, beside: Callable[[], None], skips: bool = False
     ) -> None:
         self._work, self._layout, self._log = work, layout, log
-        self._publication = Publication(layout, log, beside)
-        self._store = log.store
+        self._store, self._beside = log.store, beside
         self._doubts = Doubts()
         skipped = SkipState(**log.last.skipped)
         self._skips, self._list = skips, SkipList(layout.unfinished, skipped.bytes)
@@ -49,13 +50,17 @@ class Run:
         self._done = 0  # the amount of input processed
         self._saved = time.monotonic()
 
-    def write_shards(self, options: RunOptions, total: int | None) -> Records:
-        """Does the remaining work, up to the last shard. Returns the shards' records by split.
+    def write(self, options: RunOptions, total: int | None, known: Manifest) -> Manifest:
+        """Does the remaining work, up to the manifest, which it returns.
 
         Args:
             options: how to use the machine.
             total: the amount of input, in the unit of the work, if known.
+            known: what the manifest says of the call, the tokenizer and the inputs.
         """
+        return self._finish(known, self._write_shards(options, total))
+
+    def _write_shards(self, options: RunOptions, total: int | None) -> Records:
         if self._log.last.tasks:
             self._say_resumed(total)
         try:
@@ -69,7 +74,8 @@ class Run:
         except FormatError as error:
             self._keep_work()
             if self._log.saved_tasks:
-                say_that_work_is_kept(error)
+                what = "Finished work is kept: fix the file and run the same command again to resume before it"
+                error.args = (f"{error}. {what}",)
                 raise
             self._close()
             self._log.remove()
@@ -126,19 +132,6 @@ class Run:
         self._log.save()
         self._saved = time.monotonic()
 
-    def _make_shards(self, options: RunOptions) -> Records:
-        shards = self._log.shards or []
-        records = self._store.make(shards, options)
-        self._publication.begin(self._files(shards))
-        self._store.publish(shards)
-        return records
-
-    def _files(self, shards: Sequence[Sequence[Facts]]) -> list[str]:
-        """Returns the names of all files that get published."""
-        found = zip(self._store.names, shards)
-        names = [name for split, some in found for name in self._layout.file_names(split, len(some))]
-        return names + [LIST] * self._skips
-
     def _close(self) -> None:
         """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run
         that succeeds, everything is on disk already."""
@@ -164,22 +157,60 @@ class Run:
     # ------------------------------------------------------------------------------------------------
     # The end
 
-    def finish(
-        self,
-        settings: dict[str, Any],
-        description: dict[str, object],
-        records: Records,
-        inputs: Sequence[Input] = (),
-    ) -> Manifest:
-        """Writes the manifest and the other files that belong to the shards.
+    def _make_shards(self, options: RunOptions) -> Records:
+        shards = self._log.shards or []
+        records = self._store.make(shards, options)
+        self._replace_older(self._files(shards))
+        self._beside()
+        self._store.publish(shards)
+        return records
 
-        Args:
-            settings, description: what the manifest says of the call and of the tokenizer.
-            records: the shards' records.
-            inputs: what the token files were made from.
-        """
-        if not self._skips:
-            return self._publication.finish(settings, description, records, inputs)
-        path, first = self._list.publish(self._layout.folder)
-        skipped = {**self._records.finish(path, first), "file": LIST}
-        return self._publication.finish(settings, description, records, inputs, skipped)
+    def _files(self, shards: Sequence[Sequence[Facts]]) -> list[str]:
+        """Returns the names of all files that get published."""
+        found = zip(self._store.names, shards)
+        names = [name for split, some in found for name in self._layout.file_names(split, len(some))]
+        return names + [LIST] * self._skips
+
+    def _replace_older(self, files: Sequence[str]) -> None:
+        """Removes the files of earlier runs that this run does not replace, the manifest first, since it would be wrong
+        from then on."""
+        older = sorted(self._log.older, key=lambda name: name not in FILE_NAMES)
+        paths = [os.path.join(self._layout.folder, name) for name in older]
+        left = [path for path in paths if os.path.lexists(path)]
+        if left:
+            some = counted(len(left), "file")
+            warn(f"{self._layout.folder}: replacing {some} of an earlier run, such as {os.path.basename(left[-1])}")
+        for path in left:
+            if os.path.basename(path) not in files:
+                remove_file(path)
+
+    def _finish(self, known: Manifest, records: Records) -> Manifest:
+        """Writes the manifest and the other files that belong to the shards."""
+        files, skipped = self._companions(records), None
+        if self._skips:
+            path, first = self._list.publish(self._layout.folder)
+            skipped = {**self._records.finish(path, first), "file": LIST}
+            files.append(record_file(path))
+        text_bytes = {split: sum(record.text_bytes for record in found) for split, found in records.items()}
+        manifest = replace(
+            known, text_bytes=text_bytes, shards=records, files=files, skipped=skipped, call=self._layout.call
+        )
+        self._write(self._layout.form.manifest, manifest.to_json())
+        self._log.remove()
+        return manifest
+
+    def _companions(self, records: Records) -> list[FileRecord]:
+        folder, form = self._layout.folder, self._layout.form
+        found = []
+        if form.companion_name is not None:
+            for record in (record for split in records.values() for record in split):
+                found.append(record_file(os.path.join(folder, form.companion_name(record.file))))
+        if form.of_tokenizer is not None:
+            name, content = form.of_tokenizer
+            found.append(record_file(self._write(name, content(self._layout.tok))))
+        return found
+
+    def _write(self, name: str, data: bytes) -> str:
+        path = os.path.join(self._layout.folder, name)
+        write_through(os.path.join(self._layout.unfinished, name), path, data)
+        return path

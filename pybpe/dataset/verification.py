@@ -13,10 +13,10 @@ from .._numpy import Array, numpy
 from ..arguments import counted
 from ..errors import ArgumentError, Error
 from ..reading.splits import SPLIT_NAMES
+from ..reading.streams import file_sha256
 from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
 from .encoding import token_lengths
-from .hashing import file_sha256
 from .manifest import FileRecord, Manifest, ShardRecord, named_folder
 from .output_folder import is_unfinished
 from .packed_rows import row_fault

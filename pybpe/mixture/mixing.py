@@ -144,7 +144,7 @@ class _Plan:
         distribute(shuffle, run.progress)
         work = Run(ShuffledDocuments(self.tok, shuffle), layout, log, lambda: None)
         total = sum(section.tokens for section in shuffle.sections)
-        return work.finish(settings, described(self.tok), work.write_shards(run, total))
+        return work.write(run, total, Manifest(settings, described(self.tok)))
 
     def _shuffle(
         self,

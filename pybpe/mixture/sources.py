@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from .._version import __version__
 from ..dataset.binarization import binarize
 from ..dataset.finished import call_of
-from ..dataset.hashing import file_sha256
 from ..dataset.manifest import Manifest, manifest_name, split_paths
 from ..dataset.output_folder import finished_manifest
 from ..dataset.same_text import check_contents, check_disjoint
@@ -23,6 +22,7 @@ from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
 from ..reading.splits import SPLIT_NAMES
 from ..reading.staging import Staged
+from ..reading.streams import file_sha256
 from ..support.output_files import make_folder
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer

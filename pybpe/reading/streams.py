@@ -13,9 +13,11 @@ from typing import Any, BinaryIO
 from .. import _binding
 from .._numpy import numpy
 from ..errors import ArgumentError, FileError, WorkerError, file_error, file_errors
+from ..support.parallel import end_if_unwanted
 from ..urls import is_url, without_secrets
 
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would translate line ends otherwise
+_HASH_BLOCK = 1 << 18  # bytes; fits in a CPU cache
 _READ_BYTES = 1 << 24  # the most bytes that are read at once, whatever length a damaged file claims
 
 
@@ -240,3 +242,15 @@ def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> n
     items = numpy.empty(count, dtype)
     got: int = stream.readinto(items)  # type: ignore[attr-defined]
     return items[: got // items.itemsize]
+
+
+def file_sha256(path: str, size: int | None = None) -> str:
+    """Returns the SHA-256 of a file, or of its first `size` bytes, in hex."""
+    digest = hashlib.sha256()
+    block = memoryview(bytearray(_HASH_BLOCK))
+    with open_input(path) as whole:
+        stream = whole if size is None else Limited(whole, size)
+        while got := stream.readinto(block):
+            end_if_unwanted()
+            digest.update(block[:got])
+    return digest.hexdigest()

@@ -7,13 +7,13 @@ import os
 from ... import _binding
 from ...arguments import instance, one_of, shown, whole_number
 from ...errors import ArgumentError, LimitError, file_errors
+from ...reading.streams import file_sha256
 from ...support import platform
 from ...support.locking import only_writer
 from ...support.output_files import real_output, remove_file, unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..finished import check_only_tokens, made_before, rows_call
-from ..hashing import file_sha256
 from ..manifest import FILE_NAME, Manifest
 from ..output_folder import TOKENIZER_NAMES, files_of_manifest, finished_manifest
 from ..writers.base import id_bytes
