@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
+from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .assembly import MOST_AT_ONCE, TextMarks, can_assemble, cut, publish, shards_of
 from .encoding import Segment
@@ -97,7 +98,8 @@ class AppendStore:
 
     def make(self, shards: Sequence[Sequence[Facts]], options: RunOptions) -> Records:
         """See Store."""
-        return {split: cut(self._layout, split, found) for split, found in zip(self.names, shards)}
+        with Progress("writing shards", sum(map(len, shards)), "shard", options.progress) as bar:
+            return {split: cut(self._layout, split, found, bar.add) for split, found in zip(self.names, shards)}
 
     def publish(self, shards: Sequence[Sequence[Facts]]) -> None:
         """See Store."""

@@ -101,11 +101,14 @@ def _published(layout: Layout, split: str, count: int) -> list[str]:
     return [hidden if os.path.exists(hidden) else path for hidden, path in pairs]
 
 
-def cut(layout: Layout, split: str, shards: Sequence[Facts]) -> list[ShardRecord]:
-    """Makes the files of a split's shards. If killed, it resumes when run again. Returns their records."""
+def cut(layout: Layout, split: str, shards: Sequence[Facts], done: Callable[[int], object]) -> list[ShardRecord]:
+    """Makes the files of a split's shards. If killed, it resumes when run again. Returns their records. `done` is told
+    how many more are made."""
     is_hashed, sizes = layout.output.HASHED, [facts.tokens for facts in shards]
     if os.path.exists(layout.cut_path(split, 0)):
-        digests = cut_shards(partial(layout.cut_path, split), layout.header, layout.output.id_bytes, sizes, is_hashed)
+        digests = cut_shards(
+            partial(layout.cut_path, split), layout.header, layout.output.id_bytes, sizes, is_hashed, done
+        )
     else:  # a killed run has begun to publish them
         digests = [file_sha256(path) if is_hashed else "" for path in _published(layout, split, len(shards))]
     names = (os.path.basename(layout.path(split, index)) for index in range(len(shards)))
@@ -132,6 +135,7 @@ def cut_shards(
     id_bytes: int,
     sizes: Sequence[int],
     is_hashed: bool = True,
+    done: Callable[[int], object] = lambda count: None,
 ) -> list[str]:
     """Cuts a file into shards. If killed, it resumes when run again.
 
@@ -141,6 +145,7 @@ def cut_shards(
         id_bytes: 2 or 4.
         sizes: the shards' sizes.
         is_hashed: whether the hashes are wanted.
+        done: is told how many more shards are made.
 
     Returns:
         The SHA-256 of each shard, or "".
@@ -160,6 +165,7 @@ def cut_shards(
         first = max(0, last - count)
         digests = [*map_ordered(make, range(first, last), count), *digests]
         _shorten(path(0), ends[max(first - 1, 0)])
+        done(last - first)
     return digests
 
 
