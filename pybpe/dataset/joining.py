@@ -50,7 +50,7 @@ _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 
 
 @dataclass(frozen=True)
-class _Part:
+class _JoinedFolder:
     """A folder to join.
 
     Attributes:
@@ -108,7 +108,7 @@ def join(
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     target = _binding.path_text(out)
-    parts = _parts(tok, path_list(folders), target)
+    parts = _folders(tok, path_list(folders), target)
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
         _output(settings, name).check_used(also=_SETTINGS)  # which are those of the folders
@@ -131,10 +131,10 @@ def join(
 # What is given
 
 
-def _parts(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_Part]:
+def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_JoinedFolder]:
     """Returns the folders. Raises an error if they cannot be joined."""
     seen: dict[str, str] = {os.path.realpath(out): out}
-    parts: list[_Part] = []
+    parts: list[_JoinedFolder] = []
     for folder in folders:
         if seen.setdefault(os.path.realpath(folder), folder) is not folder:
             raise ArgumentError(f"{folder}: is given twice, or is the output folder")
@@ -146,7 +146,7 @@ def _parts(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_Part]:
             if records:
                 split_paths(folder, manifest, split)
         digest = file_sha256(os.path.join(folder, manifest_name(folder)))
-        parts.append(_Part(folder, manifest, digest))
+        parts.append(_JoinedFolder(folder, manifest, digest))
     check_disjoint([(part.folder, [name for name, _ in part.manifest.inputs]) for part in parts])
     check_contents([(part.folder, part.manifest) for part in parts])
     return parts
@@ -179,7 +179,7 @@ def _output(settings: Mapping[str, Any], name: str | None = None) -> OutputOptio
     return OutputOptions(**{key: settings[key] for key in _SETTINGS}, name=name)
 
 
-def _check_equal(first: _Part, folder: str, manifest: Manifest) -> None:
+def _check_equal(first: _JoinedFolder, folder: str, manifest: Manifest) -> None:
     theirs, ours = dict(manifest.settings), dict(first.manifest.settings)
     for key in sorted((theirs.keys() | ours.keys()) - {"joined", "sequence_length"}):
         if theirs.get(key) != ours.get(key):
@@ -189,7 +189,7 @@ def _check_equal(first: _Part, folder: str, manifest: Manifest) -> None:
             )
 
 
-def _described(part: _Part) -> dict[str, Any]:
+def _described(part: _JoinedFolder) -> dict[str, Any]:
     skipped = {} if part.manifest.skipped is None else {"skipped": dict(part.manifest.skipped)}
     return {
         **skipped,
@@ -203,7 +203,7 @@ def _described(part: _Part) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _ShardTask:
     """A shard to copy.
 
     Attributes:
@@ -219,19 +219,19 @@ class _Task:
     is_last: bool
 
 
-def _tasks(parts: Sequence[_Part]) -> Iterator[_Task]:
+def _tasks(parts: Sequence[_JoinedFolder]) -> Iterator[_ShardTask]:
     for number, split in enumerate(SPLIT_NAMES):
         for part in parts:
             records = part.manifest.shards.get(split, [])
             for record in records:
-                yield _Task(number, os.path.join(part.folder, record.file), record, record is records[-1])
+                yield _ShardTask(number, os.path.join(part.folder, record.file), record, record is records[-1])
 
 
 @dataclass(frozen=True)
 class _Copying:
     """The work of join: the shards of `parts`."""
 
-    parts: Sequence[_Part]
+    parts: Sequence[_JoinedFolder]
     layout: Layout
 
     @property
@@ -251,14 +251,14 @@ class _Copying:
             yield from _read(task, self.layout)
 
 
-def _check_file(task: _Task) -> None:
+def _check_file(task: _ShardTask) -> None:
     """Raises FormatError if a shard does not match its manifest."""
     record = task.record
     if file_sha256(task.path) != record.sha256:
         raise FormatError(f"{task.path}: does not match its manifest: `pybpe verify` says more; make the folder again")
 
 
-def _read(task: _Task, layout: Layout) -> Iterator[Result]:
+def _read(task: _ShardTask, layout: Layout) -> Iterator[Result]:
     mark, at, dtype = layout.tok.eot_token, 0, layout.output.dtype
     for block in layout.form.read(task.path, dtype):
         end_if_unwanted()

@@ -195,7 +195,7 @@ class PartsLog:
         self.store, self._planned = store, planned
         self.last = Part(0, "", vars(SkipState()), [Reached()] * len(store.names))
         self.shards: list[list[Facts]] | None = None
-        found = _Found(self._path)
+        found = _LogFile(self._path)
         if not (resume and found.identity == identity and self._resumes(found)):
             there = files_of_manifest(layout.folder) + stale_tokenizers(layout.folder, layout.tok)
             self.older = sorted({*found.older, *found.files, *there})
@@ -214,7 +214,7 @@ class PartsLog:
     def _inputs(self) -> str:
         return self._planned.identity if self._planned is not None else ""
 
-    def _resumes(self, found: _Found) -> bool:
+    def _resumes(self, found: _LogFile) -> bool:
         """Takes over what is still right. Returns whether there is anything."""
         if found.shards is not None:
             if self._equal(found) <= len(found.parts) or not self._can_assemble(found, found.shards):
@@ -234,7 +234,7 @@ class PartsLog:
             os.truncate(self._path, size)
         return True
 
-    def _equal(self, found: _Found) -> int:
+    def _equal(self, found: _LogFile) -> int:
         """Returns how many of the first parts are right for this run's tasks; one more if no task follows them."""
         if self._planned is None:
             return len(found.parts) + 1
@@ -242,7 +242,7 @@ class PartsLog:
         most = len(found.parts) + 1 if self._planned.skips else skipped
         return most if found.inputs == self._inputs else min(most, self._equal_tasks(found, self._planned))
 
-    def _equal_tasks(self, found: _Found, planned: LoggedTasks) -> int:
+    def _equal_tasks(self, found: _LogFile, planned: LoggedTasks) -> int:
         hashes = chain([""], planned.hashes())
         number, digest = 0, next(hashes, None)
         for count, part in enumerate(found.parts):
@@ -255,7 +255,7 @@ class PartsLog:
     def _has(self, part: Part) -> bool:
         return has_list(self.folder, part.skipped["bytes"]) and self.store.has(part)
 
-    def _can_assemble(self, found: _Found, shards: Sequence[Sequence[Facts]]) -> bool:
+    def _can_assemble(self, found: _LogFile, shards: Sequence[Sequence[Facts]]) -> bool:
         has_skipped = not found.parts or has_list(self.folder, found.parts[-1].skipped["bytes"])
         return has_skipped and self.store.can_assemble(shards)
 
@@ -335,7 +335,7 @@ def _remove(path: str) -> None:
     shutil.rmtree(gone)
 
 
-class _Found:
+class _LogFile:
     """What a log on disk says, up to its first damaged line.
 
     Attributes:

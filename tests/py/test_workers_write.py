@@ -312,7 +312,7 @@ def test_a_damaged_log_or_bundle(corpus: Path, tmp_path: Path, threads: Executor
         shutil.copytree(out, tmp_path / "again")
         log = tmp_path / "again" / HIDDEN / "parts.log"
         log.write_bytes(b"".join(lines[:4]) + damaged + b"".join(lines[5:]))
-        assert len(parts._Found(str(log)).parts) == 3
+        assert len(parts._LogFile(str(log)).parts) == 3
         pybpe.binarize(tok, corpus, tmp_path / "again", executor=threads, workers_write=True)
         assert content(tmp_path / "again") == content(tmp_path / "one")
 

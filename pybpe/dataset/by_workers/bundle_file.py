@@ -174,7 +174,7 @@ class BundleFile:
         Args:
             split: the index of the split.
             tokens: the first of them, and the one after the last.
-            less_documents: how many documents at the start of the bundle do not begin there: see Start.
+            less_documents: how many documents at the start of the bundle do not begin there: see StartCases.
             text_length: returns the bytes of text that ids represent.
         """
         facts = Facts()

@@ -18,7 +18,7 @@ from ...reading.planning import PlannedRange, Task, anchored
 from ..workers import Encoding, Result, task_results
 from .area import Area
 from .bundle_file import BundleWriter
-from .unknown_start import Start, UnknownStart
+from .unknown_start import StartCases, UnknownStart
 
 _PER_WORKER = 8  # bundles, so that no worker waits long for the last ones
 _MOST_TASKS = 64
@@ -43,7 +43,7 @@ class Bundle(NamedTuple):
     plan: str
     file_bytes: int
     tokens: Sequence[int]
-    starts: Sequence[Start]
+    starts: Sequence[StartCases]
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class Bundle(NamedTuple):
     def of(cls, kept: Sequence[Any], plan: str) -> Bundle:
         """Returns the bundle of `kept` and a hash."""
         first, tasks, file_bytes, tokens, starts = kept
-        found = [Start(tuple(dropped), documents, tuple(is_open)) for dropped, documents, is_open in starts]
+        found = [StartCases(tuple(dropped), documents, tuple(is_open)) for dropped, documents, is_open in starts]
         return cls(first, tasks, plan, file_bytes, tokens, found)
 
 

@@ -14,7 +14,7 @@ from .area import Area
 from .bundles import Bundle
 
 
-class Place(NamedTuple):
+class BundlePlace(NamedTuple):
     """The tokens of a split in a bundle.
 
     Attributes:
@@ -30,14 +30,14 @@ class Place(NamedTuple):
     documents: int
 
 
-def places(bundles: Sequence[Bundle], split: int) -> Iterator[Place]:
+def places(bundles: Sequence[Bundle], split: int) -> Iterator[BundlePlace]:
     """Yields the places of a split's tokens. Decides for each bundle whether it begins inside a document."""
     is_open = 0
     for bundle in bundles:
         start = bundle.starts[split]
         dropped = start.dropped[is_open]
         documents = start.documents if is_open else 0
-        yield Place(bundle.name, bundle.tokens[split] - dropped, dropped, documents)
+        yield BundlePlace(bundle.name, bundle.tokens[split] - dropped, dropped, documents)
         is_open = start.is_open[is_open]
 
 
@@ -48,7 +48,7 @@ class Index:
         found: all of them, in order.
     """
 
-    def __init__(self, found: Sequence[Place]) -> None:
+    def __init__(self, found: Sequence[BundlePlace]) -> None:
         self.places = found
         self._ends = array("Q", accumulate(place.tokens for place in found))
 
@@ -61,7 +61,7 @@ class Index:
         """Returns the number of the bundle that has a token."""
         return bisect_right(self._ends, token)
 
-    def between(self, first: int, last: int) -> Iterator[tuple[Place, tuple[int, int]]]:
+    def between(self, first: int, last: int) -> Iterator[tuple[BundlePlace, tuple[int, int]]]:
         """Yields each place that has tokens from number `first` up to `last`, with the range of these tokens in the
         bundle's."""
         number = self.bundle_of(first)
@@ -81,4 +81,4 @@ class Index:
 @lru_cache(maxsize=3)
 def load_index(area: Area, name: str) -> Index:
     """Reads an index that was kept in the area. A process reads it once."""
-    return Index([Place(*place) for place in json.loads(area.kept(name))])
+    return Index([BundlePlace(*place) for place in json.loads(area.kept(name))])

@@ -16,7 +16,7 @@ from ..manifest import Facts, ShardRecord
 from ..options import OutputOptions
 from .area import Area
 from .bundle_file import BundleFile
-from .index import Index, Place, load_index
+from .index import BundlePlace, Index, load_index
 
 _HASH_DIGITS = 16  # of the hash in a name
 RECORD = ".json"  # the ending of a record's name
@@ -81,7 +81,7 @@ def write_shard(area: Area, order: ShardOrder) -> int:
     return size
 
 
-def _file(area: Area, layout: Layout, place: Place) -> BundleFile:
+def _file(area: Area, layout: Layout, place: BundlePlace) -> BundleFile:
     return BundleFile(area.path(place.bundle), layout.spool("").typecode)
 
 

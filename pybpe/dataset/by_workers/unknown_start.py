@@ -19,7 +19,7 @@ from ..eot import EotPlacer
 Placed = tuple["array[int] | memoryview", "array[int] | memoryview"]
 
 
-class Start(NamedTuple):
+class StartCases(NamedTuple):
     """How the tokens depend on whether they begin inside a document. Each field holds plain integers, for messages.
 
     Attributes:
@@ -45,10 +45,10 @@ class UnknownStart:
         self._dropped, self._documents = (0, 0), 0
 
     @property
-    def start(self) -> Start:
+    def start(self) -> StartCases:
         """The differences so far."""
         outside, inside = self._placers
-        return Start(self._dropped, self._documents, (int(outside.is_open), int(inside.is_open)))
+        return StartCases(self._dropped, self._documents, (int(outside.is_open), int(inside.is_open)))
 
     @property
     def _is_known(self) -> bool:
