@@ -19,9 +19,9 @@ from ..reading.documents import RECORDS, Kinds
 from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Task
 from ..tokenizer import Tokenizer
+from .spool import TYPECODES
 
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
-TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
 class Segment(NamedTuple):

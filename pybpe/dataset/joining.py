@@ -43,6 +43,7 @@ from .output_folder import finished_manifest
 from .parts import PartsLog
 from .run import Run
 from .same_text import check_contents, check_disjoint
+from .spool import TYPECODES
 from .workers import Result
 from .writers import FORMATS
 
@@ -262,7 +263,7 @@ def _read(task: _ShardTask, layout: Layout) -> Iterator[Result]:
     mark, at, dtype = layout.tok.eot_token, 0, layout.output.dtype
     for block in layout.form.read(task.path, dtype):
         end_if_unwanted()
-        ids = array("H" if dtype == "uint16" else "I", block.tobytes())
+        ids = array(TYPECODES[dtype], block.tobytes())
         at += len(ids)
         ends = task.is_last and at == task.record.tokens
         assert mark is not None

@@ -18,8 +18,8 @@ from ..reading.splits import SplitOptions
 from ..tokenizer import Tokenizer
 from .eot import EOT_MODES, KEEP
 from .manifest import check_name
+from .spool import id_bytes
 from .writers import FORMATS, Format
-from .writers.base import id_bytes
 
 _NEEDS: Mapping[str, tuple[Callable[[Format], bool], str]] = {
     "name": (lambda form: "{name}" in form.file, "this format has fixed file names"),

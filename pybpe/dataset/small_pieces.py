@@ -10,7 +10,8 @@ from .. import _binding
 from ..reading.planned_pieces import PlannedPiece
 from ..reading.splits import hash_split
 from ..tokenizer import Tokenizer
-from .encoding import TYPECODES, Segment, TaskEncoder
+from .encoding import Segment, TaskEncoder
+from .spool import TYPECODES
 
 _SMALL = 1 << 12  # bytes of a piece
 _MANY = 1 << 20  # bytes of the pieces that are encoded at once

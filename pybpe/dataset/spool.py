@@ -23,7 +23,12 @@ from ..reading.streams import open_input
 
 _START_BYTES = 8
 _BUFFER = 1 << 16  # bytes; segments of small files are shorter
-_TYPECODES = {"uint16": "H", "uint32": "I"}
+TYPECODES = {"uint16": "H", "uint32": "I"}  # of the array module, by dtype
+
+
+def id_bytes(dtype: str) -> int:
+    """Returns the bytes per id: 2 or 4."""
+    return 2 if dtype == "uint16" else 4
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,11 @@ class SpoolFiles:
     @property
     def typecode(self) -> str:
         """The type of ids in an array."""
-        return _TYPECODES[self.dtype]
+        return TYPECODES[self.dtype]
 
     @property
     def id_bytes(self) -> int:
-        return 2 if self.dtype == "uint16" else 4
+        return id_bytes(self.dtype)
 
     def hold(self, tokens: int, documents: int) -> bool:
         """Returns whether the files on disk have at least so many tokens and documents."""

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from .. import _binding
 from .._numpy import Array, numpy
 from ..dataset import run
-from ..dataset.spool import has_bytes
+from ..dataset.spool import has_bytes, id_bytes
 from ..errors import FormatError, file_errors
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import open_input
@@ -104,7 +104,7 @@ class Shuffle:
     @property
     def id_bytes(self) -> int:
         """The bytes per id."""
-        return 2 if self.dtype == "uint16" else 4
+        return id_bytes(self.dtype)
 
     @property
     def mark_bytes(self) -> bytes:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from .._numpy import Array, numpy
 from ..dataset.encoding import Segment, text_length
+from ..dataset.spool import TYPECODES
 from ..dataset.workers import Result
 from ..errors import FormatError, file_errors
 from ..reading.text_encoding import Doubts
@@ -23,7 +24,6 @@ from ..tokenizer import Tokenizer
 from .buckets import Section, Shuffle, block_pieces, bucket_index, bucket_paths, instances, whole_blocks
 
 _TASK_TOKENS = 1 << 20
-_TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
 class ShuffledDocuments:
@@ -92,7 +92,7 @@ class _Ordered:
         order = _order(first, second)
         self._data, self._lengths, self._buffers, self._begins = data, lengths[order], buffers[order], begins[order]
         self._mark = shuffle.mark_bytes
-        self._typecode = _TYPECODES[shuffle.dtype]
+        self._typecode = TYPECODES[shuffle.dtype]
 
     def tasks(self) -> Iterator[_Task]:
         """Yields the tasks, in order."""

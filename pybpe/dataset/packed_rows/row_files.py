@@ -21,7 +21,7 @@ from ... import _binding
 from ..._numpy import numpy
 from ...reading.parquet import pyarrow_parquet
 from ...support import platform
-from ..writers.base import id_bytes
+from ..spool import id_bytes
 from .columns import Columns
 
 if TYPE_CHECKING:

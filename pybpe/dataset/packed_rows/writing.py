@@ -16,7 +16,7 @@ from ...tokenizer import Tokenizer
 from ..finished import check_only_tokens, made_before, rows_call
 from ..manifest import FILE_NAME, Manifest
 from ..output_folder import TOKENIZER_NAMES, files_of_manifest, finished_manifest
-from ..writers.base import id_bytes
+from ..spool import id_bytes
 from ..writers.flat import LLMC
 from .layout import METHODS
 from .row_files import ROW_FORMATS

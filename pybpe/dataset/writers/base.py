@@ -85,11 +85,6 @@ class Format:
         return self.header is not None
 
 
-def id_bytes(dtype: str) -> int:
-    """Returns the bytes per id: 2 or 4."""
-    return 2 if dtype == "uint16" else 4
-
-
 def read_flat(path: str, dtype: str) -> Iterator[Array]:
     """Yields the ids of a file, after its header if it has one, in blocks."""
     from ..token_file import TokenFile

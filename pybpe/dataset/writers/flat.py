@@ -11,7 +11,8 @@ from ...errors import FormatError
 from ...formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header
 from ...reading.streams import open_unchanged
 from ...tokenizer import Tokenizer
-from .base import READ_TOKENS, Format, id_bytes, read_flat
+from ..spool import id_bytes
+from .base import READ_TOKENS, Format, read_flat
 
 MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
 _VERSIONS = {2: 1, 4: 7}  # by bytes per id

@@ -15,7 +15,8 @@ from ..._binding import Output
 from ..._numpy import Array, numpy
 from ...errors import LimitError
 from ...support.output_files import give_name
-from .base import Finished, Format, id_bytes, read_flat
+from ..spool import id_bytes
+from .base import Finished, Format, read_flat
 
 MAGIC = b"MMIDIDX\0\0"
 LARGEST_UINT16_VOCABULARY = 65499  # Megatron itself uses uint16 below 65500
