@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ from .other_libraries import Answering, unknown_attribute
 from .pattern import Digits, Pattern, PatternLike
 from .reading.paths import Inputs, is_path_list, path_list
 from .template import Template
+
+_FEW = 100  # ids; for more, C is faster
 
 
 class Tokenizer(metaclass=Answering):
@@ -473,7 +475,8 @@ class Tokenizer(metaclass=Answering):
             UnknownIdError (an ArgumentError): an id is not in the vocabulary. The message gives the id and its
                 position.
         """
-        return self._decode(list(id_chunks(ids, self.n_vocab, position)), position)
+        few = self._decode_few(ids)
+        return self._decode(list(id_chunks(ids, self.n_vocab, position)), position) if few is None else few
 
     def decoded_length(self, ids: Iterable[int]) -> int:
         """Returns the number of bytes that `decode_bytes` returns for these ids, without decoding them. Raises
@@ -491,10 +494,14 @@ class Tokenizer(metaclass=Answering):
             UnknownIdError: as in `decode_bytes`.
             ArgumentError: Python has no such handler of errors.
         """
-        errors = error_handler(errors)
+        if errors != "replace":
+            errors = error_handler(errors)
         if skip_special_tokens:
             hidden = self._hidden_ids
             ids = [i for known in self._known_ids(ids) for i in known if i not in hidden]
+        few = self._decode_few(ids)
+        if few is not None:
+            return few.decode("utf-8", errors)
         chunks = list(id_chunks(ids, self.n_vocab))
         if len(chunks) <= 1:
             return self._decode(chunks).decode("utf-8", errors)
@@ -506,6 +513,20 @@ class Tokenizer(metaclass=Answering):
         except UnicodeDecodeError:
             return self._decode(chunks).decode("utf-8", errors)  # raises the error with the position in all bytes
         return text
+
+    def _decode_few(self, ids: Iterable[int]) -> bytes | None:
+        """Returns the bytes of a short list of ids, without the cost of a call to C. Returns None for other ids, and if
+        one of them is not in the vocabulary."""
+        if type(ids) is not list or len(ids) > _FEW:
+            return None
+        try:
+            return None if ids and min(ids) < 0 else b"".join(map(self._used_token, ids))
+        except (IndexError, TypeError):
+            return None
+
+    @cached_property
+    def _used_token(self) -> Callable[[int], Any]:
+        return [token or None for token in self._model.tokens].__getitem__
 
     @cached_property
     def _hidden_ids(self) -> frozenset[int]:

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 import numpy
 import pytest
@@ -209,6 +210,26 @@ def test_arrays_decode_as_lists_do(small: pybpe.Tokenizer, dtype: str) -> None:
 def test_an_unknown_id_is_named_with_its_position(small: pybpe.Tokenizer, bad: int) -> None:
     with pytest.raises(pybpe.ArgumentError, match=rf"{bad}\b.*\b2\b"):
         small.decode([5, 6, bad, 7])
+
+
+def test_short_lists_decode_as_long_ones_do(small: pybpe.Tokenizer) -> None:
+    """Lists of up to _FEW ids are decoded without C. A tuple of them is not."""
+    rng = random.Random(4)
+    tok = pybpe.Tokenizer({**{i: bytes([i]) for i in range(256)}, 300: b"unused before"}, [])
+    for one in (small, tok):
+        unused = [i for i, token in enumerate(one._model.tokens) if not token]
+        known = [i for i in range(one.n_vocab) if i not in set(unused)]
+        for size in [0, 1, 2, 5, 50, 99, 100, 101, 300] * 5:
+            ids: list[Any] = rng.choices(known, k=size)
+            if size > 2:
+                ids[1] = numpy.int64(ids[1])
+                ids[2] = bool(ids[2] % 2)
+            assert one.decode_bytes(ids) == one.decode_bytes(tuple(ids)) == b"".join(one._model.tokens[i] for i in ids)
+            assert one.decode(ids) == one.decode(tuple(ids)) == one.decode_bytes(ids).decode("utf-8", "replace")
+        for wrong in (-1, one.n_vocab, 1.0, "a", None, 2**70, -(2**70), *unused[:1]):
+            for ids in ([wrong], [5, wrong], [5] * 60 + [wrong]):
+                with pytest.raises(pybpe.ArgumentError, match=f"at position {len(ids) - 1} is not an id of this"):
+                    one.decode(ids)
 
 
 def test_decode_stream_never_splits_a_character(small: pybpe.Tokenizer) -> None:
