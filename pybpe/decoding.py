@@ -141,7 +141,14 @@ class DecodeStream:
         """
         data = self._tokenizer.decode_single_token_bytes(token, self._position)
         self._position += 1
-        return "" if token in self._skipped else self._decoder.decode(data)
+        if token in self._skipped:
+            return ""
+        if not self._decoder.buffer:  # no bytes are kept, so whole characters need no decoder, which is slower
+            try:
+                return data.decode()
+            except UnicodeDecodeError:
+                pass
+        return self._decoder.decode(data)
 
     def flush(self) -> str:
         """Ends the text and returns the rest of it, which `push` has kept. The stream can then decode another text."""
