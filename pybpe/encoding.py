@@ -27,6 +27,7 @@ from .support.parallel import Result, map_ordered, run_interruptibly, worker_cou
 AllowedSpecial = Literal["all"] | Collection[str]
 
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
+_TINY_TEXT = 100  # characters or bytes; up to this size, a list of ids is the fastest way to any result
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
 _MOST_KEPT = 1 << 26  # characters; the UTF-8 of longer texts is never kept
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
@@ -106,6 +107,8 @@ class TextEncoder:
     ) -> numpy.ndarray[Any, Any]:
         """Returns the ids as an array of shape (tokens,)."""
         num_threads = worker_count(num_threads, "num_threads")
+        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _TINY_TEXT:
+            return numpy.array(self._encoder.encode(utf8(text), specials), dtype)
         ids = GrowingIds(dtype, len(text) if isinstance(text, (str, bytes)) else len(utf8(text)))
         if num_threads == 1:
             for piece in self._pieces(text):
@@ -159,6 +162,8 @@ class TextEncoder:
 
     def count(self, text: Text, specials: _binding.Specials | None) -> int:
         """Returns the number of ids of a text."""
+        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _TINY_TEXT:
+            return len(self._encoder.encode(utf8(text), specials))
         if not self._direct:
             return sum(len(self._encode_piece(piece, specials)) for piece in self._pieces(text))
         return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
