@@ -88,7 +88,7 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
     settings = {"vocab_size": 400, **settings}
     pybpe.prepare(corpus, tmp_path / "undisturbed", **settings)
     with monkeypatch.context() as patch:
-        patch.setattr(run.Run, "write_shards", died)
+        patch.setattr(run.Run, "write", died)
         with pytest.raises(KeyboardInterrupt):
             pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
     monkeypatch.setattr(preparation, "count_train_split", count)
