@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import Any
 
 import pybpe
-from pybpe.dataset.by_workers import store
 from pybpe.reading import planning
 from pybpe.support.remote import Workers, map_by_executor
+from pybpe.tokens.by_workers import store
 
 NODE = """
 import asyncio, sys

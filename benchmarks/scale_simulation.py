@@ -26,8 +26,8 @@ from itertools import count
 from pathlib import Path
 
 TASK_BYTES = 1 << 24  # as in pybpe/reading/planning.py
-MOST_TASKS, PER_WORKER = 64, 8  # as in pybpe/dataset/by_workers/bundles.py
-PUBLISHING = 16  # threads, as in pybpe/dataset/by_workers/store.py
+MOST_TASKS, PER_WORKER = 64, 8  # as in pybpe/tokens/by_workers/bundles.py
+PUBLISHING = 16  # threads, as in pybpe/tokens/by_workers/store.py
 WORKERS_PER_NODE = 64
 SHARD_TOKENS = 10**8
 ID_BYTES = 2

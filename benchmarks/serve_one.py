@@ -20,14 +20,14 @@ WARM = 100  # batches that are not measured
 
 
 def batches_pybpe(workers: int, ids: str, folder: str) -> Iterator[Any]:
-    from pybpe.dataset import create_dataloader
+    from pybpe.loading import create_dataloader
 
     return rounds(create_dataloader(ids, None, B, T, stride=T, num_workers=workers))
 
 
 def batches_pybpe_mixture(workers: int, ids: str, folder: str) -> Iterator[Any]:
     """Three sources: the same file by three names."""
-    from pybpe.dataset import Mixture, create_dataloader
+    from pybpe.loading import Mixture, create_dataloader
 
     mixture = Mixture({"a": ids, "b": ids, "c": ids}, weights={"a": 0.6, "b": 0.3, "c": 0.1})
     return rounds(create_dataloader(mixture, None, B, T, stride=None, num_workers=workers))

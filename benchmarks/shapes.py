@@ -158,7 +158,7 @@ def fits(command: str, shape: str) -> bool:
 def child(library: str, args: list[str]) -> int:
     """Runs a command of pybpe in this process. Prints the CPU seconds, and those in which a thread held the GIL."""
     from pybpe import cli
-    from pybpe.dataset import binarization  # noqa: F401  the import is not to be measured
+    from pybpe.tokens import binarization  # noqa: F401  the import is not to be measured
 
     sampler = ctypes.PyDLL(library)
     before = time.process_time()

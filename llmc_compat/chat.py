@@ -40,10 +40,6 @@ from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
 from pybpe._numpy import numpy
-from pybpe.dataset.manifest import ShardRecord, check_name, manifest_name
-from pybpe.dataset.one_pass import OnePassWriter
-from pybpe.dataset.options import OutputOptions
-from pybpe.dataset.output_folder import finished_manifest
 from pybpe.errors import ArgumentError, FormatError, file_errors, note, warn
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
@@ -52,6 +48,10 @@ from pybpe.reading.streams import read_file
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_others
+from pybpe.tokens.manifest import ShardRecord, check_name, manifest_name
+from pybpe.tokens.one_pass import OnePassWriter
+from pybpe.tokens.options import OutputOptions
+from pybpe.tokens.output_folder import finished_manifest
 
 from .records import Record, read_records
 

@@ -9,12 +9,6 @@ from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
-from pybpe.dataset.finished import Goal
-from pybpe.dataset.manifest import manifest_name
-from pybpe.dataset.options import DatasetOptions, OutputOptions
-from pybpe.dataset.output_folder import TOKENIZER_NAMES
-from pybpe.dataset.packed_output import RowOptions, write_and_pack
-from pybpe.dataset.preparation import prepare_dataset, save_tokenizer
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
@@ -28,6 +22,12 @@ from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_file, remove_others
 from pybpe.support.run_options import RunOptions
+from pybpe.tokens.finished import Goal
+from pybpe.tokens.manifest import manifest_name
+from pybpe.tokens.options import DatasetOptions, OutputOptions
+from pybpe.tokens.output_folder import TOKENIZER_NAMES
+from pybpe.tokens.packed_output import RowOptions, write_and_pack
+from pybpe.tokens.preparation import prepare_dataset, save_tokenizer
 from pybpe.training.plan import TrainOptions
 
 from .batch import CPU_BATCH

@@ -16,14 +16,13 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import corpus as corpus
-    from . import dataset as dataset
     from . import errors as errors
+    from . import loading as loading
     from . import teaching as teaching
     from . import viz as viz
     from .analysis.advice import Advice, advise
     from .analysis.comparison import compare
     from .analysis.comparison_result import Comparison
-    from .dataset import Manifest, binarize, encode_files, join, pack, prepare
     from .decoding import DecodeStream
     from .encodings import get_encoding
     from .errors import (
@@ -38,10 +37,16 @@ if TYPE_CHECKING:
         UnsupportedError,
         WorkerError,
     )
-    from .mixture import MixPlan, mix, plan_mix
     from .padding import padded_vocab_size
     from .template import Template
     from .tokenizer import Tokenizer
+    from .tokens.array_output import encode_files
+    from .tokens.binarization import binarize
+    from .tokens.joining import join
+    from .tokens.manifest import Manifest
+    from .tokens.mix import MixPlan, mix, plan_mix
+    from .tokens.pack import pack
+    from .tokens.preparation import prepare
     from .trainer import train, train_bpe
     from .training.counting import count_words
     from .training.counts import Counts
@@ -94,9 +99,9 @@ _HOMES = {
     "FileError": "errors",
     "FormatError": "errors",
     "LimitError": "errors",
-    "Manifest": "dataset",
+    "Manifest": "tokens.manifest",
     "MissingExtraError": "errors",
-    "MixPlan": "mixture",
+    "MixPlan": "tokens.mix",
     "OutOfMemoryError": "errors",
     "Template": "template",
     "Tokenizer": "tokenizer",
@@ -104,23 +109,23 @@ _HOMES = {
     "UnsupportedError": "errors",
     "WorkerError": "errors",
     "advise": "analysis.advice",
-    "binarize": "dataset",
+    "binarize": "tokens.binarization",
     "compare": "analysis.comparison",
     "count_words": "training.counting",
-    "encode_files": "dataset",
+    "encode_files": "tokens.array_output",
     "get_encoding": "encodings",
-    "join": "dataset",
-    "mix": "mixture",
-    "pack": "dataset",
+    "join": "tokens.joining",
+    "mix": "tokens.mix",
+    "pack": "tokens.pack",
     "padded_vocab_size": "padding",
-    "plan_mix": "mixture",
-    "prepare": "dataset",
+    "plan_mix": "tokens.mix",
+    "prepare": "tokens.preparation",
     "train": "trainer",
     "train_bpe": "trainer",
 }
 
 
-_MODULES = ("corpus", "dataset", "errors", "teaching", "viz")
+_MODULES = ("corpus", "errors", "loading", "teaching", "viz")
 
 if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept every misspelled name)
 

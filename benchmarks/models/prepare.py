@@ -13,7 +13,8 @@ from division import EOT, divide
 import pybpe
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.initialization import write_random_checkpoint
-from pybpe.dataset import Manifest, binarize
+from pybpe.tokens.binarization import binarize
+from pybpe.tokens.manifest import Manifest
 
 HELD_OUT = 250_000  # bytes
 _SETTINGS = {"bpe": {}, "superwords": {"superwords": True}, "whole": {"whole_characters": True}}

@@ -22,7 +22,7 @@ from heldout import bits_per_byte
 from model import GPT2, adamw
 
 import pybpe
-from pybpe.dataset import Mixture, create_dataloader
+from pybpe.loading import Mixture, create_dataloader
 
 WARM_UP, FLOOR = 0.05, 0.1
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from llmc_compat import chat, checkpoint, evals
 from pybpe import _binding
-from pybpe.dataset.manifest import FILE_NAME as MANIFEST_NAME
 from pybpe.errors import ArgumentError, FileError
 from pybpe.reading.streams import open_input
+from pybpe.tokens.manifest import FILE_NAME as MANIFEST_NAME
 
 from . import shards, tokenizers
 from .finding import WARNING, Finding

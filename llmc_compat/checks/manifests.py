@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pybpe import Tokenizer
-from pybpe.dataset.manifest import Manifest, ShardRecord
 from pybpe.errors import Error, FormatError
 from pybpe.reading.streams import file_sha256
+from pybpe.tokens.manifest import Manifest, ShardRecord
 
 from .finding import Finding
 from .shards import ShardFacts

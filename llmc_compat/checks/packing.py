@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 
-from pybpe.dataset.packed_rows import row_fault
-from pybpe.dataset.token_file import TokenFile
 from pybpe.errors import Error
+from pybpe.tokens.pack import row_fault
+from pybpe.tokens.token_file import TokenFile
 
 from .finding import Finding, Run
 from .manifests import Described

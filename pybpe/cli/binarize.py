@@ -29,7 +29,7 @@ from .token_files import (
 from .train import add_training_options, fewer_than, training_arguments
 
 if TYPE_CHECKING:
-    from ..dataset import Manifest
+    from ..tokens.manifest import Manifest
 
 
 def add_binarize(commands: Any) -> None:
@@ -67,10 +67,10 @@ def add_binarize(commands: Any) -> None:
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
-    from ..dataset import binarize
-    from ..dataset.options import OutputOptions
     from ..reading.options import ReadOptions
     from ..reading.splits import SplitOptions
+    from ..tokens.binarization import binarize
+    from ..tokens.options import OutputOptions
 
     with dask_executor(args.dask) as executor:
         manifest = binarize(
@@ -110,10 +110,10 @@ def add_prepare(commands: Any) -> None:
 
 
 def _run_prepare(args: argparse.Namespace) -> None:
-    from ..dataset import prepare
-    from ..dataset.options import OutputOptions
     from ..reading.options import ReadOptions
     from ..reading.splits import SplitOptions
+    from ..tokens.options import OutputOptions
+    from ..tokens.preparation import prepare
 
     with dask_executor(args.dask) as executor:
         tok, manifest = prepare(

@@ -33,7 +33,7 @@ def add_join(commands: Any) -> None:
 
 
 def _run_join(args: argparse.Namespace) -> None:
-    from ..dataset.joining import join
+    from ..tokens.joining import join
 
     manifest = join(
         load(args.tokenizer),
@@ -56,7 +56,7 @@ def _run_join(args: argparse.Namespace) -> None:
 
 def _folder(given: str) -> str:
     """Returns the folder of token files that an argument names, perhaps by its manifest."""
-    from ..dataset.manifest import named_folder
+    from ..tokens.manifest import named_folder
 
     folder, file = named_folder(given)
     if file is not None:
@@ -108,7 +108,7 @@ def add_pack(commands: Any) -> None:
 
 
 def _run_pack(args: argparse.Namespace) -> None:
-    from ..dataset.packed_rows import pack
+    from ..tokens.pack import pack
 
     manifest = pack(
         load(args.tokenizer),
@@ -145,7 +145,7 @@ def add_verify(commands: Any) -> None:
 
 
 def _run_verify(args: argparse.Namespace) -> None:
-    from ..dataset.verification import verify
+    from ..tokens.verification import verify
 
     manifest, problems = verify(args.folder, load(args.tokenizer) if args.tokenizer else None)
     count = len(manifest.file_names)
@@ -173,8 +173,8 @@ def add_stats(commands: Any) -> None:
 
 
 def _run_stats(args: argparse.Namespace) -> None:
-    from ..dataset import Manifest
-    from ..dataset.statistics import dataset_statistics
+    from ..tokens.manifest import Manifest
+    from ..tokens.statistics import dataset_statistics
 
     folder = _folder(args.folder)
     found = dataset_statistics(folder)

@@ -80,7 +80,7 @@ def _state(args: argparse.Namespace) -> str:
 
 
 def _run_plan(args: argparse.Namespace) -> None:
-    from ..mixture import plan_mix
+    from ..tokens.mix import plan_mix
 
     plan = plan_mix(load(args.tokenizer), args.recipe)
     lines = []
@@ -98,7 +98,7 @@ def _run_plan(args: argparse.Namespace) -> None:
 
 
 def _run_mix(args: argparse.Namespace) -> None:
-    from ..mixture import mix
+    from ..tokens.mix import mix
 
     if args.dry_run:
         return _run_plan(args)

@@ -88,7 +88,7 @@ def _kind(path: str) -> str:
 def _check_token_files(args: argparse.Namespace, load: Callable[[str], Tokenizer]) -> None:
     """Raises ArgumentError if a tokenizer is written next to token files of another one, which nothing could decode
     then."""
-    from ..dataset.manifest import Manifest, manifest_name
+    from ..tokens.manifest import Manifest, manifest_name
 
     folder = args.output if os.path.isdir(args.output) else os.path.dirname(args.output) or "."
     if args.output == "-" or not os.path.exists(os.path.join(folder, manifest_name(folder))):

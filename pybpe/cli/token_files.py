@@ -10,7 +10,7 @@ from ..arguments import counted
 from .common import add_encoding, add_on_error, log_path, parse_amount, parse_numbers
 
 if TYPE_CHECKING:
-    from ..dataset import Manifest
+    from ..tokens.manifest import Manifest
 
 
 def add_document_options(parser: argparse.ArgumentParser, skips: bool = False) -> None:
@@ -99,7 +99,7 @@ def row_lines(manifest: Manifest) -> list[str]:
 
 def pack_log_path(args: argparse.Namespace) -> str:
     """Returns the path of the log of a run with or without --pack: see log_path."""
-    from ..dataset.finished import hidden_folder
+    from ..tokens.finished import hidden_folder
 
     is_packed = args.pack or args.format in ("parquet", "webdataset")
     return log_path(argparse.Namespace(output=hidden_folder(args.output)) if is_packed else args)

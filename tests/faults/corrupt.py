@@ -31,8 +31,8 @@ from operations import CONFIG, OPERATIONS, make_inputs
 import pybpe
 from llmc_compat import chat, checkpoint, evals, safetensors_file
 from llmc_compat.shards import DataLoader, read_shard, write_shard
-from pybpe.dataset.manifest import Manifest
-from pybpe.dataset.token_file import TokenFile
+from pybpe.tokens.manifest import Manifest
+from pybpe.tokens.token_file import TokenFile
 from pybpe.training.checkpoint import Checkpoint
 
 SETTINGS = {"vocab_size": 300}

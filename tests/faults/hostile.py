@@ -22,7 +22,7 @@ from operations import plain
 import pybpe
 from llmc_compat.shards import write_shard
 from pybpe import _binding
-from pybpe.dataset import PackedSequences
+from pybpe.loading import PackedSequences
 
 BEYOND = (1 << 32) + 12345
 HUGE = 1_500_000_000  # times two bytes

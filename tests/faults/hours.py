@@ -39,7 +39,7 @@ from texts import chinese, english, mixed  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.corpus import clean  # noqa: E402
-from pybpe.dataset import PackedSequences  # noqa: E402
+from pybpe.loading import PackedSequences  # noqa: E402
 
 MIB = 1 << 20
 WARM = 0.2  # the share of the rounds before which nothing is measured: caches fill, and the heap finds its size

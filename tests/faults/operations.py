@@ -21,16 +21,12 @@ from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import corpus, viz  # noqa: E402
 from pybpe.corpus import decisions, sorting, stages  # noqa: E402
-from pybpe.dataset import run as dataset_run  # noqa: E402
-from pybpe.dataset.by_workers import (  # noqa: E402
-    area,
-    bundles,
-    store,  # noqa: E402
-)
-from pybpe.mixture import mixing, shuffled  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.sample import Sample  # noqa: E402
 from pybpe.support.run_options import RunOptions  # noqa: E402
+from pybpe.tokens import run as dataset_run  # noqa: E402
+from pybpe.tokens.by_workers import area, bundles, store
+from pybpe.tokens.mix import mixing, shuffled  # noqa: E402
 from pybpe.training import checkpoint, saved_counting  # noqa: E402
 from pybpe.training.counting import count_to_file  # noqa: E402
 

@@ -35,7 +35,7 @@ import shim
 from operations import content, documents, small_tokenizer
 
 import pybpe
-from pybpe.dataset import run
+from pybpe.tokens import run
 from pybpe.training import counting
 
 counting.RANGE_BYTES = 5000

@@ -12,8 +12,8 @@ from corpora import small_tokenizer, write_corpus
 from hypothesis import settings
 
 import pybpe
-from pybpe.dataset import run
 from pybpe.reading import planning
+from pybpe.tokens import run
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pybpe
 from pybpe import _binding
-from pybpe.dataset import spool
+from pybpe.tokens import spool
 
 
 def die_at(point: int) -> None:

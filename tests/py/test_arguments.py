@@ -17,7 +17,7 @@ import pytest
 
 import pybpe
 import pybpe.corpus
-import pybpe.dataset
+import pybpe.loading
 
 TEXT = "the cat sat on the mat. " * 20
 BYTES = {i: bytes([i]) for i in range(256)}
@@ -217,7 +217,7 @@ def test_what_is_no_path(tok: pybpe.Tokenizer, path: Any, tmp_path: Path) -> Non
         partial(pybpe.encode_files, tok, out=tmp_path / "x.npy"), partial(pybpe.encode_files, tok, tmp_path),
         partial(pybpe.train_bpe, vocab_size=260, special_tokens=[]), partial(pybpe.corpus.clean, tmp_path),
         partial(pybpe.corpus.clean, out=tmp_path / "x.jsonl"),
-        partial(pybpe.dataset.PackedSequences, sequence_length=3),
+        partial(pybpe.loading.PackedSequences, sequence_length=3),
     ]  # fmt: skip
     for call in calls:
         with pytest.raises(pybpe.ArgumentError, match="a path"):
@@ -344,7 +344,7 @@ def test_errors_of_files_are_one_line_and_survive_pickling() -> None:
 
 
 def test_the_parts_of_the_package_need_no_import_of_their_own() -> None:
-    names = ["corpus.clean", "dataset.PackedSequences", "teaching.ClassicBPE", "viz.write_page", "errors.Error"]
+    names = ["corpus.clean", "loading.PackedSequences", "teaching.ClassicBPE", "viz.write_page", "errors.Error"]
     for name in names:
         subprocess.run([sys.executable, "-c", f"import pybpe; pybpe.{name}"], check=True)
 

@@ -16,10 +16,10 @@ from killed import run_and_die
 import pybpe
 from pybpe.cli import main
 from pybpe.corpus import clean
-from pybpe.dataset import run, shares
 from pybpe.errors import PybpeWarning
 from pybpe.reading import bad_records, planning
 from pybpe.support.locking import FOLDER
+from pybpe.tokens import run, shares
 from pybpe.training import counting
 
 BAD = [

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from texts import chinese, english
 
 import pybpe
-from pybpe.dataset.encoding import divide
-from pybpe.dataset.eot import EotPlacer
 from pybpe.reading import planned_pieces, planning, splits
 from pybpe.reading.documents import Kinds
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.pieces import stream_pieces
 from pybpe.reading.splits import hash_split
+from pybpe.tokens.encoding import divide
+from pybpe.tokens.eot import EotPlacer
 
 
 @pytest.fixture

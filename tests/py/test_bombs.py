@@ -17,9 +17,9 @@ from test_shapes import peak_megabytes
 
 import pybpe
 from pybpe.cli.coding import _read_ids
-from pybpe.dataset.token_file import TokenFile
 from pybpe.errors import FormatError, UnsupportedError
 from pybpe.reading.unpacking import zstd_module
+from pybpe.tokens.token_file import TokenFile
 
 pytest.importorskip("resource")
 

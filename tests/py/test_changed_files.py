@@ -24,14 +24,14 @@ from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.safetensors_file import SafetensorsFile
 from llmc_compat.shards import write_shard
 from pybpe.cli.coding import _read_ids
-from pybpe.dataset.manifest import Manifest
-from pybpe.dataset.token_file import TokenFile
-from pybpe.dataset.token_files import TokenStream
-from pybpe.dataset.writers.flat import NPY
 from pybpe.errors import Error, FileChangedError, FormatError
-from pybpe.mixture.recipe import load_recipe
 from pybpe.reading.streams import InputStream, Snapshot, open_unchanged
 from pybpe.support import platform
+from pybpe.tokens.formats.flat import NPY
+from pybpe.tokens.manifest import Manifest
+from pybpe.tokens.mix.recipe import load_recipe
+from pybpe.tokens.token_file import TokenFile
+from pybpe.tokens.token_files import TokenStream
 
 SOME = 300  # bytes that are read before the change
 

@@ -14,8 +14,8 @@ from killed import run_and_die
 from texts import english
 
 import pybpe
-from pybpe.dataset import assembly, shares
 from pybpe.support.locking import FOLDER
+from pybpe.tokens import assembly, shares
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 

@@ -11,8 +11,8 @@ import pytest
 from corpora import EOT, SPLITS, content, documents, tokens_of
 
 import pybpe
-from pybpe.dataset.writers import FORMATS
 from pybpe.reading import planning
+from pybpe.tokens.formats import FORMATS
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ from texts import chinese, english
 
 import pybpe
 from llmc_compat.shards import read_shard
-from pybpe.dataset import assembly
-from pybpe.dataset.encoding import Segment, TaskEncoder
 from pybpe.errors import PybpeWarning
 from pybpe.reading import pieces, planned_pieces, planning
 from pybpe.reading.splits import hash_split
+from pybpe.tokens import assembly
+from pybpe.tokens.encoding import Segment, TaskEncoder
 
 
 def hashed(data: bytes) -> int:

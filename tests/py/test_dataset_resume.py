@@ -16,10 +16,10 @@ from corpora import content
 from killed import run_and_die
 
 import pybpe
-from pybpe.dataset import spool
-from pybpe.dataset.verification import verify
 from pybpe.errors import PybpeWarning
 from pybpe.support.locking import FOLDER
+from pybpe.tokens import spool
+from pybpe.tokens.verification import verify
 
 # ------------------------------------------------------------------------------------------------------
 # Killed

@@ -13,10 +13,10 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
-from pybpe.dataset.statistics import dataset_statistics
-from pybpe.dataset.verification import verify
 from pybpe.errors import PybpeWarning
 from pybpe.reading.streams import file_sha256
+from pybpe.tokens.statistics import dataset_statistics
+from pybpe.tokens.verification import verify
 
 
 @pytest.fixture

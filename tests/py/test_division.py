@@ -8,12 +8,12 @@ import pytest
 
 import pybpe
 from pybpe import _binding
-from pybpe.dataset import small_pieces
-from pybpe.dataset.encoding import TaskEncoder
 from pybpe.reading import division, documents, splits
 from pybpe.reading.bad_records import Seen
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.planned_pieces import PlannedPiece
+from pybpe.tokens import small_pieces
+from pybpe.tokens.encoding import TaskEncoder
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
 MARK = "<|endoftext|>"

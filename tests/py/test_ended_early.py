@@ -58,7 +58,7 @@ def test_temporary_files_go_when_the_command_is_ended(tmp_path: Path, corpus: Pa
 INTERRUPTED = """
 import signal, sys
 from pybpe.__main__ import main
-from pybpe.dataset import spool
+from pybpe.tokens import spool
 
 def write_and_interrupt(*given, write=spool._write):
     spool._write = write

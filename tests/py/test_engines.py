@@ -14,10 +14,10 @@ from corpora import EOT, content, documents, small_tokenizer
 
 import pybpe
 from pybpe.corpus import clean
-from pybpe.dataset import run
 from pybpe.reading import planning
 from pybpe.support import remote
 from pybpe.support.locking import FOLDER
+from pybpe.tokens import run
 from pybpe.training import counting
 
 GIVEN: dict[str, Any] = {"progress": False, "splits": (1,), "min_shard_tokens": 0}

@@ -15,10 +15,10 @@ from killed import run_and_die
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
-from pybpe.dataset import assembly
-from pybpe.dataset.equal_shards import shard_sizes
-from pybpe.dataset.verification import verify
 from pybpe.support.locking import FOLDER
+from pybpe.tokens import assembly
+from pybpe.tokens.equal_shards import shard_sizes
+from pybpe.tokens.verification import verify
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_disk_that_is_full_when_shards_are_cut(
 
 
 def test_a_spool_that_something_else_cut_is_an_error(tmp_path: Path) -> None:
-    from pybpe.dataset.assembly import cut_shards
+    from pybpe.tokens.assembly import cut_shards
 
     (tmp_path / "0").write_bytes(bytes(8 + 2 * 29))
     with pytest.raises(pybpe.FormatError, match="0: shorter than this run made it"):

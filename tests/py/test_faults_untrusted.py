@@ -14,10 +14,10 @@ from corpora import documents, small_tokenizer
 
 import pybpe
 from pybpe import viz
-from pybpe.dataset.manifest import Manifest
-from pybpe.dataset.token_file import TokenFile
-from pybpe.dataset.writers import webdataset
 from pybpe.errors import PybpeWarning
+from pybpe.tokens.formats import webdataset
+from pybpe.tokens.manifest import Manifest
+from pybpe.tokens.token_file import TokenFile
 
 OUTSIDE = ["../x", "/etc/passwd", "a/b", "..", ".", "", "a\\..\\b", "a\0b", "./a", 7, None, "\ud800"]
 
@@ -88,7 +88,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
 # The only pickles that are read: what an executor's worker gets from the process that started the run, in a message, or
 # in a file whose SHA-256 is in the message.
 OWN_PICKLES = {("workers.py", "loads"), ("work.py", "loads")}  # of dataset and corpus
-OWN_PICKLES |= {("area.py", "loads"), ("bundles.py", "loads")}  # of dataset/by_workers
+OWN_PICKLES |= {("area.py", "loads"), ("bundles.py", "loads")}  # of tokens/by_workers
 OWN_PICKLES |= {("__main__.py", "exec")}  # of an empty string
 DANGEROUS = {"pickle": {"load", "loads", "Unpickler"}, "marshal": {"load", "loads"}, "torch": {"load"}}
 DANGEROUS |= {"yaml": {"load"}, "shelve": {"open"}, "os": {"system", "popen"}}

@@ -12,8 +12,8 @@ from corpora import documents
 import pybpe
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
-from pybpe.dataset import packed_output
-from pybpe.dataset.verification import verify
+from pybpe.tokens import packed_output
+from pybpe.tokens.verification import verify
 
 EOT = "<|endoftext|>"
 

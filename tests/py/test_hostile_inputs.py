@@ -20,8 +20,8 @@ from texts import english
 import pybpe
 from pybpe import _binding
 from pybpe.cli import main
-from pybpe.dataset import PackedSequences
 from pybpe.errors import PybpeWarning
+from pybpe.loading import PackedSequences
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.files import corpus_files, input_files, open_text
 from pybpe.reading.options import ReadOptions

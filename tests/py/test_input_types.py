@@ -581,7 +581,7 @@ def test_names_as_long_as_the_file_system_takes(tmp_path: Path, character: str) 
 SHARDS = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-from pybpe.dataset import PackedSequences
+from pybpe.loading import PackedSequences
 packed = PackedSequences(sys.argv[1] + "/*.npy", 5)
 total = sum(int(window.inputs.sum()) for window in packed)
 assert total == sum(int(packed[i].inputs.sum()) for i in range(len(packed) - 1, -1, -1))
@@ -602,10 +602,10 @@ def test_more_token_files_than_a_process_may_have_open(tmp_path: Path) -> None:
 def test_a_token_file_that_was_replaced_is_not_read_with_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pybpe.dataset.token_files._MOST_OPEN", 4)
+    monkeypatch.setattr("pybpe.tokens.token_files._MOST_OPEN", 4)
     for number in range(9):
         numpy.save(tmp_path / f"{number}.npy", numpy.full(10, number, dtype=numpy.uint16))
-    packed = pybpe.dataset.PackedSequences(str(tmp_path / "*.npy"), 5)
+    packed = pybpe.loading.PackedSequences(str(tmp_path / "*.npy"), 5)
     numpy.save(tmp_path / "other", numpy.full(10, 77, dtype=numpy.uint16))
     os.replace(tmp_path / "other.npy", tmp_path / "0.npy")
     assert packed[len(packed) - 1].inputs[0] == 8

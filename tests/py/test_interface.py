@@ -20,7 +20,7 @@ PROGRAM = """
 from pathlib import Path
 
 import pybpe
-from pybpe import corpus, dataset, teaching, viz
+from pybpe import corpus, loading, teaching, viz
 
 
 def main(path: Path) -> None:
@@ -32,7 +32,7 @@ def main(path: Path) -> None:
     pairs: dict[str, int] = tok.get_vocab()
     total: int = int(tok.encode_to_numpy(text).sum()) + len(batch) + len(pairs) + (end or 0)
     manifest: pybpe.Manifest = pybpe.binarize(tok, [path], "out", splits=(8, 1, 1))
-    windows = dataset.PackedSequences("out/*_train_*.bin", 16)
+    windows = loading.PackedSequences("out/*_train_*.bin", 16)
     inputs, targets = windows[0]
     report: corpus.Report = corpus.clean(path, "clean.jsonl", filters=corpus.Filters.gopher(min_words=5))
     viz.write_page("page.html", text, {"mine": tok})
@@ -51,7 +51,7 @@ def run_mypy(root: Path, folder: Path, program: str) -> str:
 
 
 def test_a_users_program_is_checked_strictly(root: Path, tmp_path: Path) -> None:
-    found = run_mypy(root, tmp_path, PROGRAM + "\n\npybpe.trian\npybpe.dataset.shards\npybpe.Tokenizer.load\n")
+    found = run_mypy(root, tmp_path, PROGRAM + "\n\npybpe.trian\npybpe.loading.shards\npybpe.Tokenizer.load\n")
     wrong = ["trian", "shards", "load"]
     lines = [line for line in found.splitlines() if line.startswith("program.py") and "error:" in line]
     assert [name for name in ["KINDS", *wrong] if any(f'"{name}"' in line for line in lines)] == ["KINDS", *wrong], (
@@ -66,9 +66,9 @@ def test_modules_need_no_import_of_their_own() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert shown == "clean ClassicBPE False\n"
-    assert {"train", "Tokenizer", "corpus", "dataset", "teaching", "viz"} <= set(dir(pybpe))
-    assert set(pybpe.__all__) <= set(dir(pybpe)) and set(pybpe.dataset.__all__) == set(dir(pybpe.dataset))
-    for module in (pybpe, pybpe.dataset):
+    assert {"train", "Tokenizer", "corpus", "loading", "teaching", "viz"} <= set(dir(pybpe))
+    assert set(pybpe.__all__) <= set(dir(pybpe)) and set(pybpe.loading.__all__) == set(dir(pybpe.loading))
+    for module in (pybpe, pybpe.loading):
         with pytest.raises(AttributeError, match="has no attribute 'trian'"):
             module.trian  # noqa: B018
 
@@ -86,7 +86,7 @@ def test_what_tiktoken_and_hugging_face_know_works_here_too() -> None:
         assert tok.decode_batch(batch, skip_special_tokens=True, num_threads=threads) == ["ab", "", "é"]
     with pytest.raises(pybpe.ArgumentError, match="errors must be the name of an error handler, not bool"):
         tok.decode_batch(batch, True)  # type: ignore[arg-type]
-    assert pybpe.dataset.documents.position_ids(numpy.zeros(2, dtype="i4")).tolist() == [0, 1]
+    assert pybpe.loading.documents.position_ids(numpy.zeros(2, dtype="i4")).tolist() == [0, 1]
 
 
 def test_names_of_other_libraries_are_answered_with_ours() -> None:
@@ -187,6 +187,6 @@ def test_objects_say_what_they_are() -> None:
     stream.push(65)
     assert repr(stream) == f"DecodeStream(after 1 id of {tok!r})"
     assert repr(pybpe.teaching.WordTokenizer.train("a b", ())) == "WordTokenizer(n_vocab=2, special_tokens={})"
-    windows = pybpe.dataset.PackedSequences(numpy.arange(8, dtype=numpy.uint16), 3)
+    windows = pybpe.loading.PackedSequences(numpy.arange(8, dtype=numpy.uint16), 3)
     assert repr(windows) == "PackedSequences(2 windows, sequence_length=3, stride=3)"
     assert repr(windows.stream) == "TokenStream(8 uint16 ids in 1 file)"

@@ -17,8 +17,8 @@ from texts import chinese, english
 
 import pybpe
 from pybpe.cli import main
-from pybpe.dataset.verification import verify
 from pybpe.errors import PybpeWarning
+from pybpe.tokens.verification import verify
 
 VERSIONS = Path(__file__).parents[1] / "vectors" / "versions" / "0.1.0"
 
@@ -207,7 +207,7 @@ def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path
 # Kills itself before it reads a shard, after a given number of them.
 DYING = """
 import os, sys, pybpe
-from pybpe.dataset import joining, run
+from pybpe.tokens import joining, run
 run.CHECKPOINT_SECONDS = 0.0
 read, left = joining._read, int(sys.argv[-1])
 

@@ -19,9 +19,9 @@ import pybpe
 from llmc_compat import chat
 from llmc_compat.chat import ChatFormat
 from llmc_compat.shards import read_shard
-from pybpe.dataset.equal_shards import shard_sizes
 from pybpe.errors import ArgumentError, FileMissingError, FormatError, LimitError
 from pybpe.model import CONTROL_TOKENS
+from pybpe.tokens.equal_shards import shard_sizes
 
 # Ids of the profile: the test spells them out.
 EOT, IM_START, IM_END, SYSTEM, USER, ASSISTANT, THOUGHT, END_THOUGHT = 0, 2, 3, 4, 5, 6, 7, 8

@@ -13,12 +13,12 @@ from reference import mixing as reference
 import pybpe
 from llmc_compat.batch import Batch
 from llmc_compat.check import check
-from pybpe.dataset import Manifest
-from pybpe.dataset.statistics import dataset_statistics
-from pybpe.dataset.verification import verify
-from pybpe.dataset.writers import FORMATS
-from pybpe.mixture import mixing
 from pybpe.support.locking import FOLDER
+from pybpe.tokens.formats import FORMATS
+from pybpe.tokens.manifest import Manifest
+from pybpe.tokens.mix import mixing
+from pybpe.tokens.statistics import dataset_statistics
+from pybpe.tokens.verification import verify
 
 T = 64
 

@@ -13,8 +13,8 @@ from reference import mixing as reference
 
 import pybpe
 from pybpe.cli import main
-from pybpe.mixture.amounts import asked_tokens
-from pybpe.mixture.recipe import load_recipe
+from pybpe.tokens.mix.amounts import asked_tokens
+from pybpe.tokens.mix.recipe import load_recipe
 
 
 def of(**content: Any) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def test_many_small_files_are_estimated(folder: Path, documents: str) -> None:
 def test_an_impossible_recipe_is_refused_before_its_texts_are_encoded(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pybpe.mixture.sources.binarize", None)
+    monkeypatch.setattr("pybpe.tokens.mix.sources.binarize", None)
     recipe = folder / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("50_000", "500_000"))
     for call in (lambda: pybpe.mix(small_tokenizer(), recipe, folder / "out"),

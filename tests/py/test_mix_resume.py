@@ -14,11 +14,11 @@ from corpora import EOT, content, documents, jsonl
 from killed import die_at
 
 import pybpe
-from pybpe.dataset import run
-from pybpe.mixture import buckets, mixing, shuffled
-from pybpe.mixture.recipe import load_recipe
-from pybpe.mixture.sources import open_sources
 from pybpe.support.run_options import RunOptions
+from pybpe.tokens import run
+from pybpe.tokens.mix import buckets, mixing, shuffled
+from pybpe.tokens.mix.recipe import load_recipe
+from pybpe.tokens.mix.sources import open_sources
 
 T = 64
 
@@ -141,7 +141,7 @@ def test_a_run_that_resumes_does_not_start_again(
     with pytest.raises(KeyboardInterrupt):
         mixed_bytes(tok, data, tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr("pybpe.mixture.sources.binarize", None)  # the texts are encoded already
+        patch.setattr("pybpe.tokens.mix.sources.binarize", None)  # the texts are encoded already
         assert mixed_bytes(tok, data, tmp_path / "out") == expected
     whole = len(made)
     made[:] = [1] * 5

@@ -13,14 +13,14 @@ import pytest
 from reference import mixing as reference
 
 from pybpe import FormatError
-from pybpe.dataset.token_files import TokenStream
-from pybpe.mixture import documents as documents_module
-from pybpe.mixture import drawing as drawing_module
-from pybpe.mixture.documents import Documents, Marking, find_documents
-from pybpe.mixture.drawing import Drawn, Passes, Stretch, draw, everything
-from pybpe.mixture.keys import Keys, drawing_keys, writing_keys
-from pybpe.mixture.recipe import load_recipe
-from pybpe.mixture.shuffled import _order
+from pybpe.tokens.mix import documents as documents_module
+from pybpe.tokens.mix import drawing as drawing_module
+from pybpe.tokens.mix.documents import Documents, Marking, find_documents
+from pybpe.tokens.mix.drawing import Drawn, Passes, Stretch, draw, everything
+from pybpe.tokens.mix.keys import Keys, drawing_keys, writing_keys
+from pybpe.tokens.mix.recipe import load_recipe
+from pybpe.tokens.mix.shuffled import _order
+from pybpe.tokens.token_files import TokenStream
 
 MARK = 0
 

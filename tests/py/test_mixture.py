@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from reference import mixture as slow
 
 import pybpe
-from pybpe.dataset import Mixture, PackedSequences
-from pybpe.dataset.serving import MixtureSampler, Windows, open_sources
-from pybpe.dataset.serving.blending import Described, counts_of
-from pybpe.dataset.token_files import TokenStream
+from pybpe.loading import Mixture, PackedSequences
+from pybpe.loading.mixture import MixtureSampler, Windows, open_sources
+from pybpe.loading.mixture.blending import Described, counts_of
+from pybpe.tokens.token_files import TokenStream
 
 WINDOWS = {"a": 7, "b": 3, "c": 7}
 STARTS = {"a": 0, "b": 7, "c": 10}

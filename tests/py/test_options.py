@@ -11,10 +11,10 @@ from corpora import small_tokenizer
 import pybpe
 from llmc_compat.chat import write_chat
 from llmc_compat.workspace import make_workspace
-from pybpe.dataset.options import ArrayOptions, DatasetOptions, OutputOptions
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.support.run_options import RunOptions
+from pybpe.tokens.options import ArrayOptions, DatasetOptions, OutputOptions
 
 OPTIONS = (ReadOptions, SplitOptions, OutputOptions, RunOptions)
 DEFAULTS = {field.name: field.default for options in OPTIONS for field in fields(options)}

@@ -15,7 +15,7 @@ from llmc_compat.batch import Batch
 from llmc_compat.check import check
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
-from pybpe.dataset.verification import verify
+from pybpe.tokens.verification import verify
 
 T = 64
 

@@ -19,17 +19,18 @@ from llmc_compat.batch import Batch
 from llmc_compat.check import check
 from llmc_compat.shards import read_shard
 from pybpe.cli import main
-from pybpe.dataset import Manifest, PackedSequences
-from pybpe.dataset.packed_rows import pieces as pieces_module
-from pybpe.dataset.packed_rows import row_fault
-from pybpe.dataset.packed_rows.best_fit import best_fit
-from pybpe.dataset.packed_rows.columns import columns_of
-from pybpe.dataset.packed_rows.exact_fit import _fill, _Lengths, refit
-from pybpe.dataset.packed_rows.layout import METHODS, chunks, place, shuffled
-from pybpe.dataset.packed_rows.pieces import groups
-from pybpe.dataset.statistics import dataset_statistics
-from pybpe.dataset.token_files import TokenStream
-from pybpe.dataset.verification import verify
+from pybpe.loading import PackedSequences
+from pybpe.tokens.manifest import Manifest
+from pybpe.tokens.pack import pieces as pieces_module
+from pybpe.tokens.pack import row_fault
+from pybpe.tokens.pack.best_fit import best_fit
+from pybpe.tokens.pack.columns import columns_of
+from pybpe.tokens.pack.exact_fit import _fill, _Lengths, refit
+from pybpe.tokens.pack.layout import METHODS, chunks, place, shuffled
+from pybpe.tokens.pack.pieces import groups
+from pybpe.tokens.statistics import dataset_statistics
+from pybpe.tokens.token_files import TokenStream
+from pybpe.tokens.verification import verify
 
 MARK, PAD = 0, 1
 T = 64

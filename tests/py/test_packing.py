@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import pybpe
 from llmc_compat.shards import write_shard
-from pybpe.dataset import PackedSequences, documents
-from pybpe.dataset.token_file import TokenFile
-from pybpe.dataset.token_files import TokenStream
+from pybpe.loading import PackedSequences, documents
+from pybpe.tokens.token_file import TokenFile
+from pybpe.tokens.token_files import TokenStream
 
 LETTERS = "abcdefghij"
 
@@ -426,7 +426,8 @@ def test_nothing_is_printed_when_the_interpreter_exits(tmp_path: Path) -> None:
     path = write_tokens(tmp_path, "raw.bin", numpy.arange(100, dtype=numpy.uint16))
     code = """if True:
         import sys
-        from pybpe.dataset import PackedSequences, token_file
+        from pybpe.loading import PackedSequences
+        from pybpe.tokens import token_file
         packed = PackedSequences(sys.argv[1], 8)
         sys.kept = token_file, sys.modules["__main__"]
     """

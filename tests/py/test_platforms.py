@@ -195,7 +195,7 @@ tok.save("tok.json")  # over an existing file
 manifest = pybpe.binarize(tok, "text.txt", "shards", splits=(1,), workers=2)
 again = pybpe.binarize(tok, "text.txt", "shards", splits=(1,), workers=2)
 assert manifest.tokens == again.tokens > 0
-stream = pybpe.dataset.PackedSequences("shards/*_train_*.bin", 16)
+stream = pybpe.loading.PackedSequences("shards/*_train_*.bin", 16)
 assert len(stream[0][0]) == 16
 with only_holder("lock", "out"):
     try:

@@ -12,14 +12,14 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.dataset import preparation, run, shares
-from pybpe.dataset.encoding import TaskEncoder
-from pybpe.dataset.train_words import count_train_split
 from pybpe.errors import Error, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading import planned_pieces as reading
 from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
+from pybpe.tokens import preparation, run, shares
+from pybpe.tokens.encoding import TaskEncoder
+from pybpe.tokens.train_words import count_train_split
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pybpe
 import pybpe.corpus
 from llmc_compat.shards import DataLoader, write_shard
 from pybpe.cli import main
-from pybpe.dataset.manifest import Manifest
-from pybpe.dataset.verification import verify
 from pybpe.formats import counts_file
+from pybpe.tokens.manifest import Manifest
+from pybpe.tokens.verification import verify
 
 EOT = "<|endoftext|>"
 

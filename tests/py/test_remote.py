@@ -15,7 +15,6 @@ from corpora import small_tokenizer
 import pybpe
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
-from pybpe.dataset.verification import verify
 from pybpe.errors import ArgumentError, FileError, MissingExtraError
 from pybpe.reading.files import corpus_files, input_files
 from pybpe.reading.remote import stream as streams
@@ -24,6 +23,7 @@ from pybpe.reading.remote.address import Address
 from pybpe.reading.remote.facts import Facts
 from pybpe.reading.remote.stream import RangedStream
 from pybpe.reading.remote.transfer import Unavailable, fill
+from pybpe.tokens.verification import verify
 from pybpe.urls import is_url, without_secrets
 
 

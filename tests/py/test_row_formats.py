@@ -20,14 +20,14 @@ from reference.packing import columns, pieces_of_rows
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe.cli import main
-from pybpe.dataset.packed_rows import layout as layout_module
-from pybpe.dataset.packed_rows import pieces as pieces_module
-from pybpe.dataset.packed_rows.columns import columns_of, spare_rows
-from pybpe.dataset.packed_rows.layout import METHODS, chunks, place, shuffled
-from pybpe.dataset.packed_rows.pieces import groups
-from pybpe.dataset.statistics import dataset_statistics
-from pybpe.dataset.token_files import TokenStream
-from pybpe.dataset.verification import verify
+from pybpe.tokens.pack import layout as layout_module
+from pybpe.tokens.pack import pieces as pieces_module
+from pybpe.tokens.pack.columns import columns_of, spare_rows
+from pybpe.tokens.pack.layout import METHODS, chunks, place, shuffled
+from pybpe.tokens.pack.pieces import groups
+from pybpe.tokens.statistics import dataset_statistics
+from pybpe.tokens.token_files import TokenStream
+from pybpe.tokens.verification import verify
 
 MARK, PAD = 0, 1
 T = 64

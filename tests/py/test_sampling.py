@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference.mixture import permuted
 
 import pybpe
-from pybpe.dataset.sampling import Iteration, Permutation, ResumableSampler
+from pybpe.loading.sampling import Iteration, Permutation, ResumableSampler
 
 
 def permutation(n: int, seed: int = 0, epoch: int = 0) -> list[int]:

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from corpora import EOT, small_tokenizer
 
-from pybpe.dataset.writers import FORMATS
 from pybpe.errors import FormatError
+from pybpe.tokens.formats import FORMATS
 
 numpy = pytest.importorskip("numpy")
 resource = pytest.importorskip("resource")
@@ -39,7 +39,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 READ = """
 import sys
-from pybpe.dataset.writers import FORMATS
+from pybpe.tokens.formats import FORMATS
 print(sum(int(block.sum()) for block in FORMATS[sys.argv[1]].read(sys.argv[2], "uint16")))
 """
 

@@ -22,10 +22,10 @@ from pybpe import _binding, byte_level
 from pybpe.analysis.comparison import compare
 from pybpe.analysis.differences import differences, differences_on
 from pybpe.cli import main
-from pybpe.dataset.verification import verify
 from pybpe.encoding import TextEncoder
 from pybpe.matching import Matching, matcher
 from pybpe.reading import pieces
+from pybpe.tokens.verification import verify
 from pybpe.viz.data import tokenizer_data
 
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")

@@ -12,7 +12,7 @@ import pytest
 
 import pybpe
 from llmc_compat.evals import read_eval
-from pybpe.dataset.verification import shard_blocks, verify
+from pybpe.tokens.verification import shard_blocks, verify
 
 VERSIONS = sorted(path for path in (Path(__file__).parents[1] / "vectors" / "versions").iterdir() if path.is_dir())
 FORMATS = ("llmc", "raw", "npy", "megatron", "webdataset", "packed")

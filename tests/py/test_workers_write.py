@@ -23,18 +23,18 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
-from pybpe.dataset import parts
-from pybpe.dataset.by_workers import area, bundle_file, bundles, store
-from pybpe.dataset.by_workers.unknown_start import UnknownStart
-from pybpe.dataset.eot import EOT_MODES, EotPlacer
-from pybpe.dataset.verification import verify
-from pybpe.dataset.workers import Encoding
 from pybpe.errors import ShardTooSmallError
 from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.remote.address import Address
 from pybpe.reading.remote.facts import Facts
 from pybpe.reading.remote.remote_file import RemoteFile
+from pybpe.tokens import parts
+from pybpe.tokens.by_workers import area, bundle_file, bundles, store
+from pybpe.tokens.by_workers.unknown_start import UnknownStart
+from pybpe.tokens.eot import EOT_MODES, EotPlacer
+from pybpe.tokens.verification import verify
+from pybpe.tokens.workers import Encoding
 
 HIDDEN = ".pybpe-unfinished"
 
@@ -218,8 +218,8 @@ import os, sys, pybpe
 from pathlib import Path
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pybpe.dataset import run
-from pybpe.dataset.by_workers import area, bundle_file, store
+from pybpe.tokens import run
+from pybpe.tokens.by_workers import area, bundle_file, store
 from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.remote.address import Address

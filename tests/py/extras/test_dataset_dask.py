@@ -17,8 +17,8 @@ from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
-from pybpe.dataset.by_workers import store  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
+from pybpe.tokens.by_workers import store  # noqa: E402
 
 
 @pytest.fixture

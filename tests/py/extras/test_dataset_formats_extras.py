@@ -12,9 +12,9 @@ from corpora import EOT, SPLITS, documents, tokens_of
 from reference.dataset import streams
 
 import pybpe
-from pybpe.dataset.verification import verify
 from pybpe.reading import planning, row_file
 from pybpe.reading.splits import hash_split
+from pybpe.tokens.verification import verify
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: l
     (out / "manifest.json").parent.mkdir()
     manifest = pybpe.binarize(tok, corpora, out, format="parquet", sequence_length=100, name="x")
     assert sum(map(len, dataset.dataset(out).to_table()["input_ids"])) == manifest.tokens
-    assert verify(out, tok) == (pybpe.dataset.Manifest.load(out), [])
+    assert verify(out, tok) == (pybpe.tokens.manifest.Manifest.load(out), [])
     if importlib.util.find_spec("pandas"):
         import pandas
 

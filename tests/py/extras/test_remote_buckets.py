@@ -210,7 +210,7 @@ def test_a_killed_run_resumes(bucket: Any, tmp_path: Path) -> None:
     out, url = tmp_path / "out", f"s3://{bucket.name}/a.jsonl"
     code = (
         "import os, sys; from pybpe.reading import planning; planning.TASK_BYTES = 100_000\n"
-        "from pybpe.dataset import parts, run; run.CHECKPOINT_SECONDS = 0.0\n"
+        "from pybpe.tokens import parts, run; run.CHECKPOINT_SECONDS = 0.0\n"
         "from pybpe.cli import main; save = parts.PartsLog.save\n"
         "def saved(self):\n"
         "    save(self); self.last.tasks == int(os.environ['DIE']) and os.kill(os.getpid(), 9)\n"

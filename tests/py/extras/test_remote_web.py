@@ -299,7 +299,7 @@ def test_a_killed_run_resumes(
     url, out = server.put("/a.jsonl?signature=1", data, **how), tmp_path / "out"
     code = (
         "import sys; from pybpe.reading import planning; planning.TASK_BYTES = 100_000\n"
-        "from pybpe.dataset import run; run.CHECKPOINT_SECONDS = 0.0\n"
+        "from pybpe.tokens import run; run.CHECKPOINT_SECONDS = 0.0\n"
         "from pybpe.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "binarize", "-t", tmp_path / "tok.json", "-o", out]

@@ -16,7 +16,7 @@ from gpt2 import gpt2_files, gpt2_tiktoken  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.dataset import Mixture, MixtureDataset, PackedSequences, TokenDataset, create_dataloader  # noqa: E402
+from pybpe.loading import Mixture, MixtureDataset, PackedSequences, TokenDataset, create_dataloader  # noqa: E402
 
 # The first sentence of Edith Wharton's "The Verdict" (1908).
 STORY = (
@@ -424,9 +424,9 @@ def test_without_pytorch_the_error_says_what_to_install() -> None:
     code = """if True:
         import sys
         sys.modules["torch"] = None
-        import pybpe.dataset.torch_data
+        import pybpe.loading.torch_data
         try:
-            pybpe.dataset.create_dataloader("some text", None)
+            pybpe.loading.create_dataloader("some text", None)
         except pybpe.MissingExtraError as error:
             print(error)
     """

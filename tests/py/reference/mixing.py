@@ -1,4 +1,4 @@
-"""The complete mix on lists of documents, slowly: the oracle for pybpe/mixture.
+"""The complete mix on lists of documents, slowly: the oracle for pybpe/tokens/mix.
 
 A document is a list of ids without a mark. Its size is one more, since each has a mark.
 """

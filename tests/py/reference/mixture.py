@@ -1,4 +1,4 @@
-"""The order of a mixture, slowly: the oracle for pybpe/dataset/serving/blending.py."""
+"""The order of a mixture, slowly: the oracle for pybpe/loading/mixture/blending.py."""
 
 import hashlib
 import itertools
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 
 def permuted(value: int, n: int, seed: int, epoch: int) -> int:
-    """Computes the permutation of pybpe/dataset/sampling.py by its definition, one number at a time."""
+    """Computes the permutation of pybpe/loading/sampling.py by its definition, one number at a time."""
     half = next(k for k in itertools.count(1) if 4**k >= n)
     digest = hashlib.blake2b(f"{seed} {epoch}".encode(), digest_size=64).digest()
     while True:

@@ -1,4 +1,4 @@
-"""Best-fit decreasing, slowly: the oracle for pybpe/dataset/packed_rows."""
+"""Best-fit decreasing, slowly: the oracle for pybpe/tokens/pack."""
 
 from collections.abc import Sequence
 

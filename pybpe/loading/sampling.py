@@ -1,0 +1,177 @@
+"""The order in which training sees the windows of a dataset: shuffled by a seed, shared among processes, and
+resumable at any batch. This module does not need PyTorch, and the order does not depend on the version of any package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .._numpy import numpy
+from ..arguments import together, whole_number
+from ..errors import ArgumentError
+from ..support.permutation import Permutation
+
+_PLACES = 1 << 12  # positions permuted at once
+
+
+class ResumableSampler:
+    """The indices that one process trains on, epoch after epoch: a sampler for PyTorch's DataLoader.
+
+    All processes walk through one order of all samples; process r takes every `num_replicas`-th sample, starting at the
+    r-th. The remainder is dropped, or filled up with samples from the start of the order, so that all processes get the
+    same number.
+
+    torchdata's StatefulDataLoader asks each iteration for its state and counts what it has yielded itself. Another
+    loader must call `consume`.
+
+    Args:
+        count: the number of samples in the dataset.
+        shuffle: shuffle anew every epoch, by `seed`; otherwise in order.
+        drop_last: drop the remainder instead of filling it up.
+        rank, num_replicas: this process's number, and the number of processes. None for both means one process.
+        data: what distinguishes the dataset from others, by name: strings and numbers. States keep it.
+
+    Raises:
+        ArgumentError: a value is invalid, or only one of rank and num_replicas is given.
+
+    Attributes:
+        epoch: the epoch of the next iteration; the sampler's user advances it.
+        consumed: the number of samples of this epoch, over all processes, that have been used.
+        has_begun: whether an iteration of this epoch has begun.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        shuffle: bool = True,
+        drop_last: bool = True,
+        seed: int = 0,
+        rank: int | None = None,
+        num_replicas: int | None = None,
+        data: Mapping[str, object] | None = None,
+    ) -> None:
+        together(rank=rank, num_replicas=num_replicas)
+        rank = 0 if rank is None else whole_number("rank", rank, None)
+        num_replicas = 1 if num_replicas is None else whole_number("num_replicas", num_replicas, None)
+        if not 0 <= rank < num_replicas:
+            raise ArgumentError(f"rank must be from 0 to num_replicas - 1, not {rank} of {num_replicas}")
+        self._identity: dict[str, Any] = {
+            "samples": count,
+            "shuffle": bool(shuffle),
+            "seed": whole_number("seed", seed, None),
+            **(data or {}),
+        }
+        self._count, self._shuffle, self._drop_last = count, shuffle, drop_last
+        self._rank, self.num_replicas = rank, num_replicas
+        self.epoch = self.consumed = 0
+        self.has_begun = False
+        self._start = 0  # where the next iteration begins; 0 except after load_state_dict
+        self._begun = 0  # where the last one began
+
+    @property
+    def samples(self) -> int:
+        """The number of samples of an epoch, over all processes."""
+        return self._count
+
+    def __len__(self) -> int:
+        """Returns the number of samples of a whole epoch for one process."""
+        return self._end(0) // self.num_replicas
+
+    def _end(self, start: int) -> int:
+        """Returns where an epoch that resumes at `start` ends, so that all processes get the same number."""
+        left = self._count - start
+        shares = left // self.num_replicas if self._drop_last else -(-left // self.num_replicas)
+        return start + shares * self.num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        return Iteration(self)
+
+    def begin(self) -> range:
+        """Begins an iteration. Returns the places of this process's samples in the order of the epoch."""
+        start, self._start = self._start, 0
+        self.consumed, self._begun, self.has_begun = start, start, True
+        return range(start + self._rank, self._end(start), self.num_replicas)
+
+    def start_over(self) -> None:
+        """Makes the next iteration begin where the last one of this epoch began: at the place of a loaded state."""
+        self._start = self._begun
+
+    def at(self, epoch: int, places: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+        """Returns the samples at some places of an epoch's order: int64, shape (places,). Places after the end begin
+        at the start again."""
+        places = places % self._count
+        return Permutation(self._count, self._identity["seed"], epoch).take(places) if self._shuffle else places
+
+    def consume(self, samples: int) -> None:
+        """Records that each process has used this many more samples."""
+        self.consumed = min(self._count, self.consumed + samples * self.num_replicas)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Goes to the start of another epoch. The current epoch's number has no effect, so that a training loop may
+        call this for every epoch, including the one that it resumes."""
+        if whole_number("epoch", epoch) != self.epoch:
+            self._go_to(epoch, 0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the position of training. The batch size and number of processes may differ when it resumes."""
+        return {**self._identity, "epoch": self.epoch, "consumed": self.consumed}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Makes the next iteration resume where `state` was taken.
+
+        Raises:
+            ArgumentError: `state` was taken with another dataset, seed or order.
+        """
+        try:
+            found = {key: state[key] for key in self._identity}
+            epoch = whole_number("the epoch of the state", state["epoch"])
+            consumed = whole_number("the number of consumed samples of the state", state["consumed"], 0, self._count)
+        except (KeyError, TypeError) as error:
+            raise ArgumentError(f"not a state of this sampler: {error!r}") from None
+        if found != self._identity:
+            raise ArgumentError(f"the state belongs to {found}, but this loader has {self._identity}")
+        self._go_to(epoch, consumed)
+
+    def _go_to(self, epoch: int, consumed: int) -> None:
+        self.epoch, self.consumed, self.has_begun = epoch, consumed, consumed > 0
+        self._start = self._begun = consumed
+
+
+class Iteration(Iterator[int]):
+    """One process's samples of one epoch. Its state is that of the sampler, at the last sample that it has yielded."""
+
+    def __init__(self, sampler: ResumableSampler) -> None:
+        self._sampler = sampler
+        self._begin()
+
+    def _begin(self) -> None:
+        self._places = self._sampler.begin()
+        self._epoch, self._first = self._sampler.epoch, self._sampler.consumed
+        self._taken = self._at = 0  # samples taken from _places, and from _some
+        self._some: list[int] = []
+
+    def __next__(self) -> int:
+        if self._at == len(self._some):
+            self._fill()
+        self._at += 1
+        return self._some[self._at - 1]
+
+    def _fill(self) -> None:
+        some = self._places[self._taken : self._taken + _PLACES]
+        if not some:
+            raise StopIteration
+        self._some = self._sampler.at(self._epoch, numpy.array(some, dtype=numpy.int64)).tolist()
+        self._taken, self._at = self._taken + len(some), 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the sampler's state, as if the loop had used all samples that this iteration yielded."""
+        used = self._taken - len(self._some) + self._at
+        consumed = min(self._sampler.samples, self._first + used * self._sampler.num_replicas)
+        return {**self._sampler.state_dict(), "epoch": self._epoch, "consumed": consumed}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resumes where `state` was taken: see ResumableSampler.load_state_dict."""
+        self._sampler.load_state_dict(state)
+        self._begin()

@@ -1,0 +1,298 @@
+"""Texts and token files for PyTorch: datasets of windows, and a DataLoader that resumes.
+
+    loader = create_dataloader("novel.txt", tok, batch_size=8, sequence_length=256, stride=256)
+    for inputs, targets in loader:     # int64, shape (batch_size, sequence_length) each
+        ...
+
+PyTorch is optional (pip install 'pybpe[torch]'): this module can be imported without it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .._numpy import numpy
+from ..arguments import shown, whole_number
+from ..errors import ArgumentError, MissingExtraError
+from ..tokenizer import Tokenizer
+from ..tokens.token_files import Paths
+from .mixture import Mixture, MixtureSampler, Windows, open_sources
+from .mixture.texts import tokens_of
+from .sampling import ResumableSampler
+from .windows import PackedSequences
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError("PyTorch is not installed: pip install 'pybpe[torch]'") from None
+    return torch
+
+
+def _loader_base() -> Any:
+    """Returns DataLoader, since frameworks check for its subclasses. Without PyTorch, no loader is ever made."""
+    try:
+        from torch.utils.data import DataLoader
+    except ImportError:
+        return object
+    return DataLoader
+
+
+class Samples(Sequence[tuple[Any, Any]]):
+    """The samples of a batch: item i is (inputs, targets) of sample i.
+
+    Attributes:
+        both: the inputs and the targets, an int64 tensor of shape (2, samples, sequence_length).
+    """
+
+    def __init__(self, both: Any) -> None:
+        self.both = both
+
+    def __len__(self) -> int:
+        return len(self.both[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.both[0, index], self.both[1, index]
+
+
+def collate(samples: Sequence[Any]) -> Any:
+    """Returns the inputs and the targets of a batch, without another copy. The collate_fn of `create_dataloader`. One
+    tensor moves between processes faster than two."""
+    if isinstance(samples, Samples):
+        return samples.both
+    from torch.utils.data import default_collate
+
+    return default_collate(list(samples))
+
+
+class WindowDataset:
+    """Windows of tokens by index, as (inputs, targets): the base of the datasets. Without PyTorch, none can be made."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        """Inputs and targets, each an int64 tensor of shape (sequence_length,)."""
+        import torch
+
+        inputs, targets = torch.from_numpy(self._windows.batch([index]))
+        return inputs[0], targets[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[tuple[Any, Any]]:
+        """The samples of a batch: PyTorch's DataLoader calls this."""
+        if type(self).__getitem__ is not WindowDataset.__getitem__:  # a user's class returns something else
+            return [self[index] for index in indices]
+        import torch
+
+        return Samples(torch.from_numpy(self._windows.batch(indices)))
+
+
+class TokenDataset(WindowDataset):
+    """Sliding windows over a text or over token files, as (inputs, targets), for PyTorch's DataLoader.
+
+    Window i holds the tokens i * stride .. i * stride + sequence_length; its targets are shifted by one token. Only
+    full windows count: range(0, len(ids) - sequence_length, stride), as tutorials write it.
+
+    Args:
+        path_or_text: the name of a file if there is one of that name, a glob pattern that matches files, a list
+            of names, an array of ids; otherwise the text itself, unless it looks like a file name.
+            Files named *.bin and *.npy hold tokens (see TokenStream); others hold text, which
+            is encoded in memory, each file as one document, with <|endoftext|> between them. For more text than
+            fits in memory, use `pybpe.binarize` first. A folder that `binarize`, `prepare`, `mix` or `pack` wrote means
+            the token files of its train split.
+        tokenizer: encodes the text. It may be None for token files; if given, it must be the one that the manifest next
+            to the files states, and their first million ids must be in its vocabulary.
+        sequence_length: tokens per window.
+        stride: tokens between the starts of two windows; None means sequence_length.
+        dtype: the dtype of token files without a header: see TokenStream.
+
+    Raises:
+        MissingExtraError: PyTorch is not installed.
+        ArgumentError: there are too few tokens for one window, or another tokenizer made the tokens.
+        FileError, FormatError: see TokenStream.
+    """
+
+    def __init__(
+        self,
+        path_or_text: Paths | bytes | numpy.ndarray[Any, Any],
+        tokenizer: Tokenizer | None,
+        sequence_length: int,
+        stride: int | None = None,
+        *,
+        dtype: str | None = None,
+    ) -> None:
+        _torch()
+        tokens = tokens_of(path_or_text, tokenizer)
+        self.packed = PackedSequences(tokens, sequence_length, stride, dtype=dtype)
+        if tokenizer is not None:
+            self.packed.stream.check_tokenizer(tokenizer)
+        if not len(self.packed):
+            raise ArgumentError(
+                f"{len(self.packed.stream)} tokens are too few for one window, which needs {sequence_length + 1}"
+            )
+        super().__init__(Windows([self.packed]))
+
+    def sampler(self, **options: Any) -> ResumableSampler:
+        """Returns a sampler of the windows, whose states belong to these tokens and windows; options as in
+        ResumableSampler."""
+        packed = self.packed
+        data = {"windows": [packed.sequence_length, packed.stride], "tokens": packed.stream.fingerprint()}
+        return ResumableSampler(len(self), data=data, **options)
+
+
+class MixtureDataset(WindowDataset):
+    """The windows of all sources of a mixture, as (inputs, targets): first those of the first source by
+    name, and so on.
+
+    Args:
+        mixture: the sources.
+        tokenizer: None, or the tokenizer that made the tokens, which is checked.
+        sequence_length: tokens per window. Windows do not overlap; of folders that `pack` wrote, they are the rows.
+
+    Raises:
+        MissingExtraError: PyTorch is not installed. Otherwise see Mixture and PackedSequences.
+    """
+
+    def __init__(self, mixture: Mixture, tokenizer: Tokenizer | None, sequence_length: int) -> None:
+        _torch()
+        opened = open_sources(mixture, sequence_length, tokenizer)
+        super().__init__(Windows(list(opened.values())))
+        self._facts = (*mixture.facts(opened), sequence_length)
+
+    def sampler(self, **options: Any) -> MixtureSampler:
+        """Returns a sampler of the mixture; options as in ResumableSampler."""
+        return MixtureSampler(*self._facts, **options)
+
+
+class TokenDataLoader(_loader_base()):  # type: ignore[misc]
+    """A DataLoader whose order comes from a seed, and which resumes at any batch.
+
+    Each iteration is one epoch; the next iteration is the next epoch, in a different order. An iteration that is left
+    early starts over where it began: at the start of the epoch, or at the place of a loaded state. Save `state_dict()`
+    with a model to resume with the batch after the last one that the loop received, whatever worker processes had read
+    ahead.
+
+    Create one with `create_dataloader`.
+    """
+
+    sampler: ResumableSampler
+
+    def __iter__(self) -> Iterator[Any]:
+        self.sampler.start_over()
+        for inputs, targets in super().__iter__():
+            self.sampler.consume(len(inputs))
+            yield inputs, targets
+        self.sampler.set_epoch(self.sampler.epoch + 1)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch, from 0, that is in progress or comes next."""
+        return self.sampler.epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ResumableSampler.state_dict. Every process has the same state."""
+        return self.sampler.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ResumableSampler.load_state_dict."""
+        self.sampler.load_state_dict(state)
+
+
+def create_dataloader(
+    path_or_text: Paths | bytes | numpy.ndarray[Any, Any] | Mixture,
+    tokenizer: Tokenizer | None,
+    batch_size: int = 4,
+    sequence_length: int = 256,
+    stride: int | None = 128,
+    shuffle: bool = True,
+    drop_last: bool = True,
+    num_workers: int = 0,
+    *,
+    seed: int = 0,
+    rank: int | None = None,
+    num_replicas: int | None = None,
+    **options: Any,
+) -> TokenDataLoader:
+    """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, sequence_length) each.
+
+    Args:
+        path_or_text, tokenizer, sequence_length, stride: see TokenDataset. A Mixture of several sources, whose windows
+            do not overlap, needs stride=None; there, `tokenizer` is only checked, and may be None.
+        batch_size: windows per batch and process.
+        shuffle: shuffle anew each epoch, by `seed`. Without it, the sources of a mixture follow each other.
+        drop_last: drop the last batch if it is not full.
+        num_workers: processes that read ahead. 0 reads in this process, which is much faster: only the tokens of a
+            batch are read, so there is little to read ahead, and every worker's batch is copied between processes.
+            Workers are started by "forkserver" (on Windows by "spawn"), never by copying a process that may have
+            threads, and stay for all epochs; `multiprocessing_context` and `persistent_workers` change that. As always
+            in Python, a script must then start its work under `if __name__ == "__main__":`.
+        seed: the random seed for the order, which is the same in all processes and all versions of all packages, and
+            does not depend on the number of processes and workers.
+        rank, num_replicas: this process's number, and the number of processes. None asks torch.distributed; without it,
+            there is one process. Pass both, or neither.
+        options: other arguments of torch.utils.data.DataLoader, such as pin_memory.
+
+    Raises:
+        ArgumentError: there is not one full batch; a mixture has a stride; an option is not one of DataLoader, or one
+            that this function sets; only one of rank and num_replicas is given. Otherwise as TokenDataset and Mixture.
+    """
+    _check_options(options)
+    batch_size, num_workers = whole_number("batch_size", batch_size, 1), whole_number("num_workers", num_workers)
+    if rank is None and num_replicas is None:
+        rank, num_replicas = _this_process()
+    order: dict[str, Any] = {
+        "shuffle": shuffle,
+        "drop_last": drop_last,
+        "seed": seed,
+        "rank": rank,
+        "num_replicas": num_replicas,
+    }
+    dataset: TokenDataset | MixtureDataset
+    if isinstance(path_or_text, Mixture):
+        if stride not in (None, sequence_length):
+            raise ArgumentError(f"the windows of a mixture do not overlap: pass stride=None, not {stride}")
+        dataset = MixtureDataset(path_or_text, tokenizer, sequence_length)
+    else:
+        dataset = TokenDataset(path_or_text, tokenizer, sequence_length, stride)
+    sampler = dataset.sampler(**order)
+    options = {"collate_fn": collate, **(_of_workers() if num_workers else {}), **options}
+    loader = TokenDataLoader(
+        dataset, batch_size=batch_size, sampler=sampler, drop_last=drop_last, num_workers=num_workers, **options
+    )
+    if not len(loader):
+        raise ArgumentError(
+            f"{sampler.samples} windows are too few for one batch of {batch_size} for each of {sampler.num_replicas}"
+            " processes: use a smaller batch_size or stride, or drop_last=False"
+        )
+    return loader
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    known = set(inspect.signature(_torch().utils.data.DataLoader).parameters) - {"dataset", "sampler", "batch_sampler"}
+    for name, value in options.items():
+        if name not in known:
+            own = ", ".join(list(inspect.signature(create_dataloader).parameters)[:-1])
+            raise ArgumentError(
+                f"create_dataloader has no argument {name}={shown(value)}: it takes {own}, and those of PyTorch's"
+                " DataLoader except dataset, sampler and batch_sampler, which it makes"
+            )
+
+
+def _of_workers() -> dict[str, Any]:
+    """Returns how worker processes start and end. fork would copy locks that other threads hold, and Python warns."""
+    safe = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    return {"multiprocessing_context": safe, "persistent_workers": True}
+
+
+def _this_process() -> tuple[int, int]:
+    distributed = _torch().distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1

@@ -1,0 +1,274 @@
+"""join: makes one folder of token files from several, which binarize wrote on different machines.
+
+Each machine runs `binarize` on its own files, into a folder of its own. Since split_by="hash" chooses a document's
+split by its content alone, every document is in the split in which one run on all files would have put it. So the
+tokens of the folders, one after the other, are those of that run, and `join` writes them as that run would:
+
+    node 1   train [aaaa|aaaa|aa]  val [a]           joined   train [aaaa|aaaa|aabb|bbbb|b]
+    node 2   train [bbbb|bbb]      val [bb]     ->            val   [abb]
+
+The ids are copied; no text is encoded again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from .. import _binding
+from .._version import __version__
+from ..arguments import instance
+from ..errors import ArgumentError, FormatError, UnsupportedError
+from ..reading.paths import Inputs, path_list
+from ..reading.splits import SPLIT_NAMES
+from ..reading.streams import file_sha256
+from ..reading.text_encoding import Doubts
+from ..support.locking import only_writer
+from ..support.parallel import end_if_unwanted
+from ..support.run_options import RunOptions
+from ..tokenizer import Tokenizer
+from .append_store import AppendStore
+from .encoding import Segment
+from .finished import Goal
+from .formats import FORMATS
+from .layout import Layout
+from .manifest import Manifest, ShardRecord, manifest_name, split_paths
+from .options import OutputOptions
+from .output_folder import finished_manifest
+from .parts import PartsLog
+from .run import Run
+from .same_text import check_contents, check_disjoint
+from .spool import TYPECODES
+from .workers import Result
+
+_SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
+
+
+@dataclass(frozen=True)
+class _JoinedFolder:
+    """A folder to join.
+
+    Attributes:
+        folder: its path.
+        manifest: what is in it.
+        sha256: that of its manifest.
+    """
+
+    folder: str
+    manifest: Manifest
+    sha256: str
+
+    def name(self) -> str | None:
+        """The NAME of its files, or None if the format has none."""
+        form = _output(self.manifest.settings).form
+        expression = re.escape(form.file).replace(r"\{name\}", "(?P<name>.+)")
+        expression = expression.replace(r"\{split\}", "(?:train|val|test)").replace(r"\{index:06d\}", r"\d+")
+        found = (re.fullmatch(expression, name) for name in self.manifest.file_names)
+        return next((match["name"] for match in found if match and "name" in match.groupdict()), None)
+
+
+def join(
+    tok: Tokenizer,
+    folders: Inputs,
+    out: _binding.PathLike,
+    *,
+    name: str | None = None,
+    resume: bool = True,
+    force: bool = False,
+    progress: bool | None = None,
+) -> Manifest:
+    """Joins folders of token files, in the order given, into one.
+
+    If the folders were made with split_by="hash" and the same arguments, the token files are those that one run of
+    `binarize` on all their inputs, in this order, would write. With another `split_by`, each folder keeps its own
+    division. The files are rewritten, because the shards of a split must have equal size. The SHA-256 of each
+    one is checked first. A run that was killed resumes when called again.
+
+    Args:
+        tok: the tokenizer that made the folders.
+        folders: paths of folders that `binarize` or `prepare` wrote, as "llmc", "raw", "npy" or "megatron".
+        out: the output folder.
+        name: NAME of the files; None uses that of the first folder.
+        resume: False starts over and ignores an unfinished run.
+        force: as in `binarize`.
+        progress: as in `pybpe.train`.
+
+    Returns:
+        The manifest. settings["joined"] has the folders, and the SHA-256 of their manifests.
+
+    Raises:
+        ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input.
+        FormatError: a file does not match its manifest. UnsupportedError: the format has rows, or no marks
+        between documents. LimitError: a shard would be too small or too large.
+    """
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    target = _binding.path_text(out)
+    parts = _folders(tok, path_list(folders), target)
+    settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
+    if name is not None:
+        _output(settings, name).check_used(also=_SETTINGS)  # which are those of the folders
+    output = _output(settings, name or parts[0].name()).for_vocabulary(tok.n_vocab, tok.model.eot)
+    identity = hashlib.sha256(repr((__version__, output, [part.sha256 for part in parts])).encode()).hexdigest()
+    with only_writer(target):
+        made = Goal(target, force).made(identity, tok, ())
+        if made is not None:
+            return made
+        layout = Layout(tok, output, target, output.name or "", {}, identity)
+        log = PartsLog(layout, identity, AppendStore(layout, len(settings["splits"])), resume)
+        work = Run(_Copying(parts, layout), layout, log, lambda: None)
+        total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
+        inputs = [input for part in parts for input in part.manifest.inputs]
+        known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs)
+        return work.write(RunOptions(progress=progress), total, known)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is given
+
+
+def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_JoinedFolder]:
+    """Returns the folders. Raises an error if they cannot be joined."""
+    seen: dict[str, str] = {os.path.realpath(out): out}
+    parts: list[_JoinedFolder] = []
+    for folder in folders:
+        if seen.setdefault(os.path.realpath(folder), folder) is not folder:
+            raise ArgumentError(f"{folder}: is given twice, or is the output folder")
+        manifest = finished_manifest(folder, tok)
+        _check_form(folder, manifest)
+        if parts:
+            _check_equal(parts[0], folder, manifest)
+        for split, records in manifest.shards.items():
+            if records:
+                split_paths(folder, manifest, split)
+        digest = file_sha256(os.path.join(folder, manifest_name(folder)))
+        parts.append(_JoinedFolder(folder, manifest, digest))
+    check_disjoint([(part.folder, [name for name, _ in part.manifest.inputs]) for part in parts])
+    check_contents([(part.folder, part.manifest) for part in parts])
+    return parts
+
+
+def _check_form(folder: str, manifest: Manifest) -> None:
+    settings = manifest.settings
+    missing = [key for key in (*_SETTINGS, "splits", "split_by") if key not in settings]
+    if missing:
+        raise FormatError(f"{folder}: the manifest's settings have no {missing[0]}: `binarize` did not write it")
+    if manifest.packing is not None:
+        raise UnsupportedError(f"{folder}: has packed rows: join the folders that were packed, then pack the result")
+    if settings.get("mixture") is not None:
+        raise UnsupportedError(f"{folder}: is a mixture: name all sources in one recipe instead")
+    form = FORMATS.get(settings["format"])  # type: ignore[call-overload]
+    if form is not None and not form.is_flat:
+        raise UnsupportedError(
+            f"{folder}: files of rows ({form.name}) cannot be joined, and need not be: their readers take several"
+            " folders"
+        )
+    output = _output(settings)
+    if output.mode not in ("prepend", "append"):
+        raise UnsupportedError(
+            f"{folder}: there is no mark between documents (eot={output.mode!r}), so they cannot be told apart"
+        )
+
+
+def _output(settings: Mapping[str, Any], name: str | None = None) -> OutputOptions:
+    """Returns the options of the files that a manifest's settings describe."""
+    return OutputOptions(**{key: settings[key] for key in _SETTINGS}, name=name)
+
+
+def _check_equal(first: _JoinedFolder, folder: str, manifest: Manifest) -> None:
+    theirs, ours = dict(manifest.settings), dict(first.manifest.settings)
+    for key in sorted((theirs.keys() | ours.keys()) - {"joined", "sequence_length"}):
+        if theirs.get(key) != ours.get(key):
+            raise ArgumentError(
+                f"{folder}: was made with {key}={theirs.get(key)!r}, and {first.folder} with {ours.get(key)!r}: make"
+                " both with the same arguments"
+            )
+
+
+def _described(part: _JoinedFolder) -> dict[str, Any]:
+    skipped = {} if part.manifest.skipped is None else {"skipped": dict(part.manifest.skipped)}
+    return {
+        **skipped,
+        "folder": os.path.basename(os.path.normpath(part.folder)),
+        "manifest": part.sha256,
+    }
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reading
+
+
+@dataclass(frozen=True)
+class _ShardTask:
+    """A shard to copy.
+
+    Attributes:
+        split: index into SPLIT_NAMES.
+        path: the file.
+        record: what the manifest says of it.
+        is_last: whether it is the last of its split in its folder.
+    """
+
+    split: int
+    path: str
+    record: ShardRecord
+    is_last: bool
+
+
+def _tasks(parts: Sequence[_JoinedFolder]) -> Iterator[_ShardTask]:
+    for number, split in enumerate(SPLIT_NAMES):
+        for part in parts:
+            records = part.manifest.shards.get(split, [])
+            for record in records:
+                yield _ShardTask(number, os.path.join(part.folder, record.file), record, record is records[-1])
+
+
+@dataclass(frozen=True)
+class _Copying:
+    """The work of join: the shards of `parts`."""
+
+    parts: Sequence[_JoinedFolder]
+    layout: Layout
+
+    @property
+    def description(self) -> str:
+        """See Work."""
+        return "joining"
+
+    @property
+    def unit(self) -> str:
+        """See Work."""
+        return "B"
+
+    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
+        """See Work."""
+        for task in islice(_tasks(self.parts), first, None):
+            _check_file(task)
+            yield from _read(task, self.layout)
+
+
+def _check_file(task: _ShardTask) -> None:
+    """Raises FormatError if a shard does not match its manifest."""
+    record = task.record
+    if file_sha256(task.path) != record.sha256:
+        raise FormatError(f"{task.path}: does not match its manifest: `pybpe verify` says more; make the folder again")
+
+
+def _read(task: _ShardTask, layout: Layout) -> Iterator[Result]:
+    mark, at, dtype = layout.tok.eot_token, 0, layout.output.dtype
+    for block in layout.form.read(task.path, dtype):
+        end_if_unwanted()
+        ids = array(TYPECODES[dtype], block.tobytes())
+        at += len(ids)
+        ends = task.is_last and at == task.record.tokens
+        assert mark is not None
+        marks = _binding.count_id(ids, mark)
+        segment = Segment(task.split, ids, marks, layout.text_length(memoryview(ids)), ends)
+        yield Result([segment], len(block) * block.itemsize, at == task.record.tokens)
+    if at == 0:
+        yield Result([], 0, True)

@@ -1,0 +1,119 @@
+"""Finds the documents in token files: their lengths go into a file, since there may be more than fit in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ... import _binding
+from ..._numpy import Array, numpy
+from ...errors import FormatError, file_errors
+from ..token_files import TokenStream
+
+_BLOCK = 1 << 22  # tokens or lengths processed at once
+
+
+class Documents:
+    """The documents of one split of a source, numbered from 0.
+
+    Args:
+        stream: the tokens.
+        lengths: the tokens of each document, its mark included: uint64.
+        eot: where the mark is: "prepend" or "append".
+    """
+
+    def __init__(self, stream: TokenStream, lengths: Array, eot: str) -> None:
+        self.stream, self.lengths = stream, lengths
+        self._shift = 1 if eot == "append" else 0
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens, marks included."""
+        return len(self.stream)
+
+    def blocks(self) -> Iterator[tuple[int, Array]]:
+        """Yields the number of a document, and the lengths of it and of those that follow."""
+        for at in range(0, len(self.lengths), _BLOCK):
+            yield at, self.lengths[at : at + _BLOCK]
+
+    def tokens_of(self, start: int, stop: int) -> tuple[Array, bool]:
+        """Returns the tokens from `start`, where a document begins, to `stop`, as a view of the file if possible, but
+        with the mark of each document before it: if files have it after documents, the mark of the document before.
+
+        Returns:
+            The tokens, and whether the first mark is missing, because there is no document before.
+        """
+        is_first = start == 0 and self._shift > 0
+        return self.stream.slice(start - (0 if is_first else self._shift), stop - self._shift), is_first
+
+
+@dataclass(frozen=True)
+class Marking:
+    """How documents are marked.
+
+    Attributes:
+        mark: the id of the mark.
+        eot: where it is: "prepend" or "append".
+        n_vocab: the number of tokens of the vocabulary.
+    """
+
+    mark: int
+    eot: str
+    n_vocab: int
+
+
+def find_documents(stream: TokenStream, marking: Marking, path: str) -> Documents:
+    """Finds the documents of a stream, and writes their lengths to `path`, unless they are there already.
+
+    Raises:
+        FormatError: the stream does not begin or end with a mark, as it must; two marks follow each other; or an id is
+            not in the vocabulary.
+    """
+    if not os.path.exists(path):
+        with _binding.Output(path) as output:
+            for lengths in _lengths(stream, marking):
+                output.write(lengths.astype("<u8").tobytes())
+    with file_errors(path, "cannot be read"):
+        count = os.path.getsize(path) // 8
+        lengths = numpy.memmap(path, dtype="<u8", mode="r", shape=(count,)).view(numpy.ndarray) if count else _none()
+    return Documents(stream, lengths, marking.eot)
+
+
+def _none() -> Array:
+    return numpy.empty(0, dtype="<u8")
+
+
+def _lengths(stream: TokenStream, marking: Marking) -> Iterator[Array]:
+    """Yields the lengths of documents, marks included, in blocks."""
+    is_append = marking.eot == "append"
+    begin = 0  # where the last document began that has not been yielded
+    for at in range(0, len(stream), _BLOCK):
+        ids = stream.slice(at, min(at + _BLOCK, len(stream)))
+        if int(ids.max()) >= marking.n_vocab:
+            fault = f"the id {int(ids.max())} is not in the vocabulary, which ends at {marking.n_vocab - 1}"
+            raise _fault(stream, at + int(ids.argmax()), fault)
+        if at == 0 and not is_append and ids[0] != marking.mark:
+            raise _fault(stream, 0, "the first token is not the end of text that must begin each document")
+        edges = numpy.flatnonzero(ids == marking.mark) + at + is_append  # where documents begin or have ended
+        borders = numpy.append(begin, edges[edges > begin])
+        begin = int(borders[-1])
+        yield _checked(stream, borders)
+    if begin < len(stream):
+        if is_append:
+            raise _fault(stream, len(stream), "the last token is not the end of text that must end each document")
+        yield _checked(stream, numpy.array([begin, len(stream)]))
+
+
+def _checked(stream: TokenStream, borders: Array) -> Array:
+    lengths = numpy.diff(borders)
+    if len(lengths) and int(lengths.min()) < 2:
+        raise _fault(stream, int(borders[int(lengths.argmin())]), "a document has no tokens except its end of text")
+    return lengths
+
+
+def _fault(stream: TokenStream, token: int, fault: str) -> FormatError:
+    return FormatError(f"{os.path.dirname(stream.paths[0])}: token {token}: {fault}: write the data again")

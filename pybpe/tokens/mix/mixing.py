@@ -1,0 +1,190 @@
+"""mix: makes one data set of several sources, shuffled as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ... import _binding
+from ..._version import __version__
+from ...arguments import instance, whole_number
+from ...errors import ArgumentError
+from ...reading.splits import SPLIT_NAMES
+from ...support.locking import FOLDER, STAGED, only_writer
+from ...support.run_options import RunOptions
+from ...tokenizer import Tokenizer
+from ..append_store import AppendStore
+from ..binarization import described
+from ..finished import Goal, call_of
+from ..layout import Layout
+from ..manifest import Manifest
+from ..options import OutputOptions
+from ..parts import PartsLog
+from ..run import Run
+from .amounts import asked_tokens
+from .buckets import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle, distribute, sections_of
+from .documents import Documents
+from .drawing import Drawn, draw, everything
+from .plan import refuse_impossible
+from .recipe import Recipe, load_recipe
+from .settings import mixture_settings
+from .shuffled import ShuffledDocuments
+from .sources import Opened, check_sources, open_sources, source_states
+
+
+def mix(
+    tok: Tokenizer,
+    recipe: _binding.PathLike | Mapping[str, Any],
+    out: _binding.PathLike,
+    *,
+    seed: int | None = None,
+    format: str = "llmc",
+    eot: str | None = None,
+    dtype: str = "auto",
+    shard_tokens: int = 10**8,
+    min_shard_tokens: int | None = None,
+    sequence_length: int = 1024,
+    name: str | None = None,
+    workers: int | None = None,
+    memory_limit: int | None = None,
+    force: bool = False,
+    progress: bool | None = None,
+) -> Manifest:
+    """Mixes sources into one data set whose documents are in random order.
+
+    The train split has the phases of the recipe, in order. Each phase has the amounts that the recipe asks for, and its
+    documents are shuffled as a whole, over all sources: every order is possible. The val and test splits have those of
+    all sources, each document once, also shuffled. The same arguments and sources give the same bytes, whatever the
+    workers and the memory. A run that was killed resumes when called again with the same arguments.
+
+    Args:
+        tok: the tokenizer. It must have made the token files that are sources.
+        recipe: a TOML file, or its content as a mapping: see docs/data.md.
+        out: the output folder, created if needed.
+        seed: chooses which documents a part of a source has, and the order; None uses the recipe's, or 0.
+        format, eot, dtype, shard_tokens, min_shard_tokens: as in `binarize`.
+        sequence_length: amounts are exact to less than this number of tokens: a document that does not fit is left out
+            if fewer tokens are missing, and otherwise cut, so no document of up to this many tokens is cut. Also the
+            tokens per row for "parquet" and "webdataset".
+        name: the name prefix of the files; None means "mix".
+        workers: the number of threads that encode texts; None uses all CPUs.
+        memory_limit: about how many bytes the shuffle may use; None is 1 GiB.
+        force: as in `binarize`.
+        progress: as in `pybpe.train`.
+
+    Returns:
+        The manifest. settings["mixture"] has the recipe, and what each phase got from each source.
+
+    Raises:
+        ArgumentError: an argument, the recipe or a source is invalid. LimitError: a source is too small for what the
+        recipe asks; the error has the largest amount that would fit. FileError, FormatError: a file cannot be read, or
+        is damaged.
+    """
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
+    output.check_used()
+    output = output.for_vocabulary(tok.n_vocab, tok.model.eot)
+    length = whole_number("sequence_length", sequence_length, 2)
+    if seed is not None:
+        seed = whole_number("seed", seed, None)
+    if memory_limit is not None:
+        whole_number("memory_limit", memory_limit, LEAST_MEMORY)
+    if tok.eot_token is None:
+        raise ArgumentError("the tokenizer has no end of text, which must separate documents")
+    plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, length, _binding.path_text(out), force)
+    check_sources(plan.recipe.sources, tok, plan.folder)
+    refuse_impossible(plan.recipe, tok)
+    with only_writer(plan.folder):
+        return plan.write(RunOptions(workers, None, memory_limit, progress))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A call of `mix`.
+
+    Attributes:
+        tok, recipe, output, sequence_length: the arguments.
+        folder: the output folder.
+        force: whether another result in it is replaced.
+    """
+
+    tok: Tokenizer
+    recipe: Recipe
+    output: OutputOptions
+    sequence_length: int
+    folder: str
+    force: bool
+
+    @property
+    def staging(self) -> str:
+        """The folder for everything that is made before the token files. The log keeps it until the run ends."""
+        return os.path.join(self.folder, FOLDER, STAGED + "mix")
+
+    def write(self, run: RunOptions) -> Manifest:
+        """Does the work. The caller holds the folder's lock."""
+        states, texts = source_states(self.recipe.sources, self.folder)
+        call = call_of((self.recipe.content, self.recipe.seed, self.tok.model.fingerprint(), self.output, states))
+        made = Goal(self.folder, self.force).made(call, self.tok, texts)
+        if made is not None:
+            return made
+        opened = open_sources(self.recipe.sources, self.tok, self.folder, os.path.join(self.staging, "sources"), run)
+        asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
+        documents = [source.documents(os.path.join(self.staging, "lengths")) for source in opened]
+        phases = draw(self.recipe, documents, asked, self.sequence_length)
+        settings = {**self._settings(), "mixture": mixture_settings(self.recipe, opened, asked, phases)}
+        shuffle = self._shuffle(opened, documents, phases, run)
+        parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name or "mix"])
+        layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {}, call)
+        store = AppendStore(layout, self._splits(opened))
+        log = PartsLog(layout, hashlib.sha256(parts.encode()).hexdigest(), store, True)
+        distribute(shuffle, run.progress)
+        work = Run(ShuffledDocuments(self.tok, shuffle), layout, log, lambda: None)
+        total = sum(section.tokens for section in shuffle.sections)
+        return work.write(run, total, Manifest(settings, described(self.tok)))
+
+    def _shuffle(
+        self,
+        opened: Sequence[Opened],
+        documents: Sequence[Sequence[Documents | None]],
+        phases: Sequence[Sequence[Drawn]],
+        run: RunOptions,
+    ) -> Shuffle:
+        memory = run.memory_limit or DEFAULT_MEMORY
+        sections = [Section(0, number, drawn) for number, drawn in enumerate(phases)]
+        for split in range(1, self._splits(opened)):
+            found = [splits[split] for splits in documents]
+            sections.append(Section(split, 0, [everything(some) if some else Drawn() for some in found]))
+        identity = [__version__, [[source.name, source.state] for source in opened], self.recipe.seed]
+        drawn_all = [[repr(drawn) for drawn in section.drawn] for section in sections]
+        assert self.tok.eot_token is not None
+        return Shuffle(
+            os.path.join(self.staging, "buckets"),
+            [source.name for source in opened],
+            documents,
+            sections_of(sections, self.output.id_bytes, memory),
+            self.recipe.seed,
+            self.tok.eot_token,
+            self.output.dtype,
+            memory,
+            json.dumps([*identity, drawn_all, self.output.dtype]),
+        )
+
+    @staticmethod
+    def _splits(opened: Sequence[Opened]) -> int:
+        """Returns the number of splits that any source has."""
+        return 1 + max(number for number, split in enumerate(SPLIT_NAMES) if any(s.split_tokens(split) for s in opened))
+
+    def _settings(self) -> dict[str, Any]:
+        output = self.output
+        return {
+            "format": output.format,
+            "eot": output.mode,
+            "dtype": output.dtype,
+            "shard_tokens": output.shard_tokens,
+            "min_shard_tokens": output.least_tokens,
+            "sequence_length": self.sequence_length,
+        }

@@ -1,0 +1,176 @@
+"""How a corpus becomes token files: the options of `binarize`, `prepare` and `encode_files`, as objects.
+
+Their fields have the names of the public keyword arguments, which errors name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+from ..arguments import one_of, refuse_unused, whole_number
+from ..errors import ArgumentError, LimitError
+from ..model import refuse_dropout
+from ..reading.documents import NAME_IT, Kinds
+from ..reading.options import ReadOptions
+from ..reading.splits import SplitOptions
+from ..tokenizer import Tokenizer
+from .eot import EOT_MODES, KEEP
+from .formats import FORMATS, Format
+from .manifest import check_name
+from .spool import id_bytes
+
+_NEEDS: Mapping[str, tuple[Callable[[Format], bool], str]] = {
+    "name": (lambda form: "{name}" in form.file, "this format has fixed file names"),
+    "shard_tokens": (lambda form: "{index" in form.file, "this format has one file per split"),
+}
+"""Options that have no effect with some formats: when they have one, and otherwise why not."""
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """The token files to write.
+
+    Attributes:
+        format: the name of one of FORMATS that is flat.
+        eot: where the mark goes; None uses the format's default.
+        dtype: "uint16", "uint32", or "auto": `for_vocabulary` chooses.
+        shard_tokens: the maximum number of tokens per shard.
+        min_shard_tokens: the minimum; None uses the format's minimum.
+        name: the files' name prefix; None uses the first input's name.
+
+    Raises:
+        ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
+    """
+
+    format: str = "llmc"
+    eot: str | None = None
+    dtype: str = "auto"
+    shard_tokens: int = 10**8
+    min_shard_tokens: int | None = None
+    name: str | None = None
+
+    EOT_MODES: ClassVar[Sequence[str]] = EOT_MODES
+    HASHED: ClassVar[bool] = True
+    """Whether the manifest has the SHA-256 of shards."""
+
+    def __post_init__(self) -> None:
+        one_of("format", self.format, [name for name, form in FORMATS.items() if form.is_flat])
+        one_of("eot", self.mode, self.EOT_MODES)
+        one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
+        least = whole_number("min_shard_tokens", self.least_tokens, 0)
+        most = whole_number("shard_tokens", self.shard_tokens, 1)
+        for name, value in (("min_shard_tokens", least), ("shard_tokens", most)):
+            object.__setattr__(self, name, value)
+        check_name(self.name or "")
+        self.form.check_packages()  # fails now, not after an hour of encoding
+
+    def check_used(self, also: Collection[str] = ()) -> None:
+        """Raises ArgumentError if the caller gives an option, another value than the default, that has no effect.
+        `also` has the options that the caller uses itself."""
+        for field in fields(self):
+            has_effect, reason = _NEEDS.get(field.name, (None, ""))
+            value = getattr(self, field.name)
+            if has_effect and not has_effect(self.form) and value != field.default and field.name not in also:
+                refuse_unused(field.name, value, f"{reason} (format={self.format!r})")
+
+    @property
+    def form(self) -> Format:
+        """The format."""
+        return FORMATS[self.format]
+
+    @property
+    def mode(self) -> str:
+        """Where the mark goes."""
+        return self.form.eot if self.eot is None else self.eot
+
+    @property
+    def least_tokens(self) -> int:
+        """The minimum number of tokens per shard."""
+        return self.form.min_tokens if self.min_shard_tokens is None else self.min_shard_tokens
+
+    @property
+    def full_tokens(self) -> int:
+        """The number of tokens of a full shard, unless the format makes shards of equal size."""
+        return max(self.shard_tokens, self.least_tokens)
+
+    @property
+    def reserve_tokens(self) -> int:
+        """The number of tokens beyond a full shard that close it. They begin the next shard, which thus has enough."""
+        return max(1, self.least_tokens)
+
+    @property
+    def id_bytes(self) -> int:
+        """The bytes per id. The dtype must be chosen already."""
+        return id_bytes(self.dtype)
+
+    def for_vocabulary(self, n_vocab: int, mark: str | None) -> OutputOptions:
+        """Returns the options for a vocabulary of this size, with the dtype chosen. `mark` is its end-of-text token.
+
+        Raises:
+            ArgumentError: there is no such token to place. LimitError: an id does not fit in the dtype, or a shard
+                would be larger than its readers can read.
+        """
+        if mark is None and self.mode not in ("none", KEEP):
+            raise ArgumentError(f"the tokenizer has no end of text: {NAME_IT}; or pass eot='none'")
+        if self.dtype == "uint16" and n_vocab > 1 << 16:
+            raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use dtype='uint32' or 'auto'")
+        fitting = "uint16" if n_vocab <= self.form.largest_uint16_vocabulary else "uint32"
+        chosen = replace(self, dtype=fitting if self.dtype == "auto" else self.dtype)
+        chosen._check_size()
+        return chosen
+
+    def _check_size(self) -> None:
+        form = self.form
+        largest = max(self.shard_tokens, 2 * self.least_tokens) * self.id_bytes
+        if form.max_bytes and form.header_bytes + largest > form.max_bytes:
+            raise LimitError(
+                f"shard_tokens={self.shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: write more,"
+                " smaller shards"
+            )
+
+
+class ArrayOptions(OutputOptions):
+    """The file that `encode_files` writes: one array, whose manifest is not kept."""
+
+    EOT_MODES = (KEEP, *EOT_MODES)
+    HASHED = False
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """Everything that determines the token files, except the tokenizer and the inputs."""
+
+    read: ReadOptions
+    split: SplitOptions
+    output: OutputOptions
+
+    def for_vocabulary(self, n_vocab: int, mark: str | None) -> DatasetOptions:
+        """Returns the options for a vocabulary: see OutputOptions.for_vocabulary."""
+        self.kinds(mark)
+        return replace(self, output=self.output.for_vocabulary(n_vocab, mark))
+
+    def for_tokenizer(self, tok: Tokenizer) -> DatasetOptions:
+        """Returns the options for a tokenizer: see OutputOptions.for_vocabulary."""
+        refuse_dropout(tok.model, "cannot write token files")
+        return self.for_vocabulary(tok.n_vocab, tok.model.eot)
+
+    def kinds(self, mark: str | None) -> Kinds:
+        """Returns how documents are separated. Raises ArgumentError if a mark is needed and there is none."""
+        return Kinds.of(self.read, mark)
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the options as the manifest has them. A run that resumes must have the same."""
+        return {
+            "format": self.output.format,
+            "splits": list(self.split.splits),
+            "split_by": self.split.split_by,
+            "eot": self.output.mode,
+            "dtype": self.output.dtype,
+            "shard_tokens": self.output.shard_tokens,
+            "min_shard_tokens": self.output.least_tokens,
+            "documents": self.read.documents,
+            "text_key": self.read.text_key,
+            "encoding": self.read.encoding,
+        }

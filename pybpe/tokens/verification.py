@@ -1,0 +1,199 @@
+"""verify: checks that files match their manifest, and that their tokens represent text."""
+
+from __future__ import annotations
+
+import glob
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .. import _binding
+from .._numpy import Array, numpy
+from ..arguments import counted
+from ..errors import ArgumentError, Error
+from ..reading.splits import SPLIT_NAMES
+from ..reading.streams import file_sha256
+from ..support.locking import FOLDER
+from ..tokenizer import Tokenizer
+from .encoding import token_lengths
+from .formats import FORMATS
+from .formats.flat import LLMC
+from .manifest import FileRecord, Manifest, ShardRecord, named_folder
+from .output_folder import is_unfinished
+from .pack import row_fault
+
+_SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again
+_SAMPLE_TOKENS = 4096
+_END_TOKENS = 64  # at the end of a truncated document, encoding may differ
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem: the file, and what is wrong with it."""
+
+    file: str
+    fault: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.fault}"
+
+
+def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Manifest, list[Problem]]:
+    """Checks a folder of token files against its manifest.
+
+    Checks the size and SHA-256 of every file. Token files that the manifest does not list are problems too, since
+    programs that find shards by a pattern read them. With a tokenizer, it also checks that the tokenizer is the
+    manifest's, that every id is in the vocabulary, that the ids of each file represent the stated number of bytes of
+    text, and that some documents encode again to the ids that they were decoded from. In packed rows, which may cut
+    documents anywhere, it checks that each row begins with the mark instead.
+
+    Args:
+        folder: the folder with manifest.json; or one file in it, to check only that one.
+        tok: the tokenizer; None uses tokenizer.json from the folder, if there is one.
+
+    Returns:
+        The manifest and the problems. An empty list means that all is well.
+
+    Raises:
+        FileError, FormatError: there is no manifest, or it is invalid or names a file outside its folder.
+        ArgumentError: the manifest does not list the file.
+    """
+    name, only = named_folder(folder)
+    manifest = Manifest.load(name)
+    if only is not None:
+        try:
+            manifest = manifest.of_file(only)
+        except KeyError:
+            raise ArgumentError(f"{os.fsdecode(folder)}: the manifest in this folder does not list this file") from None
+    problems: list[Problem] = []
+    if tok is None and os.path.exists(os.path.join(name, "tokenizer.json")):
+        tok = Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
+    if tok is not None and tok.model.fingerprint() != manifest.tokenizer.get("fingerprint"):
+        problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
+        tok = None
+    problems += _unlisted(name, manifest) if only is None else ()
+    for record in manifest.files:
+        problems += _file_problems(name, record)
+    for shard in (shard for shards in manifest.shards.values() for shard in shards):
+        found = list(_file_problems(name, shard)) or list(_row_problems(name, shard, manifest))
+        if not found and tok is not None:
+            found = list(_token_problems(name, shard, manifest, tok))
+        problems += found
+    return manifest, problems
+
+
+def _unlisted(folder: str, manifest: Manifest) -> Iterator[Problem]:
+    """Yields files that programs would take for the folder's token files, though the manifest does not list them."""
+    if is_unfinished(folder):
+        fault = "a run that writes to this folder has not finished: run the same command again"
+        yield Problem(FOLDER, fault)
+    form = FORMATS.get(str(manifest.settings.get("format")))
+    listed = set(manifest.file_names)
+    for split in SPLIT_NAMES if form is not None else ():
+        assert form is not None
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), form.pattern(split)))):
+            if os.path.basename(path) not in listed:
+                fault = "the manifest does not list it, but programs that match names by a pattern read it: remove it"
+                yield Problem(os.path.basename(path), fault)
+
+
+def _file_problems(folder: str, record: FileRecord | ShardRecord) -> Iterator[Problem]:
+    path = os.path.join(folder, record.file)
+    try:
+        size = os.path.getsize(path)
+        if size != record.bytes:
+            yield Problem(
+                record.file, f"has {counted(size, 'byte')}, but the manifest says {record.bytes}: truncated or replaced"
+            )
+        elif file_sha256(path) != record.sha256:
+            yield Problem(record.file, "its SHA-256 is not the manifest's: its content has changed")
+    except OSError as error:
+        yield Problem(record.file, f"cannot be read: {error.strerror}")
+
+
+def _row_problems(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterator[Problem]:
+    """Yields whether rows that were packed are not where they must be."""
+    if manifest.packing is None:
+        return
+    try:
+        blocks, size = shard_blocks(folder, shard, manifest), manifest.packing["sequence_length"]
+        more = int(manifest.settings.get("format") == LLMC.name)
+        fault = row_fault(blocks, size, manifest.tokenizer["eot"], more)  # type: ignore[arg-type]
+    except Error as error:
+        fault = str(error)
+    if fault is not None:
+        yield Problem(shard.file, fault)
+
+
+def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterator[Array]:
+    """Yields the ids of a shard in blocks.
+
+    Raises:
+        ArgumentError: the manifest's format is unknown. FormatError, FileError: the file is damaged.
+    """
+    form = FORMATS.get(str(manifest.settings.get("format")))
+    if form is None:
+        raise ArgumentError(f"the manifest's format {manifest.settings.get('format')!r} is unknown")
+    return form.read(os.path.join(folder, shard.file), str(manifest.settings.get("dtype")))
+
+
+def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: Tokenizer) -> Iterator[Problem]:
+    lengths = token_lengths(tok)
+    if manifest.packing is not None and manifest.packing["pad"] < tok.n_vocab:
+        lengths[manifest.packing["pad"]] = 0  # padding is not text
+    rng = random.Random(shard.sha256)
+    tokens = text_bytes = 0
+    samples: list[Array] = []
+    try:
+        for number, block in enumerate(shard_blocks(folder, shard, manifest)):
+            if len(block) and int(block.max()) >= tok.n_vocab:
+                yield Problem(
+                    shard.file, f"has the id {int(block.max())}, but the vocabulary ends at {tok.n_vocab - 1}"
+                )
+                return
+            tokens += len(block)
+            text_bytes += int(lengths[block].sum())
+            place = number if number < _SAMPLES else rng.randint(0, number)
+            if place < _SAMPLES:  # every block is equally likely to end up among the samples
+                samples[place : place + 1] = [block.copy()]
+    except Error as error:
+        yield Problem(shard.file, str(error))
+        return
+    if tokens != shard.tokens:
+        yield Problem(shard.file, f"has {counted(tokens, 'token')}, but the manifest says {shard.tokens}")
+    if text_bytes != shard.text_bytes:
+        yield Problem(
+            shard.file, f"represents {counted(text_bytes, 'byte')} of text, but the manifest says {shard.text_bytes}"
+        )
+    for block in samples if manifest.packing is None else ():  # packing may cut documents anywhere
+        begin = _wrong_document(block, tok, rng, cut=_has_cuts(manifest))
+        if begin is not None:
+            text = tok.decode(block[begin : begin + 12].tolist())
+            yield Problem(shard.file, f"a document encodes to different ids; it begins {text!r}")
+
+
+def _has_cuts(manifest: Manifest) -> bool:
+    """Returns whether the ends of some documents were cut off, to make amounts of a mixture exact."""
+    phases = manifest.mixture["phases"] if manifest.mixture is not None else ()
+    return any(part["cuts"] for phase in phases for part in phase["sources"].values())
+
+
+def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random, cut: bool) -> int | None:
+    """Picks a random document of a block. Returns where it begins if its text encodes to other ids. Only after a mark
+    is a beginning certain. `cut` says that a document may end before its end."""
+    starts = numpy.flatnonzero(block == tok.eot_token) + 1 if tok.eot_token is not None else ()
+    if not len(starts):
+        return None
+    begin = int(rng.choice(starts))
+    ids = block[begin : begin + _SAMPLE_TOKENS].tolist()
+    whole = tok.eot_token in ids
+    if whole:
+        ids = ids[: ids.index(tok.eot_token)]
+    if not tok.model.encodes_again(ids):
+        return None
+    text = tok.decode_bytes(ids)
+    same = len(ids) if whole and not cut else max(0, len(ids) - _END_TOKENS)
+    # Records were encoded as ordinary text; in plain text, special tokens are recognized.
+    found = (tok.encode(text), tok.encode_ordinary(text))
+    return None if any(again[:same] == ids[:same] for again in found) else begin
