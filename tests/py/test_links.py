@@ -104,4 +104,4 @@ def test_the_page_of_a_package_index_has_no_links_to_files() -> None:
     )
     readme = index_page((ROOT / "README.md").read_text(encoding="utf-8"))
     assert [target for target in links(readme) if not target.startswith(("https://", "#"))] == []
-    assert "Tutorial (`docs/tutorial.md`)" in readme
+    assert "tutorial (`docs/tutorial.md`)" in readme
