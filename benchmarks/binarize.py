@@ -43,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = os.path.join(folder, "tokenizer.json")
         pybpe.get_encoding("gpt2").save(tokenizer)
-        pybpe.Tokenizer.from_file(tokenizer).save_bin(tokenizer.replace(".json", ".bin"))
+        pybpe.Tokenizer.from_file(tokenizer).save(tokenizer.replace(".json", ".bin"))
         commands = {
             library: [sys.executable, script, library, args.corpus, tokenizer, os.path.join(folder, "out.bin")]
             for library in args.libraries

@@ -57,7 +57,7 @@ def load_tiktoken_encoding(path: str) -> Any:
 
     tok = pybpe.Tokenizer.from_file(path)
     specials = tok.special_tokens
-    ranks = {token: i for i, token in tok.vocab.items() if i not in specials.values()}
+    ranks = {token: i for i, token in tok.model.vocab.items() if i not in specials.values()}
     return tiktoken.Encoding("ours", pat_str=tok.pattern.regex, mergeable_ranks=ranks, special_tokens=specials)
 
 
@@ -77,7 +77,7 @@ def load_gigatoken(path: str) -> tuple[Encode, Count]:
     ours = pybpe.Tokenizer.from_file(path)
     if ours.pattern.name == "cl100k":
         with tempfile.NamedTemporaryFile(suffix=".tiktoken") as ranks:
-            ours.export(ranks.name)
+            ours.save(ranks.name)
             tokenizer = gigatoken.Tokenizer.from_tiktoken(ranks.name, "cl100k", dict(ours.special_tokens))
     else:
         tokenizer = gigatoken.Tokenizer(path)

@@ -84,7 +84,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tokenizer = str(folder / "tokenizer.bin")
-        pybpe.get_encoding("gpt2").save_bin(tokenizer)
+        pybpe.get_encoding("gpt2").save(tokenizer)
         for what, text in texts(args.bytes).items():
             print(f"\r{what}\033[K", end="", file=sys.stderr, flush=True)
             (folder / "text").write_bytes(text)

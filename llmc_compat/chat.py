@@ -233,7 +233,7 @@ def write_chat(
     check_name(name)
     options = SplitOptions(splits)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=min_shard_tokens, name=name)
-    output = output.for_vocabulary(tok.n_vocab, tok.model.eot)
+    output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     folder = _binding.path_text(out)
     unfinished = os.path.join(folder, f".{name}-unfinished")
     stem = os.path.join(folder, name).replace("{", "{{").replace("}", "}}")
@@ -322,7 +322,7 @@ def _write_tokens(
                     f"{record.file}: line {record.number}: the shards cannot represent {names}: left out here and in"
                     " all other conversations"
                 )
-            writers[hash_split(record.line, splits)].write(numpy.array(ids, dtype=tok.dtype))
+            writers[hash_split(record.line, splits)].write(numpy.array(ids, dtype=tok.model.dtype))
             count += 1
     return count
 

@@ -63,7 +63,9 @@ def corpus_file(corpus: str, folder: str) -> str:
     files = input_files([corpus] if os.path.exists(corpus) else _words(corpus))
     for path in files:
         if InputFile.look(path)[0].form in RECORDS:
-            raise pybpe.ArgumentError(f"{path}: the demo takes text files; for records use .venv/bin/pybpe prepare")
+            raise pybpe.errors.ArgumentError(
+                f"{path}: the demo takes text files; for records use .venv/bin/pybpe prepare"
+            )
     return files[0] if len(files) == 1 else _joined(files, os.path.join(folder, "joined.txt"))
 
 
@@ -71,7 +73,9 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
-        raise pybpe.ArgumentError(f"CORPUS must name a file, or several files as in a shell command: {error}") from None
+        raise pybpe.errors.ArgumentError(
+            f"CORPUS must name a file, or several files as in a shell command: {error}"
+        ) from None
 
 
 def _joined(files: Sequence[str], path: str) -> str:
@@ -112,7 +116,7 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
         os.path.join(folder, "tokenizer.bin"),
     )
     tok.save(tokenizer_json)
-    tok.save_bin(tokenizer_bin)
+    tok.save(tokenizer_bin)
     print("encoding and splitting 8:1:1", flush=True)
     manifest = pybpe.binarize(tok, path, folder, split_by="token", splits=(8, 1, 1), force=True)
     shards = [os.path.join(folder, record.file) for records in manifest.shards.values() for record in records]
@@ -138,10 +142,10 @@ def _decode_in_c(decode_test: str, tokenizer_bin: str, shards: list[str], tok: p
 
 
 def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[str], size: int) -> None:
-    padded_64, padded_128 = pybpe.padded_vocab_size(tok.n_vocab, 64), pybpe.padded_vocab_size(tok.n_vocab)
+    padded_64, padded_128 = pybpe.padded_vocab_size(tok.vocab_size, 64), pybpe.padded_vocab_size(tok.vocab_size)
     counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
     print("summary")
-    print(f"  vocabulary       {tok.n_vocab} tokens; padded to 64: {padded_64}, to 128: {padded_128}")
+    print(f"  vocabulary       {tok.vocab_size} tokens; padded to 64: {padded_64}, to 128: {padded_128}")
     print(f"  tokens           {manifest.tokens} ({counts})")
     print(f"  bytes per token  {size / max(1, manifest.tokens):.3f}")
     print("  files            " + "\n                   ".join(files))
@@ -151,7 +155,7 @@ def _print_next(tok: pybpe.Tokenizer, corpus: str) -> None:
     print("next, to put the pybpe command on your PATH and the package in Python's:")
     print("  source .venv/bin/activate")
     print("then try the README's examples, or make a folder that llm.c trains in:")
-    print(f"  pybpe llmc workspace {shlex.quote(corpus)} -o work --vocab-size {tok.n_vocab}")
+    print(f"  pybpe llmc workspace {shlex.quote(corpus)} -o work --vocab-size {tok.vocab_size}")
     print("  cd work && path/to/llm.c/train_gpt2")
 
 

@@ -121,10 +121,10 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
             cannot be read. LimitError: tokenizer.json cannot represent the tokenizer.
     """
     with Checkpoint(source) as model:
-        if tokenizer.n_vocab != model.config.vocab_size:
+        if tokenizer.vocab_size != model.config.vocab_size:
             raise ArgumentError(
-                f"{model.path}: V is {model.config.vocab_size}, but the tokenizer has {tokenizer.n_vocab} tokens: pass"
-                " the tokenizer that the model was trained with"
+                f"{model.path}: V is {model.config.vocab_size}, but the tokenizer has {tokenizer.vocab_size} tokens:"
+                " pass the tokenizer that the model was trained with"
             )
         folder = make_folder(out)
         tokenizer.save(os.path.join(folder, "tokenizer.json"))

@@ -59,17 +59,17 @@ def resize_checkpoint(
     """
     check_paths({"out": [_binding.path_text(out)]}, {"the model": [_binding.path_text(source)]})
     with Checkpoint(source) as model:
-        if old.n_vocab != model.config.vocab_size:
+        if old.vocab_size != model.config.vocab_size:
             raise ArgumentError(
-                f"{model.path}: V is {model.config.vocab_size}, but the old tokenizer has {old.n_vocab} tokens: pass"
+                f"{model.path}: V is {model.config.vocab_size}, but the old tokenizer has {old.vocab_size} tokens: pass"
                 " the tokenizer that the model was trained with"
             )
-        config = replace(model.config, vocab_size=new.n_vocab, padded_vocab_size=padded_rows(new.n_vocab, pad))
+        config = replace(model.config, vocab_size=new.vocab_size, padded_vocab_size=padded_rows(new.vocab_size, pad))
         origins = numpy.full(config.padded_vocab_size, _ZERO, dtype=numpy.int64)
-        origins[: new.n_vocab] = old_ids(old.model, new.model)
+        origins[: new.vocab_size] = old_ids(old.model, new.model)
         write_blocks(out, config, model.dtype, _blocks(model, origins))
         averaged = int((origins == _MEAN).sum())
-        return Resized(config, model.dtype, new.n_vocab - averaged, averaged)
+        return Resized(config, model.dtype, new.vocab_size - averaged, averaged)
 
 
 def _blocks(model: Checkpoint, origins: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, Any]]:

@@ -134,7 +134,7 @@ def make_workspace(
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
-        workspace = Workspace(folder, tok, manifest, model.config(tok.n_vocab), dtype)
+        workspace = Workspace(folder, tok, manifest, model.config(tok.vocab_size), dtype)
         if force or not os.path.exists(os.path.join(folder, README)):  # written last
             _write_rest(workspace, seed)
         return workspace
@@ -176,7 +176,7 @@ def _write_data(
 def _write_rest(workspace: Workspace, seed: int) -> None:
     """Writes everything except the data. Raises LimitError if llm.c could not train in the finished workspace."""
     folder = workspace.folder
-    workspace.tokenizer.save_bin(os.path.join(folder, TOKENIZER_NAME))
+    workspace.tokenizer.save(os.path.join(folder, TOKENIZER_NAME))
     model = os.path.join(folder, workspace.model_name)
     remove_others(f"{glob.escape(model)}.*.tmp", ())  # left by killed runs, each as large as the model
     write_random_checkpoint(model, workspace.config, dtype=workspace.dtype, seed=seed)

@@ -12,129 +12,72 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._version import __version__
+from ._version import __version__ as __version__
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
     from . import corpus as corpus
     from . import errors as errors
     from . import loading as loading
     from . import teaching as teaching
     from . import viz as viz
-    from .analysis.advice import Advice, advise
-    from .analysis.comparison import compare
-    from .analysis.comparison_result import Comparison
-    from .decoding import DecodeStream
-    from .encodings import get_encoding
-    from .errors import (
-        ArgumentError,
-        Error,
-        FileError,
-        FormatError,
-        LimitError,
-        MissingExtraError,
-        OutOfMemoryError,
-        UnknownIdError,
-        UnsupportedError,
-        WorkerError,
-    )
-    from .padding import padded_vocab_size
-    from .template import Template
-    from .tokenizer import Tokenizer
-    from .tokens.array_output import encode_files
-    from .tokens.binarization import binarize
-    from .tokens.joining import join
-    from .tokens.manifest import Manifest
-    from .tokens.mix import MixPlan, mix, plan_mix
-    from .tokens.pack import pack
-    from .tokens.preparation import prepare
-    from .trainer import train, train_bpe
-    from .training.counting import count_words
-    from .training.counts import Counts
-
-__all__ = [
-    "Advice",
-    "ArgumentError",
-    "Comparison",
-    "Counts",
-    "DecodeStream",
-    "Error",
-    "FileError",
-    "FormatError",
-    "LimitError",
-    "Manifest",
-    "MissingExtraError",
-    "MixPlan",
-    "OutOfMemoryError",
-    "Template",
-    "Tokenizer",
-    "UnknownIdError",
-    "UnsupportedError",
-    "WorkerError",
-    "__version__",
-    "advise",
-    "binarize",
-    "compare",
-    "count_words",
-    "encode_files",
-    "get_encoding",
-    "join",
-    "mix",
-    "pack",
-    "padded_vocab_size",
-    "plan_mix",
-    "prepare",
-    "train",
-    "train_bpe",
-]
-
+    from .analysis.advice import Advice as Advice
+    from .analysis.advice import advise as advise
+    from .analysis.comparison import compare as compare
+    from .analysis.comparison_result import Comparison as Comparison
+    from .decoding import DecodeStream as DecodeStream
+    from .encodings import get_encoding as get_encoding
+    from .errors import Error as Error
+    from .padding import padded_vocab_size as padded_vocab_size
+    from .template import Template as Template
+    from .tokenizer import Tokenizer as Tokenizer
+    from .tokens.array_output import encode_files as encode_files
+    from .tokens.binarization import binarize as binarize
+    from .tokens.joining import join as join
+    from .tokens.manifest import Manifest as Manifest
+    from .tokens.mix import MixPlan as MixPlan
+    from .tokens.mix import mix as mix
+    from .tokens.mix import plan_mix as plan_mix
+    from .tokens.pack import pack as pack
+    from .tokens.preparation import prepare as prepare
+    from .trainer import train as train
+    from .trainer import train_bpe as train_bpe
+    from .training.counting import count_words as count_words
+    from .training.counts import Counts as Counts
 
 # Where each name comes from. Python loads a module at its first use, so a program that encodes never loads the trainer.
-_HOMES = {
-    "Advice": "analysis.advice",
-    "ArgumentError": "errors",
-    "Comparison": "analysis.comparison_result",
-    "Counts": "training.counts",
-    "DecodeStream": "decoding",
-    "Error": "errors",
-    "FileError": "errors",
-    "FormatError": "errors",
-    "LimitError": "errors",
-    "Manifest": "tokens.manifest",
-    "MissingExtraError": "errors",
-    "MixPlan": "tokens.mix",
-    "OutOfMemoryError": "errors",
-    "Template": "template",
-    "Tokenizer": "tokenizer",
-    "UnknownIdError": "errors",
-    "UnsupportedError": "errors",
-    "WorkerError": "errors",
-    "advise": "analysis.advice",
-    "binarize": "tokens.binarization",
-    "compare": "analysis.comparison",
-    "count_words": "training.counting",
-    "encode_files": "tokens.array_output",
-    "get_encoding": "encodings",
-    "join": "tokens.joining",
-    "mix": "tokens.mix",
-    "pack": "tokens.pack",
-    "padded_vocab_size": "padding",
-    "plan_mix": "tokens.mix",
-    "prepare": "tokens.preparation",
-    "train": "trainer",
-    "train_bpe": "trainer",
+_NAMES = {
+    "analysis.advice": "Advice advise",
+    "analysis.comparison": "compare",
+    "analysis.comparison_result": "Comparison",
+    "decoding": "DecodeStream",
+    "encodings": "get_encoding",
+    "errors": "Error",
+    "padding": "padded_vocab_size",
+    "template": "Template",
+    "tokenizer": "Tokenizer",
+    "tokens.array_output": "encode_files",
+    "tokens.binarization": "binarize",
+    "tokens.joining": "join",
+    "tokens.manifest": "Manifest",
+    "tokens.mix": "MixPlan mix plan_mix",
+    "tokens.pack": "pack",
+    "tokens.preparation": "prepare",
+    "trainer": "train train_bpe",
+    "training.counting": "count_words",
+    "training.counts": "Counts",
 }
-
-
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULES = ("corpus", "errors", "loading", "teaching", "viz")
 
 if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept every misspelled name)
+    __all__ = ["__version__", *_HOMES]
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         if name in _HOMES:
             return getattr(import_module("." + _HOMES[name], __name__), name)
-        if name in _MODULES or name in _HOMES.values():
+        if name in _MODULES or name in _NAMES:
             return import_module("." + name, __name__)
         from .other_libraries import unknown_attribute
 

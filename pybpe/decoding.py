@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import operator
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
 from typing import Any, Protocol
 
 from ._binding import IdBuffer
@@ -18,6 +18,7 @@ from .errors import ArgumentError, UnknownIdError
 from .support.parallel import map_ordered, worker_count
 
 CHUNK = 1 << 18  # ids
+_MANY = 1 << 14  # ids, whose decoding is worth handing to a thread
 
 
 def id_chunks(ids: Iterable[int], vocab_size: int, position: int = 0) -> Iterator[IdBuffer]:
@@ -99,14 +100,17 @@ def error_handler(name: str) -> str:
 def decoded_batch(
     decode: Callable[[Iterable[int]], str], batch: Iterable[Iterable[int]], num_threads: int | None
 ) -> list[str]:
-    """Returns decode(ids) for each sequence of a batch, computed by threads."""
-    return list(map_ordered(decode, batch, worker_count(num_threads, "num_threads")))
+    """Returns decode(ids) for each sequence of a batch, computed by threads, unless all are short: threads cost more
+    than decoding these."""
+    count, rows = worker_count(num_threads, "num_threads"), list(batch)
+    has_long = any(not isinstance(ids, Sized) or len(ids) > _MANY for ids in rows)
+    return list(map_ordered(decode, rows, count if has_long else 1))
 
 
 class _Decoder(Protocol):
     """The part of a Tokenizer that a DecodeStream uses."""
 
-    def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes: ...
+    def _decode_one(self, token: int, position: int) -> bytes: ...
 
 
 class DecodeStream:
@@ -139,7 +143,7 @@ class DecodeStream:
         Raises:
             ArgumentError: the id is not in the vocabulary. The stream does not change.
         """
-        data = self._tokenizer.decode_single_token_bytes(token, self._position)
+        data = self._tokenizer._decode_one(token, self._position)
         self._position += 1
         if token in self._skipped:
             return ""

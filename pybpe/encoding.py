@@ -106,15 +106,17 @@ class TextEncoder:
         self, text: Text, specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> numpy.ndarray[Any, Any]:
         """Returns the ids as an array of shape (tokens,)."""
-        num_threads = worker_count(num_threads, "num_threads")
+        if num_threads is not None:
+            num_threads = worker_count(num_threads, "num_threads")
         if self._direct and isinstance(text, (str, bytes)) and len(text) <= _TINY_TEXT:
             return numpy.array(self._encoder.encode(utf8(text), specials), dtype)
-        ids = GrowingIds(dtype, len(text) if isinstance(text, (str, bytes)) else len(utf8(text)))
-        if num_threads == 1:
+        size = len(text) if isinstance(text, (str, bytes)) else len(utf8(text))
+        ids = GrowingIds(dtype, size)
+        if num_threads == 1 or size <= PIECE_BYTES:
             for piece in self._pieces(text):
                 ids.took(self._encode_into(piece, specials, ids.room(self._growth * len(piece))))
         else:
-            for part in self._parts(text, specials, dtype, num_threads):
+            for part in self._parts(text, specials, dtype, worker_count(num_threads)):
                 ids.append(part)
         return ids.result()
 

@@ -28,7 +28,7 @@ from .errors import ArgumentError, Error, MissingExtraError
 from .formats import tiktoken
 from .pattern import Pattern
 from .reading.streams import read_file
-from .tokenizer import Tokenizer
+from .tokenizer import Tokenizer, of_model
 
 
 class _Encoding(NamedTuple):
@@ -141,9 +141,7 @@ def get_encoding(name: str) -> Tokenizer:
             if ranks is not None:
                 texts = {i: text.encode() for text, i in reversed([*known.specials.items()])}
                 pattern, title = Pattern(known.pattern), f"the encoding {name!r}"
-                return Tokenizer.from_model(
-                    tiktoken.from_ranks(ranks, known.specials, pattern, title, texts.__getitem__)
-                )
+                return of_model(tiktoken.from_ranks(ranks, known.specials, pattern, title, texts.__getitem__))
             rejected.append(str(path))
     return _through_tiktoken(name, rejected)
 

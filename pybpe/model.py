@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 from . import _binding, byte_level
 from ._binding.vocab_parts import VocabPart, merges_of, tokens_of
+from ._numpy import numpy
 from .arguments import is_unicode, shown, whole_number
 from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from .control_tokens import END_OF_TEXT as END_OF_TEXT
@@ -70,6 +72,16 @@ class Model:
     matching: Mapping[str, Matching] = field(default_factory=dict)
     prefix_space: bool = False
     dropout: float = 0.0
+
+    @cached_property
+    def vocab(self) -> dict[int, bytes]:
+        """The tokens by id, without unused ids."""
+        return {i: token for i, token in enumerate(self.tokens) if token}
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """The numpy dtype for ids: uint16 if every id fits, otherwise uint32."""
+        return numpy.dtype(numpy.uint16 if len(self.tokens) <= 1 << 16 else numpy.uint32)
 
     @property
     def lacking_bytes(self) -> list[int]:

@@ -50,14 +50,12 @@ class _TokenTable:
         return found
 
     @property
-    def n_vocab(self) -> int:
+    def vocab_size(self) -> int:
         """The number of ids, including special tokens."""
         return len(self._tokens)
 
-    vocab_size = n_vocab
-
     def __len__(self) -> int:
-        return self.n_vocab
+        return self.vocab_size
 
     @property
     def eot_token(self) -> int | None:
@@ -70,8 +68,8 @@ class _TokenTable:
 
     def id_to_token(self, token: int) -> str:
         """Returns the token of an id. Raises ArgumentError for an unknown id."""
-        if not 0 <= token < self.n_vocab:
-            raise ArgumentError(f"{token} is not an id of this vocabulary (0 to {self.n_vocab - 1})")
+        if not 0 <= token < self.vocab_size:
+            raise ArgumentError(f"{token} is not an id of this vocabulary (0 to {self.vocab_size - 1})")
         return self._tokens[token]
 
     def get_vocab(self) -> dict[str, int]:
@@ -79,7 +77,7 @@ class _TokenTable:
         return dict(self._ids)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(n_vocab={self.n_vocab}, special_tokens={self.special_tokens})"
+        return f"{type(self).__name__}(vocab_size={self.vocab_size}, special_tokens={self.special_tokens})"
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
@@ -18,11 +18,12 @@ from .batches import text_list
 from .decoding import CHUNK, DecodeStream, decoded_batch, error_handler, first_unknown, id_chunks
 from .encoding import AllowedSpecial, TextEncoder
 from .errors import ArgumentError, UnsupportedError
-from .formats import export, load
+from .formats import export, hf, load, pretrained, tiktoken
+from .formats.features import held
 from .formats.spelling import token_names
 from .model import Model, check_specials, special_ids_of
 from .model_of_parts import model_of_parts
-from .other_libraries import Answering, unknown_attribute
+from .other_libraries import unknown_attribute
 from .pattern import Digits, Pattern, PatternLike
 from .reading.paths import Inputs, is_path_list, path_list
 from .template import Template
@@ -30,10 +31,15 @@ from .template import Template
 _FEW = 100  # ids; for more, C is faster
 
 
-class Tokenizer(metaclass=Answering):
+def of_model(model: Model) -> Tokenizer:
+    """Makes a Tokenizer from plain data."""
+    return Tokenizer._of(model)
+
+
+class Tokenizer:
     """A byte-level BPE tokenizer. Immutable; any number of threads may share one object.
 
-    Make one with `pybpe.train`, `Tokenizer.from_file`, `Tokenizer.from_files`, or from the parts:
+    Make one with `pybpe.train`, `Tokenizer.from_file`, `pybpe.get_encoding`, or from the parts:
 
     Args:
         vocab: id -> bytes. It must contain each of the 256 single bytes.
@@ -71,14 +77,14 @@ class Tokenizer(metaclass=Answering):
         self._encoder = TextEncoder(model, self._vocab)
 
     @classmethod
-    def from_model(cls, model: Model) -> Tokenizer:
-        """Makes a Tokenizer from plain data (pybpe.model.Model)."""
+    def _of(cls, model: Model, vocab: _binding.Vocab | None = None) -> Tokenizer:
+        """Makes a Tokenizer from plain data. `vocab` is the model's C vocabulary, if there already is one."""
         tokenizer = cls.__new__(cls)
-        tokenizer._set(model)
+        tokenizer._set(model, vocab)
         return tokenizer
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Tokenizer.from_model, (self._model,)
+        return of_model, (self._model,)
 
     def __eq__(self, other: object) -> bool:
         """Returns whether two tokenizers give the same ids for every text, whichever files they came from."""
@@ -101,50 +107,30 @@ class Tokenizer(metaclass=Answering):
         cls,
         path: _binding.PathLike,
         *,
+        merges: _binding.PathLike | None = None,
         pattern: PatternLike | None = None,
-        special_tokens: Mapping[str, int] | None = None,
+        special_tokens: Iterable[str] | Mapping[str, int] | None = None,
     ) -> Tokenizer:
         """Reads a tokenizer.json (ours, or a Hugging Face byte-level BPE), a tokenizer.bin (llm.c's or ours), a
-        .tiktoken file, or a folder that `save_pretrained` wrote. The content shows which of these it is.
+        .tiktoken file, GPT-2's vocab.json with its merges.txt, or a folder that `save_pretrained` wrote. The content
+        shows which of these it is.
 
         Args:
-            pattern: a name or regular expression to use instead of the one in a tokenizer.json, if you know that it
-                gives the same words. Required for a .tiktoken file, which has none (see `from_tiktoken`).
-            special_tokens: text -> id, for a .tiktoken file.
+            merges: the merges.txt of a vocab.json; None means merges.txt in its folder.
+            pattern: a name or regular expression, as in `pybpe.train`. Required for a .tiktoken file, which has none
+                (see `from_tiktoken`). For a vocab.json, which has none either, None means "gpt2". For a tokenizer.json
+                it replaces the one in the file: pass it if you know that it gives the same words.
+            special_tokens: text -> id, for a .tiktoken file. For a vocab.json, strings in the vocabulary, or new
+                strings, which get the next ids, or a mapping text -> id; None means <|endoftext|>, if the vocabulary
+                has it.
 
         Raises:
             FileError: the file cannot be read.
             FormatError: the content is invalid. The message gives the place, and what was expected there.
-            ArgumentError: `pattern` is missing, or `special_tokens` is given for a file that has its own.
+            ArgumentError: `pattern` is missing; or `merges` or `special_tokens` is given for a file that has its own;
+                or a special token has another id in the vocabulary.
         """
-        tokenizer = cls.__new__(cls)
-        tokenizer._set(*load.load(path, pattern, special_tokens))
-        return tokenizer
-
-    @classmethod
-    def from_files(
-        cls,
-        vocab_json: _binding.PathLike,
-        merges_txt: _binding.PathLike,
-        special_tokens: Iterable[str] | Mapping[str, int] | None = None,
-        *,
-        pattern: PatternLike = "gpt2",
-    ) -> Tokenizer:
-        """Reads GPT-2's vocab.json and merges.txt.
-
-        Args:
-            special_tokens: strings in the vocabulary, or new strings, which get the next ids. A mapping text -> id sets
-                the ids. None means <|endoftext|> if the vocabulary has it.
-            pattern: as in `pybpe.train`. The files do not contain it.
-
-        Raises:
-            FileError: a file cannot be read.
-            FormatError: the content is invalid. The message names the file, and the line or id.
-            ArgumentError: a special token has another id in the vocabulary.
-        """
-        tokenizer = cls.__new__(cls)
-        tokenizer._set(*load.load_files(vocab_json, merges_txt, special_tokens, pattern))
-        return tokenizer
+        return cls._of(*load.load(path, pattern, special_tokens, merges))
 
     @classmethod
     def from_tiktoken(
@@ -170,12 +156,10 @@ class Tokenizer(metaclass=Answering):
             FormatError: the content is invalid. The message gives the line.
         """
         if isinstance(source, (str, bytes, os.PathLike)):
-            tokenizer = cls.__new__(cls)
-            tokenizer._set(*load.load_ranks(source, pattern, special_tokens))
-            return tokenizer
+            return cls._of(*load.load_ranks(source, pattern, special_tokens))
         if pattern is not None or special_tokens is not None:
             raise ArgumentError("an Encoding has its own pattern and special tokens: leave these arguments out")
-        return cls.from_model(load.from_tiktoken(source))
+        return cls._of(tiktoken.from_encoding(source))
 
     @classmethod
     def from_hf(cls, tokenizer: Any, *, pattern: PatternLike | None = None) -> Tokenizer:
@@ -190,42 +174,29 @@ class Tokenizer(metaclass=Answering):
             ArgumentError: `tokenizer` is something else.
             FormatError: `tokenizer` has a part that pybpe does not support. The message says which.
         """
-        return cls.from_model(load.from_hf(tokenizer, pattern))
+        return cls._of(hf.from_hf(tokenizer, None if pattern is None else Pattern(pattern)))
 
-    def save(self, path: _binding.PathLike) -> None:
-        """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids. If the pattern is
-        a regular expression that their engine reads differently, they refuse the file, and this method warns.
-
-        Raises:
-            UnsupportedError: a special token has the same spelling as an ordinary token.
-            ArgumentError: the name ends in .bin or .tiktoken, the endings of other formats: use `save_bin` or `export`.
-        """
-        export.refuse_other_ending(path)
-        export.export(self._model, path, "json")
-
-    def save_bin(self, path: _binding.PathLike, version: int = 2) -> None:
-        """Writes a tokenizer.bin, atomically. llm.c reads it, and so does `from_file`, which gives the same ids.
+    def save(self, path: _binding.PathLike, format: str | None = None, *, ids_only: bool = False) -> None:
+        """Writes the tokenizer, atomically. `from_file` reads every format and gives the same ids.
 
         Args:
-            version: 2; or 1, which llm.c accepts only for GPT-2's 50,257 tokens. For other tokenizers this warns.
+            path: the file or folder to write.
+            format: "json" (tokenizer.json, which Hugging Face tokenizers read; if they read a custom pattern
+                differently, they refuse the file, and this method warns), "bin" (llm.c's tokenizer.bin), "bin1" (its
+                version 1, which llm.c accepts only for GPT-2's 50,257 tokens; for others this warns), "files" (a folder
+                with vocab.json, merges.txt, and a tokenizer_config.json that has the special tokens), "tiktoken"
+                (ranks; its reader also needs the pattern and the special tokens), "pretrained" (see
+                `save_pretrained`). None chooses by the ending .json, .bin or .tiktoken; without an ending,
+                "pretrained".
+            ids_only: leave out what the format cannot hold, if `encode` gives the same ids without it: a template, a
+                chat template, which token ends a document, and which special tokens are text to readers.
 
         Raises:
-            LimitError: a token is longer than 255 bytes, or an id is unused.
-            UnsupportedError: the tokenizer has a template, or special tokens that share an id.
+            UnsupportedError: the format cannot represent the tokenizer. The message says why.
+            LimitError: a token is too long for the format.
+            ArgumentError: there is no such format, or no format has this ending.
         """
-        version = whole_number("version", version, 1, 2)
-        if version == 1 and (self.n_vocab, self.eot_token) != (50257, 50256):
-            warnings.warn(
-                f"llm.c aborts on a version 1 tokenizer.bin with {self.n_vocab} tokens: it assumes 50257."
-                " Write version 2",
-                stacklevel=2,
-            )
-        export.save_bin(self._model, self._vocab, path, version)
-
-    def save_files(self, vocab_json: _binding.PathLike, merges_txt: _binding.PathLike) -> None:
-        """Writes GPT-2's vocab.json and merges.txt. Raises UnsupportedError if they cannot represent this tokenizer,
-        for instance because it has another pattern."""
-        export.save_files(self._model, vocab_json, merges_txt)
+        export.write(self._model, path, format, ids_only)
 
     def save_pretrained(self, folder: _binding.PathLike, **tokens: str) -> None:
         """Writes a folder that transformers.AutoTokenizer.from_pretrained loads: tokenizer.json,
@@ -241,34 +212,16 @@ class Tokenizer(metaclass=Answering):
             ArgumentError: the token of a role is not a special token.
             UnsupportedError: as in `save`; or the pattern may split text differently in Hugging Face's engine.
         """
-        export.save_pretrained(self._model, folder, tokens)
-
-    def export(self, path: _binding.PathLike, format: str | None = None, *, ids_only: bool = False) -> None:
-        """Writes a file or folder in another program's format.
-
-        Args:
-            path: the file or folder to write.
-            format: "json" (tokenizer.json), "bin" (llm.c's tokenizer.bin), "files" (a folder with vocab.json,
-                merges.txt, and a tokenizer_config.json that has the special tokens), "tiktoken" (ranks; its reader also
-                needs the pattern and the special tokens), "pretrained" (see `save_pretrained`). None chooses by the
-                ending .json, .bin or .tiktoken; otherwise "pretrained".
-            ids_only: leave out what the format cannot hold, if `encode` gives the same ids without it: a template, a
-                chat template, which token ends a document, and which special tokens are text to readers.
-
-        Raises:
-            UnsupportedError: the format cannot represent the tokenizer. The message says why.
-            ArgumentError: there is no such format.
-        """
-        export.export(self._model, path, format, ids_only)
+        pretrained.write(held(self._model, "pretrained"), folder, tokens)
 
     def to_tiktoken(self, name: str = "pybpe", *, ids_only: bool = False) -> Any:
-        """Returns a tiktoken.Encoding that gives the same ids. `ids_only` is as in `export`.
+        """Returns a tiktoken.Encoding that gives the same ids. `ids_only` is as in `save`.
 
         Raises:
             UnsupportedError: no Encoding can represent the tokenizer. The message says why.
             MissingExtraError: tiktoken is not installed.
         """
-        return export.to_tiktoken(self._model, name, ids_only)
+        return tiktoken.to_encoding(held(self._model, "encoding", ids_only), name)
 
     def to_hf(self) -> Any:
         """Returns a tokenizers.Tokenizer that gives the same ids. It has `eos_token` and `chat_template`, as tokenizers
@@ -278,7 +231,7 @@ class Tokenizer(metaclass=Answering):
             UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
             MissingExtraError: tokenizers is not installed.
         """
-        return export.to_hf(self._model)
+        return hf.to_hf(held(self._model, "pretrained"))
 
     # ------------------------------------------------------------------------------------------------
     # Encoding
@@ -292,7 +245,8 @@ class Tokenizer(metaclass=Answering):
         disallowed_special: AllowedSpecial = (),
         add_special_tokens: bool = False,
     ) -> list[int]:
-        """Returns the ids of a text.
+        """Returns the ids of a text. Special tokens in it become their ids. (tiktoken raises an error instead. For text
+        that you do not trust, pass allowed_special=(), or call `encode_ordinary`.)
 
         Args:
             text: str or bytes. Bytes that are not valid UTF-8 are encoded one by one. Other objects with readable
@@ -300,7 +254,7 @@ class Tokenizer(metaclass=Answering):
             pair: a second text. Its ids follow those of the first, or are where the template puts them.
             allowed_special: the special tokens to recognize, each as one id: "all", or a set. Others are text.
             disallowed_special: special tokens that raise an error if they occur; "all" means all that are not allowed.
-            add_special_tokens: add the special tokens of the template, if there is one (see `with_template`).
+            add_special_tokens: add the special tokens of the template, if there is one (see `replace`).
 
         Raises:
             ArgumentError: a disallowed special token occurs, or `text` has another type.
@@ -310,7 +264,7 @@ class Tokenizer(metaclass=Answering):
         [104, 105, 256]
         >>> tokenizer.encode("hi<s>", allowed_special=())
         [104, 105, 60, 115, 62]
-        >>> tokenizer.with_template(bos="<s>").encode("hi", add_special_tokens=True)
+        >>> tokenizer.replace(template="<s> $A").encode("hi", add_special_tokens=True)
         [256, 104, 105]
         """
         encoder = self._encoder
@@ -346,7 +300,7 @@ class Tokenizer(metaclass=Answering):
         disallowed_special: AllowedSpecial = (),
         add_special_tokens: bool = False,
     ) -> list[list[int]]:
-        """Returns what `encode` returns for each text, computed by `num_threads` threads (None: all CPUs)."""
+        """Returns what `encode` returns for each text, computed by `num_threads` threads (None for all CPUs)."""
         texts = text_list(texts)
         specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
         rows = self._encoder.batch(texts, specials, num_threads)
@@ -403,18 +357,18 @@ class Tokenizer(metaclass=Answering):
         *,
         allowed_special: AllowedSpecial = "all",
         disallowed_special: AllowedSpecial = (),
-        num_threads: int | None = 1,
+        num_threads: int | None = None,
     ) -> numpy.ndarray[Any, Any]:
         """Does what `encode` does, and returns an array.
 
         Args:
-            num_threads: number of threads for a long text (None: all CPUs). The ids do not depend on it.
+            num_threads: number of threads for a long text (None for all CPUs). The ids do not depend on it.
 
         Returns:
             An array of shape (tokens,), uint16 if every id of the vocabulary fits, otherwise uint32.
         """
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
-        return self._encoder.array(text, specials, self.dtype, num_threads)
+        return self._encoder.array(text, specials, self._model.dtype, num_threads)
 
     def encode_batch_to_numpy(
         self,
@@ -424,7 +378,7 @@ class Tokenizer(metaclass=Answering):
         allowed_special: AllowedSpecial = "all",
         disallowed_special: AllowedSpecial = (),
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Encodes all texts into one array, with `num_threads` threads (None: all CPUs).
+        """Encodes all texts into one array, with `num_threads` threads (None for all CPUs).
 
         Returns:
             ids: shape (tokens,), dtype as in `encode_to_numpy`.
@@ -432,7 +386,7 @@ class Tokenizer(metaclass=Answering):
         """
         texts = text_list(texts)
         specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
-        return self._encoder.batch_arrays(texts, specials, self.dtype, num_threads)
+        return self._encoder.batch_arrays(texts, specials, self._model.dtype, num_threads)
 
     def encode_with_offsets(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
@@ -467,21 +421,23 @@ class Tokenizer(metaclass=Answering):
     # ------------------------------------------------------------------------------------------------
     # Decoding
 
-    def decode_bytes(self, ids: Iterable[int], position: int = 0) -> bytes:
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """Returns the bytes of ids: a list, an array of numpy or of the array module, or any iterable of int.
-        `position` is the position of the first id in error messages.
 
         Raises:
             UnknownIdError (an ArgumentError): an id is not in the vocabulary. The message gives the id and its
                 position.
         """
         few = self._decode_few(ids)
-        return self._decode(list(id_chunks(ids, self.n_vocab, position)), position) if few is None else few
+        return self._decode_part(ids, 0) if few is None else few
 
-    def decoded_length(self, ids: Iterable[int]) -> int:
-        """Returns the number of bytes that `decode_bytes` returns for these ids, without decoding them. Raises
-        UnknownIdError as `decode_bytes` does."""
-        return sum(self._decoded_sizes(list(id_chunks(ids, self.n_vocab))))
+    def _decode_part(self, ids: Iterable[int], start: int) -> bytes:
+        """Returns the bytes of ids that follow `start` others, which error messages count."""
+        return self._decode(list(id_chunks(ids, len(self), start)), start)
+
+    def _decoded_length(self, ids: Iterable[int]) -> int:
+        """Returns the number of bytes of ids, without decoding them."""
+        return sum(self._decoded_sizes(list(id_chunks(ids, len(self)))))
 
     def decode(self, ids: Iterable[int], errors: str = "replace", *, skip_special_tokens: bool = False) -> str:
         """Returns the text of ids.
@@ -502,7 +458,7 @@ class Tokenizer(metaclass=Answering):
         few = self._decode_few(ids)
         if few is not None:
             return few.decode("utf-8", errors)
-        chunks = list(id_chunks(ids, self.n_vocab))
+        chunks = list(id_chunks(ids, len(self)))
         if len(chunks) <= 1:
             return self._decode(chunks).decode("utf-8", errors)
         decoder = codecs.getincrementaldecoder("utf-8")(errors)
@@ -539,7 +495,7 @@ class Tokenizer(metaclass=Answering):
             try:
                 sizes.append(self._vocab.decoded_length(chunk))
             except ArgumentError:
-                raise first_unknown(chunk.ids, start + i * CHUNK, self.n_vocab, self._model.tokens) from None
+                raise first_unknown(chunk.ids, start + i * CHUNK, len(self), self._model.tokens) from None
         return sizes
 
     def _decode(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> bytes:
@@ -557,10 +513,10 @@ class Tokenizer(metaclass=Answering):
         errors: str = "replace",
         *,
         skip_special_tokens: bool = False,
-        num_threads: int | None = 1,
+        num_threads: int | None = None,
     ) -> list[str]:
-        """Returns what `decode` returns for each sequence, computed by `num_threads` threads (None: all CPUs). Threads
-        help only if sequences are long."""
+        """Returns what `decode` returns for each sequence, computed by `num_threads` threads (None for all
+        CPUs)."""
         instance("batch", batch, Iterable, "sequences of ids")
         decode = partial(self.decode, errors=errors, skip_special_tokens=skip_special_tokens)
         return decoded_batch(decode, batch, num_threads)
@@ -579,21 +535,25 @@ class Tokenizer(metaclass=Answering):
         """Yields the ids in lists. Raises UnknownIdError for the first id that is not in the vocabulary."""
         tokens = self._model.tokens
         position = 0
-        for chunk in id_chunks(ids, self.n_vocab):
+        for chunk in id_chunks(ids, len(self)):
             numbers = chunk.ids.tolist()
             if max(numbers) >= len(tokens) or not all(map(tokens.__getitem__, numbers)):
-                raise first_unknown(numbers, position, self.n_vocab, tokens)
+                raise first_unknown(numbers, position, len(self), tokens)
             position += len(numbers)
             yield numbers
 
-    def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes:
-        """Returns the bytes of one id. `position` is its position in error messages. Raises UnknownIdError."""
+    def decode_single_token_bytes(self, token: int) -> bytes:
+        """Returns the bytes of one id; for a special token, its text as UTF-8. Raises UnknownIdError."""
+        return self._decode_one(token, 0)
+
+    def _decode_one(self, token: int, position: int) -> bytes:
+        """Returns the bytes of an id; errors say that it is at `position`."""
         try:
             data = self._model.tokens[token] if token >= 0 else b""
         except (IndexError, TypeError):
             data = b""
         if not data:
-            raise first_unknown([token], position, self.n_vocab, self._model.tokens)
+            raise first_unknown([token], position, len(self), self._model.tokens)
         return data
 
     def decode_stream(self, errors: str = "replace", *, skip_special_tokens: bool = False) -> DecodeStream:
@@ -604,24 +564,12 @@ class Tokenizer(metaclass=Answering):
     # The vocabulary
 
     @property
-    def n_vocab(self) -> int:
-        """The number of ids, including special tokens and unused ids."""
+    def vocab_size(self) -> int:
+        """The number of ids, including special tokens and unused ids: len(tok)."""
         return len(self._model.tokens)
 
-    vocab_size = n_vocab
-
     def __len__(self) -> int:
-        return self.n_vocab
-
-    @property
-    def dtype(self) -> numpy.dtype[Any]:
-        """The numpy dtype for ids: uint16 if every id fits, otherwise uint32."""
-        return numpy.dtype(numpy.uint16 if self.n_vocab <= 1 << 16 else numpy.uint32)
-
-    @cached_property
-    def vocab(self) -> dict[int, bytes]:
-        """A dictionary id -> bytes, without unused ids."""
-        return {i: token for i, token in enumerate(self._model.tokens) if token}
+        return len(self._model.tokens)
 
     @cached_property
     def merges(self) -> list[tuple[bytes, bytes]]:
@@ -645,32 +593,13 @@ class Tokenizer(metaclass=Answering):
         return self._model.pattern
 
     @property
-    def normalizer(self) -> str | None:
-        """The normalizer: None, "NFC" or "NFKC"."""
-        return self._model.normalizer
-
-    @property
     def model(self) -> Model:
         """The tokenizer as plain data."""
         return self._model
 
-    @property
-    def specials_matcher(self) -> _binding.Specials | None:
-        """The C matcher for all special tokens, for code that cuts texts itself."""
-        return self._encoder.specials
-
-    @property
-    def encoder(self) -> TextEncoder:
-        """The encoder that the methods above share, for code that cuts texts itself."""
-        return self._encoder
-
-    def token_bytes(self, token: int) -> bytes:
-        """Returns the bytes of one id; for a special token, its text as UTF-8. Raises UnknownIdError."""
-        return self.decode_single_token_bytes(token)
-
     def id_to_token(self, token: int) -> str:
         """Returns the text of one id, for display. U+FFFD replaces bytes that are not UTF-8 on their own."""
-        return self.token_bytes(token).decode("utf-8", "replace")
+        return self._decode_one(token, 0).decode("utf-8", "replace")
 
     def token_to_id(self, token: Text) -> int | None:
         """Returns the id of the special or ordinary token with this text, or None. If both exist, a str means the
@@ -686,104 +615,85 @@ class Tokenizer(metaclass=Answering):
     def _ids(self) -> dict[bytes, int]:
         specials = {text.encode(): i for text, i in self._model.specials.items()}
         hidden = set(specials.values())
-        return specials | {token: i for i, token in self.vocab.items() if i not in hidden}
+        return specials | {token: i for i, token in self._model.vocab.items() if i not in hidden}
 
-    @property
-    def template(self) -> Template | None:
-        """The template that `encode(..., add_special_tokens=True)` puts around a text, or None."""
-        return self._model.template
-
-    def with_template(
+    def replace(
         self,
-        template: Template | str | None = None,
-        pair: str = "$A $B:1",
         *,
-        bos: str | None = None,
-        eos: str | None = None,
+        template: Template | str | None | EllipsisType = ...,
+        chat_template: str | None | EllipsisType = ...,
+        dropout: float | EllipsisType = ...,
     ) -> Tokenizer:
-        """Returns the same tokenizer with another template; without arguments, with no template.
+        """Returns the same tokenizer with other settings; those that are not given stay. `Tokenizer.model` has them.
 
         Args:
-            template: a Template, or one in Hugging Face's syntax, such as "<s> $A </s>": $A is the text.
-            pair: the template for two texts, $A and $B.
-            bos, eos: special tokens to put before and after every text, instead of a template.
+            template: what `encode(..., add_special_tokens=True)` puts around a text: a Template, one in Hugging Face's
+                syntax, such as "<s> $A </s>" where $A is the text, or None.
+            chat_template: the Jinja template with which transformers turns a chat into text, or None.
+            dropout: the probability with which `encode_dropout` passes over a merge unless it is told otherwise.
+                Unless it is 0, `encode` and all that needs one result for each text raise UnsupportedError.
 
         Raises:
-            ArgumentError: the template has no $A, or has a token that is not a special token.
-        """
-        if isinstance(template, str):
-            template = Template.parse(template, pair)
-        elif bos is not None or eos is not None:
-            template = Template.around(bos, eos)
-        if template is not None:
-            instance("template", template, Template, "a Template or a str")
-            template.check(self._model.specials)
-        return self._with(template=template)
-
-    @property
-    def dropout(self) -> float:
-        """The probability with which `encode_dropout` passes over a merge unless it is told otherwise; usually 0."""
-        return self._model.dropout
-
-    def with_dropout(self, dropout: float) -> Tokenizer:
-        """Returns the same tokenizer with another dropout, which tokenizer.json holds. Unless it is 0, `encode` and
-        all that needs one result for each text raise UnsupportedError: see `encode_dropout`.
-
-        Raises:
-            ArgumentError: `dropout` is not a number from 0 to 1.
+            ArgumentError: the template has no $A, or has a token that is not a special token; the chat template is not
+                valid Unicode; or `dropout` is not a number from 0 to 1.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [])
-        >>> tokenizer.with_dropout(0.1).dropout
+        >>> tokenizer.replace(dropout=0.1).model.dropout
         0.1
         """
-        return self._with(dropout=probability("dropout", dropout))
+        changes: dict[str, Any] = {}
+        if template is not ...:
+            changes["template"] = None if template is None else self._checked(template)
+        if chat_template is not ...:
+            if chat_template is not None:
+                instance("chat_template", chat_template, str, "a str or None")
+                if not is_unicode(chat_template):
+                    raise ArgumentError("chat_template contains a lone surrogate, which is not valid Unicode")
+            changes["chat_template"] = chat_template or ""
+        if dropout is not ...:
+            changes["dropout"] = probability("dropout", dropout)
+        return Tokenizer._of(replace(self._model, **changes), self._vocab)  # none of them affects the C vocabulary
 
-    @property
-    def chat_template(self) -> str | None:
-        """The Jinja template with which transformers turns a chat into text: the template that was read or set,
-        otherwise the one that fits the special tokens, such as ChatML for <|im_start|> and <|im_end|>, or None."""
-        return export.chat_template(self._model)
+    def _checked(self, template: Template | str) -> Template:
+        if isinstance(template, str):
+            template = Template.parse(template)
+        instance("template", template, Template, "a Template or a str")
+        template.check(self._model.specials)
+        return template
 
-    def with_chat_template(self, chat_template: str | None) -> Tokenizer:
-        """Returns the same tokenizer with another chat template; None means that it has none. Raises ArgumentError if
-        it is not valid Unicode."""
-        if chat_template is not None:
-            instance("chat_template", chat_template, str, "a str or None")
-            if not is_unicode(chat_template):
-                raise ArgumentError("chat_template contains a lone surrogate, which is not valid Unicode")
-        return self._with(chat_template=chat_template or "")
-
-    def _with(self, **changes: Any) -> Tokenizer:
-        """Returns a copy with changes that do not affect the C vocabulary."""
-        tokenizer = Tokenizer.__new__(Tokenizer)
-        tokenizer._set(replace(self._model, **changes), self._vocab)
-        return tokenizer
-
-    def with_vocab_size(self, n: int) -> Tokenizer:
-        """Returns the tokenizer with the first `n` tokens. It equals a tokenizer trained with vocab_size=n,
-        unless it was trained with superwords: in such training, vocab_size decides where the second stage begins."""
-        return Tokenizer.from_model(self._model.with_size(n))
-
-    def prune(self, keep: Iterable[int], *, remap: _binding.PathLike | None = None) -> Tokenizer:
-        """Returns a tokenizer with fewer tokens: those in `keep`, the parts that their merges need, the bytes, and the
-        special tokens. The remaining ids are renumbered without gaps. A dropped token is encoded as its parts.
+    def prune(
+        self,
+        keep: Iterable[int] | None = None,
+        *,
+        vocab_size: int | None = None,
+        remap: _binding.PathLike | None = None,
+    ) -> Tokenizer:
+        """Returns a tokenizer with fewer tokens. A dropped token is encoded as its parts.
 
         Args:
-            keep: the ids to keep.
+            keep: the ids to keep. The result has these, the parts that their merges need, the bytes, and the special
+                tokens. The remaining ids are renumbered without gaps.
+            vocab_size: keep the first tokens, this many, instead. The result equals a tokenizer trained with this
+                vocab_size, unless it was trained with superwords: in such training, vocab_size decides where the second
+                stage begins.
             remap: a file to write, which says which rows of an embedding to keep: see `pybpe.remap`.
 
         Raises:
-            ArgumentError: an id is not in the vocabulary.
+            ArgumentError: an id is not in the vocabulary, the vocabulary cannot have this size, or both or none of
+                `keep` and `vocab_size` are given.
 
         >>> from pybpe import train
         >>> tokenizer = train(iter(["abcabd abc"]), vocab_size=260)
         >>> [tokenizer.id_to_token(i) for i in range(256, 260)]
         ['ab', 'abc', 'abcab', 'abcabd']
         >>> small = tokenizer.prune([tokenizer.token_to_id("abc")])
-        >>> [small.id_to_token(i) for i in range(256, small.n_vocab)]
+        >>> [small.id_to_token(i) for i in range(256, len(small))]
         ['ab', 'abc']
         """
-        return self._changed(remaps.pruned(self._model, keep), remap)
+        if (keep is None) == (vocab_size is None):
+            raise ArgumentError("pass keep or vocab_size: the tokens to keep, or how many of the first ones")
+        model = self._model.with_size(vocab_size) if vocab_size is not None else remaps.pruned(self._model, keep or ())
+        return self._changed(model, remap)
 
     def extend(
         self,
@@ -821,7 +731,7 @@ class Tokenizer(metaclass=Answering):
         return self._changed(learned(self._model, inputs, given), remap)
 
     def _changed(self, model: Model, remap: _binding.PathLike | None) -> Tokenizer:
-        tokenizer = Tokenizer.from_model(model)
+        tokenizer = Tokenizer._of(model)
         if remap is not None:
             remaps.save_remap(remap, remaps.old_ids(self._model, model))
         return tokenizer
@@ -844,6 +754,6 @@ class Tokenizer(metaclass=Answering):
 
     def __repr__(self) -> str:
         return (
-            f"Tokenizer(n_vocab={self.n_vocab}, merges={len(self._model.merges)},"
+            f"Tokenizer(vocab_size={len(self)}, merges={len(self._model.merges)},"
             f" specials={len(self._model.specials)}, pattern={self._model.pattern.name or 'custom'!r})"
         )

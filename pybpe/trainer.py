@@ -16,7 +16,7 @@ from .reading.options import ReadOptions, listed
 from .reading.paths import Inputs
 from .reading.sample import Sample
 from .support.run_options import RunOptions
-from .tokenizer import Tokenizer
+from .tokenizer import Tokenizer, of_model
 from .training.counts import Counts
 from .training.merging import TrainInput, train_model
 from .training.parity import Texts
@@ -161,7 +161,7 @@ def train(
     read = ReadOptions(text_key, encoding, documents, on_error, listed(skipped))
     source = TrainInput(inputs, counts, read, Sample(max_documents, max_bytes, seed))
     run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
-    return Tokenizer.from_model(train_model(source, options, run, checkpoint))
+    return of_model(train_model(source, options, run, checkpoint))
 
 
 def train_bpe(
@@ -183,4 +183,4 @@ def train_bpe(
     kw.setdefault("special_ids", "after_bytes")
     kw.setdefault("progress", False)
     tokenizer = train([path], vocab_size=vocab_size, special_tokens=special_tokens, **kw)  # type: ignore[arg-type]
-    return tokenizer.vocab, tokenizer.merges
+    return tokenizer.model.vocab, tokenizer.merges

@@ -24,7 +24,7 @@ def use(folder: Path) -> None:
     tok = pybpe.train(corpus, vocab_size=2000, special_tokens=["<|endoftext|>"])
     text = "Fresh 北京 \N{TEACUP WITHOUT HANDLE}<|endoftext|>"
     for name in ("tok.json", "tok.bin"):
-        tok.export(folder / name)
+        tok.save(folder / name)
         loaded = pybpe.Tokenizer.from_file(folder / name)
         assert loaded.encode(text) == tok.encode(text) and loaded.decode(tok.encode(text)) == text
     command("--version")

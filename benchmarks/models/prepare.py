@@ -78,8 +78,8 @@ def _tokens(text: Path, kind: str, vocab_size: int) -> tuple[Path, Path]:
             tokenizer
         )
     tok = pybpe.Tokenizer.from_file(tokenizer)
-    if tok.n_vocab != vocab_size:
-        raise ValueError(f"{train}: gives {tok.n_vocab} tokens, not {vocab_size}: use more text")
+    if tok.vocab_size != vocab_size:
+        raise ValueError(f"{train}: gives {tok.vocab_size} tokens, not {vocab_size}: use more text")
     if not (shards / "manifest.json").exists():
         binarize(tok, train, shards, splits=(1, 0, 0), min_shard_tokens=0, progress=False)
     return tokenizer, shards

@@ -115,7 +115,7 @@ def _run_new(args: argparse.Namespace) -> None:
     check_writable(args.output)
     config = GPT2Config.of_depth(
         depth_number(args),
-        load(args.tokenizer).n_vocab,
+        load(args.tokenizer).vocab_size,
         args.sequence_length,
         args.pad,
         layers=args.layers,

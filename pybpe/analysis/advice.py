@@ -192,9 +192,9 @@ def advise(
     largest = max(2 * _LEAST, min(SIZES[-1], 2 * model.parameters // model.channels))
     tok = train(counts=learned, vocab_size=largest, special_tokens=specials, progress=progress)
     words = (held or learned).to_dict()
-    points = [_point(tok, size, words, model, budget) for size in SIZES if size <= min(largest, tok.n_vocab)]
+    points = [_point(tok, size, words, model, budget) for size in SIZES if size <= min(largest, tok.vocab_size)]
     if not points:
-        raise ArgumentError(f"the text gives {tok.n_vocab} tokens, fewer than {SIZES[0]}: use more text")
+        raise ArgumentError(f"the text gives {tok.vocab_size} tokens, fewer than {SIZES[0]}: use more text")
     return _advice(points, model, budget, held is not None)
 
 
@@ -238,7 +238,7 @@ def _split_counts(inputs: Inputs, settings: CountSettings, most: int, seed: int)
 
 
 def _point(tok: Tokenizer, size: int, words: Mapping[bytes, int], model: _Model, budget: float) -> AdvicePoint:
-    usage = measure(tok.with_vocab_size(size), words)
+    usage = measure(tok.prune(vocab_size=size), words)
     embeddings = size * model.channels
     tokens = budget / (6 * (model.parameters + embeddings))
     text = tokens * usage.total.bytes_per_token

@@ -120,12 +120,12 @@ class _Vocabulary:
 
     def __init__(self, tok: Tokenizer) -> None:
         hidden = {tok.special_tokens[text] for text in hidden_specials(tok)}
-        self.ordinary = [i for i in tok.vocab if i not in hidden]
-        self.broken = [i for i in self.ordinary if not is_utf8(tok.vocab[i])]
+        self.ordinary = [i for i in tok.model.vocab if i not in hidden]
+        self.broken = [i for i in self.ordinary if not is_utf8(tok.model.vocab[i])]
         self.facts = VocabularyFacts(
             ordinary=len(self.ordinary),
             special=len(hidden),
-            not_utf8=sum(1 for i in self.broken if len(tok.vocab[i]) > 1),
+            not_utf8=sum(1 for i in self.broken if len(tok.model.vocab[i]) > 1),
             unreachable=len(_unreachable(tok, sorted(set(self.ordinary) - set(self.broken)))),
         )
 
@@ -142,17 +142,17 @@ def is_utf8(token: bytes) -> bool:
 def _unreachable(tok: Tokenizer, ids: list[int]) -> list[int]:
     """Returns those of the ids that encoding the text of their token does not give."""
     lacking = set(tok.model.lacking_bytes)
-    simple = [i for i in ids if lacking.isdisjoint(tok.vocab[i])]
-    visible = tok.encoder.allowed((), tok.model.visible)
-    found, starts = tok.encoder.batch_arrays([tok.vocab[i] for i in simple], visible, tok.dtype, 1)
+    simple = [i for i in ids if lacking.isdisjoint(tok.model.vocab[i])]
+    visible = tok._encoder.allowed((), tok.model.visible)
+    found, starts = tok._encoder.batch_arrays([tok.model.vocab[i] for i in simple], visible, tok.model.dtype, 1)
     reached = {i for i, start, end in zip(simple, starts, starts[1:]) if end - start == 1 and found[start] == i}
-    reached |= {i for i in ids if not lacking.isdisjoint(tok.vocab[i]) and _is_reached(tok, i)}
+    reached |= {i for i in ids if not lacking.isdisjoint(tok.model.vocab[i]) and _is_reached(tok, i)}
     return [i for i in ids if i not in reached]
 
 
 def _is_reached(tok: Tokenizer, i: int) -> bool:
     try:
-        return tok.encode(tok.vocab[i], allowed_special=tok.model.visible) == [i]
+        return tok.encode(tok.model.vocab[i], allowed_special=tok.model.visible) == [i]
     except ArgumentError:  # no token for a byte
         return False
 
@@ -226,12 +226,14 @@ def _notes(
         if tok in first_of:
             notes.append(f"{name} and {first_of[tok]} are equal: they give the same ids for every text")
         first_of.setdefault(tok, name)
-        if tok.normalizer is not None:
-            notes.append(f"{name} changes the text first ({tok.normalizer}). Bytes, characters and words are counted"
-                         " before that change")  # fmt: skip
+        if tok.model.normalizer is not None:
+            notes.append(
+                f"{name} changes the text first ({tok.model.normalizer}). Bytes, characters and words are counted"
+                " before that change"
+            )
         if tok.model.prefix_space:
             notes.append(f"{name} adds a space before each text that does not begin with one")
-        if tok.template is not None:
+        if tok.model.template is not None:
             notes.append(f"{name} has a template that adds tokens around a text. These tokens are not counted")
         tokens = sum(int(tally.counts[name].sum()) for tally in tallies.values())
         if tokens < RARE * vocabularies[name].facts.ordinary:

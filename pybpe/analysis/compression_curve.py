@@ -38,7 +38,7 @@ def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int]
     size = sum(len(word) * count for word, count in words.items())
     points = []
     for vocab_size in sorted({min(wanted, len(tokenizer)) for wanted in sizes}):
-        encoder = _binding.Encoder(tokenizer.with_vocab_size(vocab_size).model.to_vocab())
+        encoder = _binding.Encoder(tokenizer.prune(vocab_size=vocab_size).model.to_vocab())
         tokens = sum(len(encoder.encode_words(word, [len(word)])) * count for word, count in words.items())
         points.append(CurvePoint(vocab_size, size / tokens if tokens else 0.0, 2 * vocab_size * hidden))
     return points

@@ -33,7 +33,7 @@ def differences(a: Tokenizer, b: Tokenizer) -> dict[str, Any]:
 def _tokens(tokenizer: Tokenizer) -> dict[tuple[bool, bytes], int]:
     """Returns (is special, bytes) -> id."""
     specials = set(tokenizer.special_tokens.values())
-    return {(i in specials, token): i for i, token in tokenizer.vocab.items()}
+    return {(i in specials, token): i for i, token in tokenizer.model.vocab.items()}
 
 
 def _shown(key: tuple[bool, bytes]) -> str:
@@ -44,7 +44,7 @@ def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
     def facts(tokenizer: Tokenizer) -> dict[str, Any]:
         model = tokenizer.model
         return {
-            "n_vocab": tokenizer.n_vocab,
+            "n_vocab": tokenizer.vocab_size,
             "merges": len(model.merges),
             "pattern": model.pattern,
             "normalizer": model.normalizer,

@@ -126,9 +126,9 @@ class Tallier:
         self._workers = worker_count(workers)
         self._marks = _binding.Specials.of(_distinct(map(hidden_specials, tokenizers.values())))
         specials = _binding.Specials.of(_distinct(tok.special_tokens for tok in tokenizers.values()))
-        cuts = [cutter(tok.pattern, specials, tok.normalizer) for tok in tokenizers.values()]
-        self._cut = common_cut(cuts + [tok.encoder.cut for tok in tokenizers.values() if tok.model.changes_text])
-        self._visible = {name: tok.encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
+        cuts = [cutter(tok.pattern, specials, tok.model.normalizer) for tok in tokenizers.values()]
+        self._cut = common_cut(cuts + [tok._encoder.cut for tok in tokenizers.values() if tok.model.changes_text])
+        self._visible = {name: tok._encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
 
     def tally(self, inputs: Inputs | Iterable[Text], progress: bool | None) -> Tally:
         """Reads paths, or an iterable of texts.
@@ -136,7 +136,7 @@ class Tallier:
         Raises:
             FileError, FormatError: a file cannot be read. ArgumentError: a tokenizer has no token for a byte.
         """
-        tally = Tally(TextSize(), {name: _zeros(tok.n_vocab) for name, tok in self._tokenizers.items()})
+        tally = Tally(TextSize(), {name: _zeros(tok.vocab_size) for name, tok in self._tokenizers.items()})
         self._doubts = Doubts()
         items, total = self._items(inputs)
         in_word = in_line = False
@@ -195,7 +195,7 @@ class Tallier:
         found = []
         for name, tok in self._tokenizers.items():
             try:
-                ids, _ = tok.encoder.batch_arrays(texts, None if records else self._visible[name], tok.dtype, 1)
+                ids, _ = tok._encoder.batch_arrays(texts, None if records else self._visible[name], tok.model.dtype, 1)
             except ArgumentError as error:  # no token for a byte
                 raise ArgumentError(f"{name}: {error}") from None
             found.append(numpy.bincount(ids))

@@ -55,7 +55,7 @@ def measure(tokenizer: Tokenizer, words: Mapping[bytes, int]) -> Usage:
     """Returns the usage of a tokenizer on words that its pattern split (word -> count, as from `Counts.to_dict`)."""
     refuse_dropout(tokenizer.model, "cannot count tokens")
     encoder = _binding.Encoder(tokenizer.model.to_vocab())
-    usage = Usage([0] * tokenizer.n_vocab)
+    usage = Usage([0] * tokenizer.vocab_size)
     for word, count in words.items():
         ids = encoder.encode_words(word, [len(word)])
         for i in ids:

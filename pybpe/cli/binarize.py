@@ -128,7 +128,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
             force=args.force,
             progress=progress(args),
         )
-    _report_manifest(args, manifest, f" {tok.n_vocab} tokens" + fewer_than(args.vocab_size, tok.n_vocab))
+    _report_manifest(args, manifest, f" {tok.vocab_size} tokens" + fewer_than(args.vocab_size, tok.vocab_size))
 
 
 def _add_output_options(parser: argparse.ArgumentParser, rows: str = "") -> None:

@@ -111,13 +111,13 @@ def _run_encode(args: argparse.Namespace) -> None:
 def _without_dropout(tokenizer: Tokenizer, args: argparse.Namespace) -> Tokenizer:
     """Sets args.dropout to the dropout to encode with. Returns the tokenizer without its own, which the code that cuts
     texts refuses."""
-    own = tokenizer.dropout
-    args.dropout = own if args.dropout is None else tokenizer.with_dropout(args.dropout).dropout
+    own = tokenizer.model.dropout
+    args.dropout = own if args.dropout is None else tokenizer.replace(dropout=args.dropout).model.dropout
     if args.dropout and args.seed is None:
         raise ArgumentError(f"dropout {args.dropout:g} is random: choose a --seed, or --dropout 0")
     if args.seed is not None and not args.dropout:
         raise ArgumentError("--seed is for dropout, and there is none: pass --dropout 0.1, for instance")
-    return tokenizer.with_dropout(0) if own else tokenizer
+    return tokenizer.replace(dropout=0) if own else tokenizer
 
 
 def _dropout_ids(tokenizer: Tokenizer, args: argparse.Namespace) -> list[int]:
@@ -174,7 +174,7 @@ def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
 
     doubts, offset = Doubts(), 0
     with _open_text(args) as stream:
-        for piece in stream_pieces(stream, tokenizer.encoder.cut):
+        for piece in stream_pieces(stream, tokenizer._encoder.cut):
             doubts.tell(doubts.look(piece, without_secrets(args.file or "-"), offset))
             offset += len(piece)
             yield piece  # type: ignore[misc]  # memoryviews work as bytes
@@ -185,9 +185,9 @@ def _encode_to_array(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
     from ..formats.id_files import npy_header
     from ..support.parallel import map_ordered
 
-    encoder = tokenizer.encoder
+    encoder = tokenizer._encoder
     specials = None if args.ordinary else encoder.specials
-    typecode, id_bytes = ("H", 2) if tokenizer.n_vocab <= 1 << 16 else ("I", 4)
+    typecode, id_bytes = ("H", 2) if tokenizer.vocab_size <= 1 << 16 else ("I", 4)
     encode = partial(encoder.compact, specials=specials, typecode=typecode)
     if args.dropout:
         arrays = [array(typecode, _dropout_ids(tokenizer, args))]
@@ -229,7 +229,7 @@ def _run_decode(args: argparse.Namespace) -> None:
     with Sink(args.output) as sink:
         for ids in blocks:
             try:
-                data = tokenizer.decode_bytes(ids, position)
+                data = tokenizer._decode_part(ids, position)
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: {error}") from None
             sink.write(data)
@@ -261,7 +261,7 @@ def _id_bytes(path: str, tokenizer: Tokenizer) -> int:
         check_tokenizer(path, facts.fingerprint, tokenizer)
     if facts is not None and facts.dtype is not None:
         return 4 if facts.dtype == "uint32" else 2
-    return 2 if tokenizer.n_vocab <= 1 << 16 else 4
+    return 2 if tokenizer.vocab_size <= 1 << 16 else 4
 
 
 def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
@@ -352,7 +352,7 @@ def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator
     from ..reading.pieces import data_pieces
     from ..reading.ranges import Piece, file_pieces
 
-    cut = tokenizer.encoder.cut
+    cut = tokenizer._encoder.cut
     if args.text is not None:
         if args.files:
             raise ArgumentError("give a file or --text, not both")

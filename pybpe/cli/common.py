@@ -301,7 +301,7 @@ def check_tokenizer_output(path: str) -> None:
 def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:
     """Writes a tokenizer in the format that the path's ending names, or as JSON to standard output."""
     with named_output(path, ".json") as name:
-        tokenizer.export(name)
+        tokenizer.save(name)
 
 
 def check_writable(path: str) -> None:

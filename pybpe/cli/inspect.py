@@ -68,9 +68,9 @@ def _run_inspect(args: argparse.Namespace) -> None:
 def _never_used(tok: Tokenizer, usage: Usage) -> tuple[Entries, int]:
     """Returns the tokens that a corpus does not use, and how many of them `pybpe prune` drops."""
     specials = set(tok.special_tokens.values())
-    unused = [(i, tok.token_bytes(i)) for i in usage.unused if i in tok.vocab and i not in specials]
-    used = tok.prune([i for i, amount in enumerate(usage.counts) if amount and i in tok.vocab])
-    return unused, len(tok.vocab) - len(used.vocab)
+    unused = [(i, tok.decode_single_token_bytes(i)) for i in usage.unused if i in tok.model.vocab and i not in specials]
+    used = tok.prune([i for i, amount in enumerate(usage.counts) if amount and i in tok.model.vocab])
+    return unused, len(tok.model.vocab) - len(used.model.vocab)
 
 
 def _list(title: str, entries: Entries, count: int, facts: dict[str, Any]) -> list[str]:
@@ -98,18 +98,18 @@ def _facts(tok: Tokenizer) -> dict[str, Any]:
     from ..padding import padded_vocab_size
 
     return {
-        "tokens": tok.n_vocab,
-        "padded_64": padded_vocab_size(tok.n_vocab, 64),
-        "padded_128": padded_vocab_size(tok.n_vocab, 128),
+        "tokens": tok.vocab_size,
+        "padded_64": padded_vocab_size(tok.vocab_size, 64),
+        "padded_128": padded_vocab_size(tok.vocab_size, 128),
         "merges": len(tok.model.merges),
         "pattern": tok.pattern.name or tok.pattern.regex,
         "digits": tok.pattern.digits,
-        "normalizer": tok.normalizer,
+        "normalizer": tok.model.normalizer,
         "prefix_space": tok.model.prefix_space,
         "whole_words": tok.model.whole_words,
-        "dropout": tok.dropout,
-        "template": str(tok.template) if tok.template is not None else None,
-        "dtype": tok.dtype.name,
+        "dropout": tok.model.dropout,
+        "template": str(tok.model.template) if tok.model.template is not None else None,
+        "dtype": tok.model.dtype.name,
         "end_of_text": tok.eot_token,
         "special_tokens": tok.special_tokens,
         "special_token_flags": {text: rules.names for text, rules in tok.model.matching.items()} or None,
@@ -119,7 +119,7 @@ def _facts(tok: Tokenizer) -> dict[str, Any]:
 def _lists(tok: Tokenizer) -> dict[str, Entries]:
     from ..analysis.comparison import is_utf8
 
-    first = sorted(tok.vocab.items())
+    first = sorted(tok.model.vocab.items())
     broken = [(i, token) for i, token in first if len(token) > 1 and not is_utf8(token)]
     longest = sorted(first, key=lambda entry: -len(entry[1]))
     return {"first": first, "last": first, "longest": longest, "not_utf8": broken}

@@ -210,9 +210,9 @@ def _run_train(args: argparse.Namespace) -> None:
     )
     save_tokenizer(tokenizer, args.output)
     remove_old_list(args)
-    facts = {"output": args.output, "n_vocab": tokenizer.n_vocab, "merges": len(tokenizer.model.merges)}
-    line = f"{args.output}: {counted(tokenizer.n_vocab, 'token')}, {counted(facts['merges'], 'merge')}"
-    line += fewer_than(size, tokenizer.n_vocab)
+    facts = {"output": args.output, "n_vocab": tokenizer.vocab_size, "merges": len(tokenizer.model.merges)}
+    line = f"{args.output}: {counted(tokenizer.vocab_size, 'token')}, {counted(facts['merges'], 'merge')}"
+    line += fewer_than(size, tokenizer.vocab_size)
     if args.sizes is not None and counts is not None:
         points = compression_curve.compression_curve(tokenizer, counts, args.sizes, args.hidden)
         facts["sizes"] = [point._asdict() for point in points]

@@ -87,9 +87,9 @@ def _run_export(args: argparse.Namespace) -> None:
     if args.output == "-" and format in ("files", "pretrained"):
         raise ArgumentError(f"--format {format} makes a folder, which cannot go to standard output: name it with -o")
     with named_output(args.output, "") as name:
-        tokenizer.export(name, format, ids_only=args.ids_only)
-    report(args, {"output": args.output, "format": format, "n_vocab": tokenizer.n_vocab},
-           f"{args.output}: {tokenizer.n_vocab} tokens")  # fmt: skip
+        tokenizer.save(name, format, ids_only=args.ids_only)
+    report(args, {"output": args.output, "format": format, "n_vocab": tokenizer.vocab_size},
+           f"{args.output}: {tokenizer.vocab_size} tokens")  # fmt: skip
 
 
 def add_diff(commands: Any) -> None:
@@ -188,21 +188,21 @@ def _run_prune(args: argparse.Namespace) -> None:
     tokenizer = load(args.tokenizer)
     note = ""
     if args.vocab_size is not None:
-        new = tokenizer.with_vocab_size(args.vocab_size)
+        new = tokenizer.prune(vocab_size=args.vocab_size)
         if args.remap is not None:
             save_remap(args.remap, old_ids(tokenizer.model, new.model))
     else:
         counts = corpus_usage(tokenizer, args).counts
         new = tokenizer.prune([i for i, count in enumerate(counts) if count >= args.min_count], remap=args.remap)
-        if new.n_vocab == tokenizer.n_vocab:
+        if new.vocab_size == tokenizer.vocab_size:
             note = ": every token is used, part of a used token, a byte or a special token; --min-count drops rare ones"
     _save(args, tokenizer, new, note)
 
 
 def _save(args: argparse.Namespace, old: Tokenizer, new: Tokenizer, note: str = "") -> None:
     save_tokenizer(new, args.output)
-    facts = {"output": args.output, "old": old.n_vocab, "n_vocab": new.n_vocab, "remap": args.remap}
-    report(args, facts, f"{args.output}: {new.n_vocab} tokens, previously {old.n_vocab}{note}")
+    facts = {"output": args.output, "old": old.vocab_size, "n_vocab": new.vocab_size, "remap": args.remap}
+    report(args, facts, f"{args.output}: {new.vocab_size} tokens, previously {old.vocab_size}{note}")
 
 
 def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
@@ -219,7 +219,7 @@ def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
         list(args.files),
         pattern=tokenizer.pattern.name or tokenizer.pattern.regex,
         digits=tokenizer.pattern.digits,
-        normalizer=tokenizer.normalizer,
+        normalizer=tokenizer.model.normalizer,
         special_tokens=list(tokenizer.special_tokens),
         workers=args.workers,
         progress=progress(args),

@@ -96,7 +96,6 @@ _LACKED: dict[str, tuple[str, set[str]]] = {
     "pretrained": ("Hugging Face", {"aliases"}),
     "bin": ("tokenizer.bin", _OF_JSON | {"chat_template", "visible"}),
     "files": ("a folder with vocab.json and merges.txt", (_OF_JSON | _OF_TWO_FILES) - {"matching"}),
-    "two files": ("vocab.json and merges.txt", _OF_JSON | _OF_TWO_FILES | _NAMED),
     "tiktoken": ("a .tiktoken file", _OF_JSON | _NAMED | {"normalizer"}),
     "encoding": ("a tiktoken.Encoding", (_OF_JSON | _NAMED | {"normalizer"}) - {"aliases"}),
 }
@@ -117,6 +116,6 @@ def held(model: Model, format: str, ids_only: bool = False) -> Model:
     if found and not (can_go and ids_only):
         raise UnsupportedError(
             f"{name} cannot hold {', nor '.join(found.values())}: save a tokenizer.json"
-            + (", or pass ids_only=True to export, which leaves this out" if can_go else "")
+            + (", or pass ids_only=True, which leaves this out" if can_go else "")
         )
     return replace(model, **{field: value for key in found for field, value in FEATURES[key].without.items()})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError, FileMissingError, FormatError
@@ -13,33 +12,28 @@ from ..model import Model
 from ..pattern import Pattern, PatternLike
 from ..reading.file_types import no_text
 from ..reading.streams import Snapshot, open_unchanged
-from . import hf, pretrained, tiktoken, tokenizer_json, vocab_merges
+from . import pretrained, tiktoken, tokenizer_json, vocab_merges
 from .spelling import NO_MERGE
 
 _BIN_MAGIC = _binding.TOKENIZER_MAGIC.to_bytes(4, "little")
 # The first piece of the protocol buffer: its length, then a text with its length, and its score.
 _SENTENCEPIECE = re.compile(rb"\n[\x08-\x7f]\n[\x01-\x78][^\x00-\x1f]+\x15", re.DOTALL)
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
+_FIRST_ID = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\d')  # the beginning of a vocab.json
+Specials = Iterable[str] | Mapping[str, int]
 
 
 def load(
-    path: _binding.PathLike, pattern: PatternLike | None = None, special_tokens: Mapping[str, int] | None = None
+    path: _binding.PathLike,
+    pattern: PatternLike | None = None,
+    special_tokens: Specials | None = None,
+    merges: _binding.PathLike | None = None,
 ) -> tuple[Model, _binding.Vocab]:
-    """Returns the model in a tokenizer.json, tokenizer.bin or .tiktoken file, or in a folder for transformers, and its
-    C vocabulary.
-
-    Args:
-        pattern: replaces the pattern in a tokenizer.json. Required for a .tiktoken file, which has no pattern; it is
-            then in tiktoken's syntax.
-        special_tokens: text -> id, for a .tiktoken file.
-
-    Raises:
-        FileError: the file cannot be read.
-        FormatError: the content is invalid. The message gives the place, and what was expected there.
-        ArgumentError: a pattern is missing, or special tokens are given for a file that has its own.
-    """
-    _binding.path_bytes(path)  # refuses anything that is not a path
-    name = os.fsdecode(path)
+    """Returns the model in a file or folder, and its C vocabulary. The arguments and errors are those of
+    `Tokenizer.from_file`."""
+    name = _binding.path_text(path)
+    if merges is not None:
+        return _pair(path, merges, special_tokens, pattern)
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
         return fitting(pretrained.read(name, _chosen(pattern)), name)
@@ -47,6 +41,9 @@ def load(
         start = stream.read(512)
         if name.endswith(".tiktoken") or _RANK_LINE.match(start):
             return load_ranks(path, pattern, special_tokens)
+        beside = os.path.join(os.path.dirname(name), pretrained.MERGES)
+        if _FIRST_ID.match(start) and os.path.exists(beside):
+            return _pair(path, beside, special_tokens, pattern)
         _refuse_specials(special_tokens, path)
         if start.lstrip()[:1] == b"{":
             return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
@@ -64,8 +61,8 @@ def _kind(start: bytes, name: str) -> str:
     """Returns, for an error, what a file is that begins like this and is not a tokenizer."""
     if start.startswith(NO_MERGE.encode()):
         return (
-            "this is a merges.txt, which needs its vocab.json: use Tokenizer.from_files(vocab_json, merges_txt), or"
-            " pass their folder"
+            "this is a merges.txt, which needs its vocab.json: use Tokenizer.from_file(vocab_json, merges=merges_txt),"
+            " or pass their folder"
         )
     if _SENTENCEPIECE.match(start):
         return "this is a model of SentencePiece, whose tokens are not bytes: pybpe does not read it"
@@ -92,9 +89,9 @@ def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
 
 
 def load_ranks(
-    path: _binding.PathLike, pattern: PatternLike | None, special_tokens: Mapping[str, int] | None
+    path: _binding.PathLike, pattern: PatternLike | None, special_tokens: Specials | None
 ) -> tuple[Model, _binding.Vocab]:
-    """Loads a .tiktoken file: see `load`."""
+    """Loads a .tiktoken file: see `Tokenizer.from_tiktoken`."""
     name = _binding.path_text(path)
     if not os.path.exists(name) and re.fullmatch(r"\w+", name):
         raise FileMissingError(
@@ -109,28 +106,19 @@ def load_ranks(
     return fitting(tiktoken.read(path, special_tokens or {}, pattern), name)
 
 
-def load_files(
+def _pair(
     vocab_json: _binding.PathLike,
     merges_txt: _binding.PathLike,
-    special_tokens: Iterable[str] | Mapping[str, int] | None,
-    pattern: PatternLike,
+    special_tokens: Specials | None,
+    pattern: PatternLike | None,
 ) -> tuple[Model, _binding.Vocab]:
     """Loads GPT-2's vocab.json and merges.txt."""
+    chosen = Pattern("gpt2" if pattern is None else pattern)
     with Snapshot() as files:
-        model = vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern), files)
+        model = vocab_merges.read(vocab_json, merges_txt, special_tokens, chosen, files)
     return fitting(model, f"{os.fsdecode(vocab_json)} and {os.fsdecode(merges_txt)}")
 
 
-def from_tiktoken(encoding: Any) -> Model:
-    """Returns the model of a tiktoken.Encoding."""
-    return tiktoken.from_encoding(encoding)
-
-
-def from_hf(tokenizer: Any, pattern: PatternLike | None) -> Model:
-    """Returns the model of a tokenizer object of Hugging Face."""
-    return hf.from_hf(tokenizer, _chosen(pattern))
-
-
-def _refuse_specials(special_tokens: Mapping[str, int] | None, path: _binding.PathLike) -> None:
+def _refuse_specials(special_tokens: Specials | None, path: _binding.PathLike) -> None:
     if special_tokens is not None:
         raise ArgumentError(f"{os.fsdecode(path)}: the file has its own special tokens: leave out special_tokens=")

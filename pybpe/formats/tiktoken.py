@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import instance
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern, PatternLike
@@ -47,7 +46,7 @@ def from_encoding(encoding: Any) -> Model:
     return from_ranks(ranks, specials, patterns.from_tiktoken(regex, name), name, encoding.decode_single_token_bytes)
 
 
-def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: PatternLike) -> Model:
+def read(path: _binding.PathLike, special_tokens: Iterable[str] | Mapping[str, int], pattern: PatternLike) -> Model:
     """Reads a .tiktoken file. Each line has a token: its bytes in base64, a space, and its rank.
 
     Args:
@@ -86,14 +85,15 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
 
 def from_ranks(
     ranks: Mapping[bytes, int],
-    specials: Mapping[str, int],
+    specials: Iterable[str] | Mapping[str, int],
     pattern: Pattern,
     name: str,
     decode: Callable[[int], bytes] | None = None,
 ) -> Model:
     """Makes a model from ranks (token -> id) and special tokens (text -> id). `decode` says which text an id decodes to
     if special tokens share it; without `decode`, no two special tokens may share an id."""
-    instance("special_tokens", specials, Mapping, "a mapping text -> id, because ranks do not include special tokens")
+    if not isinstance(specials, Mapping):
+        raise ArgumentError("special_tokens must be a mapping text -> id, because ranks do not include special tokens")
     check_specials(list(specials))
     _refuse_beginnings(specials, name)
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]

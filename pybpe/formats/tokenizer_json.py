@@ -165,8 +165,8 @@ def _refuse_other_files(data: Any, name: str) -> None:
         what = "the configuration of a model or tokenizer: pass the tokenizer.json next to it, or their folder"
     elif data and all(type(i) is int for i in data.values()):
         what = (
-            "a vocab.json, which needs its merges.txt: use Tokenizer.from_files(vocab_json, merges_txt), or pass their"
-            " folder"
+            "a vocab.json, which needs its merges.txt: put that next to it, or use Tokenizer.from_file(vocab_json,"
+            " merges=merges_txt)"
         )
     if what:
         raise FormatError(f"{name}: this is {what}")

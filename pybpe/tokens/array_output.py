@@ -43,7 +43,7 @@ def encode_files(
 
     Args:
         out: a .npy file, which `numpy.load(out, mmap_mode="r")` opens: shape (tokens,), uint16 or uint32; or a .bin
-            file, which has only the ids, little-endian: `numpy.fromfile(out, tok.dtype)` reads it.
+            file, which has only the ids, little-endian: `numpy.fromfile(out, tok.model.dtype)` reads it.
         eot: "keep": the ids of a text file are `tok.encode` of its text, special tokens included, and `tok.decode`
             gives the text back; records are concatenated. The other values set what goes between documents, whatever
             the input had there: "none" for nothing, or the tokenizer's end of text, "prepend" (before each) or

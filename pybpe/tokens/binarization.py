@@ -249,9 +249,9 @@ def write_dataset(
 def described(tok: Tokenizer) -> dict[str, object]:
     """Returns what a manifest says about the tokenizer."""
     return {
-        "n_vocab": tok.n_vocab,
+        "n_vocab": tok.vocab_size,
         "pattern": tok.pattern.regex,
-        "normalizer": tok.normalizer,
+        "normalizer": tok.model.normalizer,
         "eot": tok.eot_token,
         "fingerprint": tok.model.fingerprint(),
     }

@@ -62,7 +62,7 @@ class TaskEncoder:
 
     def task_pieces(self, task: Task) -> Iterator[PlannedPiece]:
         """Yields the pieces of a task, in order."""
-        return planned_pieces(task, self.kinds, self.tok.encoder.cut)
+        return planned_pieces(task, self.kinds, self.tok._encoder.cut)
 
     def segments(self, piece: PlannedPiece) -> list[Segment]:
         """Returns the segments of a piece.
@@ -119,7 +119,7 @@ class TaskEncoder:
 
     def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:
         """Returns the ids of a text in which some special tokens are recognized."""
-        encoder = self.tok.encoder
+        encoder = self.tok._encoder
         return encoder.compact(text, encoder.allowed((), allowed), TYPECODES[self.dtype])
 
     def _encode(self, documents: Sequence[bytes], kind: str) -> array[int]:
@@ -168,7 +168,7 @@ def _reaches_into(special: str, mark: str) -> bool:
 
 def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
     """Returns the number of bytes of each id: int64, shape (n_vocab,). <|endoftext|> is not text and counts as 0."""
-    lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.n_vocab)
+    lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.vocab_size)
     if tok.eot_token is not None:
         lengths[tok.eot_token] = 0
     return lengths
@@ -176,7 +176,7 @@ def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
 
 def text_length(tok: Tokenizer, ids: array[int] | memoryview) -> int:
     """Returns the bytes of text that ids of type H or I represent; <|endoftext|> counts as 0."""
-    length = tok.decoded_length(ids)
+    length = tok._decoded_length(ids)
     if tok.eot_token is not None:
-        length -= _binding.count_id(ids, tok.eot_token) * len(tok.token_bytes(tok.eot_token))
+        length -= _binding.count_id(ids, tok.eot_token) * len(tok.decode_single_token_bytes(tok.eot_token))
     return length

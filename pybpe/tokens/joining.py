@@ -113,7 +113,7 @@ def join(
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
         _output(settings, name).check_used(also=_SETTINGS)  # which are those of the folders
-    output = _output(settings, name or parts[0].name()).for_vocabulary(tok.n_vocab, tok.model.eot)
+    output = _output(settings, name or parts[0].name()).for_vocabulary(tok.vocab_size, tok.model.eot)
     identity = hashlib.sha256(repr((__version__, output, [part.sha256 for part in parts])).encode()).hexdigest()
     with only_writer(target):
         made = Goal(target, force).made(identity, tok, ())

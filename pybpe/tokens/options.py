@@ -154,7 +154,7 @@ class DatasetOptions:
     def for_tokenizer(self, tok: Tokenizer) -> DatasetOptions:
         """Returns the options for a tokenizer: see OutputOptions.for_vocabulary."""
         refuse_dropout(tok.model, "cannot write token files")
-        return self.for_vocabulary(tok.n_vocab, tok.model.eot)
+        return self.for_vocabulary(tok.vocab_size, tok.model.eot)
 
     def kinds(self, mark: str | None) -> Kinds:
         """Returns how documents are separated. Raises ArgumentError if a mark is needed and there is none."""

@@ -26,7 +26,7 @@ from ..reading.staging import stage
 from ..support.locking import FOLDER, STAGED, only_writer
 from ..support.output_files import make_folder
 from ..support.run_options import RunOptions
-from ..tokenizer import Tokenizer
+from ..tokenizer import Tokenizer, of_model
 from ..training.merging import TrainInput, train_model
 from ..training.plan import TrainOptions
 from .binarization import Job, name_of, write_dataset
@@ -134,7 +134,7 @@ def prepare_dataset(
 
         def train() -> Tokenizer:
             counts = count_train_split(plan, words, run)
-            return Tokenizer.from_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
+            return of_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
 
         settings = (training, counting.pattern.regex, words, options.split.split_by)
         name = options.output.name or name_of(given, staged)
@@ -151,7 +151,7 @@ def save_tokenizer(tok: Tokenizer, folder: str) -> None:
     """Writes the tokenizer's files with the first shard: until then, those of an earlier run match the shards there."""
     json_name, bin_name = TOKENIZER_NAMES
     tok.save(os.path.join(folder, json_name))
-    tok.save_bin(os.path.join(folder, bin_name))
+    tok.save(os.path.join(folder, bin_name))
 
 
 def _trained(folder: str, identity: object, train_now: Callable[[], Tokenizer]) -> Tokenizer:

@@ -50,8 +50,8 @@ def _small_document(encoder: TaskEncoder, piece: PlannedPiece) -> bytes | None:
 def _segments(encoder: TaskEncoder, pieces: Sequence[PlannedPiece], documents: Sequence[bytes]) -> list[Segment]:
     """Returns the segments of pieces that are one document each, without marks."""
     tok = encoder.tok
-    specials = tok.encoder.allowed((), "all")
-    encoded = tok.encoder.compact_batch(documents, specials, TYPECODES[encoder.dtype])
+    specials = tok._encoder.allowed((), "all")
+    encoded = tok._encoder.compact_batch(documents, specials, TYPECODES[encoder.dtype])
     if encoded is None or tok.model.changes_text or _has_marks(tok, encoded[0]):
         return [segment for piece in pieces for segment in encoder.segments(piece)]
     ids, ends = encoded

@@ -110,11 +110,11 @@ class TokenStream:
         if self.made_by is not None:
             check_tokenizer(*self.made_by, tok)
         ids = self.slice(0, min(len(self), _CHECKED_TOKENS))
-        wrong = (ids < 0) | (ids >= tok.n_vocab)
+        wrong = (ids < 0) | (ids >= tok.vocab_size)
         if wrong.any():
             place = int(wrong.argmax())
             raise ArgumentError(
-                f"token {place} has the id {ids[place]}, but the ids of the tokenizer are 0 to {tok.n_vocab - 1}:"
+                f"token {place} has the id {ids[place]}, but the ids of the tokenizer are 0 to {tok.vocab_size - 1}:"
                 " another tokenizer wrote this file, or it holds another dtype"
             )
 

@@ -140,16 +140,16 @@ def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterato
 
 def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: Tokenizer) -> Iterator[Problem]:
     lengths = token_lengths(tok)
-    if manifest.packing is not None and manifest.packing["pad"] < tok.n_vocab:
+    if manifest.packing is not None and manifest.packing["pad"] < tok.vocab_size:
         lengths[manifest.packing["pad"]] = 0  # padding is not text
     rng = random.Random(shard.sha256)
     tokens = text_bytes = 0
     samples: list[Array] = []
     try:
         for number, block in enumerate(shard_blocks(folder, shard, manifest)):
-            if len(block) and int(block.max()) >= tok.n_vocab:
+            if len(block) and int(block.max()) >= tok.vocab_size:
                 yield Problem(
-                    shard.file, f"has the id {int(block.max())}, but the vocabulary ends at {tok.n_vocab - 1}"
+                    shard.file, f"has the id {int(block.max())}, but the vocabulary ends at {tok.vocab_size - 1}"
                 )
                 return
             tokens += len(block)

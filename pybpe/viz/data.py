@@ -55,11 +55,11 @@ def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
     tokens, merges = packed_vocabulary(tok.model)
     return {
         "name": name,
-        "size": tok.n_vocab,
+        "size": tok.vocab_size,
         "tokens": tokens,
         "merges": merges,
         "specials": list(tok.special_tokens.items()),
-        "normalizer": tok.normalizer,
+        "normalizer": tok.model.normalizer,
         "whole_words": tok.model.whole_words,
         "rewrites": tok.model.strips or tok.model.prefix_space,
         "pattern": {**pattern_data(tok.pattern), **_what_the_page_lacks(tok.model)},
@@ -130,11 +130,11 @@ def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
         return []
     made = {tok.model.tokens[left] + tok.model.tokens[right] for left, right in tok.model.merges}
     specials = set(tok.special_tokens.values())
-    least = sum(1 for i, token in tok.vocab.items() if i in specials or token not in made)
-    powers = itertools.takewhile(lambda size: size < tok.n_vocab, (1 << bits for bits in itertools.count(8)))
-    sizes = sorted({least, *(size for size in powers if size > least)} - {tok.n_vocab})
-    points = [(size, tok.with_vocab_size(size).count(text)) for size in sizes]
-    return [*points, (tok.n_vocab, tok.count(text))]
+    least = sum(1 for i, token in tok.model.vocab.items() if i in specials or token not in made)
+    powers = itertools.takewhile(lambda size: size < tok.vocab_size, (1 << bits for bits in itertools.count(8)))
+    sizes = sorted({least, *(size for size in powers if size > least)} - {tok.vocab_size})
+    points = [(size, tok.prune(vocab_size=size).count(text)) for size in sizes]
+    return [*points, (tok.vocab_size, tok.count(text))]
 
 
 @cache

@@ -65,7 +65,7 @@ class Format:
 def _prove_tokenizer(tok: pybpe.Tokenizer) -> None:
     assert tok.decode_bytes(tok.encode(SAMPLE)) == SAMPLE
     assert tok.decode_bytes(tok.encode_ordinary(SAMPLE)) == SAMPLE
-    assert all(0 <= i < tok.n_vocab for i in tok.encode(SAMPLE))
+    assert all(0 <= i < tok.vocab_size for i in tok.encode(SAMPLE))
 
 
 def _read_tokenizer(path: Path) -> None:
@@ -103,7 +103,7 @@ def _read_counts(path: Path) -> None:
 def _read_checkpoint(path: Path) -> None:
     try:
         found = Checkpoint(path, SETTINGS)
-    except pybpe.ArgumentError:  # belongs to another training run, according to its checksummed header
+    except pybpe.errors.ArgumentError:  # belongs to another training run, according to its checksummed header
         return
     assert all(0 <= i < 2**32 for pair in found.merges for i in pair)
 
@@ -123,7 +123,7 @@ def _read_files(path: Path) -> None:
     other = path.with_name("merges.txt" if path.name == "vocab.json" else "vocab.json")
     other.write_bytes(_SOUND[other.name])
     vocab, merges = sorted((path, other), key=lambda file: file.suffix)
-    _prove_tokenizer(pybpe.Tokenizer.from_files(vocab, merges))
+    _prove_tokenizer(pybpe.Tokenizer.from_file(vocab, merges=merges))
 
 
 def _read_folder(path: Path) -> None:

@@ -65,11 +65,11 @@ def many_specials() -> None:
     """Tests a million special tokens."""
     tok = plain()
     names = [f"<|{i}|>" for i in range(1_000_000)]
-    many = pybpe.Tokenizer(tok.vocab, tok.merges, names)
+    many = pybpe.Tokenizer(tok.model.vocab, tok.merges, names)
     text = "a<|999999|>b<|0|><|1000000|>"
     ids = many.encode(text)
     assert many.decode(ids) == text
-    assert [many.token_bytes(i).decode() for i in ids if i >= tok.n_vocab] == ["<|999999|>", "<|0|>"]
+    assert [many.decode_single_token_bytes(i).decode() for i in ids if i >= tok.vocab_size] == ["<|999999|>", "<|0|>"]
 
 
 def long_special() -> None:
@@ -77,8 +77,8 @@ def long_special() -> None:
     tok = plain()
     for size in (10_000, 10_000_000):
         name = "<" + "x" * size + ">"
-        special = pybpe.Tokenizer(tok.vocab, tok.merges, [name])
-        assert special.encode("a" + name + "b") == [*tok.encode("a"), special.n_vocab - 1, *tok.encode("b")]
+        special = pybpe.Tokenizer(tok.model.vocab, tok.merges, [name])
+        assert special.encode("a" + name + "b") == [*tok.encode("a"), special.vocab_size - 1, *tok.encode("b")]
         assert special.decode(special.encode(name[:-1])) == name[:-1]
 
 
@@ -115,7 +115,7 @@ def in_a_process(work: Callable[[], None], gib: int) -> str:
         try:
             resource.setrlimit(resource.RLIMIT_AS, (gib << 30, gib << 30))
             work()
-        except pybpe.OutOfMemoryError as error:
+        except pybpe.errors.OutOfMemoryError as error:
             outcome = f"OutOfMemoryError: {error}"
         except MemoryError as error:  # Python's or numpy's own
             outcome = f"MemoryError: {error}"
@@ -163,7 +163,7 @@ def many_tokens() -> None:
         assert last.targets[-3:].tolist() == [7, 8, 9] and not last.targets[:-3].any() and not packed[0].targets.any()
         try:
             write_shard(Path(folder, "y.bin"), numpy.memmap(path, dtype="<u2", mode="r"))
-        except pybpe.LimitError:
+        except pybpe.errors.LimitError:
             pass
         else:
             raise AssertionError("a shard of more than 2^31 tokens")

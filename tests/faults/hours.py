@@ -76,7 +76,7 @@ def encode_with_threads() -> list[Any]:
         ids = list(pool.map(tok.encode, some))
     assert tok.encode_batch(some, num_threads=3) == ids
     assert tok.decode_batch(ids) == some
-    fresh = pybpe.Tokenizer(tok.vocab, tok.merges, tok.special_tokens)
+    fresh = pybpe.Tokenizer(tok.model.vocab, tok.merges, tok.special_tokens)
     return [ids, fresh.encode_with_offsets(some[0]), fresh.encode_dropout(some[1], seed=3, dropout=0.1)]
 
 
@@ -105,7 +105,7 @@ def read_damaged_files(folder: Path) -> list[str]:
     damaged, found = folder / "damaged", []
     damaged.mkdir(exist_ok=True)
     small_tokenizer().save(damaged / "t.json")
-    small_tokenizer().save_bin(damaged / "t.bin")
+    small_tokenizer().save(damaged / "t.bin")
     pybpe.count_words(iter(documents(5))).save(damaged / "t.counts")
     for name, read in [("t.json", pybpe.Tokenizer.from_file), ("t.bin", pybpe.Tokenizer.from_file),
                        ("t.counts", pybpe.Counts.load)]:  # fmt: skip

@@ -103,7 +103,7 @@ class Trial:
 def problems_of(error: BaseException, trial: Trial, code: int) -> list[str]:
     """Returns what is wrong with an exception."""
     found = []
-    if isinstance(error, pybpe.LimitError) and trial.operation.name == "workspace":
+    if isinstance(error, pybpe.errors.LimitError) and trial.operation.name == "workspace":
         pass  # the final check, which reports on all files at once
     elif not (isinstance(error, pybpe.Error) and isinstance(error, OSError)):
         found.append(f"raised {type(error).__module__}.{type(error).__name__}")

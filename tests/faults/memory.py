@@ -34,8 +34,8 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
     out.mkdir()
     tok = plain()
     tok.save(folder / "tok.json")
-    tok.save_bin(folder / "tok.bin")
-    tok.export(folder / "tok.tiktoken")
+    tok.save(folder / "tok.bin")
+    tok.save(folder / "tok.tiktoken")
     write_shard(folder / "x.bin", numpy.arange(3000, dtype=numpy.uint16))
     counts = pybpe.count_words(inputs / "text.txt", workers=1)
     ids = tok.encode(TEXT)
@@ -49,7 +49,7 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
         return (out / "x.jsonl").read_bytes()
 
     found: dict[str, Callable[[], Any]] = {
-        "tokenizer": lambda: pybpe.Tokenizer(tok.vocab, tok.merges, ["<|endoftext|>"]).model,
+        "tokenizer": lambda: pybpe.Tokenizer(tok.model.vocab, tok.merges, ["<|endoftext|>"]).model,
         "from json": lambda: pybpe.Tokenizer.from_file(folder / "tok.json").model,
         "from bin": lambda: fresh().model,
         "from tiktoken": lambda: pybpe.Tokenizer.from_file(folder / "tok.tiktoken", pattern="gpt2").model,

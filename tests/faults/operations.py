@@ -235,9 +235,9 @@ def _workspace(inputs: Path, out: Path) -> None:
 
 OPERATIONS = [
     Operation("save", lambda inputs, out: plain().save(out / "tok.json")),
-    Operation("save_bin", lambda inputs, out: plain().save_bin(out / "tok.bin")),
-    Operation("export tiktoken", lambda inputs, out: plain().export(out / "tok.tiktoken")),
-    Operation("export files", lambda inputs, out: plain().export(out / "files", "files"), several=True),
+    Operation("save_bin", lambda inputs, out: plain().save(out / "tok.bin")),
+    Operation("export tiktoken", lambda inputs, out: plain().save(out / "tok.tiktoken")),
+    Operation("export files", lambda inputs, out: plain().save(out / "files", "files"), several=True),
     Operation("save_pretrained", lambda inputs, out: plain().save_pretrained(out / "hf"), several=True),
     Operation("counts", lambda inputs, out: pybpe.count_words(inputs / "text.txt", workers=1).save(out / "x.counts")),
     Operation("counts by workers", _count_by_workers, several=True),

@@ -132,7 +132,7 @@ def kill_in_pool(operation: Any, rng: random.Random, tally: Tally) -> None:
     with killed_soon(workers, 0.2, rng) as when:
         try:
             operation.run(executor)
-        except pybpe.WorkerError:
+        except pybpe.errors.WorkerError:
             tally.slowest = max(tally.slowest, time.monotonic() - when[0])
             tally.kills += 1
         except Exception as error:

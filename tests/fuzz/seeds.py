@@ -39,10 +39,10 @@ def vocab_seeds() -> dict[str, bytes]:
     }.items():
         tok = pybpe.train(iter([TEXT]), vocab_size=330, progress=False, **settings)  # type: ignore[arg-type]
         path = Path("seed.bin")
-        tok.save_bin(path)
+        tok.save(path)
         seeds[name] = path.read_bytes()
         path.unlink()
-        size = 1024 + sum(1 + len(token) for token in tok.vocab.values())
+        size = 1024 + sum(1 + len(token) for token in tok.model.vocab.values())
         seeds[f"{name}_llmc"] = seeds[name][:size]
     seeds["version_1"] = struct.pack("<256i", 20240328, 1, 256, *[0] * 253) + b"".join(
         bytes([1, i]) for i in range(256)

@@ -10,6 +10,8 @@ import importlib.metadata
 import json
 from pathlib import Path
 
+import pybpe
+
 GPT2_REGEX = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 EOT = "<|endoftext|>"
 EOT_ID = 50256
@@ -33,6 +35,12 @@ def gpt2_files() -> tuple[Path, Path]:
                 raise ValueError(f"{path}: sha256 is {digest}, expected {SHA256[file.name]}")
             found[file.name] = path
     return found["encoder.json"], found["vocab.bpe"]
+
+
+def gpt2_tokenizer() -> pybpe.Tokenizer:
+    """Reads the two files."""
+    encoder, merges = gpt2_files()
+    return pybpe.Tokenizer.from_file(encoder, merges=merges)
 
 
 def bytes_to_unicode() -> dict[int, str]:

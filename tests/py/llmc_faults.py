@@ -244,9 +244,7 @@ def swap_tokens(work: Path) -> None:
 
 def other_tokenizer(work: Path) -> None:
     """Replaces the tokenizer with one that was trained on another text."""
-    pybpe.train(iter([english()[60_000:90_000]]), vocab_size=V, special_tokens=["<|endoftext|>"]).save_bin(
-        work / TOKENIZER
-    )
+    pybpe.train(iter([english()[60_000:90_000]]), vocab_size=V, special_tokens=["<|endoftext|>"]).save(work / TOKENIZER)
 
 
 def repeat_token(work: Path) -> None:

@@ -67,7 +67,7 @@ def same(ours: pybpe.Tokenizer, text: str, texts: list[str]) -> None:
 def test_other_ids_than_hugging_face_gives_are_refused(
     vocab: dict[str, int], tokens: list[dict[str, Any]], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(pybpe.FormatError, match=message):
+    with pytest.raises(pybpe.errors.FormatError, match=message):
         load(file({**BYTES, **vocab}, tokens), tmp_path)
 
 
@@ -129,11 +129,11 @@ def test_random_files_give_the_ids_of_hugging_face_or_are_refused(tmp_path: Path
         text = random_file(rng)
         try:
             ours = load(text, tmp_path)
-        except pybpe.FormatError:
+        except pybpe.errors.FormatError:
             continue
         read += 1
         same(ours, text, texts)
-        with contextlib.suppress(pybpe.UnsupportedError):
+        with contextlib.suppress(pybpe.errors.UnsupportedError):
             same(ours, ours.to_hf().to_str(), texts)
     assert 200 < read < 550
 
@@ -142,13 +142,13 @@ def test_with_ignore_merges_an_added_token_is_no_word(tmp_path: Path) -> None:
     """Hugging Face looks words up in the vocabulary, where the added token is too."""
     for name, normalizer in (("foo", "NFKC"), ("Ġfoo", None), ("Ġfoo", "NFC")):
         vocab = {**BYTES, name: 256}
-        with pytest.raises(pybpe.FormatError, match=f"returns the added token '{name}', .* for a word or byte"):
+        with pytest.raises(pybpe.errors.FormatError, match=f"returns the added token '{name}', .* for a word or byte"):
             load(file(vocab, [added(256, name)], normalizer, ignore_merges=True), tmp_path)
         load(file(vocab, [added(256, name)], normalizer, ignore_merges=False), tmp_path)
         apart = file(BYTES, [added(256, name)], normalizer, ignore_merges=True)
         ours = load(apart, tmp_path)
         same(ours, apart, ["foo ｆｏｏ Ġfoo"])
-        with pytest.raises(pybpe.UnsupportedError, match=f"the special token '{name}' for a word or byte"):
+        with pytest.raises(pybpe.errors.UnsupportedError, match=f"the special token '{name}' for a word or byte"):
             ours.save(tmp_path / "again.json")
 
 
@@ -157,11 +157,11 @@ def test_with_ignore_merges_a_single_word_may_be_a_part_of_a_word(tmp_path: Path
     entry = added(256, "ab", single_word=True)
     text = file(vocab, [entry], None, ignore_merges=True)
     assert tokenizers.Tokenizer.from_str(text).encode("1ab").ids[-1] == 256
-    with pytest.raises(pybpe.FormatError, match="returns the added token 'ab', .* for a word or byte"):
+    with pytest.raises(pybpe.errors.FormatError, match="returns the added token 'ab', .* for a word or byte"):
         load(text, tmp_path)
     ours = load(file(BYTES, [entry], None, ignore_merges=True), tmp_path)
     assert ours.encode("1ab")[1:] == ours.encode("a") + ours.encode("b")
-    with pytest.raises(pybpe.UnsupportedError, match="the special token 'ab' for a word or byte"):
+    with pytest.raises(pybpe.errors.UnsupportedError, match="the special token 'ab' for a word or byte"):
         ours.save(tmp_path / "again.json")
 
 
@@ -170,7 +170,7 @@ def test_with_ignore_merges_a_single_word_passes_over_a_token_that_it_overlaps(a
     vocab = {**BYTES, "ab": 256}
     text = file(vocab, [added(256, "ab"), added(257, around, single_word=True)], None, ignore_merges=True)
     assert 256 in tokenizers.Tokenizer.from_str(text).encode("z1ab2").ids
-    with pytest.raises(pybpe.FormatError, match="returns the added token 'ab', .* for a word or byte"):
+    with pytest.raises(pybpe.errors.FormatError, match="returns the added token 'ab', .* for a word or byte"):
         load(text, tmp_path)
 
 
@@ -179,7 +179,7 @@ def test_an_added_token_is_no_byte(tmp_path: Path) -> None:
     for name, normalizer in (("Ġ", None), ("Ã", None), ("a", "NFKC")):
         others = {char: i for char, i in BYTES.items() if char != name}
         text = file({**others, name: 256}, [added(256, name)], normalizer)
-        with pytest.raises(pybpe.FormatError, match=f"returns the added token '{name}', .* for a word or byte"):
+        with pytest.raises(pybpe.errors.FormatError, match=f"returns the added token '{name}', .* for a word or byte"):
             load(text, tmp_path)
     others = {char: i for char, i in BYTES.items() if char != "a"}
     text = file({**others, "a": 256}, [added(256, "a")])  # in a text, this is always the added token
@@ -216,16 +216,16 @@ def test_many_added_tokens_of_both_kinds_are_read(tmp_path: Path) -> None:
     """Comparing each pair of these tokens would take hours."""
     count = 30_000
     tokens = [added(256 + i, f"<{i}>{'x' * 20}", normalized=i % 2 == 0) for i in range(count)]
-    assert load(file(BYTES, tokens), tmp_path).n_vocab == 256 + count
+    assert load(file(BYTES, tokens), tmp_path).vocab_size == 256 + count
     long = [added(256, "a" * 100_000 + "b", normalized=True), added(257, "a" * 50_000 + "c")]
-    assert load(file(BYTES, long), tmp_path).n_vocab == 258
+    assert load(file(BYTES, long), tmp_path).vocab_size == 258
 
 
 @pytest.mark.parametrize("second", [added(257, "<a>"), added(256, "<a>", special=False)])
 def test_an_added_token_with_two_meanings_is_refused(second: dict[str, Any], tmp_path: Path) -> None:
     same_twice = file(dict(BYTES), [added(256, "<a>"), added(256, "<a>")])
     assert load(same_twice, tmp_path).special_tokens == {"<a>": 256}
-    with pytest.raises(pybpe.FormatError, match="'<a>' occurs twice, with different ids or settings"):
+    with pytest.raises(pybpe.errors.FormatError, match="'<a>' occurs twice, with different ids or settings"):
         load(file(dict(BYTES), [added(256, "<a>"), second]), tmp_path)
 
 

@@ -171,19 +171,19 @@ def test_the_channels_follow_from_the_parameters(corpus: Path) -> None:
     ],
 )
 def test_bad_arguments_are_refused(corpus: Path, arguments: dict, message: str) -> None:
-    with pytest.raises(pybpe.ArgumentError, match=message):
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
         pybpe.advise(corpus, **{"tokens": 10**6, "progress": False} | arguments)
 
 
 def test_inputs_that_cannot_be_divided_or_counted_are_refused(tmp_path: Path) -> None:
     given = {"params": 10**6, "tokens": 10**6, "progress": False}
     for inputs in (iter(["a text"]), "-"):
-        with pytest.raises(pybpe.ArgumentError, match="pass paths"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="pass paths"):
             pybpe.advise(inputs, **given)
     (tmp_path / "short.txt").write_text("a b c")
-    with pytest.raises(pybpe.ArgumentError, match="use more text"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="use more text"):
         pybpe.advise(tmp_path / "short.txt", **given)
-    with pytest.raises(pybpe.FileError):
+    with pytest.raises(pybpe.errors.FileError):
         pybpe.advise(tmp_path / "absent.txt", **given)
 
 

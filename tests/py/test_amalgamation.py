@@ -41,7 +41,7 @@ def test_a_program_with_the_two_files_does_what_the_library_does(
 
     (tmp_path / "corpus.txt").write_text(mixed(), encoding="utf-8", newline="")
     tok = pybpe.train(tmp_path / "corpus.txt", vocab_size=600, special_tokens=["<|endoftext|>"])
-    tok.save_bin(tmp_path / "tokenizer.bin")
+    tok.save(tmp_path / "tokenizer.bin")
     manifest = pybpe.binarize(tok, tmp_path / "corpus.txt", tmp_path / "out")
     shards = sorted((tmp_path / "out").glob("*.bin"))
     assert manifest.tokens > 10_000 and shards

@@ -147,7 +147,7 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     path.write_bytes(jsonl(text) + b"\n" + jsonl(text) + b"\n{\n" + jsonl(text))
     given = {**GIVEN, "workers": 1}
     pybpe.binarize(tok, path, tmp_path / "whole", on_error="skip", **given)
-    with pytest.raises(pybpe.FormatError, match="not JSON.* Finished work is kept"):
+    with pytest.raises(pybpe.errors.FormatError, match="not JSON.* Finished work is kept"):
         pybpe.binarize(tok, path, tmp_path / "out", **given)
     lines = (tmp_path / "out" / FOLDER / "parts.log").read_bytes().splitlines()
     assert json.loads(lines[-1][9:])["tasks"] > 1
@@ -156,7 +156,7 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     assert run_and_die(45, (tok, path, tmp_path / "other"), {**given, "on_error": "skip"})
     lines = (tmp_path / "other" / FOLDER / "parts.log").read_bytes().splitlines()
     assert json.loads(lines[-1][9:])["skipped"]["skipped"] == 1
-    with pytest.raises(pybpe.FormatError, match="the line at byte"):
+    with pytest.raises(pybpe.errors.FormatError, match="the line at byte"):
         pybpe.binarize(tok, path, tmp_path / "other", **given)
 
 
@@ -170,19 +170,21 @@ def test_more_than_half_stops_the_run(tok: pybpe.Tokenizer, tmp_path: Path, monk
         lambda: clean(path, tmp_path / "out.jsonl", on_error="skip", progress=False),
     ]
     for write in writers:
-        with pytest.raises(pybpe.ArgumentError, match=r"41 of the first 81 records .*a.jsonl: line 41: .*text_key"):
+        with pytest.raises(
+            pybpe.errors.ArgumentError, match=r"41 of the first 81 records .*a.jsonl: line 41: .*text_key"
+        ):
             write()
     assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("out*/*.bin"))
     path.write_bytes(b"{\n" * 5000 + jsonl(documents(40)) * 200)  # and early, although fewer than half are bad in all
     monkeypatch.setattr(bad_records, "LEAST_RECORDS", 100)
     for write in writers[::3]:
-        with pytest.raises(pybpe.ArgumentError, match=r"5000 of the first \d+ records"):
+        with pytest.raises(pybpe.errors.ArgumentError, match=r"5000 of the first \d+ records"):
             write()
 
 
 def test_a_damaged_file_is_not_a_bad_record(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
     corpus[1].write_bytes(corpus[1].read_bytes()[:-20])
-    with pytest.raises(pybpe.FormatError, match="b.jsonl.gz: damaged"):
+    with pytest.raises(pybpe.errors.FormatError, match="b.jsonl.gz: damaged"):
         pybpe.binarize(tok, corpus, tmp_path / "out", on_error="skip", **GIVEN)
 
 
@@ -207,21 +209,21 @@ def test_counts_are_those_without_the_bad_records(corpus: list[Path], tmp_path: 
         counts = pybpe.count_words(corpus, on_error="skip", skipped=tmp_path / "list.jsonl", **given)
     assert counts.to_dict() == pybpe.count_words(good_of(corpus)).to_dict()
     assert listed(tmp_path / "list.jsonl") == expected_list(corpus)
-    with pytest.raises(pybpe.FormatError, match="a.jsonl: the line at byte"):
+    with pytest.raises(pybpe.errors.FormatError, match="a.jsonl: the line at byte"):
         pybpe.count_words(corpus)
-    with pytest.raises(pybpe.ArgumentError, match="skipped needs on_error='skip'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="skipped needs on_error='skip'"):
         pybpe.count_words(corpus, skipped=tmp_path / "list.jsonl")
 
 
 def test_training(corpus: list[Path], tmp_path: Path) -> None:
     with pytest.warns(PybpeWarning, match="records are not valid"):
         tok = pybpe.train(corpus, vocab_size=400, on_error="skip", normalizer="NFC")
-    assert tok.vocab == pybpe.train(good_of(corpus), vocab_size=400, normalizer="NFC").vocab
-    with pytest.raises(pybpe.ArgumentError, match="on_error must be one of stop, skip"):
+    assert tok.model.vocab == pybpe.train(good_of(corpus), vocab_size=400, normalizer="NFC").vocab
+    with pytest.raises(pybpe.errors.ArgumentError, match="on_error must be one of stop, skip"):
         pybpe.train(corpus, vocab_size=400, on_error="ignore")
-    with pytest.raises(pybpe.ArgumentError, match="checkpoint cannot be used with on_error='skip'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="checkpoint cannot be used with on_error='skip'"):
         pybpe.train(corpus, vocab_size=400, on_error="skip", checkpoint=tmp_path / "checkpoint")
-    with pytest.raises(pybpe.ArgumentError, match="cannot be used with parity"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="cannot be used with parity"):
         texts = {"en": corpus, "zh": corpus}
         pybpe.train(texts, vocab_size=400, parity=texts, on_error="skip")
 
@@ -259,7 +261,7 @@ def test_cleaning_resumes_with_what_did_not_change(
     good = files[1].read_bytes()
     files[1].write_bytes(gzip.compress(gzip.decompress(good) + b"\n{"))
     for _ in range(2):  # a run that skips does not use less than one that stops, and the other way round
-        with pytest.raises(pybpe.FormatError, match="b.jsonl.gz: the line at byte"):
+        with pytest.raises(pybpe.errors.FormatError, match="b.jsonl.gz: the line at byte"):
             clean(files, out, workers=1, progress=False)
         real = bad_records.SkippedRecords.finish
         monkeypatch.setattr(bad_records.SkippedRecords, "finish", lambda *args: 1 / 0)

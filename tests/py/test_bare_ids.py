@@ -45,7 +45,7 @@ def test_other_files_are_refused(name: str, message: str, tmp_path: Path) -> Non
     path = tmp_path / "ids.bin"
     data = contents(name, tmp_path)
     path.write_bytes(data[: len(data) // 4 * 4])
-    with pytest.raises(pybpe.FormatError, match=message) as caught:
+    with pytest.raises(pybpe.errors.FormatError, match=message) as caught:
         TokenFile(path).read()
     assert str(path) in str(caught.value) and "pass dtype=" in str(caught.value)
     assert len(TokenFile(path, "uint32").read()) == len(data) // 4

@@ -273,16 +273,16 @@ def test_ids_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     tok = pybpe.Tokenizer(vocab, [(b"t", b"h")], [EOT])
     path = tmp_path / "t.txt"
     path.write_text("the " * 1000)
-    with pytest.raises(pybpe.LimitError):
+    with pytest.raises(pybpe.errors.LimitError):
         pybpe.binarize(tok, path, tmp_path / "out", dtype="uint16", splits=(1,))
-    assert tok.dtype == numpy.uint32
+    assert tok.model.dtype == numpy.uint32
     pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
 
 
 def test_a_shard_too_small_for_llmc_is_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "short.txt"
     path.write_text("A short text. " * 20)
-    with pytest.raises(pybpe.LimitError, match="257"):
+    with pytest.raises(pybpe.errors.LimitError, match="257"):
         pybpe.binarize(tok, path, tmp_path / "out")
     pybpe.binarize(tok, path, tmp_path / "out", min_shard_tokens=0)
     assert (
@@ -318,13 +318,13 @@ def test_tiny_texts_make_tiny_files_when_allowed(tok: pybpe.Tokenizer, tmp_path:
 def test_bad_arguments_are_refused(
     tok: pybpe.Tokenizer, novel: Path, tmp_path: Path, arguments: dict, message: str
 ) -> None:
-    with pytest.raises(pybpe.ArgumentError, match=message):
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
         pybpe.binarize(tok, arguments.pop("inputs", novel), tmp_path / "out", **arguments)
 
 
 def test_a_tokenizer_without_eot_says_what_to_do(novel: Path, tmp_path: Path) -> None:
     tok = pybpe.train(novel, vocab_size=300)
-    with pytest.raises(pybpe.ArgumentError, match="eot='none'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="eot='none'"):
         pybpe.binarize(tok, novel, tmp_path / "out")
     pybpe.binarize(tok, novel, tmp_path / "out", eot="none")
     with pytest.raises(FileNotFoundError, match="gone.txt"):

@@ -179,7 +179,7 @@ def test_an_array_that_promises_a_huge_shape(tmp_path: Path, shape: str) -> None
 )
 def test_a_pattern_that_repeats_too_much(pattern: str) -> None:
     """The package `regex` writes repetitions out. It would take minutes or days, and Ctrl-C would not stop it."""
-    with pytest.raises(pybpe.ArgumentError, match="has more than 2000000 characters when"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has more than 2000000 characters when"):
         pybpe.pattern.Pattern(pattern)
 
 

@@ -361,7 +361,7 @@ def test_the_example_of_the_header_runs(root: Path, tmp_path: Path) -> None:
     compiler = os.environ.get("CC", "cc").split()
     subprocess.run([*compiler, *flags, "example.c", *library, "-o", "example"], cwd=tmp_path, check=True)
     tok = pybpe.train(iter(["Once upon a time"]), vocab_size=260)
-    tok.save_bin(tmp_path / "tokenizer.bin")
+    tok.save(tmp_path / "tokenizer.bin")
     tok.save(tmp_path / "tokenizer.json")
     run = [str(tmp_path / "example"), "tokenizer.bin"]
     found = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout

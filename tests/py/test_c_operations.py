@@ -78,10 +78,10 @@ def write_strings(path: Path, strings: Sequence[bytes]) -> Path:
 
 def bare(tok: pybpe.Tokenizer, path: Path) -> Path:
     """Writes a tokenizer.bin without merges, as llm.c's own scripts do."""
-    tok.save_bin(path)
+    tok.save(path)
     raw = bytearray(path.read_bytes())
     end = 1024
-    for _ in range(tok.n_vocab):
+    for _ in range(tok.vocab_size):
         end += 1 + raw[end]
     raw[16:28] = bytes(12)
     return write(path, raw[:end])
@@ -91,7 +91,7 @@ def bare(tok: pybpe.Tokenizer, path: Path) -> Path:
 def test_reading_a_vocabulary(count: Count, tmp_path: Path, shape: str) -> None:
     tokenizers = {size: tokenizer_of(SHAPES[shape](size)) for size in SIZES}
     for size, tok in tokenizers.items():
-        tok.save_bin(tmp_path / f"{size}.bin")
+        tok.save(tmp_path / f"{size}.bin")
         tok.save(tmp_path / f"{size}.json")
     check_growth(count, [("load", tmp_path / f"{size}.bin") for size in SIZES])
     check_growth(count, [("json", tmp_path / f"{size}.json") for size in SIZES])
@@ -166,7 +166,7 @@ WORDS: dict[str, Callable[[int], bytes]] = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_encoding(count: Count, tmp_path: Path, shape: str) -> None:
     tokenizer = tmp_path / "tokenizer.bin"
-    tokenizer_of(SHAPES[shape](4000), ["<|000001|>"]).save_bin(tokenizer)
+    tokenizer_of(SHAPES[shape](4000), ["<|000001|>"]).save(tokenizer)
     for make in (TEXTS | WORDS).values():
         texts = [write(tmp_path / f"{size}.text", make(50 * size)) for size in SIZES]
         check_growth(count, [("encode", str(tokenizer), text) for text in texts])

@@ -108,7 +108,7 @@ def test_what_two_outputs_or_an_output_and_an_input_have_in_common(tmp_path: Pat
         ({"o": tokenizer}, {"t": [str(folder)]}, {}),  # a folder stands for the files in it
         ({"o": [str(text)]}, {}, {"t": [str(tmp_path / "*.txt")]}),
     ]:
-        with pytest.raises(pybpe.ArgumentError, match="choose another output"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="choose another output"):
             check_paths(writes, reads, texts)
     for writes, reads, texts in [
         ({"o": ["-"]}, {}, {"t": ["-"]}),
@@ -138,7 +138,7 @@ def test_functions_compare_their_paths_too(tmp_path: Path) -> None:
         lambda: tok.extend(inputs=text, vocab_size=258, remap=text),
         lambda: pybpe.Counts.merge_files([counts], counts),
     ):
-        with pytest.raises(pybpe.ArgumentError, match="choose another output"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="choose another output"):
             call()
     assert text.read_text() == '{"text": "a b a b"}\n'
     assert pybpe.Counts.load(counts).to_dict() == {b"a": 1}
@@ -165,7 +165,7 @@ def test_an_input_is_given_once_under_any_name(tmp_path: Path, monkeypatch: pyte
             lambda given: pybpe.count_words(given),
             lambda given: corpus.clean(given, "out.jsonl"),
         ):
-            with pytest.raises(pybpe.ArgumentError, match=message):
+            with pytest.raises(pybpe.errors.ArgumentError, match=message):
                 call(inputs)
     assert pybpe.count_words("folder").to_dict()[b"a"] == 2  # links inside a folder are its own affair
     with pytest.warns(PybpeWarning, match="a.txt and 1 more: read twice: two of the inputs lead to them"):

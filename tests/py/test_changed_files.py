@@ -191,7 +191,7 @@ def fingerprint(found: pybpe.Tokenizer) -> str:
 
 
 def save(path: Path, turn: int) -> None:
-    tokenizer(turn).export(path)
+    tokenizer(turn).save(path)
 
 
 KINDS = {
@@ -199,7 +199,7 @@ KINDS = {
     "tokenizer.bin": Kind("tok.bin", save, lambda path: fingerprint(pybpe.Tokenizer.from_file(path))),
     "tiktoken": Kind(
         "tok.tiktoken",
-        lambda path, turn: tokenizer(turn).export(path, "tiktoken"),
+        lambda path, turn: tokenizer(turn).save(path, "tiktoken"),
         lambda path: fingerprint(pybpe.Tokenizer.from_file(path, pattern="gpt2")),
     ),
     "folder": Kind(
@@ -314,7 +314,7 @@ def test_a_pair_of_files_is_of_one_moment(changed: str, tmp_path: Path, monkeypa
     """Both are replaced after one of them was read."""
     for turn, name in enumerate(("old", "new")):
         (tmp_path / name).mkdir()
-        tokenizer(turn).export(tmp_path / name, "files")
+        tokenizer(turn).save(tmp_path / name, "files")
     read = Snapshot.read
 
     def read_then_replace(self: Snapshot, path: Any) -> bytes:
@@ -326,7 +326,7 @@ def test_a_pair_of_files_is_of_one_moment(changed: str, tmp_path: Path, monkeypa
 
     monkeypatch.setattr(Snapshot, "read", read_then_replace)
     with pytest.raises(FileChangedError, match="changed while it was read: it was replaced"):
-        pybpe.Tokenizer.from_files(tmp_path / "old" / "vocab.json", tmp_path / "old" / "merges.txt")
+        pybpe.Tokenizer.from_file(tmp_path / "old" / "vocab.json", merges=tmp_path / "old" / "merges.txt")
 
 
 def replaced_by_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> tuple[Path, Path]:

@@ -37,7 +37,7 @@ def test_a_mended_file_is_done_again_and_the_files_before_it_are_kept(
         at = good.rfind(b"\n", 0, place) + 1
         corpus[1].write_bytes(good[:at] + b'{"text": null}\n' + good[at:])
         out = tmp_path / f"out{number}"
-        with pytest.raises(pybpe.FormatError, match=f"b.jsonl: the line at byte {at}: "):
+        with pytest.raises(pybpe.errors.FormatError, match=f"b.jsonl: the line at byte {at}: "):
             pybpe.binarize(tok, corpus, out, **given)
         assert (out / FOLDER / "parts.log").exists()
         corpus[1].write_bytes(good)

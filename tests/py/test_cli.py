@@ -160,10 +160,10 @@ def test_decode_checks_the_manifest(folder: Path, tmp_path: Path, form: str) -> 
     manifest = pybpe.binarize(tok, folder / "novel.txt", tmp_path / "out", format=form, splits=(1,), dtype="uint32")
     path = tmp_path / "out" / manifest.shards["train"][0].file
     for own in ("tok.json", "tok.bin"):
-        tok.export(tmp_path / own)
+        tok.save(tmp_path / own)
         text = run("decode", "-t", tmp_path / own, path).stdout.replace(b"<|endoftext|>", b"")
         assert text == (folder / "novel.txt").read_bytes()
-    pybpe.train(iter(["another text"]), vocab_size=tok.n_vocab, special_tokens=["<|endoftext|>"]).save(
+    pybpe.train(iter(["another text"]), vocab_size=tok.vocab_size, special_tokens=["<|endoftext|>"]).save(
         tmp_path / "other.json"
     )
     bad = run("decode", "-t", tmp_path / "other.json", path, code=2)
@@ -266,7 +266,7 @@ def test_files_on_both_sides_of_an_option(folder: Path) -> None:
     command = [sys.executable, "-m", "pybpe", "train", "--vocab-size", "300", "-o", "dash.json", "--", "-novel.txt"]
     (folder / "-novel.txt").write_bytes(novel.read_bytes() * 3)
     subprocess.run(command, cwd=folder, check=True)
-    assert pybpe.Tokenizer.from_file(folder / "dash.json").n_vocab == 300
+    assert pybpe.Tokenizer.from_file(folder / "dash.json").vocab_size == 300
     bad = run("train", novel, "--vocab-size", 300, "--fast", "-o", folder / "both.json", code=2)
     assert bad.stderr == b"pybpe: unrecognized arguments: --fast (see pybpe train --help)\n"
 

@@ -194,10 +194,10 @@ def test_scorers(tmp_path: Path) -> None:
     report = clean(path, tmp_path / "out.jsonl", scorers=[("vowels", vowels, 0.5)])
     assert texts_of(tmp_path / "out.jsonl") == ["xyz", "ax"] and report.dropped == {"score vowels": 1}
     for wrong in (lambda text: float("nan"), lambda text: 1 / 0, lambda text: "x"):
-        with pytest.raises(pybpe.ArgumentError, match="'bad'"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="'bad'"):
             clean(path, tmp_path / "no.jsonl", scorers=[("bad", wrong, 1)])  # type: ignore[list-item]
     for wrong in (1.5, [1.5], "ab"):
-        with pytest.raises(pybpe.ArgumentError, match=r"\(name, function, max_score\)"):
+        with pytest.raises(pybpe.errors.ArgumentError, match=r"\(name, function, max_score\)"):
             clean(path, tmp_path / "no.jsonl", scorers=wrong)  # type: ignore[arg-type]
     assert not (tmp_path / "no.jsonl").exists()
 
@@ -447,7 +447,7 @@ def test_a_missing_package_is_named(
 )
 def test_arguments_of_the_wrong_kind(arguments: dict[str, object], message: str, tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", ["text"])
-    with pytest.raises(pybpe.ArgumentError, match=message):
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
         clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", **arguments)  # type: ignore[arg-type]
     assert os.listdir(tmp_path) == ["in.jsonl"]
 
@@ -462,7 +462,7 @@ def test_one_run_at_a_time_writes_an_output(tmp_path: Path) -> None:
     command = [sys.executable, "-c", holds, str(tmp_path / ".o.jsonl.unfinished")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None and other.stdout.readline() == b"\n"
-        with pytest.raises(pybpe.FileError, match="another process is writing to it"):
+        with pytest.raises(pybpe.errors.FileError, match="another process is writing to it"):
             pybpe.corpus.clean(tmp_path / "t.txt", out, workers=1, progress=False)
         assert not out.exists()
         other.kill()

@@ -225,7 +225,7 @@ def test_no_limits_and_no_texts() -> None:
 
 @pytest.mark.parametrize("limits", [{"min_chars": -1}, {"max_digit_ratio": "x"}, {"min_words": 9, "max_words": 8}])
 def test_wrong_limits(limits: dict[str, object]) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="chars|digit|words"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="chars|digit|words"):
         Filters(**limits)  # type: ignore[arg-type]
 
 
@@ -233,23 +233,23 @@ def test_wrong_limits(limits: dict[str, object]) -> None:
 def test_n_of_ngrams_is_checked(n: object) -> None:
     """0 and -1 raised a numpy error at the first text; a huge number took as many bytes of memory."""
     for name in ("max_top_ngrams", "max_repeated_ngrams"):
-        with pytest.raises(pybpe.ArgumentError, match=f"n of {name} must be"):
+        with pytest.raises(pybpe.errors.ArgumentError, match=f"n of {name} must be"):
             Filters(**{name: {n: 0.5}})  # type: ignore[arg-type]
-        with pytest.raises(pybpe.ArgumentError, match=f"{name} must be limits by n"):
+        with pytest.raises(pybpe.errors.ArgumentError, match=f"{name} must be limits by n"):
             Filters(**{name: 0.5})  # type: ignore[arg-type]
     assert Filters(max_top_ngrams={1000: 0.5}).reasons(["a b"]) == [None]
 
 
 def test_what_are_no_texts() -> None:
-    with pytest.raises(pybpe.ArgumentError, match="not one str"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="not one str"):
         Filters(min_words=2).reasons("a b")
-    with pytest.raises(pybpe.ArgumentError, match="a text must be a str, not bytes"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="a text must be a str, not bytes"):
         Filters(min_words=2).reasons([b"a b"])  # type: ignore[list-item]
 
 
 def test_a_limit_of_a_share_is_at_most_one() -> None:
     for name in ("max_digit_ratio", "max_symbol_ratio", "min_alphabetic_words", "max_repeated_lines"):
         Filters(**{name: 1})
-        with pytest.raises(pybpe.ArgumentError, match=f"{name} is a share"):
+        with pytest.raises(pybpe.errors.ArgumentError, match=f"{name} is a share"):
             Filters(**{name: 1.01})
     Filters(max_words=5, max_mean_word_length=5, max_hashes_per_word=5, min_distinct_words=5, max_chars=5)

@@ -169,14 +169,14 @@ def test_what_is_too_simple_is_not_found(text: str, kind: str | None) -> None:
 
 
 def test_what_is_no_text() -> None:
-    with pytest.raises(pybpe.ArgumentError, match="text must be a str, not"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="text must be a str, not"):
         find_pii(b"ann@example.com")  # type: ignore[arg-type]
 
 
 def test_only_some_kinds() -> None:
     text = "ann@example.com 13812345678"
     assert replace_pii(text, find_pii(text, ["PHONE"])) == "ann@example.com <PHONE>"
-    with pytest.raises(pybpe.ArgumentError, match="unknown kind of personal data 'NAME'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="unknown kind of personal data 'NAME'"):
         find_pii(text, ["NAME"])
 
 

@@ -140,7 +140,7 @@ def test_little_memory_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_least_memory_limit(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a few words\n", encoding="utf-8")
     assert corpus.clean(str(tmp_path / "in.txt"), tmp_path / "out.jsonl", dedup="exact", memory_limit=10**6)
-    with pytest.raises(pybpe.ArgumentError, match="memory_limit"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="memory_limit"):
         corpus.clean(str(tmp_path / "in.txt"), tmp_path / "out2.jsonl", dedup="exact", memory_limit=10**6 - 1)
 
 

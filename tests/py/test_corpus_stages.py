@@ -94,7 +94,7 @@ def test_a_worker_does_not_use_documents_of_an_earlier_run(tmp_path: Path) -> No
     assert pickle.loads(documents(5)).starts == [0, 5]
     first = documents(4)
     documents(6)
-    with pytest.raises(pybpe.WorkerError, match="not the file of this run"):
+    with pytest.raises(pybpe.errors.WorkerError, match="not the file of this run"):
         pickle.loads(first)
 
 
@@ -150,7 +150,7 @@ class Dying(ProcessPoolExecutor):
 def test_after_a_worker_died_the_same_call_resumes(web: Path, number: int) -> None:
     expected = cleaned(web, "one.jsonl", workers=1)
     web.with_name("out.jsonl").write_bytes(b"old")
-    with Dying(number) as executor, pytest.raises(pybpe.WorkerError, match="it resumes|refused a task"):
+    with Dying(number) as executor, pytest.raises(pybpe.errors.WorkerError, match="it resumes|refused a task"):
         cleaned(web, "out.jsonl", executor=executor)
     assert web.with_name("out.jsonl").read_bytes() == b"old"
     assert sorted(os.listdir(web.parent)) == [".out.jsonl.unfinished", "one.jsonl", "out.jsonl", "web.jsonl"]
@@ -170,7 +170,7 @@ def test_workers_that_see_another_folder_are_refused(web: Path, number: bytes | 
         elif name == "_first_task":
             (folder / "run").write_bytes(number)
 
-    with pytest.raises(pybpe.WorkerError, match="all workers must see this folder"):
+    with pytest.raises(pybpe.errors.WorkerError, match="all workers must see this folder"):
         cleaned(web, "out.jsonl", executor=Each(change))
     assert not web.with_name("out.jsonl").exists()
 
@@ -181,7 +181,7 @@ def test_a_run_that_became_shorter_is_refused(web: Path) -> None:
             if name == "_step_task":
                 os.truncate(path, 16)
 
-    with pytest.raises(pybpe.FormatError, match=r"bands-.*became shorter"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"bands-.*became shorter"):
         cleaned(web, "out.jsonl", executor=Each(change))
 
 

@@ -155,22 +155,22 @@ def test_counts_of_another_run_or_damaged_ones_are_refused(
     with monkeypatch.context() as patch, pytest.raises(InterruptedError):
         patch.setattr("pybpe.training.checkpoint.Checkpoint.start", lambda *_: (_ for _ in ()).throw(InterruptedError))
         train(corpus)
-    with pytest.raises(pybpe.ArgumentError, match=r"\.x\.unfinished: .* its inputs differs"):
+    with pytest.raises(pybpe.errors.ArgumentError, match=r"\.x\.unfinished: .* its inputs differs"):
         train(corpus / "a.txt")
     folder = tmp_path / ".x.unfinished"
     run = sorted(folder.glob("run*"))[0]
     good = run.read_bytes()
     run.write_bytes(good[:-1])
-    with pytest.raises(pybpe.FormatError, match=r"run000000-.*not a complete"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"run000000-.*not a complete"):
         train(corpus)
     run.unlink()
-    with pytest.raises(pybpe.FileError, match="run000000-"):
+    with pytest.raises(pybpe.errors.FileError, match="run000000-"):
         train(corpus)
     run.write_bytes(good)
     state = (folder / "state.json").read_bytes()
     for damaged in (b"", b"{}", b"[]", state[:-5], b'{"place": [0], "runs": [], "settings": {}}'):
         (folder / "state.json").write_bytes(damaged)
-        with pytest.raises(pybpe.FormatError, match=r"state\.json: damaged; delete the folder"):
+        with pytest.raises(pybpe.errors.FormatError, match=r"state\.json: damaged; delete the folder"):
             train(corpus)
     (folder / "state.json").write_bytes(state)
     assert train(corpus).model == pybpe.train(corpus, vocab_size=600, special_tokens=SPECIALS).model
@@ -178,6 +178,6 @@ def test_counts_of_another_run_or_damaged_ones_are_refused(
 
 
 def test_standard_input_cannot_resume(tmp_path: Path) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="standard input cannot be recognized later"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="standard input cannot be recognized later"):
         pybpe.train("-", vocab_size=300, checkpoint=tmp_path / "x")
     assert not (tmp_path / ".x.unfinished").exists()

@@ -77,7 +77,7 @@ def test_temporary_files_are_removed(small: None, tmp_path: Path, monkeypatch: p
     paths, total = files_of(tmp_path, 10, 5)
     assert len(pybpe.Counts.load_sum(paths)) == len(total)
     paths[7].write_bytes(paths[7].read_bytes()[:-3])
-    with pytest.raises(pybpe.FormatError, match=r"7\.counts: not a complete"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"7\.counts: not a complete"):
         pybpe.Counts.merge_files(paths, tmp_path / "sum")
     assert not (tmp_path / "sum").exists() and os.listdir(tmp_path / "temporary") == []
 
@@ -108,9 +108,9 @@ def test_words_that_are_not_in_order_are_refused(words: list[bytes], block: int,
     parts = blocks_of(words) if block == 2 else [*blocks_of(words[:1]), *blocks_of(words[1:])]
     counts_file.write(tmp_path / "bad.counts", header, parts)
     paths = [tmp_path / "good.counts", tmp_path / "bad.counts"]
-    with pytest.raises(pybpe.FormatError, match=r"bad\.counts: words are not in ascending order"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"bad\.counts: words are not in ascending order"):
         pybpe.Counts.merge_files(paths, tmp_path / "sum")
-    with pytest.raises(pybpe.FormatError, match=r"bad\.counts: words are not in ascending order"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"bad\.counts: words are not in ascending order"):
         pybpe.Counts.load(tmp_path / "bad.counts")
     assert not (tmp_path / "sum").exists()
 
@@ -119,16 +119,16 @@ def test_sums_that_are_too_large_are_refused(tmp_path: Path) -> None:
     paths = [tmp_path / "1.counts", tmp_path / "2.counts"]
     for path in paths:
         pybpe.Counts.from_dict({"a": 1 << 63}).save(path)
-    with pytest.raises(pybpe.LimitError, match=r"2\^64"):
+    with pytest.raises(pybpe.errors.LimitError, match=r"2\^64"):
         pybpe.Counts.load_sum(paths)
 
 
 def test_files_of_other_settings_are_named(tmp_path: Path) -> None:
     pybpe.Counts.from_dict({"a": 1}).save(tmp_path / "1.counts")
     pybpe.Counts.from_dict({"a": 1}, pattern="cl100k").save(tmp_path / "2.counts")
-    with pytest.raises(pybpe.ArgumentError, match=r"2\.counts: counts with different patterns"):
+    with pytest.raises(pybpe.errors.ArgumentError, match=r"2\.counts: counts with different patterns"):
         pybpe.Counts.merge_files([tmp_path / "1.counts", tmp_path / "2.counts"], tmp_path / "sum")
-    with pytest.raises(pybpe.ArgumentError, match="no counts"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="no counts"):
         pybpe.Counts.merge_files([], tmp_path / "sum")
 
 

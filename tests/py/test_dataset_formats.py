@@ -62,10 +62,10 @@ def test_megatron(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, dtype: str
 
 
 def test_megatron_takes_its_own_bound_for_uint16(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
-    tokens = {i: tok.token_bytes(i) for i in range(tok.n_vocab) if i != tok.eot_token}
+    tokens = {i: tok.decode_single_token_bytes(i) for i in range(tok.vocab_size) if i != tok.eot_token}
     tokens |= {i: b"padding %d" % i for i in range(1000, 65500)}
     large = pybpe.Tokenizer(tokens, tok.merges, [EOT])
-    assert large.n_vocab == 65501 and large.dtype == numpy.uint16
+    assert large.vocab_size == 65501 and large.dtype == numpy.uint16
     pybpe.binarize(large, corpus, tmp_path / "out", format="megatron")
     assert read_megatron(tmp_path / "out" / "corpus_val")[0].dtype == numpy.dtype("<i4")
 
@@ -132,9 +132,9 @@ def test_parquet_without_pyarrow_says_what_to_install(
     tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(pybpe.MissingExtraError, match=r"pip install 'pybpe\[parquet\]'"):
+    with pytest.raises(pybpe.errors.MissingExtraError, match=r"pip install 'pybpe\[parquet\]'"):
         pybpe.binarize(tok, corpus, tmp_path / "out", format="parquet")
     assert not (tmp_path / "out").exists()
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
-    with pytest.raises(pybpe.MissingExtraError, match="x.parquet: parquet files need a package"):
+    with pytest.raises(pybpe.errors.MissingExtraError, match="x.parquet: parquet files need a package"):
         pybpe.binarize(tok, tmp_path / "x.parquet", tmp_path / "out")

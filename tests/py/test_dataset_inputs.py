@@ -224,7 +224,7 @@ def test_pipes_are_read_once(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
 def test_damaged_records_name_the_place(tok: pybpe.Tokenizer, tmp_path: Path, line: bytes, message: str) -> None:
     good = jsonl(documents(30))
     (tmp_path / "x.jsonl").write_bytes(good + b"\n\n" + line + b"\n" + good)
-    with pytest.raises(pybpe.FormatError, match=f"x.jsonl: the line at byte {len(good) + 2}: .*{message}"):
+    with pytest.raises(pybpe.errors.FormatError, match=f"x.jsonl: the line at byte {len(good) + 2}: .*{message}"):
         pybpe.binarize(tok, tmp_path / "x.jsonl", tmp_path / "out")
     assert os.listdir(tmp_path / "out") == []
 
@@ -245,10 +245,10 @@ def test_text_key_and_bad_kinds(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "x.ndjson").write_bytes(jsonl(documents(60), "content"))
     pybpe.binarize(tok, tmp_path / "x.ndjson", tmp_path / "out", text_key="content", splits=(1,))
     assert len(split_of_tokens(tokens_of(tmp_path / "out", "train"), tok.eot_token)) == 61
-    with pytest.raises(pybpe.ArgumentError, match="documents must be one of auto, special"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="documents must be one of auto, special"):
         pybpe.binarize(tok, tmp_path / "x.ndjson", tmp_path / "out", documents="chapters")
     bare = pybpe.train(iter([english()[:5000]]), vocab_size=300)
-    with pytest.raises(pybpe.ArgumentError, match="has no end of text"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has no end of text"):
         pybpe.binarize(bare, tmp_path / "x.ndjson", tmp_path / "out", documents="special", eot="none")
     pybpe.binarize(bare, tmp_path / "x.ndjson", tmp_path / "bare", text_key="content", eot="none", splits=(1,))
     expected = streams(bare, [(text, True) for text in documents(60)], lambda _: 0, 1, "none")
@@ -297,7 +297,7 @@ def test_each_shard_says_how_much_text_it_has(
     monkeypatch.setattr(assembly, "_MARK_TOKENS", 3000)
     manifest = pybpe.binarize(tok, paths, tmp_path / "out", splits=(1,), split_by="document", shard_tokens=5000)
     assert manifest.inputs == [(str(path), path.stat().st_size) for path in paths]
-    lengths = [len(tok.token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.n_vocab)]
+    lengths = [len(tok.decode_single_token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.vocab_size)]
     for record in manifest.shards["train"]:
         assert record.text_bytes == sum(lengths[i] for i in read_shard(tmp_path / "out" / record.file))
 
@@ -306,7 +306,7 @@ def test_each_shard_says_how_much_text_it_has(
 @pytest.mark.parametrize("name", ["d.jsonl", "d.txt"])
 def test_the_end_of_text_may_have_another_name(mark: str, name: str, tmp_path: Path) -> None:
     trained = pybpe.train(iter([english()[:20_000]]), vocab_size=300, special_tokens=[mark])
-    tok = pybpe.Tokenizer.from_model(replace(trained.model, eos=mark))
+    tok = pybpe.tokenizer.of_model(replace(trained.model, eos=mark))
     texts = ["One ab", "aba two<|endoftext|>ab", "three", f"four{mark[:3]} ab", "a five"]
     if name.endswith("jsonl"):
         texts.append(f"six {mark} is text here")
@@ -360,7 +360,7 @@ def test_documents_end_with_the_tokenizers_end_of_text_however_they_are_split(
         assert sorted(tok.decode(part) for part in found if part) == sorted(texts)
     (tmp_path / "again").mkdir()
     tok.save(tmp_path / "again" / "tok.json")
-    tok.save_bin(tmp_path / "again" / "tok.bin")
+    tok.save(tmp_path / "again" / "tok.bin")
     for path in (tmp_path / "again").iterdir():
         assert pybpe.Tokenizer.from_file(path).eot_token == tok.eot_token
 
@@ -390,6 +390,6 @@ def test_special_tokens_that_overlap_the_mark(tmp_path: Path, other: str) -> Non
     if other == ">>":  # begins inside a mark: the mark begins earlier, for both
         pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,))
         return
-    with pytest.raises(pybpe.ArgumentError, match="overlaps the end of text"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="overlaps the end of text"):
         pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,))
     pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,), documents="file")

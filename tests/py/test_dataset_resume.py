@@ -104,13 +104,13 @@ def test_what_is_replaced_is_said_and_stays_until_then(
     before = content(out)
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b'{"text": "x"}\n{')
-    with pytest.raises(pybpe.ArgumentError, match="force=True"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
         pybpe.binarize(tok, corpus[:1], out)
-    with pytest.raises(pybpe.FormatError):
+    with pytest.raises(pybpe.errors.FormatError):
         pybpe.binarize(tok, bad, out, force=True)
     assert content(out) == before and verify(out, tok)[1] == []
     for format in ("llmc", "npy"):  # and late: shards get their names when all of them are complete
-        with pytest.raises(pybpe.FormatError):
+        with pytest.raises(pybpe.errors.FormatError):
             options: dict[str, Any] = {"format": format, "shard_tokens": 7000, "splits": (1,), "name": "new"}
             pybpe.binarize(tok, [*corpus, bad], out, workers=1, force=True, **options)
         assert content(out) == before
@@ -167,7 +167,7 @@ def test_a_full_disk_says_how_much_is_missing(
     with monkeypatch.context() as patch:
         patch.setattr(spool, "_write", full)
         with pytest.raises(
-            pybpe.FileError, match=r"the disk is full; about \d+ MB more are needed. Finished work is kept"
+            pybpe.errors.FileError, match=r"the disk is full; about \d+ MB more are needed. Finished work is kept"
         ) as error:
             pybpe.binarize(tok, texts, tmp_path / "out", **keywords)
         assert error.value.errno == errno.ENOSPC
@@ -266,7 +266,7 @@ def test_a_dead_worker_is_an_error_from_which_to_go_on(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path
 ) -> None:
     pybpe.binarize(tok, corpus, tmp_path / "local")
-    with pytest.raises(pybpe.WorkerError, match="a worker process died"):
+    with pytest.raises(pybpe.errors.WorkerError, match="a worker process died"):
         pybpe.binarize(tok, corpus, tmp_path / "out", executor=Dying(2), workers=1)
     read: list[Any] = []
 
@@ -286,7 +286,7 @@ def test_a_dead_worker_is_an_error_from_which_to_go_on(
 
 def test_errors_of_workers_come_through(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
     corpus[1].write_bytes(corpus[1].read_bytes() + b"\n{\n")
-    with ProcessPoolExecutor(1) as executor, pytest.raises(pybpe.FormatError, match="b.jsonl: the line at byte"):
+    with ProcessPoolExecutor(1) as executor, pytest.raises(pybpe.errors.FormatError, match="b.jsonl: the line at byte"):
         pybpe.binarize(tok, corpus, tmp_path / "out", executor=executor)
 
 
@@ -306,7 +306,7 @@ def test_one_run_at_a_time_writes_into_a_folder(tok: pybpe.Tokenizer, corpus: li
     command = [sys.executable, "-c", HOLD, str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None and other.stdout.readline() == b"holds\n"
-        with pytest.raises(pybpe.FileError, match="out: another process is writing to it"):
+        with pytest.raises(pybpe.errors.FileError, match="out: another process is writing to it"):
             pybpe.binarize(tok, corpus, out, progress=False)
         assert content(out) == {}
         other.kill()

@@ -91,7 +91,7 @@ def test_ids_that_encoding_never_gives_are_found(tok: pybpe.Tokenizer, corpus: P
     changed = list(ids)
     place = 0
     while place + 1 < len(ids):  # two other ids with the same bytes
-        both = b"".join(map(tok.token_bytes, ids[place : place + 2]))
+        both = b"".join(map(tok.decode_single_token_bytes, ids[place : place + 2]))
         found = [(tok.token_to_id(both[:i]), tok.token_to_id(both[i:])) for i in range(1, len(both))]
         other = [pair for pair in found if None not in pair and list(pair) != ids[place : place + 2]]
         if other and tok.eot_token not in ids[place : place + 2]:
@@ -118,7 +118,9 @@ def test_a_manifest_names_its_folder_and_a_file_is_checked_alone(
     assert f"{good}: 1 file, {manifest.shards['train'][0].tokens} tokens: OK" in capsys.readouterr().out
     assert faults(good, tok) == [] and len(faults(bad, tok)) == 1
     (out / "other.bin").write_bytes(b"x")
-    with pytest.raises(pybpe.ArgumentError, match=r"other\.bin: the manifest in this folder does not list this file"):
+    with pytest.raises(
+        pybpe.errors.ArgumentError, match=r"other\.bin: the manifest in this folder does not list this file"
+    ):
         verify(out / "other.bin")
     assert main(["stats", str(good)]) == 2
     assert "takes a folder with a manifest.json, not a file in it" in capsys.readouterr().err
@@ -130,7 +132,7 @@ def test_manifests_cannot_lead_out_of_their_folder(
 ) -> None:
     pybpe.binarize(tok, corpus, tmp_path / "out")
     edit_manifest(tmp_path / "out", {"file": name})
-    with pytest.raises(pybpe.FormatError, match="manifest.json"):
+    with pytest.raises(pybpe.errors.FormatError, match="manifest.json"):
         verify(tmp_path / "out")
     with pytest.warns(PybpeWarning, match="is in no manifest, so it stays"):
         pybpe.binarize(tok, corpus, tmp_path / "out", force=True)
@@ -141,7 +143,7 @@ def test_manifests_cannot_lead_out_of_their_folder(
 def test_manifests_of_nonsense(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "manifest.json").write_bytes(data)
     for function in (verify, dataset_statistics):
-        with pytest.raises(pybpe.FormatError, match="not a manifest"):
+        with pytest.raises(pybpe.errors.FormatError, match="not a manifest"):
             function(tmp_path)
     with pytest.raises(FileNotFoundError):
         verify(tmp_path / "gone")
@@ -156,7 +158,7 @@ def test_statistics(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, eot: str
         ids = tokens_of(tmp_path / "out", split)
         facts = found[split]
         assert facts.tokens == len(ids)
-        assert facts.text_bytes == sum(len(tok.token_bytes(i)) for i in ids if i != tok.eot_token)
+        assert facts.text_bytes == sum(len(tok.decode_single_token_bytes(i)) for i in ids if i != tok.eot_token)
         assert facts.bytes_per_token == round(facts.text_bytes / facts.tokens, 4)
         lengths = [len(part) for part in split_of_tokens(ids, tok.eot_token) if part]
         if eot == "none":
@@ -182,7 +184,7 @@ def test_encode_files_writes_one_array(tok: pybpe.Tokenizer, corpus: Path, tmp_p
         expected += tok.encode_ordinary(text) + mark
     assert ids.tolist() == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "ids.npy", "novel.txt"]
-    with pytest.raises(pybpe.ArgumentError, match="must end in .npy, or in .bin"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="must end in .npy, or in .bin"):
         pybpe.encode_files(tok, corpus, tmp_path / "ids.txt")
 
 

@@ -31,7 +31,7 @@ def digest(*paths: Path) -> str:
 def of_python(corpus: Path) -> str:
     """Returns the hashes of tokenizer.bin and of the shard that Python makes."""
     tok = pybpe.train(corpus, vocab_size=VOCAB_SIZE, special_tokens=[SPECIAL], special_ids="last")
-    tok.save_bin(corpus.with_name("python.bin"))
+    tok.save(corpus.with_name("python.bin"))
     pybpe.binarize(tok, corpus, corpus.parent / "python", splits=(1,), eot="none", name="python")
     return digest(corpus.with_name("python.bin"), corpus.parent / "python" / "python_train_000000.bin")
 

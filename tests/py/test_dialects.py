@@ -25,7 +25,7 @@ ids = "-to-".join
 def translated(pattern: str, source: str, target: str) -> str | None:
     try:
         return translate(pattern, DIALECTS[source], DIALECTS[target])
-    except pybpe.UnsupportedError:
+    except pybpe.errors.UnsupportedError:
         return None
 
 
@@ -219,7 +219,7 @@ def test_real_patterns_of_tiktoken(name: str, target: str) -> None:
 )
 def test_what_is_not_known_to_be_the_same_is_refused_by_name(pattern: str, shown: str) -> None:
     for target in (RUST, ONIGURUMA):
-        with pytest.raises(pybpe.UnsupportedError, match=shown):
+        with pytest.raises(pybpe.errors.UnsupportedError, match=shown):
             translate(pattern, REGEX, target)
 
 
@@ -239,7 +239,7 @@ def test_what_is_not_known_to_be_the_same_is_refused_by_name(pattern: str, shown
     ],
 )
 def test_what_only_oniguruma_reads_so_is_refused(pattern: str) -> None:
-    with pytest.raises(pybpe.UnsupportedError):
+    with pytest.raises(pybpe.errors.UnsupportedError):
         translate(pattern, ONIGURUMA, REGEX)
 
 
@@ -295,7 +295,7 @@ def test_what_is_known_to_cover_does() -> None:
         pattern = random_pattern(rng, 1) + rng.choice(["", r"|\s", r"|\W", r"|[\s\S]+", r"|\S+|\s*\s|\s"])
         try:
             translate(pattern, REGEX, REGEX, whole=True)
-        except pybpe.UnsupportedError:
+        except pybpe.errors.UnsupportedError:
             continue
         covered += 1
         texts = [*hostile_texts(rng, 10), ALL]

@@ -66,7 +66,9 @@ def test_no_name_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         lambda: tok.save(""),
     ]
     for call in calls:
-        with pytest.raises(pybpe.ArgumentError, match="empty|must be a file-name prefix without / or line breaks"):
+        with pytest.raises(
+            pybpe.errors.ArgumentError, match="empty|must be a file-name prefix without / or line breaks"
+        ):
             call()
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
@@ -117,7 +119,7 @@ def test_arguments_without_effect_are_refused(tmp_path: Path) -> None:
         "max_digit_ratio is a share": lambda: corpus.Filters(max_digit_ratio=5),
     }
     for message, call in calls.items():
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             call()
     assert not out.exists()
     pybpe.mix(tok, recipe, out, format="raw", sequence_length=64)  # it says which documents are cut

@@ -68,7 +68,7 @@ def test_a_worker_that_hangs_is_given_up(
             end.wait()
 
     told = r"the task that begins at \d+ of .*/[ab].txt took longer than task_timeout, 0.2 seconds.* it resumes"
-    with monkeypatch.context() as patch, pytest.raises(pybpe.WorkerError, match=told):
+    with monkeypatch.context() as patch, pytest.raises(pybpe.errors.WorkerError, match=told):
         # No time passes before the worker hangs, however slow this machine is.
         patch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: next(ticks) if hangs.is_set() else 0))
         pybpe.binarize(tok, corpus, out, executor=Changed(hang), task_timeout=0.2, **GIVEN)
@@ -89,12 +89,12 @@ def test_other_calls_have_the_timeout_too(corpus: list[Path], tmp_path: Path, en
         lambda **given: pybpe.prepare(corpus, tmp_path / "p", vocab_size=400, progress=False, **given),
     ]
     for call in calls:
-        with pytest.raises(pybpe.WorkerError, match="took longer than task_timeout, 0.5 seconds"):
+        with pytest.raises(pybpe.errors.WorkerError, match="took longer than task_timeout, 0.5 seconds"):
             call(executor=Changed(lambda number: end.wait() if number == 1 else None), task_timeout=0.5)
         for wrong in (0, -1, float("inf"), float("nan")):
-            with pytest.raises(pybpe.ArgumentError, match="task_timeout must be a number of seconds above 0"):
+            with pytest.raises(pybpe.errors.ArgumentError, match="task_timeout must be a number of seconds above 0"):
                 call(executor=Changed(lambda number: None), task_timeout=wrong)
-        with pytest.raises(pybpe.ArgumentError, match="task_timeout needs an executor"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="task_timeout needs an executor"):
             call(task_timeout=5)
 
 
@@ -114,7 +114,7 @@ def test_a_worker_with_another_pybpe_is_refused(
 
     monkeypatch.setattr(remote.Workers, "submit", submit)
     with pytest.raises(
-        pybpe.WorkerError, match=rf"the worker .*process {os.getpid()} has pybpe {mine.version} .* needs"
+        pybpe.errors.WorkerError, match=rf"the worker .*process {os.getpid()} has pybpe {mine.version} .* needs"
     ):
         pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=Changed(lambda number: None), **GIVEN)
 
@@ -122,13 +122,17 @@ def test_a_worker_with_another_pybpe_is_refused(
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [
-        (lambda path: path.unlink(), pybpe.FileError, "b.txt: cannot be opened"),
+        (lambda path: path.unlink(), pybpe.errors.FileError, "b.txt: cannot be opened"),
         (
             lambda path: path.write_bytes(path.read_bytes()[:-50]),
-            pybpe.FileError,
+            pybpe.errors.FileError,
             "b.txt: this file changed .* now has",
         ),
-        (lambda path: os.utime(path, (1, 1)), pybpe.FileError, "b.txt: this file changed .* modification time differs"),
+        (
+            lambda path: os.utime(path, (1, 1)),
+            pybpe.errors.FileError,
+            "b.txt: this file changed .* modification time differs",
+        ),
     ],
 )
 def test_a_worker_with_another_copy_of_a_file(

@@ -148,7 +148,7 @@ def test_a_disk_that_is_full_when_shards_are_cut(
     with monkeypatch.context() as patch:
         patch.setattr(assembly, "give_name", full)
         with pytest.raises(
-            pybpe.FileError, match="the disk is full; about 1 MB more are needed. Finished work is kept"
+            pybpe.errors.FileError, match="the disk is full; about 1 MB more are needed. Finished work is kept"
         ):
             pybpe.binarize(tok, corpus, tmp_path / "out", **keywords)
     pybpe.binarize(tok, corpus, tmp_path / "out", **keywords)
@@ -159,13 +159,13 @@ def test_a_spool_that_something_else_cut_is_an_error(tmp_path: Path) -> None:
     from pybpe.tokens.assembly import cut_shards
 
     (tmp_path / "0").write_bytes(bytes(8 + 2 * 29))
-    with pytest.raises(pybpe.FormatError, match="0: shorter than this run made it"):
+    with pytest.raises(pybpe.errors.FormatError, match="0: shorter than this run made it"):
         cut_shards(lambda i: str(tmp_path / str(i)), lambda tokens: bytes(8), 2, [10, 10, 10])
     assert "2" not in os.listdir(tmp_path)
 
 
 def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
-    with pytest.raises(pybpe.LimitError, match="2 GiB"):
+    with pytest.raises(pybpe.errors.LimitError, match="2 GiB"):
         pybpe.binarize(tok, corpus, tmp_path / "out", min_shard_tokens=600_000_000)
 
 

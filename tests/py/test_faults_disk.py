@@ -34,8 +34,8 @@ def file_limit(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("name", ["x.json", "x.bin"])
 def test_a_file_that_may_not_grow_leaves_the_old_one(name: str, room: int, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"old")
-    with file_limit(room), pytest.raises(pybpe.FileError, match=rf"{name}: cannot be written.*File too large"):
-        small_tokenizer().export(tmp_path / name)
+    with file_limit(room), pytest.raises(pybpe.errors.FileError, match=rf"{name}: cannot be written.*File too large"):
+        small_tokenizer().save(tmp_path / name)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
@@ -56,7 +56,7 @@ def test_a_full_disk_and_then_a_larger_one(small_disk: Path, tmp_path: Path) -> 
     text.write_text("\n".join(documents(600)))
     keywords = {"shard_tokens": 20_000, "workers": 2, "progress": False}
     pybpe.binarize(small_tokenizer(), text, tmp_path / "undisturbed", **keywords)
-    with pytest.raises(pybpe.FileError, match="the disk is full"):
+    with pytest.raises(pybpe.errors.FileError, match="the disk is full"):
         pybpe.binarize(small_tokenizer(), text, small_disk / "out", **keywords)
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
     pybpe.binarize(small_tokenizer(), text, small_disk / "out", **keywords)
@@ -78,7 +78,7 @@ _SAVE = """
 import sys, pybpe
 tok = pybpe.Tokenizer.from_file(sys.argv[1])
 tok.save(sys.argv[2] + "/x.json")
-tok.save_bin(sys.argv[2] + "/x.bin")
+tok.save(sys.argv[2] + "/x.bin")
 """
 
 

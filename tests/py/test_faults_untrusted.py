@@ -32,7 +32,7 @@ def test_a_manifest_names_files_of_its_own_folder_only(name: object, tmp_path: P
     manifest = json.loads((out / "manifest.json").read_bytes())
     manifest["shards"]["train"][0]["file"] = name
     (out / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(pybpe.FormatError, match=r"manifest\.json"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"manifest\.json"):
         Manifest.load(out)
     # A run into this folder removes files that this manifest names and the new one does not.
     with pytest.warns(PybpeWarning, match="is in no manifest, so it stays"):
@@ -68,7 +68,7 @@ class Payload:
 def test_no_pickle_is_loaded(tmp_path: Path) -> None:
     mark = tmp_path / "executed"
     numpy.save(tmp_path / "objects.npy", numpy.array([Payload(mark)], dtype=object), allow_pickle=True)
-    with pytest.raises(pybpe.FormatError):
+    with pytest.raises(pybpe.errors.FormatError):
         TokenFile(tmp_path / "objects.npy").read()
     payload = pickle.dumps(Payload(mark))
     for name in ("tok.json", "tok.bin", "x.counts", "x.checkpoint", "manifest.json"):
@@ -80,7 +80,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
         lambda: pybpe.train(counts={"aa": 1}, vocab_size=257, checkpoint=tmp_path / "x.checkpoint"),
         lambda: Manifest.load(tmp_path),
     ):
-        with pytest.raises(pybpe.FormatError):
+        with pytest.raises(pybpe.errors.FormatError):
             read()
     assert not mark.exists()
 

@@ -70,7 +70,7 @@ def test_another_result_is_replaced_only_if_forced(name: str, tok: pybpe.Tokeniz
     call = calls(tok)[name]
     call("a.txt", "out", False)
     first = content("out")
-    with pytest.raises(pybpe.ArgumentError, match="force=True"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
         call("b.txt", "out", False)
     assert content("out") == first
     call("b.txt", "out", True)
@@ -100,12 +100,12 @@ def test_a_changed_input_is_noticed(tok: pybpe.Tokenizer, texts: Path) -> None:
     for data in (before[:-1], b"x" + before[1:]):
         text.write_bytes(data)
         os.utime(text, ns=(old.st_atime_ns, old.st_mtime_ns))
-        with pytest.raises(pybpe.ArgumentError, match="other inputs"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="other inputs"):
             pybpe.binarize(tok, "a.txt", "out", **given)
     text.write_bytes(before)
     later = os.stat("out/manifest.json").st_mtime_ns + 1
     os.utime(text, ns=(later, later))
-    with pytest.raises(pybpe.ArgumentError, match="was written before a.txt changed"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="was written before a.txt changed"):
         pybpe.binarize(tok, "a.txt", "out", **given)
 
 
@@ -124,7 +124,7 @@ def test_a_tokenizer_never_stays_beside_tokens_of_another_one(tok: pybpe.Tokeniz
     pybpe.binarize(tok, "a.txt", "out", force=True, **given)
     assert not Path("out/tokenizer.json").exists() and not Path("out/tokenizer.bin").exists()
     pybpe.train(iter(documents(5)), vocab_size=280).save("mine/tokenizer.json")
-    with pytest.raises(pybpe.ArgumentError, match="has another tokenizer, tokenizer.json"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has another tokenizer, tokenizer.json"):
         pybpe.binarize(tok, "a.txt", "mine", **given)
     tok.save("same/tokenizer.json")
     pybpe.binarize(tok, "a.txt", "same", **given)  # the tokenizer of these tokens
@@ -139,10 +139,10 @@ def test_a_tokenizer_never_stays_beside_tokens_of_another_one(tok: pybpe.Tokeniz
 def test_token_files_of_another_program_are_not_replaced(tok: pybpe.Tokenizer, texts: Path) -> None:
     Path("out").mkdir()
     Path("out/fineweb_train_000001.bin").write_bytes(b"another program's")
-    with pytest.raises(pybpe.ArgumentError, match="without a manifest, such as fineweb_train_000001.bin"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="without a manifest, such as fineweb_train_000001.bin"):
         pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
     Path("out/manifest.json").write_text("{}")
-    with pytest.raises(pybpe.ArgumentError, match="a manifest that cannot be read"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="a manifest that cannot be read"):
         pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
     with pytest.warns(pybpe.errors.PybpeWarning, match="fineweb_train_000001.bin is in no manifest, so it stays"):
         pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False, force=True)

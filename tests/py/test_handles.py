@@ -96,7 +96,7 @@ def test_a_handle_is_freed_once() -> None:
     del handle
     gc.collect()
     assert len(freed) == 2
-    with pytest.raises(pybpe.ArgumentError):
+    with pytest.raises(pybpe.errors.ArgumentError):
         make_handle("pybpe_pretok", lib.pybpe_pretok_new, free, 99, ffi.NULL)
     gc.collect()
     assert len(freed) == 2

@@ -12,6 +12,7 @@ from gpt2 import gpt2_tokens_and_merges
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
+from pybpe import Template
 from pybpe.formats import tokenizer_json
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
@@ -119,8 +120,8 @@ def test_ids_are_those_of_hugging_face(family: str, tmp_path: Path) -> None:
     path.write_text(json.dumps(data))
     theirs = tokenizers.Tokenizer.from_str(json.dumps(data))
     for ours in (pybpe.Tokenizer.from_file(path), pybpe.Tokenizer.from_hf(theirs)):
-        assert ours.pattern == pybpe.Tokenizer.from_model(ours.model).pattern
-        assert ours.pattern.name is not None and ours.n_vocab == theirs.get_vocab_size()
+        assert ours.pattern == pybpe.tokenizer.of_model(ours.model).pattern
+        assert ours.pattern.name is not None and ours.vocab_size == theirs.get_vocab_size()
         texts = [*CORNER_TEXTS, english()[:20_000], chinese()[:3000], mixed()[:20_000]]
         for text in [*texts, *hostile(sorted(ours.special_tokens), seed=1)]:
             expected = theirs.encode(text, add_special_tokens=False).ids
@@ -138,12 +139,12 @@ def test_ids_are_those_of_hugging_face(family: str, tmp_path: Path) -> None:
 def test_what_the_families_are(tmp_path: Path) -> None:
     llama = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(json.dumps(llama3_family())))
     assert llama.model.whole_words and llama.eot_token == llama.special_tokens["<|end_of_text|>"]
-    assert str(llama.template) == "<|begin_of_text|> $A | <|begin_of_text|> $A <|begin_of_text|>:1 $B:1"
+    assert str(llama.model.template) == "<|begin_of_text|> $A | <|begin_of_text|> $A <|begin_of_text|>:1 $B:1"
     whole = llama.token_to_id(" unreachable")
     assert llama.encode("an unreachable") == [*llama.encode("an"), whole]
     assert whole not in llama.encode(" unreachables")
     qwen = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(json.dumps(qwen_family())))
-    assert qwen.normalizer == "NFC" and qwen.pattern == pybpe.Tokenizer.from_model(qwen.model).pattern
+    assert qwen.model.normalizer == "NFC" and qwen.pattern == pybpe.tokenizer.of_model(qwen.model).pattern
     assert qwen.model.visible == {"<tool_call>"}
     # A file with pattern and specials in raw text: a mark after a special joins with nothing.
     assert qwen.encode("<|im_end|>\u0338")[0] == qwen.special_tokens["<|im_end|>"]
@@ -211,7 +212,7 @@ TWO_IDS = {
 def test_what_would_give_other_ids_is_refused_by_name(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "t.json"
     path.write_text(text)
-    with pytest.raises(pybpe.FormatError, match=message) as caught:
+    with pytest.raises(pybpe.errors.FormatError, match=message) as caught:
         pybpe.Tokenizer.from_file(path)
     assert "t.json" in str(caught.value) and "\n" not in str(caught.value)
 
@@ -242,14 +243,14 @@ def test_a_template_that_does_nothing_is_none(tmp_path: Path) -> None:
     plain = {"type": "TemplateProcessing", "single": [a], "pair": [a, b], "special_tokens": {}}
     none = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(changed()))
     tok = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(changed(post_processor=plain)))
-    assert tok == none and tok.template is None
-    types = none.with_template("$A:1", "$A $B")  # other token types, the same ids
+    assert tok == none and tok.model.template is None
+    types = none.replace(template=Template.parse("$A:1", "$A $B"))  # other token types, the same ids
     for i, target in enumerate((tok, types)):  # which have a token that is not special
-        target.export(tmp_path / f"{i}.bin", ids_only=True)
+        target.save(tmp_path / f"{i}.bin", ids_only=True)
         assert target.to_tiktoken(ids_only=True).encode_ordinary("a b") == none.encode("a b")
-    swapped = none.with_template("$A", "$B $A")
-    with pytest.raises(pybpe.UnsupportedError, match="template"):
-        swapped.save_bin(tmp_path / "swapped.bin")
+    swapped = none.replace(template=Template.parse("$A", "$B $A"))
+    with pytest.raises(pybpe.errors.UnsupportedError, match="template"):
+        swapped.save(tmp_path / "swapped.bin")
 
 
 def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -> None:
@@ -263,13 +264,13 @@ def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -
 def test_an_object_that_takes_special_tokens_as_text_is_refused() -> None:
     theirs = tokenizers.Tokenizer.from_str(changed())
     theirs.encode_special_tokens = True
-    with pytest.raises(pybpe.ArgumentError, match="the Tokenizer encodes special tokens as text"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="the Tokenizer encodes special tokens as text"):
         pybpe.Tokenizer.from_hf(theirs)
 
 
 @pytest.mark.parametrize("thing", [None, 3, "tok.json", object()])
 def test_other_objects_are_refused(thing: object) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="tokenizers"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="tokenizers"):
         pybpe.Tokenizer.from_hf(thing)
 
 
@@ -367,18 +368,19 @@ def test_strings_that_begin_with_version_are_dropped_as_hugging_face_does(escape
 def test_merges_txt_cannot_hold_them(tmp_path: Path) -> None:
     vocab, merges = tmp_path / "vocab.json", tmp_path / "merges.txt"
     tok = version_tokenizer()
-    gpt2 = pybpe.Tokenizer(tok.vocab, tok.merges)
-    with pytest.raises(pybpe.UnsupportedError, match="#version.*save a tokenizer.json"):
-        gpt2.save_files(vocab, merges)
+    gpt2 = pybpe.Tokenizer(tok.model.vocab, tok.merges)
+    with pytest.raises(pybpe.errors.UnsupportedError, match="#version.*save a tokenizer.json"):
+        gpt2.save(tmp_path, "files")
     assert not vocab.exists()
-    pybpe.Tokenizer(tok.vocab, tok.merges[:-1]).save_files(vocab, merges)
+    pybpe.Tokenizer(tok.model.vocab, tok.merges[:-1]).save(tmp_path, "files")
     merges.write_text(merges.read_text() + "#version s\n")
-    with pytest.raises(pybpe.FormatError, match="merges.txt: line 9: Hugging Face drops"):
-        pybpe.Tokenizer.from_files(vocab, merges)
+    with pytest.raises(pybpe.errors.FormatError, match="merges.txt: line 9: Hugging Face drops"):
+        pybpe.Tokenizer.from_file(vocab, merges=merges)
 
 
 def test_a_template_that_puts_the_second_text_first_does_so_without_its_specials() -> None:
-    tok = pybpe.train(iter(["a b c"]), vocab_size=257, special_tokens=["<s>"]).with_template("<s> $A", "<s> $B $A")
+    tok = pybpe.train(iter(["a b c"]), vocab_size=257, special_tokens=["<s>"])
+    tok = tok.replace(template=Template.parse("<s> $A", "<s> $B $A"))
     theirs = tok.to_hf()
     for apply in (False, True):
         assert tok.encode("a", "b", add_special_tokens=apply) == theirs.encode("a", "b", add_special_tokens=apply).ids
@@ -388,16 +390,16 @@ def test_a_template_that_puts_the_second_text_first_does_so_without_its_specials
 def test_a_merge_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     vocab, merges = tmp_path / "vocab.json", tmp_path / "merges.txt"
     tok = version_tokenizer()
-    pybpe.Tokenizer(tok.vocab, tok.merges[:-1]).save_files(vocab, merges)
+    pybpe.Tokenizer(tok.model.vocab, tok.merges[:-1]).save(tmp_path, "files")
     lines = merges.read_text(encoding="utf-8").splitlines(keepends=True)
     merges.write_text("".join([*lines, lines[-1]]), encoding="utf-8")
-    with pytest.raises(pybpe.FormatError, match="is a repeated merge"):
-        pybpe.Tokenizer.from_files(vocab, merges)
+    with pytest.raises(pybpe.errors.FormatError, match="is a repeated merge"):
+        pybpe.Tokenizer.from_file(vocab, merges=merges)
 
 
 def test_a_template_of_something_else_is_refused(tmp_path: Path) -> None:
     piece = {"Text": {"id": "A", "type_id": 0}}
     unknown = {"type": "TemplateProcessing", "single": [piece], "pair": [piece, piece], "special_tokens": {}}
     (tmp_path / "t.json").write_text(changed(post_processor=unknown))
-    with pytest.raises(pybpe.FormatError, match="expected a Sequence or a SpecialToken, found {'Text'"):
+    with pytest.raises(pybpe.errors.FormatError, match="expected a Sequence or a SpecialToken, found {'Text'"):
         pybpe.Tokenizer.from_file(tmp_path / "t.json")

@@ -62,11 +62,11 @@ def test_damage_after_the_first_compressed_stream(
         damaged = bytearray(second)
         damaged[chance.randrange(header, len(damaged) - (ending == ".bz2"))] ^= 1 << chance.randrange(8)
         path.write_bytes(first + damaged)
-        with pytest.raises(pybpe.FormatError, match="damaged before byte"):
+        with pytest.raises(pybpe.errors.FormatError, match="damaged before byte"):
             pybpe.count_words(path)
     for rest in (b"more", first[:1], first[: len(first) // 2]):
         path.write_bytes(first + rest)
-        with pytest.raises(pybpe.FormatError, match="damaged before byte"):
+        with pytest.raises(pybpe.errors.FormatError, match="damaged before byte"):
             pybpe.count_words(path)
 
 
@@ -82,7 +82,7 @@ def test_an_empty_compressed_file(tmp_path: Path, ending: str, pack: Callable[[b
         with open_text(str(path)) as stream:
             assert stream.read() == b""
     else:
-        with pytest.raises(pybpe.FormatError, match="damaged before byte"):
+        with pytest.raises(pybpe.errors.FormatError, match="damaged before byte"):
             open_text(str(path))
 
 
@@ -119,7 +119,7 @@ def test_an_old_lzma_file_ends_once(tmp_path: Path) -> None:
     with open_text(str(path)) as stream:
         assert stream.read() == TEXT
     path.write_bytes(alone(TEXT) + b"more")
-    with pytest.raises(pybpe.FormatError, match="damaged before byte"):
+    with pytest.raises(pybpe.errors.FormatError, match="damaged before byte"):
         pybpe.count_words(path)
 
 
@@ -147,7 +147,7 @@ def test_small_files_that_are_not_utf8(tmp_path: Path, contents: list[bytes], wa
 def test_a_byte_order_mark_of_the_other_order(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes("\ufeffhello world".encode("utf-16-le"))
-    with pytest.raises(pybpe.FormatError, match="at byte 0: it begins with the byte order mark of the other"):
+    with pytest.raises(pybpe.errors.FormatError, match="at byte 0: it begins with the byte order mark of the other"):
         pybpe.count_words(path, encoding="utf-16-be")
     assert pybpe.count_words(path, encoding="utf-16") == pybpe.count_words(iter(["hello world"]))
 
@@ -291,7 +291,7 @@ def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: p
     refused = ["lost+found"]
     assert len(input_files(tmp_path)) == 2
     refused.append("shut")
-    with pytest.raises(pybpe.FileError, match="shut: cannot be read: Permission denied"):
+    with pytest.raises(pybpe.errors.FileError, match="shut: cannot be read: Permission denied"):
         pybpe.count_words(tmp_path)
 
 
@@ -314,7 +314,7 @@ def test_outputs_go_where_a_link_leads_and_never_replace_a_pipe(tmp_path: Path, 
     assert (tmp_path / f"link-{name}").is_symlink()
     assert (tmp_path / "real" / "blob").read_bytes() == (tmp_path / name).read_bytes()
     os.mkfifo(tmp_path / f"pipe-{name}")
-    with pytest.raises(pybpe.FileError, match="not a regular file"):
+    with pytest.raises(pybpe.errors.FileError, match="not a regular file"):
         write(tmp_path / f"pipe-{name}")
     assert (tmp_path / f"pipe-{name}").is_fifo()
 
@@ -327,11 +327,11 @@ def test_files_of_ids_whose_type_is_not_said(tmp_path: Path) -> None:
     """uint32 read as uint16 gives each id and a 0; text gives one id per two letters."""
     ids = numpy.random.default_rng(1).integers(0, 200_000, 3000)
     ids.astype("<u4").tofile(tmp_path / "wide.bin")
-    with pytest.raises(pybpe.FormatError, match="wide.bin: its ids seem to be uint32: pass dtype='uint32'"):
+    with pytest.raises(pybpe.errors.FormatError, match="wide.bin: its ids seem to be uint32: pass dtype='uint32'"):
         PackedSequences(tmp_path / "wide.bin", 8)
     assert PackedSequences(tmp_path / "wide.bin", 8, dtype="uint32")[0][0].tolist() == ids[:8].tolist()
     (tmp_path / "text.bin").write_bytes(TEXT[:2000])
-    with pytest.raises(pybpe.FormatError, match="text.bin: seems to be text"):
+    with pytest.raises(pybpe.errors.FormatError, match="text.bin: seems to be text"):
         PackedSequences(tmp_path / "text.bin", 8)
     assert len(PackedSequences(tmp_path / "text.bin", 8, dtype="uint16").stream) == 1000
     for narrow in (ids % 65536, ids % 300, ids % 3, ids * 0, numpy.arange(20)):

@@ -91,7 +91,7 @@ def test_joined_folders_can_be_joined_again(tok: pybpe.Tokenizer, inputs: list[P
     pybpe.join(tok, [tmp_path / "node0", tmp_path / "node1"], tmp_path / "two")
     pybpe.join(tok, [tmp_path / "two", tmp_path / "node2"], tmp_path / "three")
     assert content(tmp_path / "three") == content(tmp_path / "whole") and whole.tokens > 5000
-    with pytest.raises(pybpe.ArgumentError, match="both were made from .*part1"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="both were made from .*part1"):
         pybpe.join(tok, [tmp_path / "two", tmp_path / "node1"], tmp_path / "four")
     assert not (tmp_path / "four").exists()
 
@@ -101,7 +101,7 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, monk
         pybpe.binarize(by, path, tmp_path / name, **settings)  # type: ignore[arg-type]
         return tmp_path / name
 
-    def refused(folders: list[Path], match: str, kind: type[Exception] = pybpe.ArgumentError) -> None:
+    def refused(folders: list[Path], match: str, kind: type[Exception] = pybpe.errors.ArgumentError) -> None:
         with pytest.raises(kind, match=match):
             pybpe.join(tok, folders, tmp_path / "out")
         assert not (tmp_path / "out").exists()
@@ -117,13 +117,13 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, monk
     refused([first, made("dtype", inputs[2], dtype="uint32")], "dtype='uint32'")
     other = pybpe.train(iter(["ab ab"]), vocab_size=260, special_tokens=[EOT])
     refused([first, made("tokenizer", inputs[2], other)], "another tokenizer made these tokens")
-    refused([made("none", inputs[2], eot="none")], "no mark between documents", pybpe.UnsupportedError)
-    with pytest.raises(pybpe.UnsupportedError, match="files of rows"):
+    refused([made("none", inputs[2], eot="none")], "no mark between documents", pybpe.errors.UnsupportedError)
+    with pytest.raises(pybpe.errors.UnsupportedError, match="files of rows"):
         pybpe.join(pybpe.Tokenizer.from_file(VERSIONS / "gpt2.json"), [VERSIONS / "webdataset"], tmp_path / "out")
     pybpe.pack(tok, second, tmp_path / "packed", sequence_length=64)
-    refused([tmp_path / "packed"], "has packed rows", pybpe.UnsupportedError)
-    refused([inputs[0].parent / "nowhere"], "No such file", pybpe.FileError)
-    with pytest.raises(pybpe.ArgumentError, match="is the output folder"):
+    refused([tmp_path / "packed"], "has packed rows", pybpe.errors.UnsupportedError)
+    refused([inputs[0].parent / "nowhere"], "No such file", pybpe.errors.FileError)
+    with pytest.raises(pybpe.errors.ArgumentError, match="is the output folder"):
         pybpe.join(tok, [first, second], first)
 
     shard = next(first.glob("*_train_*.bin"))
@@ -133,7 +133,7 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, monk
         (whole[:-1] + b"\x01", "does not match its manifest"),
     ):
         shard.write_bytes(damaged)
-        with pytest.raises(pybpe.FormatError, match=message):
+        with pytest.raises(pybpe.errors.FormatError, match=message):
             pybpe.join(tok, [first, second], tmp_path / "out")
         assert not any((tmp_path / "out").glob("*.bin"))
 
@@ -152,7 +152,7 @@ def test_folders_made_from_standard_input(
     first, second, again = made("a", inputs[0]), made("b", inputs[1]), made("again", inputs[0])
     joined = pybpe.join(tok, [first, second], tmp_path / "out")
     assert joined.tokens == pybpe.Manifest.load(first).tokens + pybpe.Manifest.load(second).tokens
-    with pytest.raises(pybpe.ArgumentError, match="both have the same tokens"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="both have the same tokens"):
         pybpe.join(tok, [first, again], tmp_path / "out2")
 
 
@@ -181,7 +181,7 @@ def test_changed_manifests(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: P
         (lambda manifest: manifest.update(inputs=[[5, 5]]), "inputs must be names and sizes"),
         (settings(joined=[{"inputs": 5}]), "not a manifest of token files"),
     ):
-        with pytest.raises((pybpe.FormatError, pybpe.UnsupportedError), match=match):
+        with pytest.raises((pybpe.errors.FormatError, pybpe.errors.UnsupportedError), match=match):
             join_changed(change)
         assert not (tmp_path / "out").exists()
     # Another program may list a split without files.

@@ -20,6 +20,7 @@ from llmc_compat import chat
 from llmc_compat.chat import ChatFormat
 from llmc_compat.shards import read_shard
 from pybpe.errors import ArgumentError, FileMissingError, FormatError, LimitError
+from pybpe.formats.pretrained import chat_template
 from pybpe.model import CONTROL_TOKENS
 from pybpe.tokens.equal_shards import shard_sizes
 
@@ -79,7 +80,7 @@ def test_the_tokens_and_the_mask_are_those_written_out(tok: pybpe.Tokenizer) -> 
     format = ChatFormat(tok)
     assert format.encode(MESSAGES) == ids
     assert format.encode(MESSAGES, add_generation_prompt=True) == [*ids, IM_START, ASSISTANT]
-    found, inside = format.loss_mask(numpy.array(ids, dtype=tok.dtype))
+    found, inside = format.loss_mask(numpy.array(ids, dtype=tok.model.dtype))
     assert found.dtype == numpy.uint8 and found.tolist() == mask and inside is False
 
 
@@ -119,10 +120,11 @@ def test_the_template_renders_and_refuses(tok: pybpe.Tokenizer) -> None:
 
 
 def test_a_saved_tokenizer_carries_the_template(tok: pybpe.Tokenizer) -> None:
-    assert tok.chat_template == chat.CHAT_TEMPLATE
-    chatml = pybpe.train(iter(["ab"]), vocab_size=258, special_tokens=["<|im_start|>", "<|im_end|>"]).chat_template
+    assert chat_template(tok.model) == chat.CHAT_TEMPLATE
+    made = pybpe.train(iter(["ab"]), vocab_size=258, special_tokens=["<|im_start|>", "<|im_end|>"])
+    chatml = chat_template(made.model)
     assert chatml is not None and chatml != chat.CHAT_TEMPLATE
-    assert pybpe.train(iter(["ab"]), vocab_size=256).chat_template is None
+    assert chat_template(pybpe.train(iter(["ab"]), vocab_size=256).model) is None
 
 
 def mask_by_rule(ids: list[int]) -> list[int]:
@@ -349,7 +351,7 @@ def test_nothing_of_an_earlier_run_is_left_for_llm_c(tok: pybpe.Tokenizer, jsonl
     chat.write_chat(tok, [jsonl], out, shard_tokens=997)
     chat.write_chat(tok, [jsonl], out, name="other")
     before = files_of(out)
-    with pytest.raises(pybpe.ArgumentError, match="has shards with other tokens"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has shards with other tokens"):
         chat.write_chat(tok, [jsonl], out, splits=(3, 1))
     assert files_of(out) == before
     (out / ".chat-unfinished").mkdir()

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     for name, size, start in (("old", 400, 0), ("new", 500, 60_000)):
         tok = pybpe.train(iter([english()[start : start + 60_000]]), vocab_size=size, special_tokens=["<|endoftext|>"])
-        tok.save_bin(folder / f"{name}.bin")
+        tok.save(folder / f"{name}.bin")
     run("new", "-t", folder / "old.bin", "-o", folder / "m.bin", *SHAPE)
     return folder
 

@@ -289,5 +289,5 @@ def test_missing_files_are_named(tmp_path: Path, hf: Path) -> None:
 
 def test_another_tokenizer_is_refused(tmp_path: Path, tok: pybpe.Tokenizer, tensors: dict[str, numpy.ndarray]) -> None:
     with pytest.raises(pybpe.errors.ArgumentError, match="V is 400, but the tokenizer has 399 tokens"):
-        checkpoint_to_huggingface(tmp_path / "m.bin", tok.with_vocab_size(399), tmp_path / "hf")
+        checkpoint_to_huggingface(tmp_path / "m.bin", tok.prune(vocab_size=399), tmp_path / "hf")
     assert not (tmp_path / "hf").exists()

@@ -32,7 +32,7 @@ def new() -> pybpe.Tokenizer:
 
 def model(tmp_path: Path, tok: pybpe.Tokenizer, dtype: str) -> dict[str, numpy.ndarray]:
     """Writes a model for the tokenizer as tmp_path/old.bin, with every weight unique, padding included."""
-    config = GPT2Config(tok.n_vocab, tok.n_vocab + 20, 10, num_layers=2, num_heads=2, channels=6)
+    config = GPT2Config(tok.vocab_size, tok.vocab_size + 20, 10, num_layers=2, num_heads=2, channels=6)
     rng = numpy.random.default_rng(5)
     tensors = {name: rng.normal(0.1, 1, shape).astype("f4") for name, shape in config.tensor_shapes().items()}
     write_checkpoint(tmp_path / "old.bin", config, tensors, dtype=dtype)
@@ -43,13 +43,13 @@ def reference_row(i: int, new: pybpe.Tokenizer, old: pybpe.Tokenizer, wte: numpy
     """Returns row i of the new wte, by a search through all old tokens; the mean is summed exactly."""
     by_id = {j: text for text, j in old.special_tokens.items()}
     names = {j: text for text, j in new.special_tokens.items()}
-    for j in range(old.n_vocab):
+    for j in range(old.vocab_size):
         if i in names or j in by_id:
             if names.get(i, "no special") == by_id.get(j):
                 return wte[j].tolist()
-        elif new.token_bytes(i) == old.token_bytes(j):
+        elif new.decode_single_token_bytes(i) == old.decode_single_token_bytes(j):
             return wte[j].tolist()
-    return [math.fsum(column) / old.n_vocab for column in wte[: old.n_vocab].T.tolist()]
+    return [math.fsum(column) / old.vocab_size for column in wte[: old.vocab_size].T.tolist()]
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -99,12 +99,12 @@ def test_the_same_tokenizer_changes_only_the_padding(tmp_path: Path, old: pybpe.
 def test_there_and_back_keeps_shared_rows(tmp_path: Path, old: pybpe.Tokenizer, new: pybpe.Tokenizer) -> None:
     before = model(tmp_path, old, "bf16")
     resize_checkpoint(tmp_path / "old.bin", old, new, tmp_path / "x.bin")
-    with pytest.raises(pybpe.ArgumentError, match="choose another output"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="choose another output"):
         resize_checkpoint(tmp_path / "x.bin", new, old, tmp_path / "x.bin")
     resize_checkpoint(tmp_path / "x.bin", new, old, tmp_path / "y.bin")
     _, after = read_checkpoint(tmp_path / "y.bin")
-    ordinary = set(new.vocab.values()) - {b" the"}  # which is a special there
-    shared = [i for i in range(256 + 20) if old.token_bytes(i) in ordinary]
+    ordinary = set(new.model.vocab.values()) - {b" the"}  # which is a special there
+    shared = [i for i in range(256 + 20) if old.decode_single_token_bytes(i) in ordinary]
     assert len(shared) > 256 and numpy.array_equal(after["wte"][shared], before["wte"][shared])
     assert sorted(os.listdir(tmp_path)) == ["old.bin", "x.bin", "y.bin"]
 

@@ -99,7 +99,7 @@ def test_the_same_again_gives_the_same_bytes(made: Workspace, corpus: Path, tmp_
         (tmp_path / "again" / "gpt2_124M.bin.4711-0.tmp").write_bytes(b"of a run that was killed")
         make_workspace(corpus, tmp_path / "again", workers=workers, force=True, **SMALL)
         assert files_of(tmp_path / "again") == expected
-    with pytest.raises(pybpe.ArgumentError, match="force=True"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
         make_workspace(corpus, tmp_path / "again", seed=7, **SMALL)
     other = make_workspace(corpus, tmp_path / "again", seed=7, force=True, **SMALL)
     changed = {name for name, data in files_of(Path(other.folder)).items() if data != expected[name]}
@@ -301,7 +301,7 @@ def test_records_and_the_options_of_training(tmp_path: Path) -> None:
     model = ("--layers", 1, "--heads", 2, "--channels", 8)
     run(path, "-o", tmp_path / "work", *records, *tokenizer, *model)
     tok = pybpe.Tokenizer.from_file(tmp_path / "work" / "gpt2_tokenizer.bin")
-    assert (tok.n_vocab, tok.normalizer, tok.eot_token) == (500, "NFC", 491)
+    assert (tok.vocab_size, tok.model.normalizer, tok.eot_token) == (500, "NFC", 491)
     assert len(tok.encode("1234")) == 4
     found = []
     for shard in sorted((tmp_path / "work" / "data").glob("corpus_*_*.bin")):

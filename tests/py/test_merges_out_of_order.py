@@ -38,31 +38,33 @@ def test_they_cannot_be_continued(make, part: str) -> None:
         lambda: tok.extend(["<s>"], counts={"abab": 5}, vocab_size=300),
     ):
         with pytest.raises(
-            pybpe.ArgumentError, match=rf"base: merges\[\d\] joins {part}, which no earlier merge makes"
+            pybpe.errors.ArgumentError, match=rf"base: merges\[\d\] joins {part}, which no earlier merge makes"
         ):
             call()
-    assert tok.extend(["<s>"]).encode("<s>") == [tok.n_vocab]
+    assert tok.extend(["<s>"]).encode("<s>") == [tok.vocab_size]
 
 
 def test_their_first_tokens() -> None:
-    with pytest.raises(pybpe.ArgumentError, match=r"merges\[1\] joins b'ab' and b'cd', and only a later merge makes"):
-        late().with_vocab_size(258)
-    assert late().with_vocab_size(257).merges == [(b"a", b"b")]
+    with pytest.raises(
+        pybpe.errors.ArgumentError, match=r"merges\[1\] joins b'ab' and b'cd', and only a later merge makes"
+    ):
+        late().prune(vocab_size=258)
+    assert late().prune(vocab_size=257).merges == [(b"a", b"b")]
     assert late().prune([257]).encode("abcd") == [257]
-    assert never().with_vocab_size(257).vocab[256] == b"xy"  # no merge makes it, so it is present from the start
+    assert never().prune(vocab_size=257).vocab[256] == b"xy"  # no merge makes it, so it is present from the start
 
 
 def test_what_is_taken_whole_teaches_nothing() -> None:
     """A word that is a token, though merges do not make it, is not an example of its parts."""
     model = pybpe.Tokenizer(BYTES | {256: b"ab", 257: b" whole"}, [(b"a", b"b")]).model
-    base = pybpe.Tokenizer.from_model(replace(model, whole_words=True))
+    base = pybpe.tokenizer.of_model(replace(model, whole_words=True))
     longer = pybpe.train(base=base, counts={" whole": 1000, "abab": 5}, vocab_size=260)
-    assert [longer.vocab[i] for i in range(258, longer.n_vocab)] == [b"abab"]
+    assert [longer.model.vocab[i] for i in range(258, longer.vocab_size)] == [b"abab"]
 
 
 def test_the_family_of_llama_3_says_why() -> None:
     tok = pybpe.Tokenizer.from_hf(Theirs.from_str(json.dumps(llama3_family())))
-    with pytest.raises(pybpe.ArgumentError, match="no earlier merge makes"):
-        pybpe.train(base=tok, counts={"abc": 2}, vocab_size=tok.n_vocab + 1)
-    with pytest.raises(pybpe.ArgumentError, match="only a later merge makes"):
-        tok.with_vocab_size(tok.n_vocab - 1)
+    with pytest.raises(pybpe.errors.ArgumentError, match="no earlier merge makes"):
+        pybpe.train(base=tok, counts={"abc": 2}, vocab_size=tok.vocab_size + 1)
+    with pytest.raises(pybpe.errors.ArgumentError, match="only a later merge makes"):
+        tok.prune(vocab_size=tok.vocab_size - 1)

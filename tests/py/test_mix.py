@@ -173,7 +173,7 @@ def test_held_out_documents_are_never_trained_on(tok: pybpe.Tokenizer, data: Pat
 def test_llmc_can_train_on_it_packed_too(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     out, packed = tmp_path / "out", tmp_path / "packed"
     pybpe.mix(tok, recipe_of("weights", data), out, sequence_length=T, shard_tokens=10_000)
-    tok.save_bin(out / "tokenizer.bin")
+    tok.save(out / "tokenizer.bin")
     assert [finding for finding in check([out], Batch(4, T))[1] if finding.is_error] == []
     made = pybpe.pack(tok, out, packed, sequence_length=T)
     assert verify(packed, tok)[1] == [] and made.mixture == Manifest.load(out).mixture
@@ -183,7 +183,7 @@ def test_llmc_can_train_on_it_packed_too(tok: pybpe.Tokenizer, data: Path, tmp_p
 
 def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     def refused(message: str, source: Path, tokenizer: pybpe.Tokenizer = tok, out: Path = tmp_path / "out") -> None:
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.mix(tokenizer, {"sources": {"x": {"data": str(source), "epochs": 1}}}, out)
 
     refused("another tokenizer", data / "a", pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT]))
@@ -195,10 +195,10 @@ def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tm
     refused("packed rows", tmp_path / "packed")
     pybpe.mix(tok, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "mixture")
     refused("a mixture already", tmp_path / "mixture")
-    with pytest.raises(pybpe.ArgumentError, match="no end of text, which must separate documents"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="no end of text, which must separate documents"):
         nameless = pybpe.train(iter(["other"]), vocab_size=300)
         pybpe.mix(nameless, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "out", eot="none")
-    with pytest.raises(pybpe.FileError, match="no-such"):
+    with pytest.raises(pybpe.errors.FileError, match="no-such"):
         pybpe.mix(tok, {"sources": {"x": {"data": str(tmp_path / "no-such"), "epochs": 1}}}, tmp_path / "out")
     assert not (tmp_path / "out").exists() or os.listdir(tmp_path / "out") == []
 
@@ -214,23 +214,23 @@ def test_a_source_that_is_not_what_its_manifest_says_is_refused(
     shard = next(folder.glob("a_train_*.bin"))
     whole = shard.read_bytes()
     shard.write_bytes(whole[:-2])
-    with pytest.raises(pybpe.FormatError, match="but the manifest says"):
+    with pytest.raises(pybpe.errors.FormatError, match="but the manifest says"):
         pybpe.mix(tok, recipe, tmp_path / "out")
     shard.write_bytes(whole[:2000] + tok.special_tokens[EOT].to_bytes(2, "little") + whole[2002:])
-    with pytest.raises(pybpe.FormatError, match="manifest says|no tokens except"):
+    with pytest.raises(pybpe.errors.FormatError, match="manifest says|no tokens except"):
         pybpe.mix(tok, recipe, tmp_path / "out")
     shard.write_bytes(whole[:2000] + b"\xff\xff" + whole[2002:])
-    with pytest.raises(pybpe.FormatError, match="the id 65535 is not in the vocabulary"):
+    with pytest.raises(pybpe.errors.FormatError, match="the id 65535 is not in the vocabulary"):
         pybpe.mix(tok, recipe, tmp_path / "out")
 
 
 def test_another_recipe_replaces_an_older_mixture(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     pybpe.mix(tok, recipe_of("repeated", data), tmp_path / "out", shard_tokens=5000)
     before = content(tmp_path / "out")
-    with pytest.raises(pybpe.LimitError):
+    with pytest.raises(pybpe.errors.LimitError):
         pybpe.mix(tok, recipe_of("half", data), tmp_path / "out", min_shard_tokens=10**7, force=True)
     assert content(tmp_path / "out") == before
-    with pytest.raises(pybpe.ArgumentError, match="force=True"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
         pybpe.mix(tok, recipe_of("half", data), tmp_path / "out")
     assert content(tmp_path / "out") == before
     with pytest.warns(UserWarning, match="replacing"):

@@ -68,7 +68,7 @@ A, B = {"weight": 1}, {"epochs": 2}
     ],
 )
 def test_what_is_not_a_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(pybpe.ArgumentError, match=message):
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
         load_recipe(recipe)
     with pytest.raises(pybpe.Error, match="recipe"):
         pybpe.mix(small_tokenizer(), recipe, tmp_path / "out")
@@ -78,9 +78,9 @@ def test_what_is_not_a_recipe_is_refused(recipe: Any, message: str, tmp_path: Pa
 def test_files_that_are_not_toml_are_refused(tmp_path: Path) -> None:
     for content in (b"sources = [", b"\xff\xfe", b"x" * 1000):
         (tmp_path / "recipe.toml").write_bytes(content)
-        with pytest.raises(pybpe.FormatError, match="recipe.toml: not a TOML file"):
+        with pytest.raises(pybpe.errors.FormatError, match="recipe.toml: not a TOML file"):
             load_recipe(tmp_path / "recipe.toml")
-    with pytest.raises(pybpe.FileError, match="none.toml"):
+    with pytest.raises(pybpe.errors.FileError, match="none.toml"):
         load_recipe(tmp_path / "none.toml")
 
 
@@ -151,9 +151,9 @@ def test_random_recipes_ask_what_the_slow_version_asks() -> None:
         sizes = {name: rng.randint(100, 20_000) for name in content["sources"]}
         try:
             found = asked_tokens(load_recipe(content), sizes)
-        except pybpe.LimitError:
+        except pybpe.errors.LimitError:
             continue
-        except pybpe.ArgumentError as error:
+        except pybpe.errors.ArgumentError as error:
             assert "already have" in str(error)
             continue
         assert found == reference.asked(content, sizes)
@@ -171,7 +171,7 @@ def test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not() -
         sizes = {name: rng.randint(100, 5000) for name in content["sources"]}
         try:
             asked_tokens(load_recipe(content), sizes)
-        except pybpe.LimitError as error:
+        except pybpe.errors.LimitError as error:
             found = re.search(r"phase phase (\d): .* the largest tokens that fits is (\d+)", str(error))
             if found is None:
                 continue
@@ -182,7 +182,7 @@ def test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not() -
             phase["tokens"] = int(found[2]) * 101 // 100 + 3
             assert _only_fault(content, sizes) is not None
             named += 1
-        except pybpe.ArgumentError:
+        except pybpe.errors.ArgumentError:
             continue
     assert named > 50
 
@@ -191,7 +191,7 @@ def _only_fault(content: dict[str, Any], sizes: dict[str, int]) -> int | None:
     """Returns the number of the phase that a refusal names, or None."""
     try:
         asked_tokens(load_recipe(content), sizes)
-    except pybpe.LimitError as error:
+    except pybpe.errors.LimitError as error:
         found = re.search(r"phase phase (\d)", str(error))
         return int(found[1]) if found else -1
     return None
@@ -202,31 +202,35 @@ def test_impossible_amounts_are_refused() -> None:
         with pytest.raises(kind, match=message):
             asked_tokens(load_recipe(of(**content)), dict.fromkeys(content["sources"], 1000))
 
-    refused(pybpe.ArgumentError, "add tokens to the recipe", sources={"a": A})
-    refused(pybpe.ArgumentError, "1000 tokens together, not 999: remove", sources={"a": {"epochs": 1}}, tokens=999)
-    refused(pybpe.ArgumentError, "already have 2000 tokens", sources={"a": A, "b": B}, tokens=2000)
-    refused(pybpe.LimitError, "the largest tokens that fits is 4000", sources={"a": A}, tokens=4001)
-    refused(pybpe.LimitError, "the largest amount of it that fits is 4000", sources={"a": {"tokens": 4001}})
-    refused(pybpe.LimitError, "that fits is 1000", sources={"a": {"epochs": 1.001, "max_epochs": 1}})
+    refused(pybpe.errors.ArgumentError, "add tokens to the recipe", sources={"a": A})
+    refused(
+        pybpe.errors.ArgumentError, "1000 tokens together, not 999: remove", sources={"a": {"epochs": 1}}, tokens=999
+    )
+    refused(pybpe.errors.ArgumentError, "already have 2000 tokens", sources={"a": A, "b": B}, tokens=2000)
+    refused(pybpe.errors.LimitError, "the largest tokens that fits is 4000", sources={"a": A}, tokens=4001)
+    refused(pybpe.errors.LimitError, "the largest amount of it that fits is 4000", sources={"a": {"tokens": 4001}})
+    refused(pybpe.errors.LimitError, "that fits is 1000", sources={"a": {"epochs": 1.001, "max_epochs": 1}})
     sources = {"a": {"weight": 0.3}, "b": {"weight": 0.7, "max_epochs": 1}}
-    refused(pybpe.LimitError, "source b has 1000 tokens, and 7000 .* fits is 1429", sources=sources, tokens=10_000)
+    refused(
+        pybpe.errors.LimitError, "source b has 1000 tokens, and 7000 .* fits is 1429", sources=sources, tokens=10_000
+    )
     assert asked_tokens(load_recipe(of(sources={"a": {"epochs": 100}})), {"a": 10}) == [{"a": 1000}]
     phases = [{"sources": {"a": A, "b": A}, "tokens": 20_000}, {"sources": {"b": {"tokens": 3000}}}]
-    refused(pybpe.LimitError, "phase 1: the source a .* fits is 2000", sources={"a": {}, "b": {}}, phases=phases)
+    refused(pybpe.errors.LimitError, "phase 1: the source a .* fits is 2000", sources={"a": {}, "b": {}}, phases=phases)
     phases = [{"sources": {"a": A}, "tokens": 20_000}, {"sources": {"b": {"tokens": 5}}}]
     refused(
-        pybpe.LimitError,
+        pybpe.errors.LimitError,
         "phase 1: the source a has 1000 tokens, and 20000 are .* fits is 4000",
         sources={"a": {}, "b": {}},
         phases=phases,
     )
     phases = [{"sources": {"b": {"tokens": 5000}}}, {"sources": {"a": A, "b": A}, "tokens": 20_000}]
-    refused(pybpe.LimitError, "times as many: raise", sources={"a": {}, "b": {}}, phases=phases)
+    refused(pybpe.errors.LimitError, "times as many: raise", sources={"a": {}, "b": {}}, phases=phases)
     for first, advice in ((4000, "times as many: raise"), (3999, "the largest amount of it that fits is 1 token;")):
         phases = [{"sources": {"a": {"tokens": first}}}, {"sources": {"a": {"tokens": 100}}}]
-        refused(pybpe.LimitError, advice, sources={"a": {}}, phases=phases)
+        refused(pybpe.errors.LimitError, advice, sources={"a": {}}, phases=phases)
     assert asked_tokens(load_recipe(of(sources={"a": {"tokens": 1}})), {"a": 10}) == [{"a": 1}]
-    with pytest.raises(pybpe.LimitError, match="the source a has no tokens"):
+    with pytest.raises(pybpe.errors.LimitError, match="the source a has no tokens"):
         asked_tokens(load_recipe(of(sources={"a": B})), {"a": 0})
     assert Fraction("0.1") == load_recipe(of(sources={"a": {"epochs": 0.1}})).phases[0].amounts["a"].value
 
@@ -282,9 +286,9 @@ def test_sources_with_the_same_text_or_other_splits_are_refused(
         (text, {"data": "others"}, "their splits differ"),
     ):
         recipe = {"sources": {"a": {"epochs": 1, **a}, "b": {"epochs": 1, **b}}}
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.mix(tok, recipe, "out")
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.plan_mix(tok, recipe)
     assert not (tmp_path / "out").exists()
     pybpe.plan_mix(tok, {"sources": {"a": {"data": "folder", "epochs": 1}, "b": {"data": "equal", "epochs": 1}}})
@@ -310,7 +314,7 @@ def test_an_impossible_recipe_is_refused_before_its_texts_are_encoded(
     recipe.write_text(recipe.read_text().replace("50_000", "500_000"))
     for call in (lambda: pybpe.mix(small_tokenizer(), recipe, folder / "out"),
                  lambda: pybpe.plan_mix(small_tokenizer(), recipe)):  # fmt: skip
-        with pytest.raises(pybpe.LimitError, match=r"largest tokens that fits .*estimated from samples: text"):
+        with pytest.raises(pybpe.errors.LimitError, match=r"largest tokens that fits .*estimated from samples: text"):
             call()
     assert not (folder / "out").exists()
 
@@ -320,7 +324,7 @@ def test_compressed_texts_have_no_plan(folder: Path) -> None:
 
     (folder / "t.txt.gz").write_bytes(gzip.compress((folder / "text.txt").read_bytes()))
     recipe = {"sources": {"x": {"inputs": str(folder / "t.txt.gz"), "epochs": 1}}, "splits": [1]}
-    with pytest.raises(pybpe.ArgumentError, match=r"sources.x: .*compressed.* not known before it is read"):
+    with pytest.raises(pybpe.errors.ArgumentError, match=r"sources.x: .*compressed.* not known before it is read"):
         pybpe.plan_mix(small_tokenizer(), recipe)
     assert pybpe.mix(small_tokenizer(), recipe, folder / "out").split_documents("train") == 150
 

@@ -187,7 +187,7 @@ def test_buckets_that_another_program_has_changed_are_refused(
 
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     monkeypatch.setattr(mixing, "distribute", changed)
-    with pytest.raises(pybpe.FormatError, match=rf"\.{kind}: another program has changed it"):
+    with pytest.raises(pybpe.errors.FormatError, match=rf"\.{kind}: another program has changed it"):
         mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
 
 

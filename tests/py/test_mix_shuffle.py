@@ -12,7 +12,7 @@ import numpy
 import pytest
 from reference import mixing as reference
 
-from pybpe import FormatError
+from pybpe.errors import FormatError
 from pybpe.tokens.mix import documents as documents_module
 from pybpe.tokens.mix import drawing as drawing_module
 from pybpe.tokens.mix.documents import Documents, Marking, find_documents

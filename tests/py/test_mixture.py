@@ -60,7 +60,7 @@ def test_every_epoch_is_as_in_the_slow_version(
     for each in weights:
         try:
             counts_of(each, samples)
-        except (pybpe.ArgumentError, ZeroDivisionError):
+        except (pybpe.errors.ArgumentError, ZeroDivisionError):
             return
     sampler = sampler_of(weights[0], samples, seed=seed, shuffle=shuffle)
     found = []
@@ -173,9 +173,9 @@ def test_states_of_something_else_are_refused() -> None:
         ({"schedule": [[0, {"a": 1}]]}, "a number for each of a, b, c"),
         ({"schedule": [[0, {"a": 1, "b": 1, "c": 1e-9}]]}, "would get none"),
     ]:
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             sampler.load_state_dict({**good, **change})
-    with pytest.raises(pybpe.ArgumentError, match="not a state.*schedule"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="not a state.*schedule"):
         sampler.load_state_dict({})
     assert sampler.state_dict() == good
 
@@ -198,7 +198,7 @@ def test_weights_that_cannot_be(weights: Any, message: str) -> None:
     sampler = sampler_of()
     before = sampler.state_dict()
     for call in (sampler.set_weights, sampler_of):
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             call(weights)
     assert sampler.state_dict() == before
 
@@ -269,9 +269,9 @@ def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Pa
         ({"a": tmp_path / "rows"}, {}, 32, "its files are webdataset, not one of llmc"),
         ({"a": unfinished}, {}, 32, "has not finished"),
     ):
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             open_sources(Mixture(sources, **options), length, tok)  # type: ignore[arg-type]
-    with pytest.raises(pybpe.ArgumentError, match="a and c have different tokenizers"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="a and c have different tokenizers"):
         open_sources(Mixture({"a": data / "llmc", "b": numpy.arange(99), "c": tmp_path / "other"}), 32, None)
     with pytest.raises(FileNotFoundError):
         open_sources(Mixture({"a": tmp_path / "nothing.bin"}), 8, None)
@@ -281,7 +281,7 @@ def test_a_folder_whose_file_was_changed_is_refused(tok: pybpe.Tokenizer, data: 
     pybpe.binarize(tok, data / "c.txt", tmp_path / "a", format="raw")
     path = tmp_path / "a" / "train.bin"
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(pybpe.FormatError, match="the manifest says"):
+    with pytest.raises(pybpe.errors.FormatError, match="the manifest says"):
         open_sources(Mixture({"a": tmp_path / "a"}), 8, None)
 
 
@@ -292,7 +292,7 @@ def test_a_pickled_stream_notices_other_lengths(tmp_path: Path) -> None:
     assert pickle.loads(pickled)[3].inputs.tolist() == list(range(24, 32))
     numpy.arange(90, dtype=numpy.uint16).tofile(tmp_path / "new")
     os.replace(tmp_path / "new", path)
-    with pytest.raises(pybpe.FormatError, match="had 100 tokens when it was first opened, now 90"):
+    with pytest.raises(pybpe.errors.FormatError, match="had 100 tokens when it was first opened, now 90"):
         pickle.loads(pickled)
 
 

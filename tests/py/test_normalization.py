@@ -59,15 +59,15 @@ def test_no_call_takes_another_normalizer() -> None:
         if name.startswith(("encode", "count", "with_", "extend", "prune")) and callable(getattr(tok, name)):
             assert "normalizer" not in inspect.signature(getattr(tok, name)).parameters
     with pytest.raises(AttributeError):
-        tok.normalizer = None  # type: ignore[misc]
+        tok.model.normalizer = None  # type: ignore[misc]
     counts = pybpe.count_words(iter([COMPOSED]), special_tokens=SPECIALS, normalizer="NFC")
     assert pybpe.train(None, counts=counts, vocab_size=300).normalizer == "NFC"  # type: ignore[arg-type]
-    with pytest.raises(pybpe.ArgumentError, match="the base or the counts already have 'NFC'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="the base or the counts already have 'NFC'"):
         pybpe.train(None, counts=counts, vocab_size=300, normalizer="NFKC")  # type: ignore[arg-type]
-    with pytest.raises(pybpe.ArgumentError, match="the base or the counts already have 'NFC'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="the base or the counts already have 'NFC'"):
         pybpe.train(iter([COMPOSED]), base=tok, vocab_size=400, normalizer="NFKC")
     others = pybpe.count_words(iter([COMPOSED]), special_tokens=SPECIALS)
-    with pytest.raises(pybpe.ArgumentError, match="a different pattern or normalizer"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="a different pattern or normalizer"):
         pybpe.train(None, counts=others, base=tok, vocab_size=400)  # type: ignore[arg-type]
 
 
@@ -75,9 +75,9 @@ def test_no_call_takes_another_normalizer() -> None:
 @pytest.mark.parametrize("name", ["tok.json", "tok.bin"])
 def test_files_keep_it(form: str | None, name: str, tmp_path: Path) -> None:
     tok = train(COMPOSED, form)
-    tok.export(tmp_path / name, Path(name).suffix[1:])
+    tok.save(tmp_path / name, Path(name).suffix[1:])
     again = pybpe.Tokenizer.from_file(tmp_path / name)
-    assert again.normalizer == form
+    assert again.model.normalizer == form
     assert again.encode(decomposed(COMPOSED)) == tok.encode(decomposed(COMPOSED))
 
 
@@ -85,7 +85,7 @@ def test_formats_that_cannot_hold_it_refuse(tmp_path: Path) -> None:
     tok = train(COMPOSED, "NFC")
     for form in ("files", "tiktoken"):
         with pytest.raises(pybpe.Error, match="NFC"):
-            tok.export(tmp_path / form, form)
+            tok.save(tmp_path / form, form)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 

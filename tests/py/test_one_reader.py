@@ -198,7 +198,7 @@ def test_utf16_without_a_mark_is_refused(tmp_path: Path) -> None:
     path, text = tmp_path / "a.txt", "a text of some length, most of which is ASCII: é"
     for encoding in ("utf-16-le", "utf-16-be"):
         path.write_bytes(text.encode(encoding))
-        with pytest.raises(pybpe.FormatError, match=f"not text, but {encoding} without a byte order mark"):
+        with pytest.raises(pybpe.errors.FormatError, match=f"not text, but {encoding} without a byte order mark"):
             pybpe.count_words(path)
         assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
 
@@ -303,5 +303,7 @@ def test_what_describes_tokens_is_no_text(name: str, tmp_path: Path) -> None:
     pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", min_shard_tokens=0, progress=False)
     tok.save(tmp_path / "out/tokenizer.json")
     for use in (pybpe.count_words, lambda path: tokens_of(path, tok)):
-        with pytest.raises(pybpe.FormatError, match=f"{name}: not text, but (the manifest of token files|a tokenizer)"):
+        with pytest.raises(
+            pybpe.errors.FormatError, match=f"{name}: not text, but (the manifest of token files|a tokenizer)"
+        ):
             use(tmp_path / "out" / name)

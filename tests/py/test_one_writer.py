@@ -99,7 +99,7 @@ def test_a_refused_writer_has_changed_nothing(
         (folder / name).write_bytes(b"of the other")
     with another_process_holds(folder):
         before = content(out)
-        with pytest.raises(pybpe.FileError, match="another process is writing to it"):
+        with pytest.raises(pybpe.errors.FileError, match="another process is writing to it"):
             write(corpus, out)
         assert content(out) == before
 
@@ -107,7 +107,7 @@ def test_a_refused_writer_has_changed_nothing(
 def test_a_refused_training_leaves_the_checkpoint(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "o.checkpoint").write_bytes(b"of the other")
     with another_process_holds(tmp_path / ".o.checkpoint.lock", "o.checkpoint"):
-        with pytest.raises(pybpe.FileError, match="o.checkpoint: another process is writing to it"):
+        with pytest.raises(pybpe.errors.FileError, match="o.checkpoint: another process is writing to it"):
             train(corpus, tmp_path)
         assert (tmp_path / "o.checkpoint").read_bytes() == b"of the other"
     (tmp_path / "o.checkpoint").unlink()
@@ -151,7 +151,7 @@ def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: P
     def write() -> None:
         try:
             binarize(corpus, tmp_path)
-        except pybpe.FileError as error:
+        except pybpe.errors.FileError as error:
             refused.append(str(error))
 
     with only_writer(str(tmp_path / "o")):
@@ -172,6 +172,6 @@ def test_a_lock_file_that_was_removed_in_between_protects_nobody(tmp_path: Path)
         lock.unlink()
         lock.write_bytes(b"of another writer")
     assert lock.read_bytes() == b"of another writer"  # a writer with a different file has not removed it
-    with another_process_holds(lock, "x"), pytest.raises(pybpe.FileError, match="another process"):
+    with another_process_holds(lock, "x"), pytest.raises(pybpe.errors.FileError, match="another process"):
         with only_holder(str(lock), "x"):
             pass

@@ -66,7 +66,7 @@ def test_added_tokens(tmp_path: Path, flag: str) -> None:
 
 
 def load_files(folder: Path) -> pybpe.Tokenizer:
-    return pybpe.Tokenizer.from_files(folder / "vocab.json", folder / "merges.txt")
+    return pybpe.Tokenizer.from_file(folder / "vocab.json")
 
 
 def save_unusual(tok: pybpe.Tokenizer, folder: Path) -> None:
@@ -95,7 +95,7 @@ def load_ranks(folder: Path) -> pybpe.Tokenizer:
 
 FORMATS: dict[str, tuple[Callable[[pybpe.Tokenizer, Path], object], Callable[[Path], pybpe.Tokenizer]]] = {
     "tokenizer.bin": (
-        lambda tok, folder: tok.save_bin(folder / "tokenizer.bin"),
+        lambda tok, folder: tok.save(folder / "tokenizer.bin"),
         lambda folder: pybpe.Tokenizer.from_file(folder / "tokenizer.bin"),
     ),
     "tokenizer.json": (
@@ -104,7 +104,7 @@ FORMATS: dict[str, tuple[Callable[[pybpe.Tokenizer, Path], object], Callable[[Pa
     ),
     "unusual tokenizer.json": (save_unusual, lambda folder: pybpe.Tokenizer.from_file(folder / "tokenizer.json")),
     "vocab.json and merges.txt": (
-        lambda tok, folder: tok.save_files(folder / "vocab.json", folder / "merges.txt"),
+        lambda tok, folder: tok.save(folder, "files"),
         load_files,
     ),
     "ranks": (save_ranks, load_ranks),

@@ -72,15 +72,15 @@ def test_a_run_that_an_earlier_version_began_is_recognized() -> None:
 
 
 def test_only_an_array_keeps_the_marks_of_the_text() -> None:
-    with pytest.raises(pybpe.ArgumentError, match="eot must be one of prepend, append, none, not 'keep'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="eot must be one of prepend, append, none, not 'keep'"):
         OutputOptions(eot="keep")
-    with pytest.raises(pybpe.ArgumentError, match="eot must be one of keep, prepend, append, none, not 'x'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="eot must be one of keep, prepend, append, none, not 'x'"):
         ArrayOptions(eot="x")
 
 
 @pytest.mark.parametrize("name", ["shard_tokens", "min_shard_tokens", "format", "eot", "dtype", "name"])
 def test_an_invalid_option_is_named(name: str) -> None:
-    with pytest.raises(pybpe.ArgumentError, match=f"^{name} must be "):
+    with pytest.raises(pybpe.errors.ArgumentError, match=f"^{name} must be "):
         OutputOptions(**{name: "a/b"})  # type: ignore[arg-type]
-    with pytest.raises(pybpe.ArgumentError, match=f"^{name} must be "):
+    with pytest.raises(pybpe.errors.ArgumentError, match=f"^{name} must be "):
         pybpe.binarize(small_tokenizer(), "corpus.txt", "out", **{name: "a/b"})  # type: ignore[arg-type]

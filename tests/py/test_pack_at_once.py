@@ -93,7 +93,7 @@ def test_what_cannot_be_is_refused_before_anything_is_encoded(
         ),
     ):
         arguments: Any = wrong
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.binarize(tok, corpus, tmp_path / out, **arguments)
     assert sorted(os.listdir(tmp_path)) == ["full", "rows"]
 
@@ -126,5 +126,5 @@ def test_a_workspace_of_packed_rows(corpus: Path, tmp_path: Path) -> None:
     before = content(tmp_path / "work" / "data")
     make_workspace(corpus, tmp_path / "work", pack=True, **options)
     assert content(tmp_path / "work" / "data") == before
-    with pytest.raises(pybpe.ArgumentError, match="of other inputs, settings or another tokenizer"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="of other inputs, settings or another tokenizer"):
         make_workspace(corpus, tmp_path / "work", pack=True, **{**options, "sequence_length": 64})

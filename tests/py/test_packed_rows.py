@@ -164,7 +164,7 @@ def test_the_size_of_groups_never_changes() -> None:
 
 
 def test_a_stream_must_begin_with_a_mark() -> None:
-    with pytest.raises(pybpe.FormatError, match="the first token is 5, not the mark 0"):
+    with pytest.raises(pybpe.errors.FormatError, match="the first token is 5, not the mark 0"):
         next(groups(TokenStream(numpy.array([5, 0, 5])), MARK, 4))
 
 
@@ -380,24 +380,24 @@ def test_what_cannot_be_packed_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_
         ({"sequence_length": 64, "pad": "nothing"}, "pad"),
         ({"sequence_length": 64, "shard_tokens": 64}, "shard_tokens"),
     ):
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.pack(tok, data, out, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(pybpe.ArgumentError, match="another tokenizer"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="another tokenizer"):
         pybpe.pack(other, data, out, sequence_length=T)
-    with pytest.raises(pybpe.LimitError, match="2 GiB"):
+    with pytest.raises(pybpe.errors.LimitError, match="2 GiB"):
         pybpe.pack(tok, data, out, sequence_length=T, shard_tokens=1 << 31)
-    with pytest.raises(pybpe.LimitError, match="tokens"):
+    with pytest.raises(pybpe.errors.LimitError, match="tokens"):
         pybpe.pack(tok, _tiny(tok, tmp_path), out, sequence_length=T)
     for keywords, message in (({"eot": "append"}, "prepend"), ({"format": "npy"}, "llm.c's shards")):
         corpus = data.parent / "corpus.txt"
         pybpe.binarize(tok, corpus, tmp_path / message[:3], **keywords)  # type: ignore[arg-type]
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.pack(tok, tmp_path / message[:3], out, sequence_length=T)
     assert not out.exists()
     pybpe.pack(tok, data, out, sequence_length=T)
-    with pytest.raises(pybpe.ArgumentError, match="packed rows already"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="packed rows already"):
         pybpe.pack(tok, out, tmp_path / "again", sequence_length=T)
-    with pytest.raises(pybpe.ArgumentError, match="of other inputs, settings"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="of other inputs, settings"):
         pybpe.pack(tok, data, out, sequence_length=32)
 
 
@@ -417,7 +417,7 @@ def _written(path: Path, text: str) -> Path:
 def test_documents_with_the_padding_token_are_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     text = EOT.join(["<|pad|> in a text", *documents(30)])
     pybpe.binarize(tok, _written(tmp_path / "c.txt", text), tmp_path / "data", splits=(1,))
-    with pytest.raises(pybpe.ArgumentError, match="contain the padding token"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="contain the padding token"):
         pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=T)
     pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=T, pad=EOT)
     assert verify(tmp_path / "out", tok)[1] == []
@@ -429,7 +429,7 @@ def test_data_that_differ_from_their_manifest_are_refused(tok: pybpe.Tokenizer, 
     whole = shard.read_bytes()
     for damaged in (whole[:-2], whole[:1026] + whole[1024:1026] + whole[1028:]):  # truncated; a second mark
         shard.write_bytes(damaged)
-        with pytest.raises(pybpe.FormatError, match="manifest"):
+        with pytest.raises(pybpe.errors.FormatError, match="manifest"):
             pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=T)
     assert not (tmp_path / "out").exists()
 
@@ -463,17 +463,17 @@ def test_windows_that_are_not_rows_are_refused(tok: pybpe.Tokenizer, data: Path,
     made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, shard_tokens=10_000)
     first = tmp_path / "a" / made.shards["train"][0].file
     for path, length, stride in ((tmp_path / "a" / "*_train_*.bin", T, 1), (first, T // 2, None), (first, T // 2, T)):
-        with pytest.raises(pybpe.ArgumentError, match="packed rows of 64"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="packed rows of 64"):
             PackedSequences(path, length, stride)
-    with pytest.raises(pybpe.ArgumentError, match="the manifest says eot='prepend', not 'append'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="the manifest says eot='prepend', not 'append'"):
         PackedSequences(first, T, eot="append")
-    with pytest.raises(pybpe.ArgumentError, match="has no packed rows, but another of the files does"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has no packed rows, but another of the files does"):
         PackedSequences([first, next(data.glob("*_val_*.bin"))], T)
     ids = read_shard(first)
     first.write_bytes(
         numpy.array([20240520, 1, len(ids) - 1], dtype="<i4").tobytes().ljust(1024, b"\0") + ids[:-1].tobytes()
     )
-    with pytest.raises(pybpe.FormatError, match="are not rows of 64 and one more"):
+    with pytest.raises(pybpe.errors.FormatError, match="are not rows of 64 and one more"):
         PackedSequences(first, T)
 
 
@@ -492,5 +492,5 @@ def test_a_manifest_with_invalid_packing_is_refused(tok: pybpe.Tokenizer, data: 
     pybpe.pack(tok, data, tmp_path / "a", sequence_length=T)
     manifest = tmp_path / "a" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"pad": ', '"pad": -'))
-    with pytest.raises(pybpe.FormatError, match="packing"):
+    with pytest.raises(pybpe.errors.FormatError, match="packing"):
         Manifest.load(tmp_path / "a")

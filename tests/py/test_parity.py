@@ -166,14 +166,14 @@ def test_a_base_becomes_fairer() -> None:
 def test_whole_words_of_a_base_are_one_token(whole_words: bool, first: bytes) -> None:
     """If "xyz" is one token, b costs more than a; otherwise they cost the same, and a is first."""
     plain = pybpe.Tokenizer(dict(enumerate([*(bytes([i]) for i in range(256)), b"xyz"])), [])
-    base = pybpe.Tokenizer.from_model(replace(plain.model, whole_words=whole_words))
+    base = pybpe.tokenizer.of_model(replace(plain.model, whole_words=whole_words))
     tok = base.extend(
         inputs={"a": iter(["ab"]), "b": iter(["ef"])},
         vocab_size=258,
         parity={"a": iter(["xyz", "ab"]), "b": iter(["ef"])},
         parity_per="byte",
     )
-    assert tok.vocab[257] == first
+    assert tok.model.vocab[257] == first
 
 
 def files(tmp_path: Path, name: str, texts: dict[str, str]) -> dict[str, Path]:
@@ -255,21 +255,21 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict, message: str) -> None:
-    with pytest.raises((pybpe.ArgumentError, pybpe.FileError), match=message):
+    with pytest.raises((pybpe.errors.ArgumentError, pybpe.errors.FileError), match=message):
         pybpe.train({"en": iter(["a b"]), "zh": iter(["c d"])}, vocab_size=300, **arguments)
 
 
 def test_inputs_must_have_languages() -> None:
     dev = {"en": iter(["a"]), "zh": iter(["b"])}
-    with pytest.raises(pybpe.ArgumentError, match="with parity, inputs must be a mapping"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="with parity, inputs must be a mapping"):
         pybpe.train(iter(["a"]), parity=dev, vocab_size=300)
-    with pytest.raises(pybpe.ArgumentError, match="pass inputs, not counts"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="pass inputs, not counts"):
         pybpe.train(counts={"a": 1}, parity=dev, vocab_size=300)
-    with pytest.raises(pybpe.ArgumentError, match="'zh' has no text"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="'zh' has no text"):
         pybpe.train({"en": iter(["a"]), "zh": iter([""])}, parity=dev, vocab_size=300)
-    with pytest.raises(pybpe.ArgumentError, match="inputs is a dictionary"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="inputs is a dictionary"):
         pybpe.train(by_language(TRAIN), vocab_size=300)
-    with pytest.raises(pybpe.ArgumentError, match="only once"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="only once"):
         pybpe.train({"en": "-", "zh": "-"}, parity=dev, vocab_size=300)
 
 
@@ -282,5 +282,5 @@ def test_a_trainer_refuses_what_does_not_fit() -> None:
         ([reference.Language(few, {b"ab": 1 << 31}, 1)], "empty or larger"),
         ([reference.Language(few, few, 1), reference.Language({b"ab": 1 << 42}, few, 1)], "less than 2\\^43"),
     ):
-        with pytest.raises((pybpe.ArgumentError, pybpe.LimitError), match=message):
+        with pytest.raises((pybpe.errors.ArgumentError, pybpe.errors.LimitError), match=message):
             trained(languages, 4)

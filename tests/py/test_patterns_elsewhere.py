@@ -34,7 +34,7 @@ def trained(pattern: str) -> pybpe.Tokenizer:
 def ranks() -> dict[bytes, int]:
     """Returns the ranks of bytes, and of merges that join letters and signs."""
     tok = pybpe.train(iter([TEXT]), vocab_size=450, pattern=r"[\s\S]+")
-    return {token: i for i, token in tok.vocab.items()}
+    return {token: i for i, token in tok.model.vocab.items()}
 
 
 def texts() -> list[str]:
@@ -50,7 +50,7 @@ def test_from_tiktoken_gives_tiktokens_ids(name: str, tmp_path: Path) -> None:
     theirs = tiktoken.Encoding("k", pat_str=REAL[name], mergeable_ranks=ranks(), special_tokens={"<|end|>": 450})
     ours = pybpe.Tokenizer.from_tiktoken(theirs)
     path = tmp_path / "k.tiktoken"
-    ours.export(path)
+    ours.save(path)
     same = pybpe.Tokenizer.from_tiktoken(path, pattern=REAL[name], special_tokens={"<|end|>": 450})
     assert same == ours
     back, hf = ours.to_tiktoken(), ours.to_hf()
@@ -65,18 +65,18 @@ def test_from_tiktoken_gives_tiktokens_ids(name: str, tmp_path: Path) -> None:
 def test_patterns_that_leave_text_out_are_refused(pattern: str, tmp_path: Path) -> None:
     """tiktoken drops that text, and pybpe would keep it."""
     theirs = tiktoken.Encoding("k", pat_str=pattern, mergeable_ranks=BYTES, special_tokens={})
-    with pytest.raises(pybpe.UnsupportedError, match="may leave text unmatched, such as U[+]00"):
+    with pytest.raises(pybpe.errors.UnsupportedError, match="may leave text unmatched, such as U[+]00"):
         pybpe.Tokenizer.from_tiktoken(theirs)
     ours = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], pattern=pattern)
-    for target in (ours.to_tiktoken, lambda: ours.export(tmp_path / "t.tiktoken")):
-        with pytest.raises(pybpe.UnsupportedError, match="may leave text unmatched"):
+    for target in (ours.to_tiktoken, lambda: ours.save(tmp_path / "t.tiktoken")):
+        with pytest.raises(pybpe.errors.UnsupportedError, match="may leave text unmatched"):
             target()
 
 
 def test_constructs_that_tiktoken_reads_in_its_own_way_are_refused() -> None:
     for pattern in (r"a\Z|[\s\S]", r"(?x: a)|[\s\S]", r"(?i:\p{L})|[\s\S]"):
         theirs = tiktoken.Encoding("k", pat_str=pattern, mergeable_ranks=BYTES, special_tokens={})
-        with pytest.raises(pybpe.UnsupportedError, match=r"the encoding 'k': .*regular expression engines|flag"):
+        with pytest.raises(pybpe.errors.UnsupportedError, match=r"the encoding 'k': .*regular expression engines|flag"):
             pybpe.Tokenizer.from_tiktoken(theirs)
 
 
@@ -103,7 +103,7 @@ def test_hugging_face_gives_the_ids_of_custom_patterns(pattern: str, tmp_path: P
         warnings.simplefilter("error")
         tok.save(tmp_path / "t.json")
     tok.save_pretrained(tmp_path / "folder")
-    tok.export(tmp_path / "exported", "pretrained")
+    tok.save(tmp_path / "exported", "pretrained")
     paths = [tmp_path / "t.json", tmp_path / "folder" / "tokenizer.json", tmp_path / "exported" / "tokenizer.json"]
     theirs = [tok.to_hf(), *(tokenizers.Tokenizer.from_file(str(path)) for path in paths)]
     again = [pybpe.Tokenizer.from_file(path) for path in paths]
@@ -131,9 +131,9 @@ def test_a_pattern_that_hugging_face_cannot_run(pattern: str, tmp_path: Path) ->
     for target in (
         tok.to_hf,
         lambda: tok.save_pretrained(tmp_path / "folder"),
-        lambda: tok.export(tmp_path / "folder", "pretrained"),
+        lambda: tok.save(tmp_path / "folder", "pretrained"),
     ):
-        with pytest.raises(pybpe.UnsupportedError, match=r"Oniguruma.* at character \d+; write that part"):
+        with pytest.raises(pybpe.errors.UnsupportedError, match=r"Oniguruma.* at character \d+; write that part"):
             target()
     assert not (tmp_path / "folder").exists()
 
@@ -166,7 +166,7 @@ def test_text_that_hugging_face_drops(tmp_path: Path) -> None:
     ours, theirs = pybpe.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
     for text in texts():
         assert ours.encode(text) == theirs.encode(text).ids
-    with pytest.raises(pybpe.FormatError, match=r"tokenizer.json: .* may leave text unmatched"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"tokenizer.json: .* may leave text unmatched"):
         pybpe.Tokenizer.from_file(changed(r"\w+", tmp_path, own=False, **dropping))
 
 
@@ -189,7 +189,7 @@ def test_pattern_knows_the_spellings_of_named_patterns(tmp_path: Path) -> None:
         assert Pattern(Pattern(name).regex, digits=1) == Pattern(name, 1)
     tok = pybpe.train(iter(["aa bb"]), vocab_size=257, pattern=Pattern("gpt2").regex)
     assert tok.pattern.name == "gpt2"
-    tok.save_files(tmp_path / "vocab.json", tmp_path / "merges.txt")
+    tok.save(tmp_path, "files")
 
 
 # ----------------------------------------------------------------------------------------------------

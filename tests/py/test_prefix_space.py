@@ -45,7 +45,7 @@ def loaded(seed: int, count: int, normalizer: str | None = None) -> list[Case]:
         tokens = random_tokens(rng) if rng.random() < 0.7 else [added("<m>"), added("<n>", lstrip=True)]
         try:
             ours, theirs = both(file(tokens, rng.choice(PRE_TOKENIZERS), normalizer))
-        except pybpe.FormatError as error:
+        except pybpe.errors.FormatError as error:
             assert "begins with white space" in str(error) or "there is a normalizer" in str(error)
             continue
         assert ours.model.prefix_space
@@ -152,21 +152,21 @@ def test_what_is_refused(tmp_path: Path) -> None:
     for pre_tokenizer in (sequence(DIGITS, PREFIX), sequence(split(LLAMA3), BYTES_FIRST)):
         path.write_text(file([added("<m>")], pre_tokenizer))
         for pattern in (None, "gpt2"):
-            with pytest.raises(pybpe.FormatError, match="add_prefix_space after another step"):
+            with pytest.raises(pybpe.errors.FormatError, match="add_prefix_space after another step"):
                 pybpe.Tokenizer.from_file(path, pattern=pattern)
     tok, _ = both(file([added("<m>")], PREFIX))
     for write in (
-        lambda: tok.save_bin(tmp_path / "t.bin"),
-        lambda: tok.save_files(tmp_path / "vocab.json", tmp_path / "merges.txt"),
-        lambda: tok.export(tmp_path / "t.tiktoken"),
+        lambda: tok.save(tmp_path / "t.bin"),
+        lambda: tok.save(tmp_path / "files", "files"),
+        lambda: tok.save(tmp_path / "t.tiktoken"),
         tok.to_tiktoken,
     ):
-        with pytest.raises(pybpe.UnsupportedError, match="cannot hold add_prefix_space"):
+        with pytest.raises(pybpe.errors.UnsupportedError, match="cannot hold add_prefix_space"):
             write()
     path.write_text(file([added("<m>")], PREFIX))
     other = pybpe.Tokenizer.from_file(path, pattern="llama3")
     assert other.encode("ab") == other.encode(" ab")
-    with pytest.raises(pybpe.UnsupportedError, match="add_prefix_space with the pattern 'llama3'"):
+    with pytest.raises(pybpe.errors.UnsupportedError, match="add_prefix_space with the pattern 'llama3'"):
         other.save(path)
     plain, _ = both(file([added("<m>")]))
     assert plain != tok and plain.encode(" ab") == tok.encode("ab") != plain.encode("ab")
@@ -179,7 +179,7 @@ def test_a_folder_with_another_setting_is_refused(tmp_path: Path) -> None:
         facts = json.loads(config.read_text())
         assert pybpe.Tokenizer.from_file(tmp_path) == tok
         config.write_text(json.dumps(facts | {"add_prefix_space": wrong}))
-        with pytest.raises(pybpe.FormatError, match="add_prefix_space is .* make them equal"):
+        with pytest.raises(pybpe.errors.FormatError, match="add_prefix_space is .* make them equal"):
             pybpe.Tokenizer.from_file(tmp_path)
 
 
@@ -235,12 +235,12 @@ def test_training_that_extends_adds_the_space_too(tmp_path: Path) -> None:
         (iter(["qz<m>qz<m>qz"]), " qz<m> qz<m> qz"),
         (str(records), " qz<m> qz"),
     ):
-        longer = tok.extend(inputs=inputs, vocab_size=tok.n_vocab + 2, progress=False)
-        expected = plain.extend(inputs=iter([spelled]), vocab_size=tok.n_vocab + 2, progress=False)
+        longer = tok.extend(inputs=inputs, vocab_size=tok.vocab_size + 2, progress=False)
+        expected = plain.extend(inputs=iter([spelled]), vocab_size=tok.vocab_size + 2, progress=False)
         assert longer.merges == expected.merges and longer.model.prefix_space
         assert longer.encode("qz") == [longer.token_to_id(" qz")]
-    with pytest.raises(pybpe.ArgumentError, match="the base has add_prefix_space"):
-        tok.extend(counts=pybpe.count_words(iter(["a"]), special_tokens=["<m>"]), vocab_size=tok.n_vocab + 1)
+    with pytest.raises(pybpe.errors.ArgumentError, match="the base has add_prefix_space"):
+        tok.extend(counts=pybpe.count_words(iter(["a"]), special_tokens=["<m>"]), vocab_size=tok.vocab_size + 1)
 
 
 def test_programs_that_show_a_tokenizer() -> None:

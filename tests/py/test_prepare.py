@@ -47,7 +47,7 @@ def test_the_tokenizer_is_that_of_the_train_split(tmp_path: Path, kind: str, nor
     documents = "line" if kind == "line" else "auto"
     tok, _ = pybpe.prepare(tmp_path / "all", tmp_path / "out", splits=(2, 1), documents=documents, **settings)
     expected = pybpe.train(tmp_path / "train", special_tokens=CONTROL_TOKENS, **settings)
-    assert tok.merges == expected.merges and tok.normalizer == normalizer and tok.n_vocab == 500
+    assert tok.merges == expected.merges and tok.model.normalizer == normalizer and tok.vocab_size == 500
     everything = pybpe.train(tmp_path / "all", special_tokens=CONTROL_TOKENS, **settings)
     assert everything.merges != tok.merges
 
@@ -136,7 +136,7 @@ def test_a_run_that_fails_leaves_the_tokenizer_that_fits_the_shards(corpus: Path
 
     pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
     before = content()
-    with pytest.raises(pybpe.LimitError):
+    with pytest.raises(pybpe.errors.LimitError):
         pybpe.prepare(corpus, tmp_path / "out", vocab_size=300, min_shard_tokens=10**6, force=True)
     assert content() == before
 
@@ -186,7 +186,7 @@ def test_a_split_without_a_document_is_refused_before_anything_is_encoded(
         lambda: pybpe.prepare(books(tmp_path / "a", 2), tmp_path / "out", vocab_size=400, split_by=split_by),
         lambda: pybpe.binarize(small_tokenizer(), books(tmp_path / "b", 2), tmp_path / "out", split_by=split_by),
     ):
-        with pytest.raises(pybpe.LimitError, match="no document falls into the split .*split_by='token'"):
+        with pytest.raises(pybpe.errors.LimitError, match="no document falls into the split .*split_by='token'"):
             call()
     monkeypatch.undo()
     with pytest.warns(PybpeWarning, match="differ from those requested"):  # allowed if asked for

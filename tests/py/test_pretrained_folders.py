@@ -33,9 +33,9 @@ def test_saving_replaces_what_an_earlier_tokenizer_left(folder: Path) -> None:
     others = ["chat_template.jinja", "additional_chat_templates/rag.jinja", "added_tokens.json", "notes.jinja"]
     for name in others:
         (folder / name).write_text('{"<old>": 1000}')
-    train().with_chat_template("{{ messages }}").save_pretrained(folder)
+    train().replace(chat_template="{{ messages }}").save_pretrained(folder)
     assert [(folder / name).exists() for name in others] == [False, False, False, True]
-    assert pybpe.Tokenizer.from_file(folder).chat_template == "{{ messages }}"
+    assert pybpe.Tokenizer.from_file(folder).model.chat_template == "{{ messages }}"
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json"])
@@ -43,9 +43,9 @@ def test_saving_replaces_what_an_earlier_tokenizer_left(folder: Path) -> None:
 def test_added_tokens_json(folder: Path, name: str, number: object) -> None:
     if name == "vocab.json":
         (folder / "tokenizer.json").unlink()
-        train().export(folder, "files")
+        train().save(folder, "files")
     (folder / "added_tokens.json").write_text(json.dumps({END: 0, "<new>": number}))
-    with pytest.raises(pybpe.FormatError, match=r"added_tokens\.json: adds the token '<new>'"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"added_tokens\.json: adds the token '<new>'"):
         pybpe.Tokenizer.from_file(folder)
     (folder / "added_tokens.json").write_text(json.dumps({END: 0}))
     assert pybpe.Tokenizer.from_file(folder).encode("low" + END) == train().encode("low" + END)
@@ -61,19 +61,19 @@ def test_added_tokens_json(folder: Path, name: str, number: object) -> None:
 )
 def test_tokens_of_a_model(folder: Path, config: dict[str, object]) -> None:
     change(folder, **config)
-    with pytest.raises(pybpe.FormatError, match="adds the special token 'low'"):
+    with pytest.raises(pybpe.errors.FormatError, match="adds the special token 'low'"):
         pybpe.Tokenizer.from_file(folder)
 
 
 def test_special_tokens_map(folder: Path) -> None:
     path = folder / "special_tokens_map.json"
     path.write_text('{"pad_token": {"content": "low", "lstrip": false}}')
-    with pytest.raises(pybpe.FormatError, match="adds the special token 'low'"):
+    with pytest.raises(pybpe.errors.FormatError, match="adds the special token 'low'"):
         pybpe.Tokenizer.from_file(folder)
     change(folder, added_tokens_decoder={"0": {"content": END}})  # then transformers does not read the map
-    assert pybpe.Tokenizer.from_file(folder).n_vocab == train().n_vocab
+    assert pybpe.Tokenizer.from_file(folder).vocab_size == train().vocab_size
     path.write_text("[]")
-    with pytest.raises(pybpe.FormatError, match="expected one JSON object"):
+    with pytest.raises(pybpe.errors.FormatError, match="expected one JSON object"):
         pybpe.Tokenizer.from_file(folder)
 
 
@@ -83,9 +83,9 @@ def test_classes_with_rules_of_their_own(folder: Path, kind: str) -> None:
     with pytest.warns(PybpeWarning, match=f"tokenizer_class is '{kind}'"):
         assert pybpe.Tokenizer.from_file(folder).encode("lower") == train().encode("lower")
     (folder / "tokenizer.json").unlink()
-    train().export(folder, "files")
+    train().save(folder, "files")
     change(folder, tokenizer_class=kind)
-    with pytest.raises(pybpe.FormatError, match=f"the class '{kind}'"):
+    with pytest.raises(pybpe.errors.FormatError, match=f"the class '{kind}'"):
         pybpe.Tokenizer.from_file(folder)
     assert pybpe.Tokenizer.from_file(folder, pattern="qwen2").pattern.name == "qwen2"
 
@@ -144,25 +144,25 @@ def test_classes_without_ignore_merges(folder: Path) -> None:
 )
 def test_chat_templates_with_names(folder: Path, template: object, expected: str | None) -> None:
     change(folder, chat_template=template)
-    assert pybpe.Tokenizer.from_file(folder).chat_template == expected
+    assert pybpe.Tokenizer.from_file(folder).model.chat_template == expected
 
 
 def test_roles_end_in_token(tmp_path: Path) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="'eostoken' is not a role"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="'eostoken' is not a role"):
         train().save_pretrained(tmp_path, eostoken=END)
     train().save_pretrained(tmp_path, image_token=END)
 
 
 def test_two_files_are_not_hidden_by_another_tokenizer(folder: Path) -> None:
-    train().export(folder, "files")  # the same tokenizer, as in GPT-2's own folder
+    train().save(folder, "files")  # the same tokenizer, as in GPT-2's own folder
     other = pybpe.train(iter(["something else " * 20]), vocab_size=270, special_tokens=[END])
     before = (folder / "vocab.json").read_bytes()
-    with pytest.raises(pybpe.UnsupportedError, match=r"tokenizer\.json belongs to another tokenizer"):
-        other.export(folder, "files")
+    with pytest.raises(pybpe.errors.UnsupportedError, match=r"tokenizer\.json belongs to another tokenizer"):
+        other.save(folder, "files")
     assert (folder / "vocab.json").read_bytes() == before
     (folder / "tokenizer.json").write_text("{")
-    with pytest.raises(pybpe.UnsupportedError, match=r"tokenizer\.json belongs to another tokenizer"):
-        train().export(folder, "files")
+    with pytest.raises(pybpe.errors.UnsupportedError, match=r"tokenizer\.json belongs to another tokenizer"):
+        train().save(folder, "files")
 
 
 @pytest.mark.parametrize(("texts", "is_read"), [(["<a>", "<b>"], True), (["<a>", "a>b"], False)])
@@ -175,5 +175,5 @@ def test_normalized_in_the_configuration_counts_where_it_changes_ids(
     if is_read:
         pybpe.Tokenizer.from_file(tmp_path)
         return
-    with pytest.raises(pybpe.FormatError, match=r"_config\.json: the added token '<a>' has normalized on here"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"_config\.json: the added token '<a>' has normalized on here"):
         pybpe.Tokenizer.from_file(tmp_path)

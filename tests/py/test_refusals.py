@@ -46,22 +46,22 @@ def test_a_data_loader_counts_and_seeks(tmp_path: Path) -> None:
 
 def test_shards_and_loaders_say_what_they_take(tmp_path: Path) -> None:
     for ids in (numpy.arange(4.0), numpy.arange(4), numpy.zeros((2, 2), dtype="u2")):
-        with pytest.raises(pybpe.ArgumentError, match="one-dimensional uint16 or uint32"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="one-dimensional uint16 or uint32"):
             write_shard(tmp_path / "x.bin", ids)
     write_shard(tmp_path / "x.bin", numpy.arange(9, dtype="u2"))
     for B, T in ((0, 2), (2, -1)):
-        with pytest.raises(pybpe.ArgumentError, match="at least 1"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="at least 1"):
             DataLoader(tmp_path / "x.bin", B, T)
-    with pytest.raises(pybpe.ArgumentError, match="batches must be at least 0, not -1"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="batches must be at least 0, not -1"):
         DataLoader(tmp_path / "x.bin", 1, 2).seek(-1)
     for one in ({"process_rank": 1}, {"num_processes": 2}):
-        with pytest.raises(pybpe.ArgumentError, match="pass both process_rank and num_processes, or neither"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="pass both process_rank and num_processes, or neither"):
             DataLoader(tmp_path / "x.bin", 1, 2, **one)
     assert [path.name for path in tmp_path.iterdir()] == ["x.bin"]
 
 
 def test_a_path_with_a_nul_is_refused() -> None:
-    with pytest.raises(pybpe.ArgumentError, match="NUL"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="NUL"):
         pybpe.Tokenizer.from_file("tok\0.bin")
 
 
@@ -72,8 +72,8 @@ def test_a_path_with_a_nul_is_refused() -> None:
 def test_a_folder_without_a_tokenizer(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="has neither tokenizer.json nor vocab.json"):
         pybpe.Tokenizer.from_file(tmp_path)
-    plain = pybpe.Tokenizer(tok.vocab, tok.merges)
-    plain.export(tmp_path, "files")
+    plain = pybpe.Tokenizer(tok.model.vocab, tok.merges)
+    plain.save(tmp_path, "files")
     assert pybpe.Tokenizer.from_file(tmp_path).encode("the text") == plain.encode("the text")
 
 
@@ -100,7 +100,7 @@ def test_a_configuration_that_changes_ids(change: object, message: str, tok: pyb
     tok.save_pretrained(tmp_path)
     path = tmp_path / "tokenizer_config.json"
     path.write_text(change if isinstance(change, str) else json.dumps({**json.loads(path.read_text()), **change}))  # type: ignore[dict-item]
-    with pytest.raises(pybpe.FormatError, match=message.replace("|", r"\|")) as caught:
+    with pytest.raises(pybpe.errors.FormatError, match=message.replace("|", r"\|")) as caught:
         pybpe.Tokenizer.from_file(tmp_path)
     assert str(path) in str(caught.value)
 
@@ -111,9 +111,11 @@ def test_a_chat_template_in_a_file_of_its_own(tok: pybpe.Tokenizer, tmp_path: Pa
     found = pybpe.Tokenizer.from_file(tmp_path)
     found.save_pretrained(tmp_path / "again")
     assert "{{ messages }}" in "".join(path.read_text() for path in (tmp_path / "again").iterdir())
-    with pytest.raises(pybpe.ArgumentError, match="pad_token='<none>' is not a special token"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="pad_token='<none>' is not a special token"):
         tok.save_pretrained(tmp_path / "refused", pad_token="<none>")
-    with pytest.raises(pybpe.ArgumentError, match="additional_special_tokens must be one special token, not list"):
+    with pytest.raises(
+        pybpe.errors.ArgumentError, match="additional_special_tokens must be one special token, not list"
+    ):
         tok.save_pretrained(tmp_path / "refused", additional_special_tokens=[EOT])  # type: ignore[arg-type]
 
 
@@ -141,7 +143,7 @@ def test_counts_with_right_checksums_and_wrong_content(header: bytes, words: int
     """Writes counts as a faulty program would; checksums would reveal mere damage."""
     start = counts_file.MAGIC + struct.pack("<II", counts_file.VERSION, len(header)) + header
     (tmp_path / "x.counts").write_bytes(checked(start) + checked(struct.pack("<IQ", 0, words)))
-    with pytest.raises(pybpe.FormatError, match=rf"x\.counts.*{message}"):
+    with pytest.raises(pybpe.errors.FormatError, match=rf"x\.counts.*{message}"):
         pybpe.Counts.load(tmp_path / "x.counts")
 
 
@@ -171,7 +173,7 @@ def test_verify_finds_ids_and_sums_that_are_not_the_tokenizers(tmp_path: Path) -
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     for size in (None, "x", -1):
         (tmp_path / "changed" / "manifest.json").write_text(json.dumps(manifest | {"text_bytes": {"train": size}}))
-        with pytest.raises(pybpe.FormatError, match="text_bytes must be numbers"):
+        with pytest.raises(pybpe.errors.FormatError, match="text_bytes must be numbers"):
             Manifest.load(tmp_path / "changed")
     assert "bytes of text, but the manifest says 7" in faults(text_bytes=7)
     other = pybpe.train(iter(documents(3)), vocab_size=270, special_tokens=[EOT])
@@ -187,7 +189,7 @@ def test_clean_says_what_it_takes(tmp_path: Path) -> None:
     text.write_text("a\nb\n")
 
     def refused(message: str, inputs: object = text, **settings: object) -> None:
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.corpus.clean(inputs, tmp_path / "o.jsonl", progress=False, **settings)  # type: ignore[arg-type]
 
     refused("inputs is empty", [])
@@ -214,7 +216,7 @@ def test_train_options_that_do_not_go_together(tmp_path: Path, capsys: pytest.Ca
         assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]
     assert main([*arguments, "--vocab-size", "300"]) == 0
-    assert pybpe.Tokenizer.from_file(tmp_path / "tok.bin").n_vocab == 300
+    assert pybpe.Tokenizer.from_file(tmp_path / "tok.bin").vocab_size == 300
 
 
 def test_commands_say_what_they_do_not_take(
@@ -229,7 +231,7 @@ def test_commands_say_what_they_do_not_take(
         main(["export", "t.json", "-o", "u.json", "more", "words"])
     assert "unrecognized arguments: more words" in capsys.readouterr().err
     assert main(["prune", "t.json", "--vocab-size", "280", "-o", "less.json"]) == 0
-    assert pybpe.Tokenizer.from_file("less.json").n_vocab == 280
+    assert pybpe.Tokenizer.from_file("less.json").vocab_size == 280
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -261,5 +263,5 @@ def test_a_changed_manifest(change: object, message: str, tok: pybpe.Tokenizer, 
     manifest = json.loads(path.read_text())
     change(manifest)  # type: ignore[operator]
     path.write_text(json.dumps(manifest))
-    with pytest.raises(pybpe.FormatError, match=message):
+    with pytest.raises(pybpe.errors.FormatError, match=message):
         Manifest.load(tmp_path / "out")

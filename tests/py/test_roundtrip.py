@@ -9,7 +9,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
-from gpt2 import gpt2_files
+from gpt2 import gpt2_tokenizer
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
@@ -42,7 +42,7 @@ def test_c_decodes_what_python_wrote(c_program: Callable[[str], Path], tmp_path:
     corpus = tmp_path / "corpus.txt"
     corpus.write_bytes(TEXTS[name])
     tok = pybpe.train(corpus, vocab_size=1200, special_tokens=CONTROL_TOKENS, min_frequency=2)
-    tok.save_bin(tmp_path / "tokenizer.bin")
+    tok.save(tmp_path / "tokenizer.bin")
     manifest = pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token", shard_tokens=20_000)
     shards = [tmp_path / "out" / r.file for records in manifest.shards.values() for r in records]
     output = decode_in_c(c_program("decode_test"), tmp_path / "tokenizer.bin", shards, tok.eot_token)
@@ -52,9 +52,9 @@ def test_c_decodes_what_python_wrote(c_program: Callable[[str], Path], tmp_path:
 def test_c_decodes_gpt2(c_program: Callable[[str], Path], tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_bytes(TEXTS["english"])
-    tok = pybpe.Tokenizer.from_files(*gpt2_files())
-    for version in (1, 2):
-        tok.save_bin(tmp_path / "tokenizer.bin", version=version)
+    tok = gpt2_tokenizer()
+    for version in ("bin1", "bin"):
+        tok.save(tmp_path / "tokenizer.bin", version)
         manifest = pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token")
         shards = [tmp_path / "out" / r.file for records in manifest.shards.values() for r in records]
         output = decode_in_c(c_program("decode_test"), tmp_path / "tokenizer.bin", shards, 50256)
@@ -68,7 +68,7 @@ def test_the_c_program_refuses_damaged_files_in_one_line(
     corpus = tmp_path / "corpus.txt"
     corpus.write_bytes(TEXTS["english"])
     tok = pybpe.train(corpus, vocab_size=300, special_tokens=CONTROL_TOKENS)
-    tok.save_bin(tmp_path / "tokenizer.bin")
+    tok.save(tmp_path / "tokenizer.bin")
     pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token")
     shard = tmp_path / "out" / "corpus_val_000000.bin"
     data = bytearray(shard.read_bytes())

@@ -169,7 +169,7 @@ def test_a_file_that_cannot_be_written_is_named(tok: pybpe.Tokenizer, data: Path
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails instead
         try:
             pybpe.pack(tok, data, tmp_path / "out", sequence_length=T, format=form)
-        except pybpe.FileError as error:
+        except pybpe.errors.FileError as error:
             results.put(str(error))
         else:
             results.put("")

@@ -138,36 +138,36 @@ def test_states_of_something_else_are_refused() -> None:
         ({"epoch": "x"}, "epoch of the state must be an integer, not 'x'"),
         ({"epoch": -5}, "epoch of the state must be at least 0, not -5"),
     ]:
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             sampler.load_state_dict({**good, **change})
-    with pytest.raises(pybpe.ArgumentError, match="not a state.*samples"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="not a state.*samples"):
         sampler.load_state_dict({})
     assert sampler.state_dict() == good
 
 
 @pytest.mark.parametrize("rank, world", [(-1, 2), (2, 2), (0, 0)])
 def test_ranks_that_do_not_exist(rank: int, world: int) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="rank must be"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="rank must be"):
         ResumableSampler(10, rank=rank, num_replicas=world)
 
 
 @pytest.mark.parametrize("one", [{"rank": 0}, {"rank": 1}, {"num_replicas": 2}])
 def test_a_rank_needs_the_number_of_processes(one: dict[str, int]) -> None:
     """Otherwise every process would train on everything, or all on the share of the first."""
-    with pytest.raises(pybpe.ArgumentError, match="pass both rank and num_replicas, or neither"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="pass both rank and num_replicas, or neither"):
         ResumableSampler(10, **one)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("epoch", [-1, 1.5, "x"])
 def test_epochs_that_do_not_exist(epoch: object) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="epoch must be"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="epoch must be"):
         ResumableSampler(10).set_epoch(epoch)  # type: ignore[arg-type]
 
 
 def test_states_of_other_data_are_refused() -> None:
     sampler = ResumableSampler(10, data={"tokens": "a"})
     sampler.load_state_dict(sampler.state_dict())
-    with pytest.raises(pybpe.ArgumentError, match="'tokens': 'b'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="'tokens': 'b'"):
         sampler.load_state_dict(ResumableSampler(10, data={"tokens": "b"}).state_dict())
 
 

@@ -81,7 +81,7 @@ def test_the_compression_curve(folder: Path) -> None:
     assert len(tok) == 1000
     before = 0
     for row, size in zip(rows, (300, 500, 1000), strict=True):
-        tokens = tok.with_vocab_size(size).count(data)
+        tokens = tok.prune(vocab_size=size).count(data)
         gain = [f"{100 - 100 * tokens / before:.1f}%"] if before else []
         assert row == [str(size), f"{len(data) / tokens:.3f}", *gain, str(2 * size * 64)]
         before = tokens

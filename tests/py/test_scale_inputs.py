@@ -59,7 +59,7 @@ def test_folders_and_globs_are_sorted_and_recursive(tmp_path: Path) -> None:
         pybpe.count_words(tmp_path)
     (tmp_path / "odd[1].txt").write_text("odd")
     assert pybpe.count_words(tmp_path / "odd[1].txt").to_dict() == {b"odd": 1}
-    with pytest.raises(pybpe.ArgumentError, match="nothing"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="nothing"):
         input_files(str(tmp_path / "nothing*"))
 
 
@@ -81,7 +81,7 @@ def test_damaged_compressed_files_are_named(tmp_path: Path, suffix: str) -> None
     damaged[-3] ^= 0x55
     for data in (whole[: len(whole) // 2], bytes(damaged), b"not compressed at all", whole + b"rubbish behind"):
         (tmp_path / f"bad{suffix}").write_bytes(data)
-        with pytest.raises(pybpe.FormatError, match=f"bad{suffix}.*byte"):
+        with pytest.raises(pybpe.errors.FormatError, match=f"bad{suffix}.*byte"):
             pybpe.count_words(tmp_path / f"bad{suffix}")
 
 
@@ -90,7 +90,7 @@ def test_zstd_without_its_package_says_what_to_install(tmp_path: Path, monkeypat
     monkeypatch.setitem(sys.modules, "compression", None)
     monkeypatch.setitem(sys.modules, "backports", None)
     (tmp_path / "x.zst").write_bytes(b"")
-    with pytest.raises(pybpe.MissingExtraError, match=r"pip install 'pybpe\[zstd\]'"):
+    with pytest.raises(pybpe.errors.MissingExtraError, match=r"pip install 'pybpe\[zstd\]'"):
         pybpe.count_words(tmp_path / "x.zst")
 
 
@@ -131,7 +131,7 @@ def test_the_text_key_and_custom_patterns(tmp_path: Path) -> None:
 def test_a_bad_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"text": "fine"}\n' + line + b"\n")
-    with pytest.raises(pybpe.FormatError, match=f"x.jsonl: the line at byte 17: .*{message}") as caught:
+    with pytest.raises(pybpe.errors.FormatError, match=f"x.jsonl: the line at byte 17: .*{message}") as caught:
         pybpe.count_words(path)
     assert caught.value.offset == 17
 
@@ -203,12 +203,12 @@ def test_a_sample_of_an_iterable_takes_no_more_than_it_needs() -> None:
 
     assert pybpe.count_words(endless(), max_documents=5).to_dict() == {b"some": 5, b" words": 5, b" here": 5}
     assert pybpe.count_words(endless(), max_bytes=20).to_dict() == {b"some": 2, b" words": 2, b" here": 1}
-    with pytest.raises(pybpe.ArgumentError, match="max_bytes"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="max_bytes"):
         pybpe.count_words(["x"], max_bytes=0)
 
 
 def test_parquet_is_not_taken_for_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("text")
     (tmp_path / "pages.parquet").write_bytes(b"PAR1")
-    with pytest.raises(pybpe.FormatError, match=r"pages\.parquet: .*`pybpe prepare` reads parquet"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"pages\.parquet: .*`pybpe prepare` reads parquet"):
         pybpe.train([tmp_path], vocab_size=300)

@@ -185,9 +185,9 @@ def test_training_and_ids_do_not_depend_on_pieces(pattern: str, normalizer: str 
     ],
 )
 def test_what_is_not_a_sequence(pattern: str, message: str) -> None:
-    with pytest.raises(pybpe.ArgumentError, match=message.replace("(", r"\(")):
+    with pytest.raises(pybpe.errors.ArgumentError, match=message.replace("(", r"\(")):
         Pattern(pattern)
-    with pytest.raises(pybpe.ArgumentError, match="built-in"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="built-in"):
         Pattern(SMOLLM, digits=1)
 
 
@@ -213,7 +213,7 @@ def test_a_long_text_takes_linear_time() -> None:
 
 def test_what_has_one_regular_expression_refuses_a_sequence(tmp_path: Path) -> None:
     tok = pybpe.train(iter(["pi is 3.14"]), vocab_size=257, pattern=SMOLLM)
-    with pytest.raises(pybpe.UnsupportedError, match="this pattern has 2 steps"):
+    with pytest.raises(pybpe.errors.UnsupportedError, match="this pattern has 2 steps"):
         tok.to_tiktoken()
     assert "several steps" in pattern_data(tok.pattern)["why"]
     counts = pybpe.count_words(iter(["pi is 3.14"]), pattern=SMOLLM)

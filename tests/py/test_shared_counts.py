@@ -133,7 +133,7 @@ def test_workers_that_see_another_folder_are_refused(
 ) -> None:
     (tmp_path / "x.counts").write_bytes(b"old")
     with Elsewhere(tmp_path / ".x.counts.unfinished", number) as executor:
-        with pytest.raises(pybpe.WorkerError, match="all workers must see this folder"):
+        with pytest.raises(pybpe.errors.WorkerError, match="all workers must see this folder"):
             count_by(executor, corpus, tmp_path / "x.counts")
     assert (tmp_path / "x.counts").read_bytes() == b"old" and os.listdir(tmp_path) == ["x.counts"]
 
@@ -142,7 +142,7 @@ def test_a_worker_that_dies_is_an_error(corpus: Path, tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         executor.submit(os.getpid).result()
         executor.submit(signal.raise_signal, signal.SIGKILL)
-        with pytest.raises(pybpe.WorkerError, match="starts over|refused a task"):
+        with pytest.raises(pybpe.errors.WorkerError, match="starts over|refused a task"):
             count_by(executor, corpus, tmp_path / "x.counts")
     assert os.listdir(tmp_path) == []
 
@@ -171,6 +171,6 @@ def test_what_workers_cannot_count_is_refused(corpus: Path, tmp_path: Path) -> N
             (iter(["text"]), Sample(), "pass paths"),
             (str(corpus), Sample(max_bytes=100), "max_bytes"),
         ):
-            with pytest.raises(pybpe.ArgumentError, match=message):
+            with pytest.raises(pybpe.errors.ArgumentError, match=message):
                 counting.count_to_file(inputs, settings, sample, run, tmp_path / "x.counts")
     assert os.listdir(tmp_path) == []

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy
 import pytest
-from gpt2 import gpt2_files
+from gpt2 import gpt2_tokenizer
 from texts import chinese, english, mixed
 
 import pybpe
 from llmc_compat.shards import write_shard
 
 TEXTS = [english()[:300_000], chinese(), mixed(), "<|endoftext|>" * 50 + "x" * 3000]
-GPT2 = pybpe.Tokenizer.from_files(*gpt2_files())
+GPT2 = gpt2_tokenizer()
 
 
 def everything(tok: pybpe.Tokenizer, text: str) -> tuple[object, ...]:
@@ -32,7 +32,7 @@ def everything(tok: pybpe.Tokenizer, text: str) -> tuple[object, ...]:
 def test_eight_threads_get_the_same_ids() -> None:
     """All threads start at once, with a tokenizer that was never used before."""
     expected = [everything(GPT2, text) for text in TEXTS]
-    tok = pybpe.Tokenizer.from_model(GPT2.model)
+    tok = pybpe.tokenizer.of_model(GPT2.model)
     barrier = threading.Barrier(8)
 
     def work(i: int) -> bool:
@@ -87,7 +87,7 @@ def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: GPT2.encode_batch(TEXTS, num_threads=4),
         lambda: pybpe.train(iter(TEXTS), vocab_size=300, workers=4, progress=False),
     ):
-        with pytest.raises(pybpe.WorkerError, match="can't start new thread: use fewer workers than 4"):
+        with pytest.raises(pybpe.errors.WorkerError, match="can't start new thread: use fewer workers than 4"):
             call()
     assert GPT2.encode_batch(TEXTS, num_threads=1) == [GPT2.encode(text) for text in TEXTS]
 
@@ -130,7 +130,7 @@ def test_a_fork_while_other_threads_encode() -> None:
 
 
 def with_pattern(pattern: str, digits: int | None) -> pybpe.Tokenizer:
-    return pybpe.Tokenizer(GPT2.vocab, GPT2.merges, GPT2.special_tokens, pattern=pattern, digits=digits)
+    return pybpe.Tokenizer(GPT2.model.vocab, GPT2.merges, GPT2.special_tokens, pattern=pattern, digits=digits)
 
 
 @pytest.mark.parametrize("digits", [None, 1])
@@ -151,8 +151,8 @@ INTERRUPTED = """
 import os, signal, sys, threading
 import numpy, pybpe
 sys.path.insert(0, sys.argv[1])
-from gpt2 import gpt2_files
-tok = pybpe.Tokenizer.from_files(*gpt2_files())
+from gpt2 import gpt2_tokenizer
+tok = gpt2_tokenizer()
 data = {text} * (20_000_000 // len({text}))
 text, ids = data.decode(), tok.encode_to_numpy(data)
 listed = ids.tolist()

@@ -107,7 +107,7 @@ def cases(seed: int, count: int, normalizer: str | None = None) -> list[Case]:
         }
         try:
             ours = pybpe.Tokenizer.from_hf(theirs)
-        except pybpe.FormatError as error:
+        except pybpe.errors.FormatError as error:
             assert "begins with white space" in str(error) or "there is a normalizer" in str(error)
             continue
         found.append((text, ours, theirs, flags, random_texts(rng, list(flags), 30)))
@@ -242,8 +242,8 @@ def test_bytes_that_are_not_utf8() -> None:
             shown = bytes(data).decode("utf-8", "surrogateescape")
             ends = [0, *accumulate(len(char.encode("utf-8", "surrogateescape")) for char in shown)]
             expected = [(ends[start], ends[end], ids[name]) for start, end, name in reference.matches(shown, flags)]
-            assert ours.specials_matcher is not None
-            assert list(ours.specials_matcher.find_all(bytes(data))) == expected, (flags, data)
+            assert ours._encoder.specials is not None
+            assert list(ours._encoder.specials.find_all(bytes(data))) == expected, (flags, data)
             assert [i for i in ours.encode(bytes(data)) if i in ids.values()] == [i for _, _, i in expected]
 
 
@@ -273,13 +273,12 @@ def flagged(**flags: bool) -> pybpe.Tokenizer:
 def test_other_formats_refuse_flags(flag: str, tmp_path: Path) -> None:
     tok = flagged(**{flag: True})
     for write in (
-        lambda: tok.save_bin(tmp_path / "t.bin"),
-        lambda: tok.save_files(tmp_path / "vocab.json", tmp_path / "merges.txt"),
-        lambda: tok.export(tmp_path / "t.tiktoken"),
+        lambda: tok.save(tmp_path / "t.bin"),
+        lambda: tok.save(tmp_path / "t.tiktoken"),
         tok.to_tiktoken,
     ):
         with pytest.raises(
-            pybpe.UnsupportedError, match=f"cannot hold the special token '<mask>', which has {flag} on"
+            pybpe.errors.UnsupportedError, match=f"cannot hold the special token '<mask>', which has {flag} on"
         ):
             write()
     assert list(tmp_path.iterdir()) == []
@@ -291,14 +290,14 @@ def test_white_space_that_two_tokens_would_take_is_refused(tmp_path: Path) -> No
     path = tmp_path / "t.json"
     path.write_text(file([added("<r>", rstrip=True), added("\u3000x")]))
     with pytest.raises(
-        pybpe.FormatError, match=r"t.json: .*'<r>' has rstrip on, and '\\u3000x' begins with white space"
+        pybpe.errors.FormatError, match=r"t.json: .*'<r>' has rstrip on, and '\\u3000x' begins with white space"
     ):
         pybpe.Tokenizer.from_file(path)
     path.write_text(file([added("<r>", rstrip=True), added(" x", normalized=True)]))
     assert pybpe.Tokenizer.from_file(path).encode("<r>  x") == pybpe.Tokenizer.from_file(path).encode("<r>x")
-    with pytest.raises(pybpe.ArgumentError, match="begins with white space, and special token 0 has rstrip"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="begins with white space, and special token 0 has rstrip"):
         matcher(["<r>", "\u2003"], {"<r>": Matching(rstrip=True)})
-    with pytest.raises(pybpe.ArgumentError, match="unknown flags"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="unknown flags"):
         _binding.Specials({"a": 0}, {"a": 16})
 
 
@@ -315,7 +314,7 @@ def test_a_folder_with_other_flags_is_refused(tmp_path: Path) -> None:
     for flag in FLAGS:
         facts["added_tokens_decoder"] = {str(tok.special_tokens["<mask>"]): {**entry, flag: not entry[flag]}}
         config.write_text(json.dumps(facts))
-        with pytest.raises(pybpe.FormatError, match=f"'<mask>' has {flag} .* make them equal"):
+        with pytest.raises(pybpe.errors.FormatError, match=f"'<mask>' has {flag} .* make them equal"):
             pybpe.Tokenizer.from_file(tmp_path)
 
 
@@ -324,7 +323,7 @@ def test_disallowed_tokens_are_those_that_match() -> None:
         tokenizers.Tokenizer.from_str(file([added("word", single_word=True, lstrip=True), added("<a>")]))
     )
     assert tok.encode("words <a>", disallowed_special={"word"}) == tok.encode("words <a>")
-    with pytest.raises(pybpe.ArgumentError, match="special token 'word' at byte 1"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="special token 'word' at byte 1"):
         tok.encode("a \t word b", disallowed_special={"word"})
     assert tok.encode("a word", allowed_special=()) == tok.encode_ordinary("a word")
     assert tok.encode("a  word<a>", allowed_special={"word"}) == [*tok.encode("a  word"), *tok.encode_ordinary("<a>")]
@@ -367,7 +366,7 @@ def test_documents_with_marks(rules: dict[str, bool], tmp_path: Path) -> None:
     marked = tmp_path / "marked.txt"
     marked.write_text(EOT.join(texts), encoding="utf-8")
     if rules:
-        with pytest.raises(pybpe.ArgumentError, match="the end of text '<|endoftext|>' has .*strip|single_word"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="the end of text '<|endoftext|>' has .*strip|single_word"):
             pybpe.binarize(tok, marked, tmp_path / "marked", **options)
     else:
         pybpe.binarize(tok, marked, tmp_path / "marked", **options)
@@ -385,14 +384,14 @@ def test_training_that_extends_counts_without_the_white_space_that_tokens_take(t
     path.write_text(text)
     bare = tokenizers.Tokenizer.from_str(file([added("<mask>")]))
     for inputs in (str(path), iter([text])):
-        longer = tok.extend(inputs=inputs, vocab_size=tok.n_vocab + 3, min_frequency=1, progress=False)
+        longer = tok.extend(inputs=inputs, vocab_size=tok.vocab_size + 3, min_frequency=1, progress=False)
         assert longer.model.matching == tok.model.matching and longer.encode("a <mask>") == tok.encode("a <mask>")
         plain = pybpe.Tokenizer.from_hf(bare).extend(
-            inputs=iter(["x<mask>ab ab<mask>cd cd\n\n\n"]), vocab_size=tok.n_vocab + 3, progress=False
+            inputs=iter(["x<mask>ab ab<mask>cd cd\n\n\n"]), vocab_size=tok.vocab_size + 3, progress=False
         )
         assert longer.merges == plain.merges
-    with pytest.raises(pybpe.ArgumentError, match="special tokens with flags, such as '<mask>'"):
-        tok.extend(counts=pybpe.count_words(iter([text]), special_tokens=["<mask>"]), vocab_size=tok.n_vocab + 3)
+    with pytest.raises(pybpe.errors.ArgumentError, match="special tokens with flags, such as '<mask>'"):
+        tok.extend(counts=pybpe.count_words(iter([text]), special_tokens=["<mask>"]), vocab_size=tok.vocab_size + 3)
 
 
 def test_programs_that_show_a_tokenizer(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_equals_the_definition_on_english() -> None:
     text = english()[:12_000]
     tok = pybpe.train(iter([text]), vocab_size=500, superwords=True, transition=0.7)
     assert merged(tok) == reference.train([text], 350 - 256, 500 - 256)
-    assert any(b" " in token[1:].strip() for token in tok.vocab.values())
+    assert any(b" " in token[1:].strip() for token in tok.model.vocab.values())
 
 
 def test_a_smaller_vocabulary_is_a_prefix() -> None:
@@ -65,7 +65,7 @@ def test_rules_of_the_authors() -> None:
     """At most four words, no colon before a space, and numbers and runs of punctuation are chunks of their own."""
     text = "one two three four five six. Answer: yes ... in 1984 (12345)!\n" * 50
     tok = pybpe.train(iter([text]), vocab_size=700, superwords=True, transition=0.6)
-    learned = [tok.vocab[i] for i in range(256, tok.n_vocab)]
+    learned = [tok.model.vocab[i] for i in range(256, tok.vocab_size)]
     assert max(len(token.decode().split()) for token in learned) == 4
     assert not any(b": " in token for token in learned)
     assert b"123" in learned and not any(b"12345" in token or b"1984" in token for token in learned)
@@ -93,7 +93,7 @@ def test_encoding_equals_the_definition(seed: int) -> None:
     alphabet = rng.choice(["ab", "aab é", "abcde", "a中文,"])
     text = random_text(rng, alphabet, 200)
     tok = pybpe.train(iter([text]), vocab_size=256 + rng.randint(5, 120), superwords=True, transition=0.9)
-    ids = {token: i for i, token in tok.vocab.items()}
+    ids = {token: i for i, token in tok.model.vocab.items()}
     for sample in (text, *(random_text(rng, alphabet, 30) for _ in range(20))):
         expected = [ids[part] for chunk in reference.chunks(sample) for part in split(chunk.encode(), tok.merges)]
         assert tok.encode(sample) == expected
@@ -117,7 +117,7 @@ def test_saved_files_carry_superwords(tmp_path: Path) -> None:
     assert len(ids) < len(pybpe.train(iter([text]), vocab_size=2001).encode(text))
     assert tok.decode(ids) == text
     for name in ("tok.json", "tok.bin"):
-        tok.export(tmp_path / name)
+        tok.save(tmp_path / name)
         assert pybpe.Tokenizer.from_file(tmp_path / name).encode(text) == ids
     facts = json.loads((tmp_path / "tok.json").read_bytes())["model"]["pybpe"]
     assert facts["superwords"] is True
@@ -136,18 +136,18 @@ def test_stage_1_learns_nothing_that_encoding_cannot_make() -> None:
     """gpt2 alone would learn " 1984" and " ..", which the chunks of stage 2 divide."""
     text = "in 1984 and 1985 (see 12345) ... and then?! " * 100
     tok = pybpe.train(iter([text]), vocab_size=400, superwords=True, transition=0.95)
-    for i in range(256, tok.n_vocab):
-        token = tok.vocab[i].decode()
+    for i in range(256, tok.vocab_size):
+        token = tok.model.vocab[i].decode()
         assert len(reference.chunks(token + "x")) <= 2, token
 
 
 def test_digits_stay_separate_if_asked() -> None:
     tok = pybpe.train(iter(["in 1984 and 1985 " * 50]), vocab_size=300, superwords=True, digits=1)
-    assert not any(sum(chr(byte).isdigit() for byte in token) > 1 for token in tok.vocab.values())
+    assert not any(sum(chr(byte).isdigit() for byte in token) > 1 for token in tok.model.vocab.values())
 
 
 def test_digits_from_the_right_are_refused() -> None:
-    with pytest.raises(pybpe.ArgumentError, match="from the right"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="from the right"):
         pybpe.train(iter(["in 1984"]), vocab_size=300, superwords=True, digits="3-from-right")
 
 
@@ -235,7 +235,7 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     paths, saved = corpus_files(tmp_path), tmp_path / "saved"
     assert killed(paths, saved, 1)
     for other in ({"transition": 0.5, "superwords": True}, {}, {"superwords": True, "whole_characters": True}):
-        with pytest.raises(pybpe.ArgumentError, match="another training run"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="another training run"):
             pybpe.train(paths, vocab_size=900, checkpoint=saved, **other)
 
 
@@ -243,13 +243,13 @@ def test_a_base_gets_superwords() -> None:
     text = english()[:100_000]
     base = pybpe.train(iter([text]), vocab_size=700, special_tokens=["<|endoftext|>"])
     tok = pybpe.train(iter([text]), vocab_size=800, superwords=True, base=base)
-    assert all(tok.vocab[i] == token for i, token in base.vocab.items())
+    assert all(tok.model.vocab[i] == token for i, token in base.model.vocab.items())
     assert merged(tok)[: len(base.merges)] == base.merges
-    assert any(b" " in tok.vocab[i].strip() for i in range(700, 800))
+    assert any(b" " in tok.model.vocab[i].strip() for i in range(700, 800))
     # a tokenizer with superwords keeps their rules when it is extended
     for given in ({}, {"superwords": True}):
         more = pybpe.train(iter(["one two three four five six seven " * 90]), vocab_size=900, base=tok, **given)
-        assert all(reference.is_superword(more.vocab[i]) for i in range(800, more.n_vocab))
+        assert all(reference.is_superword(more.model.vocab[i]) for i in range(800, more.vocab_size))
 
 
 @pytest.mark.parametrize(
@@ -266,14 +266,14 @@ def test_a_base_gets_superwords() -> None:
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict, message: str) -> None:
-    with pytest.raises(pybpe.ArgumentError, match=message):
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
         pybpe.train(iter(["a"]), vocab_size=300, **arguments)
 
 
 def test_counts_of_words_are_refused() -> None:
     counts = pybpe.count_words(iter(["a b c"]))
     for given in (counts, {"a": 3}, {}):
-        with pytest.raises(pybpe.ArgumentError, match="superwords cross words"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="superwords cross words"):
             pybpe.train(counts=given, vocab_size=300, superwords=True)
 
 
@@ -307,7 +307,7 @@ def test_whole_characters_equal_the_definition(seed: int) -> None:
 def test_every_token_is_whole_or_a_part(text: str) -> None:
     for more in ({}, {"superwords": True}):
         tok = pybpe.train(iter([text]), vocab_size=1500, whole_characters=True, **more)
-        assert all(reference.is_whole(tok.vocab[i]) for i in range(256, tok.n_vocab))
+        assert all(reference.is_whole(tok.model.vocab[i]) for i in range(256, tok.vocab_size))
         assert tok.decode(tok.encode(text)) == text
 
 
@@ -322,7 +322,7 @@ def test_whole_characters_are_recorded(tmp_path: Path) -> None:
 
 def test_a_trainer_refuses_unknown_rules() -> None:
     words = _binding.Words.from_dict({b"ab": 1})
-    with pytest.raises(pybpe.ArgumentError, match="rules"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="rules"):
         _binding.Trainer(words, vocab_size=300, max_token_length=9, min_frequency=0, tie_break="huggingface", rules=4)
 
 
@@ -347,6 +347,6 @@ def test_prepare_trains_superwords(tmp_path: Path) -> None:
     text.write_text("".join(json.dumps({"text": t}) + "\n" for t in records), encoding="utf-8")
     options = {"vocab_size": 800, "superwords": True, "min_shard_tokens": 0, "progress": False}
     tok, _ = pybpe.prepare(text, tmp_path / "out", **options)
-    assert any(b" " in tok.vocab[i].strip() for i in range(640, 800))
+    assert any(b" " in tok.model.vocab[i].strip() for i in range(640, 800))
     again, _ = pybpe.prepare(text, tmp_path / "two", workers=1, **options)
     assert merged(again) == merged(tok)

@@ -54,17 +54,17 @@ def test_words_by_hand() -> None:
 
 @pytest.mark.parametrize("specials", [("a", "a"), ("",), "a", {"a": 1}])
 def test_special_tokens_are_checked(specials: object) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="special"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="special"):
         WordTokenizer(["b"], specials)  # type: ignore[arg-type]
 
 
 def test_without_a_token_for_unknown_words() -> None:
     tokenizer = WordTokenizer.train("a b", special_tokens=())
-    assert tokenizer.n_vocab == 2 and tokenizer.eot_token is None
-    with pytest.raises(pybpe.ArgumentError, match="'c' is not in the vocabulary"):
+    assert tokenizer.vocab_size == 2 and tokenizer.eot_token is None
+    with pytest.raises(pybpe.errors.ArgumentError, match="'c' is not in the vocabulary"):
         tokenizer.encode("a c")
     for wrong in (-1, 2):
-        with pytest.raises(pybpe.ArgumentError, match=rf"{wrong} is not an id of this vocabulary \(0 to 1\)"):
+        with pytest.raises(pybpe.errors.ArgumentError, match=rf"{wrong} is not an id of this vocabulary \(0 to 1\)"):
             tokenizer.decode([0, wrong])
 
 
@@ -72,9 +72,9 @@ def test_without_a_token_for_unknown_words() -> None:
 def test_the_published_numbers() -> None:
     story = Path(os.environ["PYBPE_VERDICT"]).read_text(encoding="utf-8")
     assert len(split_words(story)) == 4690
-    assert WordTokenizer.train(story, special_tokens=()).n_vocab == 1130
+    assert WordTokenizer.train(story, special_tokens=()).vocab_size == 1130
     tokenizer = WordTokenizer.train(story)
-    assert tokenizer.n_vocab == 1132
+    assert tokenizer.vocab_size == 1132
     ids = tokenizer.encode('"It\'s the last he painted, you know,"\nMrs. Gisburn said with pardonable pride.')
     assert ids == [1, 56, 2, 850, 988, 602, 533, 746, 5, 1126, 596, 5, 1, 67, 7, 38, 851, 1108, 754, 793, 7]
 
@@ -145,5 +145,5 @@ def test_repeated_symbols_are_merged_from_the_left() -> None:
 
 @pytest.mark.parametrize("words, merges", [({"a</w>b": 1}, 1), ({"ab": 0}, 1), ("ab", -1)])
 def test_what_cannot_be_trained_on(words: object, merges: int) -> None:
-    with pytest.raises(pybpe.ArgumentError, match="</w>|merges"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="</w>|merges"):
         ClassicBPE.train(words, merges)  # type: ignore[arg-type]

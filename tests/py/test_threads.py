@@ -23,7 +23,7 @@ BASE = pybpe.train(iter([TEXT]), vocab_size=700, special_tokens=["<|endoftext|>"
 
 def fresh(pattern: str = "gpt2") -> pybpe.Tokenizer:
     """Returns a tokenizer whose caches are empty."""
-    return pybpe.Tokenizer(BASE.vocab, BASE.merges, special_tokens=BASE.special_tokens, pattern=pattern)
+    return pybpe.Tokenizer(BASE.model.vocab, BASE.merges, special_tokens=BASE.special_tokens, pattern=pattern)
 
 
 USES: dict[str, Callable[[pybpe.Tokenizer], object]] = {
@@ -33,7 +33,7 @@ USES: dict[str, Callable[[pybpe.Tokenizer], object]] = {
     "encode_batch": lambda tok: tok.encode_batch([TEXT[:900], TEXT], num_threads=2),
     "count": lambda tok: tok.count(TEXT),
     "decode": lambda tok: tok.decode(BASE.encode(TEXT), skip_special_tokens=True),
-    "vocab": lambda tok: tok.vocab,
+    "vocab": lambda tok: tok.model.vocab,
     "merges": lambda tok: tok.merges,
     "equality": lambda tok: (hash(tok), tok == BASE),
     "token_to_id": lambda tok: [tok.token_to_id(text) for text in ("<|pad|>", " the", "e", "no such token")],

@@ -48,7 +48,7 @@ def slowly(text: bytes, monkeypatch: pytest.MonkeyPatch) -> Model | None:
         try:
             found = tokenizer_json.loads(text, "x")
             fitting(found, "x")
-        except pybpe.FormatError:
+        except pybpe.errors.FormatError:
             return None
     return found
 
@@ -168,5 +168,5 @@ def test_ids_of_added_tokens_are_checked_before_they_are_keys(number: int) -> No
     """Python's hash of a multiple of 2^61 - 1 is 0: 20,000 such ids once took seconds, 200,000 of them minutes."""
     data = json.loads(FILES["ours"])
     data["added_tokens"][0]["id"] = number
-    with pytest.raises(pybpe.FormatError, match=rf"the added token .* has id {number}; ids are from 0 to"):
+    with pytest.raises(pybpe.errors.FormatError, match=rf"the added token .* has id {number}; ids are from 0 to"):
         tokenizer_json.loads(json.dumps(data), "t.json")

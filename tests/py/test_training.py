@@ -90,7 +90,7 @@ def test_where_special_ids_are(where: str, first_special: int) -> None:
     specials = ["<|a|>", "<|b|>"]
     tok = pybpe.train(iter([english()[:20_000]]), vocab_size=302, special_tokens=specials, special_ids=where)
     assert tok.special_tokens == {"<|a|>": first_special, "<|b|>": first_special + 1}
-    assert tok.n_vocab == 302 and len(tok.merges) == 44
+    assert tok.vocab_size == 302 and len(tok.merges) == 44
     assert tok.merges == pybpe.train(iter([english()[:20_000]]), vocab_size=300).merges
     text = "text <|a|> with <|b|> specials"
     assert tok.decode(tok.encode(text)) == text
@@ -146,9 +146,9 @@ def test_min_frequency_and_max_token_length(corpus: Callable[[str], Path]) -> No
     tok = pybpe.train(corpus("abcabcabc xyz " * 3), vocab_size=1000, min_frequency=9)
     assert tok.merges == [(b"b", b"c"), (b"a", b"bc")]
     tok = pybpe.train(corpus("abcdefgh " * 30), vocab_size=1000, max_token_length=3)
-    assert max(len(token) for token in tok.vocab.values()) == 3
+    assert max(len(token) for token in tok.model.vocab.values()) == 3
     tok = pybpe.train(corpus("abcdefgh " * 30), vocab_size=1000)
-    assert len(tok) < 1000 and b" abcdefgh" in tok.vocab.values()
+    assert len(tok) < 1000 and b" abcdefgh" in tok.model.vocab.values()
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -160,9 +160,9 @@ def test_min_frequency_and_max_token_length(corpus: Callable[[str], Path]) -> No
 @pytest.mark.parametrize("data", [b"", b"a", b"ab", b"no newline", b"\xff\xfe\x00\x80", b"\x00" * 100, b"\n"])
 def test_odd_inputs_train_and_round_trip(corpus: Callable[[bytes], Path], data: bytes) -> None:
     tok = pybpe.train(corpus(data), vocab_size=300, special_tokens=["<|endoftext|>"])
-    assert 257 <= tok.n_vocab <= 300
+    assert 257 <= tok.vocab_size <= 300
     if len(data) < 2:
-        assert tok.n_vocab == 257
+        assert tok.vocab_size == 257
     assert tok.decode_bytes(tok.encode(data)) == data
 
 
@@ -170,7 +170,7 @@ def test_odd_inputs_train_and_round_trip(corpus: Callable[[bytes], Path], data: 
 def test_random_bytes_train(corpus: Callable[[bytes], Path]) -> None:
     data = random.Random(5).randbytes(200_000)
     tok = pybpe.train(corpus(data), vocab_size=400)
-    assert tok.n_vocab == 400 and tok.decode_bytes(tok.encode(data)) == data
+    assert tok.vocab_size == 400 and tok.decode_bytes(tok.encode(data)) == data
 
 
 def test_a_vocabulary_too_small_names_the_minimum(corpus: Callable[[str], Path]) -> None:
@@ -198,7 +198,7 @@ def test_a_vocabulary_too_small_names_the_minimum(corpus: Callable[[str], Path])
     ],
 )
 def test_bad_arguments_are_refused(corpus: Callable[[str], Path], arguments: dict, message: str) -> None:
-    with pytest.raises(pybpe.ArgumentError, match=message):
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
         pybpe.train(corpus("x"), **({"vocab_size": 300} | arguments))
 
 
@@ -206,7 +206,7 @@ def test_missing_and_unreadable_inputs_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere.txt") as caught:
         pybpe.train(tmp_path / "nowhere.txt", vocab_size=300)
     assert isinstance(caught.value, pybpe.Error) and "\n" not in str(caught.value)
-    with pytest.raises(pybpe.ArgumentError, match=str(tmp_path)):
+    with pytest.raises(pybpe.errors.ArgumentError, match=str(tmp_path)):
         pybpe.train(tmp_path, vocab_size=300)
-    with pytest.raises(pybpe.ArgumentError, match="bytes object"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="bytes object"):
         pybpe.train(b"text", vocab_size=300)

@@ -170,9 +170,9 @@ def test_messages_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_refusals(corpus: Path, tmp_path: Path, threads: Executor, capsys: pytest.CaptureFixture[str]) -> None:
     tok, out = small_tokenizer(), tmp_path / "out"
-    with pytest.raises(pybpe.ArgumentError, match="workers_write needs an executor"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="workers_write needs an executor"):
         pybpe.binarize(tok, corpus, out, workers_write=True)
-    with pytest.raises(pybpe.UnsupportedError, match="workers can write llmc, npy and raw files, not megatron"):
+    with pytest.raises(pybpe.errors.UnsupportedError, match="workers can write llmc, npy and raw files, not megatron"):
         pybpe.binarize(tok, corpus, out, format="megatron", executor=threads, workers_write=True)
     with pytest.raises(ShardTooSmallError):
         pybpe.binarize(tok, corpus, out, min_shard_tokens=10**6, executor=threads, workers_write=True)
@@ -207,7 +207,7 @@ def test_a_folder_that_is_not_shared(
 ) -> None:
     monkeypatch.setattr(area, "_PATIENCE_SECONDS", 0.0)
     with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=initializer) as executor:
-        with pytest.raises(pybpe.WorkerError, match=message):
+        with pytest.raises(pybpe.errors.WorkerError, match=message):
             pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=executor, workers_write=True)
     assert not list((tmp_path / "out").glob("*.bin"))
 
@@ -323,7 +323,7 @@ def test_a_damaged_log_or_bundle(corpus: Path, tmp_path: Path, threads: Executor
             first.unlink()
         else:
             first.write_bytes(wrong)
-        with pytest.raises(pybpe.FileError if wrong is None else pybpe.FormatError, match=first.name):
+        with pytest.raises(pybpe.errors.FileError if wrong is None else pybpe.errors.FormatError, match=first.name):
             bundle_file.BundleFile(str(first), "H")
 
 
@@ -331,7 +331,9 @@ def test_a_bad_record_costs_no_finished_work(corpus: Path, tmp_path: Path, threa
     """After the file was fixed, the run resumes with the bundles before it."""
     tok, out = small_tokenizer(), tmp_path / "out"
     (corpus / "d.jsonl").write_bytes(b'{"text": null}\n' + jsonl(documents(60)))
-    with pytest.raises(pybpe.FormatError, match=r"d.jsonl.*Finished work is kept: fix the file and run the same"):
+    with pytest.raises(
+        pybpe.errors.FormatError, match=r"d.jsonl.*Finished work is kept: fix the file and run the same"
+    ):
         pybpe.binarize(tok, corpus, out, executor=threads, workers_write=True)
     (hidden,) = (out / HIDDEN).glob("workers-*")
     times = {path.name: path.stat().st_mtime_ns for path in hidden.glob("bundle-*")}
@@ -398,7 +400,7 @@ def test_a_changed_context_is_refused(tmp_path: Path) -> None:
     """Its hash is in the message, so a worker does not unpickle a file that another program wrote."""
     shared = area.make_area(str(tmp_path), area.Context(None, None))  # type: ignore[arg-type]
     (tmp_path / shared.context).write_bytes(pickle.dumps("another"))
-    with pytest.raises(pybpe.WorkerError, match="has been changed"):
+    with pytest.raises(pybpe.errors.WorkerError, match="has been changed"):
         shared.load()
 
 
@@ -420,7 +422,7 @@ def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
 
         area.Area.check_visible = check  # type: ignore[method-assign]
         try:
-            with pytest.raises(pybpe.WorkerError, match="a worker process died"):
+            with pytest.raises(pybpe.errors.WorkerError, match="a worker process died"):
                 pybpe.binarize(tok, corpus, out, executor=executor, workers_write=True, workers=1)
         finally:
             area.Area.check_visible = seen  # type: ignore[method-assign]

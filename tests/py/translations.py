@@ -27,13 +27,13 @@ def outcome(pattern: str, source: str) -> list[str | None]:
 def _read(pattern: str, source: str) -> str:
     try:
         return write(parse(pattern, DIALECTS[source]), REGEX)
-    except pybpe.UnsupportedError as error:
+    except pybpe.errors.UnsupportedError as error:
         return f"!{error}"
 
 
 def _translated(pattern: str, source: str, target: str) -> str | None:
     try:
         found = translate(pattern, DIALECTS[source], DIALECTS[target])
-    except pybpe.UnsupportedError as error:
+    except pybpe.errors.UnsupportedError as error:
         return f"!{error}"
     return None if found == pattern else found

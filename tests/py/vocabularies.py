@@ -81,4 +81,4 @@ def tokenizer_of(pairs: Pairs, specials: Sequence[str] = ()) -> pybpe.Tokenizer:
         tokens.append(tokens[left] + tokens[right])
     numbers = {text: len(tokens) + i for i, text in enumerate(specials)}
     tokens += [text.encode() for text in specials]
-    return pybpe.Tokenizer.from_model(Model(tokens, pairs, numbers, Pattern("gpt2")))
+    return pybpe.tokenizer.of_model(Model(tokens, pairs, numbers, Pattern("gpt2")))

@@ -68,7 +68,7 @@ def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
                 f"{name}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
             )
         if parts and tokenizer.eot_token is not None:
-            parts.append(numpy.array([tokenizer.eot_token], dtype=tokenizer.dtype))
+            parts.append(numpy.array([tokenizer.eot_token], dtype=tokenizer.model.dtype))
         parts.append(tokenizer.encode_to_numpy(_read(path)))
     return numpy.concatenate(parts)
 

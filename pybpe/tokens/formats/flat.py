@@ -68,9 +68,9 @@ def _meta(tok: Tokenizer) -> bytes:
     """
     import pickle
 
-    texts = {i: token.decode("utf-8", "replace") for i, token in tok.vocab.items()}
-    exact = {text: i for i, text in texts.items() if text.encode("utf-8") == tok.vocab[i]}
-    return pickle.dumps({"vocab_size": tok.n_vocab, "itos": texts, "stoi": exact}, protocol=4)
+    texts = {i: token.decode("utf-8", "replace") for i, token in tok.model.vocab.items()}
+    exact = {text: i for i, text in texts.items() if text.encode("utf-8") == tok.model.vocab[i]}
+    return pickle.dumps({"vocab_size": tok.vocab_size, "itos": texts, "stoi": exact}, protocol=4)
 
 
 RAW = Format(

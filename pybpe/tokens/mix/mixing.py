@@ -87,7 +87,7 @@ def mix(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
     output.check_used()
-    output = output.for_vocabulary(tok.n_vocab, tok.model.eot)
+    output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     length = whole_number("sequence_length", sequence_length, 2)
     if seed is not None:
         seed = whole_number("seed", seed, None)

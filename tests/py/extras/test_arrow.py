@@ -191,11 +191,13 @@ def test_what_is_not_read_as_a_dataset(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"state\.json: not text, but a description of a Hugging Face dataset"):
         corpus_files(tmp_path / "a" / "state.json")
     saved(tmp_path / "b", [0], _indices_data_files=[{"filename": "indices.arrow"}])
-    with pytest.raises(pybpe.ArgumentError, match=r"save it again after flatten_indices\(\)"):
+    with pytest.raises(pybpe.errors.ArgumentError, match=r"save it again after flatten_indices\(\)"):
         corpus_files(tmp_path / "b")
     saved(tmp_path / "c" / "train", [0, 1])
     (tmp_path / "c" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    with pytest.raises(pybpe.ArgumentError, match=r"has the splits train, test of a dataset: .*such as .*/c/train"):
+    with pytest.raises(
+        pybpe.errors.ArgumentError, match=r"has the splits train, test of a dataset: .*such as .*/c/train"
+    ):
         corpus_files(tmp_path / "c")
     (tmp_path / "c" / "dataset_dict.json").write_text('{"splits": ["train"]}')
     assert len(texts_in(tmp_path / "c")) == 200

@@ -36,7 +36,7 @@ def test_rows(files: tuple[Path, Path], tmp_path: Path) -> None:
     tok, bad, good = small_tokenizer(), *files
     given: dict[str, Any] = {"progress": False, "name": "x", "splits": (3, 1), "min_shard_tokens": 0}
     nulls = [row for row, text in enumerate(_texts(bad)) if text is None]
-    with pytest.raises(pybpe.FormatError, match=r"bad\.\w+: row 0: the column 'text' is null"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"bad\.\w+: row 0: the column 'text' is null"):
         pybpe.binarize(tok, bad, tmp_path / "out", **given)
     with pytest.warns(
         PybpeWarning, match="16 of 117 records are not valid, such as .*: row 0: the column 'text' is null"

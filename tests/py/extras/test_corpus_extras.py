@@ -55,7 +55,7 @@ def test_languages(tmp_path: Path) -> None:
     assert report.dropped == {"language": 5} and report.to_json()["languages"]["und"] == 1
     report = corpus.clean(str(path), tmp_path / "out.jsonl", languages=["zh", "en"], min_confidence=1)
     assert report.dropped == {"language": 5, "language_confidence": 2}
-    with pytest.raises(pybpe.ArgumentError, match="unknown language 'xx'"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="unknown language 'xx'"):
         corpus.clean(str(path), tmp_path / "out.jsonl", languages=["xx"])
 
 
@@ -75,7 +75,7 @@ def test_all_steps_by_the_command(web: Path, tmp_path: Path, capsys: pytest.Capt
     assert "LSH" not in capsys.readouterr().out
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Languages" in page and "Signatures are cut into 21 bands of 6 rows" in page
-    assert pybpe.train(str(tmp_path / "o.jsonl.zst"), vocab_size=300).n_vocab == 300
+    assert pybpe.train(str(tmp_path / "o.jsonl.zst"), vocab_size=300).vocab_size == 300
 
 
 def test_parquet_comes_in(tmp_path: Path) -> None:

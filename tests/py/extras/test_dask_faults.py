@@ -118,7 +118,7 @@ def test_workers_with_another_version_or_other_tables_are_refused_by_name(corpus
     ):
         with cluster(f"from pybpe.support import remote; {change}") as (executor, worker, _):
             for call in CALLS[: 4 if "version__" in change else 1]:
-                with pytest.raises(pybpe.WorkerError, match=message) as error:
+                with pytest.raises(pybpe.errors.WorkerError, match=message) as error:
                     call(corpus, executor, tmp_path)
                 assert worker in str(error.value) or "cannot run" in message
 
@@ -131,7 +131,7 @@ def test_errors_name_the_worker(corpus: Path, tmp_path: Path) -> None:
         " i.InputFile.location = property(lambda file: '/nowhere/' + file.path)"
     )
     for first, kind, message in (
-        (shorter, pybpe.FileError, "now has 7 bytes"),
+        (shorter, pybpe.errors.FileError, "now has 7 bytes"),
         (missing, FileNotFoundError, "nowhere.*cannot be opened"),
     ):
         with cluster(first) as (executor, worker, _):
@@ -148,7 +148,9 @@ def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path, c
         with distributed.Client(address, set_as_default=False) as client:
             killer = threading.Timer(2, scheduler.kill)
             killer.start()
-            with pytest.raises(pybpe.WorkerError, match=f"the connection to the Dask scheduler {address} is lost"):
+            with pytest.raises(
+                pybpe.errors.WorkerError, match=f"the connection to the Dask scheduler {address} is lost"
+            ):
                 call(corpus, client.get_executor(), tmp_path)
 
 

@@ -92,14 +92,14 @@ def test_parquet_that_is_not_right(tok: pybpe.Tokenizer, tmp_path: Path) -> None
         ("text", "no column 'text'; set text_key to one of content, n"),
         ("n", "holds int64, expected string"),
     ):
-        with pytest.raises(pybpe.FormatError, match=message):
+        with pytest.raises(pybpe.errors.FormatError, match=message):
             pybpe.binarize(tok, path, tmp_path / "out", text_key=key)
     parquet.write_table(pyarrow.table({"text": ["a", None]}), path)
-    with pytest.raises(pybpe.FormatError, match="row 1: the column 'text' is null"):
+    with pytest.raises(pybpe.errors.FormatError, match="row 1: the column 'text' is null"):
         pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
     for damaged in (b"", b"PAR1", path.read_bytes()[:-3], b"x" * 300):
         path.write_bytes(damaged)
-        with pytest.raises(pybpe.FormatError, match="x.parquet: "):
+        with pytest.raises(pybpe.errors.FormatError, match="x.parquet: "):
             pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
     with pytest.raises(FileNotFoundError, match="gone.parquet"):
         pybpe.binarize(tok, tmp_path / "gone.parquet", tmp_path / "out", splits=(1,))

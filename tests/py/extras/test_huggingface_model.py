@@ -29,10 +29,10 @@ def tokenizer(pattern: str = "gpt2", normalizer: str | None = None) -> pybpe.Tok
 
 def make_model(path: Path, tok: pybpe.Tokenizer, dtype: str = "fp32", std: float = 0.4) -> None:
     """Returns weights large enough for every part of the model to affect the logits; no two layers are equal."""
-    config = GPT2Config(tok.n_vocab, 640, max_seq_len=32, num_layers=3, num_heads=4, channels=24)
+    config = GPT2Config(tok.vocab_size, 640, max_seq_len=32, num_layers=3, num_heads=4, channels=24)
     rng = numpy.random.default_rng(9)
     tensors = {name: rng.normal(0, std, shape).astype("f4") for name, shape in config.tensor_shapes().items()}
-    tensors["wte"][tok.n_vocab :] = 0
+    tensors["wte"][tok.vocab_size :] = 0
     write_checkpoint(path, config, tensors, dtype=dtype)
 
 
@@ -52,7 +52,7 @@ def test_logits_are_those_of_the_definition(tmp_path: Path, dtype: str) -> None:
     ids = tok.encode(english()[1000:1200])[:32]
     expected = gpt2_forward.logits(tmp_path / "m.bin", ids)
     found = logits(model.double(), ids)  # bfloat16 weights are exact in float64
-    assert found.shape == expected.shape == (32, tok.n_vocab) and expected.std() > 0.5
+    assert found.shape == expected.shape == (32, tok.vocab_size) and expected.std() > 0.5
     assert numpy.abs(found - expected).max() < 1e-9
 
 
@@ -82,7 +82,7 @@ def test_the_tokenizer_of_the_folder_gives_our_ids(tmp_path: Path, pattern: str,
     loaded = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
     text = english()[50_000:52_000] + chinese()[:300] + "  12345's\n\n e\u0301 <|im_start|>user<|endoftext|>"
     ids = tok.encode(text)
-    assert loaded.encode(text) == ids and len(loaded) == tok.n_vocab
+    assert loaded.encode(text) == ids and len(loaded) == tok.vocab_size
     assert loaded.decode(ids) == tok.decode(ids)
     assert (loaded.bos_token_id, loaded.eos_token_id, loaded.pad_token_id) == (0, 0, 1)
     assert loaded.model_max_length == 32

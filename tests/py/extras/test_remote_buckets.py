@@ -69,7 +69,7 @@ def test_folders_and_globs_mean_the_same_as_on_a_disk(memory: Any, tmp_path: Pat
     def found(base: str, pattern: str) -> list[str] | str:
         try:
             paths = input_files(f"{base}/{pattern}" if pattern else base)
-        except (pybpe.ArgumentError, FileError) as error:
+        except (pybpe.errors.ArgumentError, FileError) as error:
             return "nothing" if "no files found" in str(error) else type(error).__name__
         # Python's glob gives a file with a / after it for a/**, which no one can open.
         return [path.removeprefix(base) for path in paths if not path.endswith("/")] or "nothing"
@@ -233,5 +233,5 @@ def test_errors(bucket: Any) -> None:
     for url in (f"s3://{bucket.name}/nothing", "s3://no-such-bucket/x"):
         with pytest.raises(FileNotFoundError, match=f"{url}: cannot be opened: there is no such file"):
             corpus_files(url)
-    with pytest.raises(pybpe.ArgumentError, match="no files found"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="no files found"):
         corpus_files(f"s3://{bucket.name}/*.zst")

@@ -264,7 +264,7 @@ def test_a_checkpoint_of_training_belongs_to_its_file(
     assert pybpe.train(url.replace("HUSH", "2"), vocab_size=300, checkpoint=path).model == expected.model
     server.files["/a.txt"].data = DATA.swapcase()
     for changed in (url, other):
-        with pytest.raises(pybpe.ArgumentError, match="inputs"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="inputs"):
             pybpe.train(changed, vocab_size=300, checkpoint=path)
 
 

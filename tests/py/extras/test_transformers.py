@@ -10,6 +10,7 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("jinja2")
 
 import pybpe  # noqa: E402
+from pybpe.formats.pretrained import chat_template  # noqa: E402
 from pybpe.model import CONTROL_TOKENS  # noqa: E402
 
 TEXTS = ["", "Hello, world! 12345", "  two  spaces\n\n", "naïve 中文 👍<|endoftext|>x", "a , b .", "\x00"]
@@ -40,22 +41,24 @@ def test_auto_tokenizer(tmp_path: Path, pattern: str, normalizer: str | None) ->
         assert theirs.decode(tok.encode(text), skip_special_tokens=True) == tok.decode(
             tok.encode(text), skip_special_tokens=True
         )
-    assert len(theirs) == tok.n_vocab
+    assert len(theirs) == tok.vocab_size
     assert theirs.eos_token == "<|endoftext|>" and theirs.eos_token_id == tok.eot_token == 0
     assert theirs.bos_token_id == 0 and theirs.pad_token == "<|padding|>"
     back = pybpe.Tokenizer.from_hf(theirs)
     assert back.model.fingerprint() == tok.model.fingerprint() and back.eot_token == 0
     theirs.save_pretrained(tmp_path / "theirs")
     again = pybpe.Tokenizer.from_file(tmp_path / "theirs")
-    assert again.model.fingerprint() == tok.model.fingerprint() and again.chat_template == tok.chat_template
+    assert again.model.fingerprint() == tok.model.fingerprint() and chat_template(again.model) == chat_template(
+        tok.model
+    )
 
 
 @pytest.mark.parametrize("specials", [list(CONTROL_TOKENS), ["<s>", "</s>"], []])
 def test_a_folder_with_vocab_json_and_merges_txt(tmp_path: Path, specials: list[str]) -> None:
     tok = train(specials, end_of_text=specials[1] if specials else None)
-    tok.export(tmp_path, "files")
+    tok.save(tmp_path, "files")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    assert len(theirs) == tok.n_vocab and theirs.eos_token_id == tok.eot_token
+    assert len(theirs) == tok.vocab_size and theirs.eos_token_id == tok.eot_token
     for text in [*TEXTS, "a" + "b ".join(specials)]:
         assert theirs(text)["input_ids"] == tok.encode(text)
 
@@ -84,8 +87,8 @@ def test_there_and_back_again_all_formats_are_left(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         for back in (pybpe.Tokenizer.from_hf(theirs), pybpe.Tokenizer.from_file(tmp_path / "theirs")):
             assert back == tok and back.encode("some words") == tok.encode("some words")
-            back.save_bin(tmp_path / "t.bin")
-            back.export(tmp_path / "t.tiktoken")
+            back.save(tmp_path / "t.bin")
+            back.save(tmp_path / "t.tiktoken")
             back.to_tiktoken()
 
 
@@ -107,7 +110,7 @@ def test_a_configuration_that_changes_ids_is_refused(tmp_path: Path, change: dic
     text = "Hello <s> Hello world"
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     assert theirs(text)["input_ids"] != tok.encode(text)
-    with pytest.raises(pybpe.FormatError, match=r"tokenizer_config\.json"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"tokenizer_config\.json"):
         pybpe.Tokenizer.from_file(tmp_path)
 
 
@@ -121,23 +124,24 @@ def test_chatml_where_there_are_its_tokens(tmp_path: Path) -> None:
 
 
 def test_templates_and_other_roles(tmp_path: Path) -> None:
-    tok = train(["<s>", "</s>", "<unk>"]).with_template("<s> $A </s>", "<s> $A </s> $B:1 </s>:1")
+    tok = train(["<s>", "</s>", "<unk>"])
+    tok = tok.replace(template=pybpe.Template.parse("<s> $A </s>", "<s> $A </s> $B:1 </s>:1"))
     tok.save_pretrained(tmp_path, eos_token="</s>", unk_token="<unk>")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     assert theirs("a")["input_ids"] == tok.encode("a", add_special_tokens=True)
     assert theirs("a", "b")["input_ids"] == tok.encode("a", "b", add_special_tokens=True)
     assert (theirs.bos_token, theirs.eos_token, theirs.unk_token) == ("<s>", "</s>", "<unk>")
     back = pybpe.Tokenizer.from_file(tmp_path)
-    assert back.eot_token == tok.special_tokens["</s>"] and back.template == tok.template
-    with pytest.raises(pybpe.ArgumentError, match="'<nope>'"):
+    assert back.eot_token == tok.special_tokens["</s>"] and back.model.template == tok.model.template
+    with pytest.raises(pybpe.errors.ArgumentError, match="'<nope>'"):
         tok.save_pretrained(tmp_path, eos_token="<nope>")
 
 
 def test_a_chat_template_of_ones_own(tmp_path: Path) -> None:
-    tok = train(["<|endoftext|>"]).with_chat_template("{{ messages[0]['content'] }}")
+    tok = train(["<|endoftext|>"]).replace(chat_template="{{ messages[0]['content'] }}")
     theirs = load(tok, tmp_path)
     assert theirs.apply_chat_template(CHAT, tokenize=False) == "Be brief."
-    assert pybpe.Tokenizer.from_hf(theirs).chat_template == tok.chat_template
+    assert chat_template(pybpe.Tokenizer.from_hf(theirs).model) == chat_template(tok.model)
 
 
 def test_a_folder_that_was_used_before(tmp_path: Path) -> None:
@@ -146,7 +150,7 @@ def test_a_folder_that_was_used_before(tmp_path: Path) -> None:
     theirs.chat_template = {"default": "old", "rag": "older"}
     theirs.save_pretrained(tmp_path)
     (tmp_path / "added_tokens.json").write_text('{"<old>": 400}')
-    theirs = load(train(["<|endoftext|>"]).with_chat_template("new"), tmp_path)
+    theirs = load(train(["<|endoftext|>"]).replace(chat_template="new"), tmp_path)
     assert theirs.chat_template == "new" and "<old>" not in theirs.get_vocab()
 
 

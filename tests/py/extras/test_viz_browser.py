@@ -186,20 +186,20 @@ def test_hover_search_and_merge_tree(browser: Any, tmp_path: Path) -> None:
     tab.locator("#text .panel").first.locator(".token").first.hover()
     assert "once in this text" in tab.locator("#hint").inner_text()
     assert tab.locator(".token.peer").count() >= 1
-    word = max(tok.vocab, key=lambda i: (i not in tok.special_tokens.values()) * len(tok.vocab[i]))
+    word = max(tok.model.vocab, key=lambda i: (i not in tok.special_tokens.values()) * len(tok.model.vocab[i]))
     tab.locator("#query").fill(f"#{word}")
     assert tab.locator("#found").inner_text() == "1 token found, 1 shown"
     tab.locator("#entries button").click()
     details = tab.locator("#details")
     assert details.locator("h2").inner_text() == f"Token {word}"
-    merges = len(tok.vocab[word]) - 1
+    merges = len(tok.model.vocab[word]) - 1
     assert details.locator(".steps li").count() == merges
     assert details.locator(".tree .leaf").count() in (0, merges + 1)
     details.locator(".steps button").first.click()
     assert details.locator("h2").inner_text() != f"Token {word}"
     details.locator(".close").click()
     tab.locator("#query").fill("0x20 74")
-    wanted = sum(1 for token in tok.vocab.values() if b" t" in token)
+    wanted = sum(1 for token in tok.model.vocab.values() if b" t" in token)
     assert tab.locator("#found").inner_text().startswith(f"{wanted} tokens found")
     tab.locator("#query").fill("")
     tab.locator("#more").click()

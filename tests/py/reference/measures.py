@@ -61,4 +61,4 @@ def token_counts(tok: pybpe.Tokenizer, texts: Iterable[bytes], visible: bool) ->
 def ordinary(tok: pybpe.Tokenizer) -> list[int]:
     """Returns the ids that can occur in a text."""
     hidden = {i for text, i in tok.special_tokens.items() if text not in tok.model.visible}
-    return [i for i in range(tok.n_vocab) if i in tok.vocab and i not in hidden]
+    return [i for i in range(tok.vocab_size) if i in tok.model.vocab and i not in hidden]

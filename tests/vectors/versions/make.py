@@ -57,7 +57,7 @@ def write_tokenizers(folder: Path) -> dict[str, list[list[int]]]:
     for name, settings in TOKENIZERS.items():
         tok = pybpe.train(iter(texts()), vocab_size=360, special_tokens=SPECIALS, **settings)  # type: ignore[arg-type]
         tok.save(folder / f"{name}.json")
-        tok.save_bin(folder / f"{name}.bin")
+        tok.save(folder / f"{name}.bin")
         ids[name] = [tok.encode(probe) for probe in probes()]
     gpt2 = pybpe.Tokenizer.from_file(folder / "gpt2.json")
     gpt2.save_pretrained(folder / "gpt2-pretrained")
