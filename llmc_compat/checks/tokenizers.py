@@ -15,7 +15,7 @@ from .finding import WARNING, Finding
 
 MAGIC = _binding.TOKENIZER_MAGIC
 HEADER_BYTES = 1024
-REMEDY = "write it again with save_bin or pybpe export"
+REMEDY = "write it again with Tokenizer.save or pybpe export"
 
 _GPT2_TOKENS = 50257
 _TRAILER_MARK = 0x50425950  # in the header: our merges and pattern follow the tokens

@@ -51,7 +51,7 @@ def _aliases(model: Model) -> str:
 
 
 def _dropout(model: Model) -> str:
-    return f"the dropout {model.dropout:g}, without which with_dropout(0) makes a tokenizer" if model.dropout else ""
+    return f"the dropout {model.dropout:g}, without which replace(dropout=0) makes a tokenizer" if model.dropout else ""
 
 
 def _template(model: Model) -> str:

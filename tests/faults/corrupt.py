@@ -164,7 +164,7 @@ def make_samples(folder: Path) -> dict[str, bytes]:
     inputs, out = folder / "inputs", folder / "out"
     make_inputs(inputs)
     operations = {operation.name: operation for operation in OPERATIONS}
-    for name in ("save", "save_bin", "export tiktoken", "binarize npy", "eval", "chat", "checkpoint to-hf",
+    for name in ("save", "save bin", "export tiktoken", "binarize npy", "eval", "chat", "checkpoint to-hf",
                  "export files", "save_pretrained"):  # fmt: skip
         out.mkdir(exist_ok=True)
         operations[name].run(inputs, out)

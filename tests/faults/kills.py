@@ -23,7 +23,7 @@ import shim
 from inject import Trial
 from operations import OPERATIONS
 
-NAMES = ("train", "binarize llmc", "binarize megatron", "mix", "clean corpus", "save", "save_bin")
+NAMES = ("train", "binarize llmc", "binarize megatron", "mix", "clean corpus", "save", "save bin")
 
 
 def duration(trial: Trial) -> float:

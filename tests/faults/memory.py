@@ -75,7 +75,7 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
         "clean": clean,  # without the steps in which numpy's cumsum keeps some bytes of each call
     }
     for operation in OPERATIONS:
-        if operation.name in ("save", "save_bin", "write_shard", "counts", "binarize llmc", "chat"):
+        if operation.name in ("save", "save bin", "write_shard", "counts", "binarize llmc", "chat"):
 
             def write(run: Callable[[Path, Path], Any] = operation.run) -> dict[str, bytes]:
                 run(inputs, out)

@@ -235,7 +235,7 @@ def _workspace(inputs: Path, out: Path) -> None:
 
 OPERATIONS = [
     Operation("save", lambda inputs, out: plain().save(out / "tok.json")),
-    Operation("save_bin", lambda inputs, out: plain().save(out / "tok.bin")),
+    Operation("save bin", lambda inputs, out: plain().save(out / "tok.bin")),
     Operation("export tiktoken", lambda inputs, out: plain().save(out / "tok.tiktoken")),
     Operation("export files", lambda inputs, out: plain().save(out / "files", "files"), several=True),
     Operation("save_pretrained", lambda inputs, out: plain().save_pretrained(out / "hf"), several=True),

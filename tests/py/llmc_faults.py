@@ -345,15 +345,17 @@ TOKENIZER_FAULTS = {
     "tokenizer big-endian": Row(
         swap_bytes(TOKENIZER, 4, 0, HEADER), TOKENIZER, "a tokenizer with big-endian", "^aborts", "little-endian"
     ),
-    "tokenizer version 0": Row(patch(TOKENIZER, 4, 0), TOKENIZER, "version 0, expected 2", "^aborts", "save_bin"),
+    "tokenizer version 0": Row(patch(TOKENIZER, 4, 0), TOKENIZER, "version 0, expected 2", "^aborts", "Tokenizer.save"),
     "tokenizer version 1": Row(patch(TOKENIZER, 4, 1), TOKENIZER, "version 1 with 400", "^aborts", "version 2"),
-    "tokenizer version 3": Row(patch(TOKENIZER, 4, 3), TOKENIZER, "version 3, expected 2", "^aborts", "save_bin"),
-    "tokenizer version -1": Row(patch(TOKENIZER, 4, -1), TOKENIZER, "version -1, expected 2", "^aborts", "save_bin"),
-    "tokenizer without tokens": Row(
-        patch(TOKENIZER, 8, 0), TOKENIZER, "there are 0 tokens", "prints 'invalid token id'", "save_bin", NONSENSE
+    "tokenizer version 3": Row(patch(TOKENIZER, 4, 3), TOKENIZER, "version 3, expected 2", "^aborts", "Tokenizer.save"),
+    "tokenizer version -1": Row(
+        patch(TOKENIZER, 4, -1), TOKENIZER, "version -1, expected 2", "^aborts", "Tokenizer.save"
     ),
-    "tokenizer V -1": Row(patch(TOKENIZER, 8, -1), TOKENIZER, "there are -1 tokens", "^aborts", "save_bin"),
-    "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "token 401 at byte", "^aborts", "save_bin"),
+    "tokenizer without tokens": Row(
+        patch(TOKENIZER, 8, 0), TOKENIZER, "there are 0 tokens", "prints 'invalid token id'", "Tokenizer.save", NONSENSE
+    ),
+    "tokenizer V -1": Row(patch(TOKENIZER, 8, -1), TOKENIZER, "there are -1 tokens", "^aborts", "Tokenizer.save"),
+    "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "token 401 at byte", "^aborts", "Tokenizer.save"),
     "tokenizer V one too large": Row(
         patch(TOKENIZER, 8, V + 1), MODEL, "V is 400, but .* has 401 tokens", "^aborts at the first id", cpu=SAME
     ),
@@ -365,7 +367,7 @@ TOKENIZER_FAULTS = {
         TOKENIZER,
         r"\d+ bytes follow the 399 tokens",
         "ignores",
-        "save_bin",
+        "Tokenizer.save",
         SAME,
         "warning",
     ),
@@ -374,11 +376,11 @@ TOKENIZER_FAULTS = {
         TOKENIZER,
         "10 bytes follow the 400 tokens",
         "ignores",
-        "save_bin",
+        "Tokenizer.save",
         SAME,
         "warning",
     ),
-    "tokenizer V largest": Row(patch(TOKENIZER, 8, 2**31 - 1), TOKENIZER, "is empty", "^aborts", "save_bin"),
+    "tokenizer V largest": Row(patch(TOKENIZER, 8, 2**31 - 1), TOKENIZER, "is empty", "^aborts", "Tokenizer.save"),
     "eot beyond V": Row(
         patch(TOKENIZER, 12, V), TOKENIZER, "end-of-text id is 400", "^aborts when it starts", "<.endoftext.>"
     ),
@@ -395,9 +397,11 @@ TOKENIZER_FAULTS = {
     "empty token": Row(patch(TOKENIZER, HEADER, 0, size=1), TOKENIZER, "token 0 at byte 1024 is empty", "^aborts"),
     "tokenizer in its header": Row(cut(TOKENIZER, 500), TOKENIZER, "too short for a tokenizer: 500 bytes", "^aborts"),
     "tokenizer header alone": Row(cut(TOKENIZER, HEADER), TOKENIZER, "ends at byte 1024, inside token 0", "^aborts"),
-    "tokenizer cut off": Row(cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, inside token", "^aborts", "save_bin"),
+    "tokenizer cut off": Row(
+        cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, inside token", "^aborts", "Tokenizer.save"
+    ),
     "tokenizer lacks a byte": Row(
-        steps(without_trailer, resize(TOKENIZER, -1)), TOKENIZER, "inside token 399 of 400", "^aborts", "save_bin"
+        steps(without_trailer, resize(TOKENIZER, -1)), TOKENIZER, "inside token 399 of 400", "^aborts", "Tokenizer.save"
     ),
     "tokens swapped": Row(swap_tokens, TOKENIZER, "checksum", "still reads its tokens", "again", NONSENSE),
     "tokens swapped, without trailer": Row(
@@ -413,7 +417,7 @@ TOKENIZER_FAULTS = {
         TOKENIZER,
         "tokens 20 and 21 are the same",
         "prints the same",
-        "save_bin",
+        "Tokenizer.save",
         NONSENSE,
         "warning",
     ),

@@ -22,7 +22,7 @@ def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable()
         "count words",
         "read shard",
         "loader",
-        "save_bin",
+        "save bin",
         "write_shard",
         "signatures",
         "filters",

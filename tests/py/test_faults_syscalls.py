@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.
 
 
 def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
-    out = shim.run("inject.py", "errors", "save", "save_bin", "counts", "write_shard", "checkpoint", "eval", "viz")
+    out = shim.run("inject.py", "errors", "save", "save bin", "counts", "write_shard", "checkpoint", "eval", "viz")
     assert "0 problems" in out
     out = shim.run("inject.py", "errors", "--every", "23", "train", "binarize llmc", "binarize npy", "chat")
     assert "0 problems" in out
@@ -25,7 +25,7 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
 
 
 def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> None:
-    out = shim.run("inject.py", "deaths", "--every", "3", "save", "save_bin", "counts", "train", "write_shard")
+    out = shim.run("inject.py", "deaths", "--every", "3", "save", "save bin", "counts", "train", "write_shard")
     assert "0 problems" in out
     assert "0 problems" in shim.run("inject.py", "deaths", "--every", "29", "binarize llmc", "binarize megatron")
     assert "0 problems" in shim.run("inject.py", "deaths", "--every", "59", "mix")
