@@ -403,6 +403,6 @@ def refuse_dropout(model: Model, what: str) -> None:
     """Raises UnsupportedError if the model has dropout. `what` says what cannot be done with it."""
     if model.dropout:
         raise UnsupportedError(
-            f"{what}: this tokenizer leaves out merges at random (dropout {model.dropout:g}). Use replace(dropout=0), or"
-            " encode_dropout(text, seed=...)"
+            f"{what}: this tokenizer leaves out merges at random (dropout {model.dropout:g}). Use"
+            " replace(dropout=0), or encode_dropout(text, seed=...)"
         )
