@@ -18,12 +18,12 @@ DEPENDENCIES = -MMD -MP -MT $@ -MF $@.d
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 LDLIBS := -lm -pthread
 
-SOURCES := $(wildcard csrc/*.c)
-HEADERS := $(wildcard csrc/*.h)
+SOURCES := $(wildcard csrc/*/*.c)
+HEADERS := csrc/pybpe.h $(wildcard csrc/*/*.h)
 LLMC_HEADERS := $(wildcard llmc_compat/include/llmc/*.h)
 PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
 C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
-C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] csrc/python/*.h tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c tests/proofs/*.c tests/proofs/memory/*.[ch] \
+C_STYLED = $(filter-out %_data.h,$(wildcard csrc/*.h csrc/*/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c tests/proofs/*.c tests/proofs/memory/*.[ch] \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all help demo test ctest pytest lint format clean force amalgamation install install-llmc uninstall-llmc
@@ -37,7 +37,7 @@ all: build/extension.stamp .venv/test-stamp build/libpybpe.a llmc_compat/include
 
 # The demo needs neither the tools of the tests nor the other programs, and takes one line for the whole library.
 ## train, binarize and check everything on a corpus; CORPUS="files" and vocab=20009 choose others
-demo: SAY_CC = $(if $(SAID),,$(eval SAID := yes)echo "CC csrc/*.c")
+demo: SAY_CC = $(if $(SAID),,$(eval SAID := yes)echo "CC csrc/*/*.c")
 demo: build/extension.stamp llmc_compat/include/pybpe.c build/tests/decode_test
 	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
@@ -86,7 +86,7 @@ PACKAGES_OF = $(VENV)/python -c 'import importlib.metadata as m, re; \
 	touch $@
 
 # The environment comes first, because it begins with a check of this machine.
-build/extension.stamp: .venv/stamp $(SOURCES) $(HEADERS) csrc/python/texts.h csrc/cffi_build.py csrc/hardening.py setup.py build/flags
+build/extension.stamp: .venv/stamp $(SOURCES) $(HEADERS) csrc/cffi_build.py csrc/hardening.py setup.py build/flags
 	echo "CC pybpe/_core"
 	$(VENV)/python setup.py --quiet build_ext --inplace --force
 	touch $@
@@ -193,4 +193,4 @@ include tests/cross.mk
 include tests/release.mk
 include benchmarks/bench.mk
 
--include $(wildcard build/obj/*.d build/tests/*.d build/sanitize/obj/*.d build/sanitize/tests/*.d)
+-include $(wildcard build/obj/*/*.d build/tests/*.d build/sanitize/obj/*/*.d build/sanitize/tests/*.d)

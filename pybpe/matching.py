@@ -1,6 +1,6 @@
 """How special tokens are matched: the flags of Hugging Face's added tokens.
 
-csrc/special_rules.c explains what they mean. Most special tokens have none.
+csrc/special/special_rules.c explains what they mean. Most special tokens have none.
 """
 
 from __future__ import annotations

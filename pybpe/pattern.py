@@ -36,7 +36,7 @@ NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
 THEN = "(?then)"  # between the steps of a sequence
 OF_BYTES = "(?bytes)"  # before a step that reads bytes
 _MOST_COPIED = 2_000_000  # characters
-_MOST_STEPS = 16  # csrc/pretok_sequence.h
+_MOST_STEPS = 16  # csrc/pretok/pretok.h
 
 # Other published spellings of the built-in patterns, mostly from versions of tiktoken. Each gives the same words. The
 # older spellings of cl100k have no rule for white space at the end, so they equal llama3's pattern.

@@ -38,7 +38,7 @@ analyze-cppcheck: build/analyze/llmc.c
 	    -D__GNUC__=12 -D__x86_64__=1 -D__GLIBC__=2 $(ANALYZED_FLAGS) $(SOURCES) $<
 
 # ---------------------------------------------------------------------------------------------------
-# The arguments in csrc/encode_boundary.c, csrc/apply_chars.h and csrc/pretok_cut.c: each program of tests/proofs checks
+# The arguments in csrc/encode/encode_boundary.c, csrc/apply/apply_chars.h and csrc/pretok/pretok_cut.c: each program of tests/proofs checks
 # all cases up to a size (three minutes). Then proofs with the model checker cbmc, if it is installed, that no input up to
 # a bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test`, takes smaller cases, and
 # random inputs instead of the model checker.
@@ -73,7 +73,7 @@ mutants-python: all
 COVERAGE_TREE := $(CURDIR)/build/coverage/tree
 # Counts of threads add up only if they are atomic.
 COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fprofile-update=atomic -fcoverage-mapping
-COVERED := $(addprefix $(COVERAGE_TREE)/csrc/,$(notdir $(filter-out csrc/%_data.h csrc/pybpe.h,$(SOURCES) $(HEADERS))))
+COVERED := $(addprefix $(COVERAGE_TREE)/,$(filter-out %_data.h csrc/pybpe.h csrc/python/%,$(SOURCES) $(HEADERS)))
 
 .PHONY: coverage coverage-c coverage-python
 ## what the tests reach: coverage-c with llvm-cov, coverage-python with a large install

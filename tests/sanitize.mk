@@ -10,6 +10,7 @@ SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 build/sanitize/libpybpe.a: $(SOURCES:csrc/%.c=build/sanitize/obj/%.o)
 
 build/sanitize/obj/%.o: csrc/%.c build/flags | build/sanitize/obj
+	@mkdir -p $(@D)
 	$(COMPILE) $(SANITIZE) $(DEPENDENCIES) -c -o $@ $<
 
 build/sanitize/tests/%: tests/c/%.c build/sanitize/libpybpe.a | build/sanitize/tests

@@ -32,7 +32,7 @@ def read_metadata(wheel: Path) -> Message:
 def unicode_tables() -> list[dict[str, Any]]:
     """Returns the versions of the Unicode Character Database from which the tables in csrc/ were made."""
     made = []
-    for header, use in (("unicode_data.h", "patterns"), ("normalize_data.h", "normalizers")):
+    for header, use in (("unicode/unicode_data.h", "patterns"), ("unicode/normalize_data.h", "normalizers")):
         text = (CSRC / header).read_text(encoding="utf-8")
         found = re.search(r'UNICODE_VERSION "([\d.]+)"', text)
         if found is None:

@@ -1,4 +1,4 @@
-r"""A regular expression, compiled to the tables that C cuts text with (csrc/dfa.c).
+r"""A regular expression, compiled to the tables that C cuts text with (csrc/pretok/dfa.c).
 
     pattern --dialects.parse--> tree --nfa.py--> threads --dfa.py--> states
                                  |

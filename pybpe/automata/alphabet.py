@@ -13,7 +13,7 @@ from ..dialects.tree import NEWLINE, Chars, CharSet, Either, chars
 from ..dialects.write import write
 from ..errors import UnsupportedError
 
-_MOST_CLASSES = 250  # csrc/dfa.c
+_MOST_CLASSES = 250  # csrc/pretok/dfa.c
 
 
 @lru_cache(maxsize=64)

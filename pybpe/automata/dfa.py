@@ -15,7 +15,7 @@ from ..errors import UnsupportedError
 from .nfa import MATCH, Guard, Take, Thread
 
 ACCEPT = 0x8000
-_MOST_STATES = 4096  # csrc/dfa.c
+_MOST_STATES = 4096  # csrc/pretok/dfa.c
 _MOST_WORK = 500_000  # steps from thread to thread, which take some tenths of a second
 
 _TOO_MANY = "the automaton of the pattern has too many states"

@@ -4,7 +4,7 @@ Texts are compared by their shingles, runs of five words. The Jaccard similarity
 size of their intersection divided by that of their union. The share of equal positions in two signatures estimates it
 (Broder 1997), with a standard error of sqrt(J (1 - J) / PERMUTATIONS), 0.035 at 0.8. Signatures are cut into bands of
 several rows; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
-Datasets", chapter 3. The C library makes the signatures (csrc/shingles_minhash.c).
+Datasets", chapter 3. The C library makes the signatures (csrc/shingles/shingles_minhash.c).
 """
 
 from __future__ import annotations

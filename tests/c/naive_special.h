@@ -4,7 +4,7 @@ Special tokens by their definition: look at each place for each string. Slow and
 #ifndef NAIVE_SPECIAL_H
 #define NAIVE_SPECIAL_H
 
-#include "special.h"
+#include "special/special.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@ Vocabularies made to slow the merging of long words. The test counts steps, not 
 apply_blocks merges, and the pairs that apply_long takes from its queue. Natural text takes about one step per byte, and
 whoever makes the vocabulary and the text can raise that by a small factor only, for a word of any length.
 */
-#include "apply_blocks.h" /* before any system header */
+#include "apply/apply.h" /* before any system header */
 #include "check.h"
-#include "encode.h"
+#include "encode/encode.h"
 #include "random_state.h"
 
 enum { TOKENS = 4000, BYTES = 6 << 20, WORD = 1 << 17 };

@@ -2,7 +2,7 @@
 The basis of every module: errors, the allocator, checked sizes, files. The test writes files in its own folder;
 tests/faults injects failing system calls.
 */
-#include "base.h"
+#include "base/base.h"
 #include "check.h"
 #include "scratch.h"
 #include "small_vocab.h"

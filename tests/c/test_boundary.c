@@ -1,9 +1,9 @@
 /*
 Hard boundaries: every place that a merge crosses is soft, and nearly all other places are hard.
 */
-#include "boundary.h"
 #include "check.h"
-#include "encode.h"
+#include "encode/encode.h"
+#include "pretok/boundary.h"
 #include "random_state.h"
 #include "small_vocab.h"
 

@@ -3,7 +3,7 @@ A set of the cache that is full lends slots from its neighbor. A full cache star
 2^32 of them.
 */
 #include "check.h"
-#include "encode_cache.h"
+#include "encode/encode_cache.h"
 #include "naive_encode.h"
 #include "random_state.h"
 

@@ -1,10 +1,10 @@
 /*
-Words that start as characters (csrc/apply_chars.h) against the definition, which starts with bytes.
+Words that start as characters (csrc/apply/apply_chars.h) against the definition, which starts with bytes.
 */
-#include "apply.h"
-#include "apply_chars.h"
+#include "apply/apply.h"
+#include "apply/apply_chars.h"
 #include "check.h"
-#include "encode.h"
+#include "encode/encode.h"
 #include "naive_encode.h"
 #include "random_state.h"
 

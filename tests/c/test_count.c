@@ -2,11 +2,11 @@
 Counting words: by hand, against a naive table, growth, merging, overflow, failing memory.
 */
 #include "check.h"
-#include "count_table.h"
-#include "pretok.h"
+#include "count/count_table.h"
+#include "hash/hash.h"
+#include "pretok/pretok.h"
 #include "random_state.h"
 #include "small_vocab.h"
-#include "wordkey.h"
 
 /* The counts of a counter, copied out. */
 typedef struct table {

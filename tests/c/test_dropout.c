@@ -2,9 +2,9 @@
 Encoding with dropout: against its definition, what it refuses, its memory, and words of all lengths.
 tests/py/test_dropout.py has the distribution.
 */
-#include "base.h" /* before any system header */
+#include "base/base.h" /* before any system header */
 #include "check.h"
-#include "encode.h"
+#include "encode/encode.h"
 #include "naive_encode.h"
 #include "random_state.h"
 

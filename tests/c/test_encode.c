@@ -1,10 +1,10 @@
 /*
 Encoding: worked examples, then random words and vocabularies against the obvious quadratic algorithm.
 */
-#include "base.h" /* before any system header: setenv */
+#include "base/base.h" /* before any system header: setenv */
 #include "check.h"
-#include "encode.h"
-#include "encode_cache.h"
+#include "encode/encode.h"
+#include "encode/encode_cache.h"
 #include "naive_encode.h"
 #include "small_vocab.h"
 

@@ -3,18 +3,18 @@ Hash flooding. Each object draws its own secret numbers; so keys that collide in
 were 0, are spread in another. The test counts the steps of linear probing, with the hash functions of csrc. (A cache of
 words needs no such test: it looks at four slots at most, and a word that has no room is merged, as any new word is.)
 */
-#include "base.h" /* before any system header */
+#include "apply/merges.h"
+#include "base/base.h" /* before any system header */
 #include "check.h"
-#include "count_table.h"
-#include "encode_cache.h"
-#include "encode_stages.h"
-#include "merges.h"
+#include "count/count_table.h"
+#include "encode/encode_cache.h"
+#include "encode/encode_stages.h"
 #include "random_state.h"
-#include "shingles.h"
+#include "shingles/shingles.h"
 #include "small_vocab.h"
-#include "special_automaton.h"
-#include "train_pairs.h"
-#include "vocab.h"
+#include "special/special_automaton.h"
+#include "train/train_pairs.h"
+#include "vocab/vocab.h"
 
 enum { KEYS = 400, SLOTS = 1024, KEY_BITS = 20, SEEDS = 200 };
 

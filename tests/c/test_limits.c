@@ -1,10 +1,10 @@
 /*
 Sizes beyond the library's limits: given only by offsets, never allocated, and refused before any byte is read.
 */
-#include "apply.h"
+#include "apply/apply.h"
 #include "check.h"
 #include "small_vocab.h"
-#include "vocab_make.h"
+#include "vocab/vocab.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@ tests/py/test_loader_core.py compares the order with llm.c itself.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
-#include "mt19937.h"
+#include "llmc/mt19937.h"
 #include "pybpe.h"
 #include "scratch.h"
 #include "small_vocab.h"

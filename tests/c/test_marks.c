@@ -1,7 +1,7 @@
 /*
 Marks between documents: by hand, and against the definition, on buffers of exactly the promised size.
 */
-#include "base.h"
+#include "base/base.h"
 #include "check.h"
 #include "random_state.h"
 

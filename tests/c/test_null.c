@@ -1,7 +1,7 @@
 /*
 NULL with a count: every function that creates a handle from arrays refuses it, and names the array.
 */
-#include "base.h"
+#include "base/base.h"
 #include "check.h"
 
 static const uint8_t bytes[] = "ab";

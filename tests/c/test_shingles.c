@@ -3,12 +3,12 @@ Measures and signatures of documents, against the definitions, on random texts w
 that are refused; and every allocation failing. (tests/py/test_corpus_filters.py and test_near_duplicates.py compare
 texts in many scripts with references in Python.)
 */
-#include "base.h"
+#include "base/base.h"
 #include "check.h"
 #include "naive_measures.h"
 #include "naive_shingles.h"
 #include "random_state.h"
-#include "shingles.h"
+#include "shingles/shingles.h"
 #include "small_vocab.h"
 
 enum {

@@ -5,7 +5,7 @@ Special tokens: by hand, against a naive search, hostile sets, failing memory.
 #include "naive_special.h"
 #include "random_state.h"
 #include "small_vocab.h"
-#include "special.h"
+#include "special/special.h"
 
 static pybpe_specials *specials_of(const string_list *l) {
     pybpe_specials *s = NULL;

@@ -2,9 +2,9 @@
 Encoding in two stages gives the ids of the definition: for all small vocabularies, all places to divide their merges and
 all short words; then for random ones, and for texts that are longer than a block.
 */
-#include "base.h" /* before any system header */
+#include "base/base.h" /* before any system header */
 #include "check.h"
-#include "encode_stages.h"
+#include "encode/encode_stages.h"
 #include "naive_encode.h"
 #include "random_state.h"
 
@@ -46,8 +46,8 @@ typedef struct subject {
 /* Divides the merges at another place. */
 static void subject_divide(subject *s, size_t first_merges) {
     pybpe_cache_free(s->c);
-    stages_free(s->e->stages, &s->e->mem);
-    CHECK_EQ(stages_new(&s->e->stages, s->v, first_merges, &s->e->mem, NULL), PYBPE_OK);
+    encoder_unite(s->e);
+    CHECK_EQ(encoder_divide(s->e, first_merges, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&s->c, s->e, NULL, NULL), PYBPE_OK);
 }
 

@@ -4,7 +4,7 @@ Vocabularies: what is accepted and refused, tokenizer.bin there and back, damage
 #include "check.h"
 #include "random_state.h"
 #include "small_vocab.h"
-#include "vocab.h"
+#include "vocab/vocab.h"
 
 #include <unistd.h>
 
@@ -429,7 +429,7 @@ static void test_damage(void) {
     CHECK_EQ(loaded, 0);
 }
 
-/* The checksum of csrc/tokenizer_bin.h, byte by byte. */
+/* The checksum of csrc/llmc/tokenizer_bin.h, byte by byte. */
 static void forge_checksum(uint8_t *file, size_t n) {
     uint64_t h = UINT64_C(0xCBF29CE484222325);
     for (size_t i = 0; i < n - 8; i += 8) {

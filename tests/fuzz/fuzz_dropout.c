@@ -25,7 +25,7 @@ typedef struct drop_word {
 } drop_word;
 
 /* ---------------------------------------------------------------------------------------------------
-Random numbers, as csrc/encode_dropout.c describes them
+Random numbers, as csrc/encode/encode_dropout.c describes them
 */
 
 static uint64_t mix(uint64_t x) {

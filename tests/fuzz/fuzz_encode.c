@@ -2,13 +2,13 @@
 Encoding against its definition: random vocabularies and texts. Each word has the ids of the naive encoder; the ids
 decode to the text; a text cut in two at any safe cut has the ids of the whole; a warm cache changes nothing.
 */
-#include "encode.h"
-#include "encode_cache.h"
+#include "encode/encode.h"
+#include "encode/encode_cache.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "fuzz_merges.h"
 #include "naive_encode.h"
-#include "vocab.h"
+#include "vocab/vocab.h"
 
 enum { MOST_TEXT = 1280 }; /* more words, and more pieces of words, than are looked up at once */
 

@@ -3,7 +3,7 @@ Encoding in two stages, for vocabularies with superwords: random vocabularies, d
 definition, cold and from the cache, for words and for texts. The words are repeated up to 255 times, which takes several
 blocks of units; repeated words have repeated ids. Or they are one long word, whose phrases continue from block to block.
 */
-#include "encode_stages.h"
+#include "encode/encode_stages.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "naive_encode.h"
@@ -127,8 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const pybpe_vocab_spec spec = small_spec(&v);
     REQUIRE(pybpe_vocab_new(&vocab, &spec, &fuzz_memory, &err) == PYBPE_OK);
     REQUIRE(pybpe_encoder_new(&e, vocab, &fuzz_memory, &err) == PYBPE_OK);
-    stages_free(e->stages, &fuzz_memory);
-    REQUIRE(stages_new(&e->stages, vocab, first % v.merges_count, &fuzz_memory, &err) == PYBPE_OK);
+    encoder_unite(e);
+    REQUIRE(encoder_divide(e, first % v.merges_count, &err) == PYBPE_OK);
     REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);
     read_words(&in, &t);
     const size_t copies = fuzz_byte(&in);

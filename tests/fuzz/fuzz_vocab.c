@@ -25,7 +25,7 @@ static uint64_t word_at(const uint8_t *at, size_t n) {
     return word;
 }
 
-/* As csrc/tokenizer_bin.h describes: FNV-1a over words of 8 bytes, of everything before it. */
+/* As csrc/llmc/tokenizer_bin.h describes: FNV-1a over words of 8 bytes, of everything before it. */
 static void mend_checksum(uint8_t *file, size_t n) {
     uint64_t hash = 14695981039346656037u;
     for (size_t at = 0; at < n - 8; at += 8) {

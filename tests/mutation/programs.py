@@ -74,8 +74,8 @@ def digest(*sources: Path) -> str:
     """Returns a hash of the library, the headers of the tests, the flags, and these sources."""
     folders = [ROOT / "csrc", ROOT / "tests" / "c", ROOT / "llmc_compat" / "include" / "llmc"]
     files = [
-        *sorted(path for folder in folders for path in folder.glob("*.h")),
-        *sorted(folders[0].glob("*.c")),
+        *sorted(path for folder in folders for path in folder.rglob("*.h")),
+        *sorted(folders[0].rglob("*.c")),
         *sources,
     ]
     content = repr([FLAGS, PLAIN, SANITIZED, COUNTED]).encode() + b"".join(path.read_bytes() for path in files)
@@ -139,7 +139,7 @@ class Library:
     @classmethod
     def build(cls) -> Library:
         """Compiles everything, measures the tests, and finds what they reach, unless this was done before."""
-        sources, tests = sorted((ROOT / "csrc").glob("*.c")), sorted((ROOT / "tests" / "c").glob("test_*.c"))
+        sources, tests = sorted((ROOT / "csrc").glob("*/*.c")), sorted((ROOT / "tests" / "c").glob("test_*.c"))
         (BUILD / "scratch").mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(2) as pool:
             plain = list(pool.map(lambda path: compile_one(path, "plain", PLAIN), sources))

@@ -1,6 +1,6 @@
 """Mutation testing: puts small faults into the C library, one at a time, and counts how many the C tests notice.
 
-    make mutants [count=50] [seed=COMMIT] [known=1] [files="csrc/json.c ..."]
+    make mutants [count=50] [seed=COMMIT] [known=1] [files="csrc/json/json.c ..."]
 
 A fault (operators.py) is noticed if a test program (programs.py) fails, crashes, or takes five times as long as it
 should. Faults that do not compile or do not change the object code are drawn again. The run fails if a fault survives
@@ -51,15 +51,20 @@ class Drawn:
     mutant: Mutant
 
     @property
+    def file(self) -> str:
+        """What lists call the file: a source of csrc by its name, which no other has, and a module by its path."""
+        return self.path.name if self.path.suffix == ".c" else self.path.as_posix()
+
+    @property
     def name(self) -> str:
         """What lists of survivors call it: the file, the line's text, and the change."""
         line = self.source.splitlines()[self.mutant.line - 1].strip()
         change = self.mutant.describe(self.source).partition(": ")[2]
-        return f"{self.path.as_posix()}: {line}: {change}"
+        return f"{self.file}: {line}: {change}"
 
     def is_known(self, judged: dict[str, int]) -> bool:
         """Returns whether the fault has been judged, and is listed if it survived. `judged` is judged_files()."""
-        one_of = judged.get(self.path.as_posix(), 0)
+        one_of = judged.get(self.file, 0)
         return one_of > 0 and int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "little") % one_of == 0
 
     def judge(self, library: Library, slowest: float) -> str:
@@ -151,7 +156,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path, help="default: all of csrc")
     parser.add_argument("--slowest", type=float, default=math.inf, help="seconds of the slowest test program to run")
     args = parser.parse_args()
-    files = [path.resolve() for path in args.files] or sorted((ROOT / "csrc").glob("*.c"))
+    files = [path.resolve() for path in args.files] or sorted((ROOT / "csrc").glob("*/*.c"))
     names = [path.relative_to(ROOT / "csrc") for path in files if path.name not in LEFT_OUT]
     drawn = draw(ROOT / "csrc", names, mutants, args.seed, args.known)
     found = judged(Library.build(), drawn, args.count, args.workers, args.slowest)

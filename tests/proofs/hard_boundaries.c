@@ -1,5 +1,5 @@
 /*
-The argument of csrc/encode_boundary.c, checked on every small case: where a place is a hard boundary, the tokens of a
+The argument of csrc/encode/encode_boundary.c, checked on every small case: where a place is a hard boundary, the tokens of a
 word are those of its left part followed by those of its right part.
 
 For each list of merges and each word (small_lists.h), merges the word and its parts by definition (naive_encode.h), and
@@ -9,7 +9,7 @@ asks the table about each place between two bytes.
     hard_boundaries quick    the same with fewer merges
 */
 #include "check.h"
-#include "encode.h"
+#include "encode/encode.h"
 #include "naive_encode.h"
 #include "small_lists.h"
 

@@ -1,5 +1,5 @@
 /*
-The argument of csrc/pretok_cut.c, checked on every small case: if a text is divided at a safe cut, the words of both
+The argument of csrc/pretok/pretok_cut.c, checked on every small case: if a text is divided at a safe cut, the words of both
 parts are the words of the whole, also if the text continues.
 
 Takes every text of up to `length` characters of an alphabet that has one character for each role that a pattern or the

@@ -1,5 +1,5 @@
 /*
-The argument of csrc/apply_chars.h, checked on every small case: a word that starts as characters, where the tables allow
+The argument of csrc/apply/apply_chars.h, checked on every small case: a word that starts as characters, where the tables allow
 it, has the tokens of the word that starts as bytes.
 
 For each list of merges for which there are tables, and each word (small_lists.h), merges the word by definition
@@ -8,9 +8,9 @@ For each list of merges for which there are tables, and each word (small_lists.h
     starting_characters          all alphabets of `alphabets`
     starting_characters quick    the same with fewer merges
 */
-#include "apply_chars.h"
+#include "apply/apply_chars.h"
 #include "check.h"
-#include "encode.h"
+#include "encode/encode.h"
 #include "naive_encode.h"
 #include "small_lists.h"
 

@@ -79,7 +79,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_the_version_is_written_in_one_place(root: Path) -> None:
-    places = ["setup.py", "pyproject.toml", "Makefile", "csrc/cffi_build.py", "csrc/base.c", "csrc/base.h"]
+    places = ["setup.py", "pyproject.toml", "Makefile", "csrc/cffi_build.py", "csrc/base/base.c", "csrc/base/base.h"]
     places += ["pybpe/__init__.py", "pybpe/cli/__init__.py"]
     for place in places:
         assert f'"{pybpe.__version__}"' not in (root / place).read_text(encoding="utf-8"), place
@@ -242,20 +242,20 @@ def test_make_checks_the_machine_before_anything_else(root: Path, target: str) -
 
 def test_make_is_quiet_unless_asked(root: Path) -> None:
     """One short line for each file of the library; `make V=1` prints the commands."""
-    compiling = ("build/obj/base.o", "-W", "csrc/base.c", "-o", "build/flags", "CC=true")
-    assert make(root, *compiling) == "CC csrc/base.c\n"
-    assert make(root, *compiling, "V=1").endswith(" -c -o build/obj/base.o csrc/base.c\n")
+    compiling = ("build/obj/base/base.o", "-W", "csrc/base/base.c", "-o", "build/flags", "CC=true")
+    assert make(root, *compiling) == "CC csrc/base/base.c\n"
+    assert make(root, *compiling, "V=1").endswith(" -c -o build/obj/base/base.o csrc/base/base.c\n")
 
 
 def test_the_demo_installs_and_compiles_only_what_it_needs(root: Path) -> None:
     """It says in one line that it compiles the library. Other targets install the tools of the tests as well."""
-    fresh = ("-n", "-W", "pyproject.toml", "-W", "csrc/base.c")
+    fresh = ("-n", "-W", "pyproject.toml", "-W", "csrc/base/base.c")
     demo, every = make(root, *fresh, "demo"), make(root, *fresh, "all")
     tools = "pip install -qq -r .venv/test.txt"
     assert tools not in demo and tools in every and tools in make(root, *fresh, "lint")
     programs = re.compile(r" -o (build/tests/\w+) ")
     assert programs.findall(demo) == ["build/tests/decode_test"] and len(programs.findall(every)) > 20
-    assert demo.count('echo "CC csrc/') == 1 and 'echo "CC csrc/*.c"' in demo
+    assert demo.count('echo "CC csrc/') == 1 and 'echo "CC csrc/*/*.c"' in demo
 
 
 def test_help_lists_each_target_in_a_line(root: Path) -> None:

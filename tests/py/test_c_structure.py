@@ -1,14 +1,18 @@
-"""The modules of csrc use one another as docs/architecture.md draws it, without a cycle."""
+"""The folders of csrc use one another as docs/architecture.md draws it: through their doors, and without a circle."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "csrc").glob("*.[ch]"))}
-PUBLIC = "pybpe.h"
-COMMENT = re.compile(r"/\*.*?\*/", re.S)
+CSRC = Path(__file__).resolve().parents[2] / "csrc"
+# The library without its public header, pybpe.h, which any file may include: "base/base.c" -> its text.
+SOURCES = {
+    path.relative_to(CSRC).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted(CSRC.glob("*/*.[ch]"))
+    if path.parent.name != "python"
+}
+COMMENT_OR_STRING = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.S)
 MOST_PARAMETERS = 7
 # Public functions with more. Structs would make their callers longer, and break the programs that call them.
 LONG_CALLS = {
@@ -22,12 +26,12 @@ Graph = dict[str, set[str]]
 
 def page() -> str:
     """Returns the part of the page about the C library."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    return text.split("Within the C library", 1)[1].split("\n## ", 1)[0]
+    text = (CSRC.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return text.split("## The C library", 1)[1].split("\n## ", 1)[0]
 
 
 def drawn() -> Graph:
-    """Returns the arrows of the diagram: each module, and those that it uses."""
+    """Returns the arrows of the diagram: each folder, and those that it uses."""
     graph: Graph = {}
     for line in page().split("```mermaid", 1)[1].split("```", 1)[0].splitlines():
         steps = [[name.strip() for name in step.split("&")] for step in line.split("-->")]
@@ -39,46 +43,60 @@ def drawn() -> Graph:
     return graph
 
 
-def module_of(name: str, modules: Graph) -> str:
-    """Returns the module of a file: the longest name that the file's name begins with."""
-    stem = Path(name).stem
-    found = [module for module in modules if stem == module or stem.startswith(f"{module}_")]
-    assert found, f"csrc/{name} belongs to no module of docs/architecture.md"
-    return max(found, key=len)
+def folder(file: str) -> str:
+    return file.partition("/")[0]
 
 
 def includes() -> Graph:
     """Returns the files of csrc that each file includes."""
     return {
-        name: {found for found in re.findall(r'^#include "(.*)"', text, re.M) if found != PUBLIC}
-        for name, text in SOURCES.items()
-    }
+        name: set(re.findall(r'^#include "(.*)"', text, re.M)) - {"pybpe.h"} for name, text in SOURCES.items()
+    }  # fmt: skip
+
+
+def code() -> dict[str, str]:
+    """Returns the text of each file without comments and strings."""
+    return {name: COMMENT_OR_STRING.sub("", text) for name, text in SOURCES.items()}
+
+
+def definitions(text: str) -> dict[str, str]:
+    """Returns the functions that the code of a file defines, with their parameters."""
+    signature = re.compile(r"^(?!#)\w[\w *]*?\b(\w+)\(((?:[^(){};]|\([^()]*\))*)\)\s*\{", re.M)
+    return dict(signature.findall(re.sub(r"__attribute__\(\(\w+\)\)", "", text)))
 
 
 def calls() -> Graph:
-    """Returns the files that define the public functions that each file calls. pybpe.h declares them for all files."""
-    code = {name: COMMENT.sub("", text) for name, text in SOURCES.items() if name != PUBLIC}
+    """Returns the files that define the functions that each file calls, or takes the address of.
+
+    A declaration is not a call. Nor is the slow path of an inline function: X.h may call X.c.
+    """
+    texts = code()
     home = {
         function: name
-        for name, text in code.items()
-        for function in re.findall(r"^(?!static)\w[\w *]*?\b(pybpe_\w+)\([^;{]*\)\s*\{", text, re.M)
+        for name, text in texts.items()
+        for function in definitions(text)
+        if name.endswith(".h") or not re.search(rf"^static\b.*\b{function}\(", text, re.M)
     }
-    return {name: {home[f] for f in re.findall(r"\b(pybpe_\w+)\(", text) if f in home} for name, text in code.items()}
+    graph: Graph = {}
+    for name, text in texts.items():
+        text = re.sub(r"^(?!#)\w[\w *]*\b\w+\((?:[^(){};]|\([^()]*\))*\)[^;{}]*;", "", text, flags=re.M)
+        used = {home[word] for word in set(re.findall(r"\w+", text)) & set(home)}
+        twin = name[:-1] + "c" if name.endswith(".h") else ""
+        graph[name] = used - {name, twin}
+    return graph
 
 
-def used(modules: Graph) -> Graph:
-    """Returns the modules that each module uses, by an include or by a call of a public function."""
-    graph: Graph = {module: set() for module in modules}
+def used_by_folders() -> Graph:
+    """Returns the folders that each folder uses, by an include or by a call."""
+    graph: Graph = {folder(name): set() for name in SOURCES}
     for found in (includes(), calls()):
         for name, others in found.items():
-            if name != PUBLIC:
-                module = module_of(name, modules)
-                graph[module] |= {module_of(other, modules) for other in others} - {module}
+            graph[folder(name)] |= {folder(other) for other in others} - {folder(name)}
     return graph
 
 
 def reachable(graph: Graph, start: str) -> set[str]:
-    """Returns the modules that `start` uses, directly or indirectly."""
+    """Returns what `start` uses, directly or indirectly."""
     seen: set[str] = set()
     waiting = list(graph[start])
     while waiting:
@@ -89,51 +107,79 @@ def reachable(graph: Graph, start: str) -> set[str]:
     return seen
 
 
-def on_a_cycle(graph: Graph) -> list[str]:
+def on_a_circle(graph: Graph) -> list[str]:
     return [name for name in graph if name in reachable(graph, name)]
 
 
-def test_no_cycle() -> None:
-    assert on_a_cycle(includes()) == []
-    assert on_a_cycle(drawn()) == []
-    assert on_a_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]  # the check can fail
+def not_by_the_door(found: Graph) -> list[str]:
+    """Returns the includes of an inner header of another folder."""
+    return [
+        f"{name} includes {other}"
+        for name, others in found.items()
+        for other in sorted(others)
+        if folder(name) != folder(other) and other != f"{folder(other)}/{folder(other)}.h"
+    ]
+
+
+def test_the_door_of_a_folder_is_its_only_header_for_others() -> None:
+    assert not_by_the_door(includes()) == []
+    assert not_by_the_door({"a/x.c": {"a/y.h", "b/b.h", "b/c.h"}}) == ["a/x.c includes b/c.h"]  # the check can fail
+
+
+def test_each_include_names_the_folder() -> None:
+    assert [other for others in includes().values() for other in others if other not in SOURCES] == []
+
+
+def test_no_circle_between_folders() -> None:
+    assert on_a_circle(used_by_folders()) == []
+    assert on_a_circle(drawn()) == []
+    assert on_a_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+
+
+def test_no_circle_between_files() -> None:
+    assert on_a_circle(includes()) == []
+    assert on_a_circle(calls()) == []
 
 
 def test_the_diagram_is_true() -> None:
-    """Each use is an arrow, or follows from arrows; each arrow is a use. All modules may use base."""
-    modules = drawn()
-    found = used(modules)
-    wrong = {(a, b) for a in found for b in found[a] if b not in reachable(modules, a)}
+    """Each use is an arrow, or follows from arrows; each arrow is a use."""
+    folders, found = drawn(), used_by_folders()
+    assert set(folders) == set(found)
+    wrong = {(a, b) for a in found for b in found[a] if b not in reachable(folders, a)}
     assert wrong == set(), "csrc has uses that docs/architecture.md does not draw"
-    stale = {(a, b) for a in modules for b in modules[a] if b not in found[a]}
+    stale = {(a, b) for a in folders for b in folders[a] if b not in found[a]}
     assert stale == set(), "docs/architecture.md draws arrows that csrc does not have"
 
 
 def test_a_use_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both kinds of uses count: the check can fail."""
-    monkeypatch.setitem(SOURCES, "shard.c", '#include "mt19937.h"\nint x(void) { return pybpe_normalize(1); }\n')
-    assert used(drawn())["shard"] == {"mt19937", "normalize"}
+    """Includes and calls count, declarations do not: the checks can fail."""
+    text = '#include "json/json.h"\nint pybpe_decode(int);\nint x(void) { return pybpe_normalize(1); }\n'
+    monkeypatch.setitem(SOURCES, "llmc/shard.c", text)
+    monkeypatch.delitem(SOURCES, "llmc/tokenizer_bin_read.c")
+    assert includes()["llmc/shard.c"] == {"json/json.h"} and calls()["llmc/shard.c"] == {"unicode/normalize.c"}
+    assert {"json", "unicode"} <= used_by_folders()["llmc"]
+
+
+def test_names_of_files_are_unique() -> None:
+    """Libraries, debuggers and the lists of the tests know a file by its name."""
+    names = [Path(name).name for name in SOURCES]
+    assert len(set(names)) == len(names)
+
+
+def test_the_map_lists_every_folder() -> None:
+    assert set(re.findall(r"^\| `csrc/(\w+)/` \|", page(), re.M)) == {folder(name) for name in SOURCES}
 
 
 def test_short_files_have_a_reason() -> None:
-    short = {name for name, text in SOURCES.items() if text.count("\n") < SHORT_FILE}
+    short = {Path(name).name for name, text in SOURCES.items() if text.count("\n") < SHORT_FILE}
     listed = re.search(rf"Files of fewer than {SHORT_FILE} lines:(.*?)\n\n", page() + "\n\n", re.S)
     assert listed is not None
     assert set(re.findall(r"`(\w+\.[ch])`", listed[1])) == short
 
 
-def functions() -> dict[str, int]:
-    """Returns the functions that csrc defines, with the number of their parameters."""
-    signature = re.compile(r"^(?!#)\w[\w *]*?\b(\w+)\(((?:[^(){};]|\([^()]*\))*)\)\s*\{", re.M)
-    return {
-        name: parameters.count(",") + 1
-        for file, text in SOURCES.items()
-        if file != PUBLIC
-        for name, parameters in signature.findall(re.sub(r"__attribute__\(\(\w+\)\)", "", COMMENT.sub("", text)))
-    }
-
-
 def test_few_parameters() -> None:
-    found = functions()
+    found = {
+        name: parameters.count(",") + 1 for text in code().values() for name, parameters in definitions(text).items()
+    }
     assert len(found) > 600
     assert {name for name, count in found.items() if count > MOST_PARAMETERS} == LONG_CALLS

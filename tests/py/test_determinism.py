@@ -50,7 +50,7 @@ def run_pipeline(program: Path, corpus: Path, folder: Path, simd: str | None = N
 def test_compilers(root: Path, tmp_path: Path, corpus: Path, of_python: str, compiler: str, optimisation: str) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    sources = [*sorted((root / "csrc").glob("*.c")), root / "tests/c/pipeline.c"]
+    sources = [*sorted((root / "csrc").glob("*/*.c")), root / "tests/c/pipeline.c"]
     program = tmp_path / "pipeline"
     flags = ["-std=c11", optimisation, "-DNDEBUG", '-DPYBPE_VERSION="x"', f"-I{root / 'csrc'}", "-pthread"]
     subprocess.run([compiler, *flags, "-o", program, *sources, "-lm"], check=True)

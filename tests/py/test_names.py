@@ -13,7 +13,7 @@ from pybpe import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
-SOURCES = sorted((ROOT / "csrc").glob("*.[ch]"))
+SOURCES = sorted((ROOT / "csrc").rglob("*.[ch]"))
 FILES = [
     path.relative_to(ROOT).as_posix()
     for folder in ("csrc", "pybpe", "llmc_compat", "tests", "docs", "benchmarks")

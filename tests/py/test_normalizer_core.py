@@ -123,4 +123,4 @@ def test_ids_do_not_depend_on_the_unicode_of_python() -> None:
 
 
 def test_generated_file_is_current(root: Path) -> None:
-    subprocess.run([sys.executable, root / "csrc" / "normalize_generate.py", "--check"], check=True)
+    subprocess.run([sys.executable, root / "csrc" / "generate" / "normalize_generate.py", "--check"], check=True)

@@ -287,7 +287,7 @@ def test_english(splitters: list[tuple[int, Splitter]]) -> None:
 
 @pytest.mark.parametrize("pos", range(60, 70))
 def test_contraction_across_blocks(splitters: list[tuple[int, Splitter]], pos: int) -> None:
-    """A block of csrc/pretok_block.h has 64 bytes. Everything that can straddle its end does so here."""
+    """A block of csrc/pretok/pretok_block.h has 64 bytes. Everything that can straddle its end does so here."""
     for piece in ("'s", "'ll", "'lx", "'", "'sa", "'ll'll", "中", "\u3000", "\u3000\u3000", "😀", "é", " ", "  ", "'é"):
         for behind in ("", "a", " ", "  ", "1", "!", "中"):
             for filler in ("a", "!", " ", "a a"):

@@ -413,7 +413,7 @@ def test_programs_that_show_a_tokenizer(tmp_path: Path) -> None:
 
 
 def test_the_table_is_that_of_hugging_face(root: Path) -> None:
-    subprocess.run([sys.executable, root / "csrc" / "special_generate.py", "--check"], check=True)
+    subprocess.run([sys.executable, root / "csrc" / "generate" / "special_generate.py", "--check"], check=True)
 
 
 def test_inspect_says_that_it_counts_without_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -233,7 +233,7 @@ def test_other_spellings_of_patterns(regex: str) -> None:
 
 
 def long_words() -> dict[str, bytes]:
-    """Returns words long enough to exercise all of the code for long words (csrc/apply_blocks.c)."""
+    """Returns words long enough to exercise all of the code for long words (csrc/apply/apply_blocks.c)."""
     rng = random.Random(6)
     units = {name: name.encode() * (300_000 // len(name)) for name in ("a", "ab", "-", " ", "\n", "!?")}
     alphabets = {"digits": b"0123456789", "letters": b"etaoinshrdlu", "continuations": b"\xe4\xb8\xad\x80\x96"}

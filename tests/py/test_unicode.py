@@ -21,7 +21,7 @@ def generator() -> ModuleType:
 def test_generated_file_is_current(root: Path, generator: ModuleType) -> None:
     if generator.unicode_version() != VERSION:
         pytest.skip(f"the tables are of Unicode {VERSION}, this `regex` has {generator.unicode_version()}")
-    subprocess.run([sys.executable, root / "csrc" / "unicode_generate.py", "--check"], check=True)
+    subprocess.run([sys.executable, root / "csrc" / "generate" / "unicode_generate.py", "--check"], check=True)
 
 
 def test_check_notices_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,4 +49,4 @@ def test_classes_of_some_characters(generator: ModuleType) -> None:
     samples |= {" ": 32, "\t": 32, "\u3000": 32, "\x85": 32, "\n": 96, "\r": 96, ".": 0, "\0": 0, "😀": 0}
     assert {c: classes[ord(c)] for c in samples} == samples
     assert not any(classes[0xD800:0xE000])
-    assert set(classes[0x4E00:0xA000]) == {4}  # csrc/pretok_block.h treats all of these as letters
+    assert set(classes[0x4E00:0xA000]) == {4}  # csrc/pretok/pretok_block.h treats all of these as letters

@@ -35,7 +35,7 @@ Link with libpybpe.a, and add the folder of pybpe.h to the include path.
 #define HEADER_SIZE 256
 
 /* ---------------------------------------------------------------------------------------------------
-DataLoader. csrc/loader.c explains how shards are divided into samples.
+DataLoader. csrc/llmc/loader.c explains how shards are divided into samples.
 */
 
 typedef struct {

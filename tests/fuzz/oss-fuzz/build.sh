@@ -6,7 +6,7 @@ cd "$SRC/pybpe"
 version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' pybpe/_version.py)
 flags="-std=c11 -D_GNU_SOURCE -DPYBPE_VERSION=\"$version\" -Icsrc -Itests/c -Illmc_compat/include"
 
-for source in csrc/*.c; do
+for source in csrc/*/*.c; do
     # shellcheck disable=SC2086  # the flags are several words
     $CC $CFLAGS $flags -c -o "$WORK/$(basename "$source" .c).o" "$source"
 done

@@ -1,15 +1,15 @@
 /*
-csrc/dfa.c: a compiled regular expression, with few states, few classes of characters and any steps.
+csrc/pretok/dfa.c: a compiled regular expression, with few states, few classes of characters and any steps.
 */
 #include "prove.h"
-#include "unicode.h"
+#include "unicode/unicode.h"
 
 /* Only decoding matters here, so these tables are zeros. */
 const uint8_t pybpe_unicode_index[(0x10FFFF >> UNICODE_BLOCK_BITS) + 1];
 const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
 
-#include <base.c>
-#include <dfa.c>
+#include <base/base.c>
+#include <pretok/dfa.c>
 
 enum { MOST_STATES = 4, MOST_CLASSES = 2, CELLS = MOST_STATES * (MOST_CLASSES + 2), DRAWN_CLASSES = 256 };
 

@@ -1,9 +1,9 @@
 /*
-csrc/unicode.c: the tables of classes.
+csrc/unicode/unicode.c: the tables of classes.
 */
 #include "prove.h"
 
-#include <unicode.c>
+#include <unicode/unicode.c>
 
 /* unicode_class reads inside its tables for each code point. */
 void prove_class(size_t n) {

@@ -1,16 +1,16 @@
 /*
-csrc/dfa.c: cutting a text into words with a compiled regular expression, of few states and classes and any steps.
+csrc/pretok/dfa.c: cutting a text into words with a compiled regular expression, of few states and classes and any steps.
 automaton.c shows that the tables that are derived from an expression are as this file assumes, and it draws whole cuts.
 */
 #include "prove.h"
-#include "unicode.h"
+#include "unicode/unicode.h"
 
 /* Only decoding matters here, so these tables are zeros. */
 const uint8_t pybpe_unicode_index[(0x10FFFF >> UNICODE_BLOCK_BITS) + 1];
 const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
 
-#include <base.c>
-#include <dfa.c>
+#include <base/base.c>
+#include <pretok/dfa.c>
 
 enum { STATES = 4, CLASSES = 2, COLUMNS = CLASSES + 2, CELLS = STATES * COLUMNS, LONGEST = 8, UNSURE = 3 };
 

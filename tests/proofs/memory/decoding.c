@@ -1,10 +1,10 @@
 /*
-csrc/decode.c: any ids, and a vocabulary with few tokens, some of them too long for a record.
+csrc/vocab/decode.c: any ids, and a vocabulary with few tokens, some of them too long for a record.
 */
 #include "prove.h"
 
-#include <base.c>
-#include <decode.c>
+#include <base/base.c>
+#include <vocab/decode.c>
 
 enum { TOKENS = 3, LONGEST = 20 };
 

@@ -1,24 +1,24 @@
 /*
-csrc/divide.c: dividing any text into documents.
+csrc/documents/divide.c: dividing any text into documents.
 */
 #include "any_entropy.h"
 
-#include <base.c>
-#include <divide.c>
-#include <record.c>
-#include <special.c>
-#include <special_automaton.c>
-#include <special_rules.c>
-#include <special_strings.c>
+#include <base/base.c>
+#include <documents/divide.c>
+#include <documents/record.c>
+#include <special/special.c>
+#include <special/special_automaton.c>
+#include <special/special_rules.c>
+#include <special/special_strings.c>
 
 #if defined(PROVE)
-#include "unicode.h"
+#include "unicode/unicode.h"
 /* The proofs that CBMC takes do not read these tables. */
 const uint8_t pybpe_unicode_index[(0x10FFFF >> UNICODE_BLOCK_BITS) + 1];
 const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
 size_t pybpe_utf8_valid(const uint8_t *text, size_t n) { return *text + n; } /* replaced by its stub */
 #else
-#include <unicode.c>
+#include <unicode/unicode.c>
 #endif
 
 /* What other proofs show, or the rest of this file. */

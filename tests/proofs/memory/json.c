@@ -1,9 +1,9 @@
 /*
-csrc/json.c: the parts of a tokenizer.json.
+csrc/json/json.c: the parts of a tokenizer.json.
 */
 #include "prove.h"
 
-#include <json.c>
+#include <json/json.c>
 
 static bool inside(const json *j, const uint8_t *text, size_t n) {
     return j->at >= text && j->at <= text + n && j->end == text + n;

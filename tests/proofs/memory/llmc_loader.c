@@ -27,7 +27,7 @@ static unsigned *llmc_batches_served(void) {
 
 #include "llmc/dataloader.h"
 
-#include <base.c>
+#include <base/base.c>
 
 /* A number below a limit; sometimes the limit itself, or any number. */
 static uint64_t any_below(uint64_t limit) {

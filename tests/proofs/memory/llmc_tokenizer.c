@@ -22,8 +22,8 @@ static int any_kind(int c) {
 
 #include "llmc/tokenizer.h"
 
-#include <base.c>
-#include <decode.c>
+#include <base/base.c>
+#include <vocab/decode.c>
 
 size_t any_write(const void *data, size_t size, size_t n, FILE *file) {
     (void)file;

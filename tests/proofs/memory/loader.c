@@ -1,14 +1,14 @@
 /*
-csrc/loader.c: batches of any shards, and any order of calls.
+csrc/llmc/loader.c: batches of any shards, and any order of calls.
 */
 #include "any_shards.h"
 
 #define glob(pattern, flags, failed, found) any_glob(found)
 #define globfree(found) free((found)->gl_pathv)
 
-#include <base.c>
-#include <loader.c>
-#include <mt19937.c>
+#include <base/base.c>
+#include <llmc/loader.c>
+#include <llmc/mt19937.c>
 
 static void any_call(pybpe_loader *l, int32_t *inputs, int32_t *targets) {
     switch (any_between(0, 3)) {

@@ -1,10 +1,10 @@
 /*
-csrc/count_merge.c: merging sorted lists of words, whose lengths may not fit their bytes and which may be in any order.
+csrc/count/count_merge.c: merging sorted lists of words, whose lengths may not fit their bytes and which may be in any order.
 */
 #include "prove.h"
 
-#include <base.c>
-#include <count_merge.c>
+#include <base/base.c>
+#include <count/count_merge.c>
 
 enum { PARTS = 3, WORDS = 2, BYTES = 4 };
 

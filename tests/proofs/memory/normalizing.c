@@ -1,10 +1,10 @@
 /*
-csrc/normalize.c: looking up any character, and normalizing any text with any kinds of characters.
+csrc/unicode/normalize.c: looking up any character, and normalizing any text with any kinds of characters.
 */
 #include "prove.h"
 
-#include <base.c>
-#include <normalize.c>
+#include <base/base.c>
+#include <unicode/normalize.c>
 
 enum { MARKS = 4, ROOM = 8 };
 

@@ -21,7 +21,7 @@ and as DRAWN for larger ones.
 #ifndef PROVE_H
 #define PROVE_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 

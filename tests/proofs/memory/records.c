@@ -1,9 +1,9 @@
 /*
-csrc/record.c: the records of JSON lines.
+csrc/documents/record.c: the records of JSON lines.
 */
 #include "prove.h"
 
-#include <record.c>
+#include <documents/record.c>
 
 /* What a reader returns: NULL, or a place after `at` and not after `end`. */
 static bool is_after(const uint8_t *after, const uint8_t *at, const uint8_t *end) {

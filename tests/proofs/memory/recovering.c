@@ -1,17 +1,17 @@
 /*
-csrc/vocab_recover.c: recovering the merges of any vocabulary. The encoder, which applies merges to the tokens, is left
+csrc/vocab/vocab_recover.c: recovering the merges of any vocabulary. The encoder, which applies merges to the tokens, is left
 out by CBMC.
 */
 #include "any_entropy.h"
 
-#include <apply_short.c>
-#include <base.c>
-#include <merges.c>
-#include <pattern.c>
-#include <vocab.c>
-#include <vocab_index.c>
-#include <vocab_merges.c>
-#include <vocab_recover.c>
+#include <apply/apply_short.c>
+#include <apply/merges.c>
+#include <base/base.c>
+#include <pretok/pattern.c>
+#include <vocab/vocab.c>
+#include <vocab/vocab_index.c>
+#include <vocab/vocab_merges.c>
+#include <vocab/vocab_recover.c>
 
 enum { TOKENS = 4, LONGEST = 3 };
 

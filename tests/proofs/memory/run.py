@@ -144,7 +144,7 @@ def find_fault(line: str, proofs: dict[str, Proof]) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         csrc = Path(folder) / "csrc"
         shutil.copytree(CSRC, csrc)
-        shutil.copytree(HEADERS / "llmc", csrc / "llmc")
+        shutil.copytree(HEADERS / "llmc", csrc / "llmc", dirs_exist_ok=True)
         source = (csrc / file).read_text(encoding="utf-8")
         if source.count(old) != 1:
             print(f"FAILED  faults.txt: {file} must have this once: {old}", flush=True)

@@ -1,12 +1,12 @@
 /*
-csrc/shard.c: shards of tokens, in memory and in a file.
+csrc/llmc/shard.c: shards of tokens, in memory and in a file.
 */
 #define pread system_pread
 
 #include "prove.h"
 
-#include <base.c>
-#include <shard.c>
+#include <base/base.c>
+#include <llmc/shard.c>
 
 /* Any file: it may be cut off, or unreadable, or give its bytes in pieces. */
 ssize_t system_pread(int fd, void *data, size_t n, off_t offset) {

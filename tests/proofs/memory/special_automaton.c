@@ -1,11 +1,11 @@
 /*
-csrc/special_automaton.c: the functions that build the automaton of special tokens, and its steps, with any trie and any
+csrc/special/special_automaton.c: the functions that build the automaton of special tokens, and its steps, with any trie and any
 table of edges that is not full. specials.c is about what uses the automaton.
 */
 #include "any_entropy.h"
 
-#include <base.c>
-#include <special_automaton.c>
+#include <base/base.c>
+#include <special/special_automaton.c>
 
 enum { STATES = 4, ROOM = STATES + 4, SLOTS = 16 };
 

@@ -1,21 +1,21 @@
 /*
-csrc/special_rules.c and csrc/special.c: special tokens with flags, with any strings and any text. specials.c is about
+csrc/special/special_rules.c and csrc/special/special.c: special tokens with flags, with any strings and any text. specials.c is about
 the search for strings.
 */
 #include "any_entropy.h"
 
-#include <base.c>
-#include <special.c>
-#include <special_automaton.c>
-#include <special_rules.c>
-#include <special_strings.c>
+#include <base/base.c>
+#include <special/special.c>
+#include <special/special_automaton.c>
+#include <special/special_rules.c>
+#include <special/special_strings.c>
 
 #if defined(PROVE)
 /* class.c shows that reading these tables is safe. Here they are zeros, and any_space replaces what reads them. */
 const uint8_t pybpe_unicode_index[(0x10FFFF >> UNICODE_BLOCK_BITS) + 1];
 const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
 #else
-#include <unicode.c>
+#include <unicode/unicode.c>
 #endif
 
 enum { STRINGS = 2, LONGEST = 4 };

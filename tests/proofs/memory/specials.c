@@ -1,21 +1,21 @@
 /*
-csrc/special*.c: two strings of up to 3 bytes, with any flags, in any text.
+csrc/special/: two strings of up to 3 bytes, with any flags, in any text.
 */
 #include "any_entropy.h"
 
-#include <base.c>
-#include <special.c>
-#include <special_automaton.c>
-#include <special_rules.c>
-#include <special_strings.c>
+#include <base/base.c>
+#include <special/special.c>
+#include <special/special_automaton.c>
+#include <special/special_rules.c>
+#include <special/special_strings.c>
 
 #if defined(PROVE)
-#include "unicode.h"
+#include "unicode/unicode.h"
 /* The proofs that CBMC takes do not read these tables. */
 const uint8_t pybpe_unicode_index[(0x10FFFF >> UNICODE_BLOCK_BITS) + 1];
 const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
 #else
-#include <unicode.c>
+#include <unicode/unicode.c>
 #endif
 
 enum { STRINGS = 2, LONGEST = 3 };

@@ -1,12 +1,12 @@
 /*
-csrc/tokenizer_bin.h, csrc/tokenizer_bin_read.c and csrc/vocab.c: reading a tokenizer.bin. vocab_index.c is about making a
+csrc/llmc/tokenizer_bin.h, csrc/llmc/tokenizer_bin_read.c and csrc/vocab/vocab.c: reading a tokenizer.bin. vocab_index.c is about making a
 vocabulary of it.
 */
 #include "any_entropy.h"
 
-#include <base.c>
-#include <tokenizer_bin_read.c>
-#include <vocab.c>
+#include <base/base.c>
+#include <llmc/tokenizer_bin_read.c>
+#include <vocab/vocab.c>
 
 /* These are in other files, whose proofs are in vocab_index.c, or which need much of the encoder. */
 int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {

@@ -1,12 +1,12 @@
 /*
-csrc/tokenizer_json.c: the tokens and merges of a tokenizer.json. json.c shows what the functions of json.h return.
+csrc/vocab/tokenizer_json.c: the tokens and merges of a tokenizer.json. json.c shows what the functions of json.h return.
 */
 #include "any_entropy.h"
 
-#include <base.c>
-#include <json.c>
-#include <tokenizer_json.c>
-#include <vocab.c>
+#include <base/base.c>
+#include <json/json.c>
+#include <vocab/tokenizer_json.c>
+#include <vocab/vocab.c>
 
 enum { SPECIALS = 2 };
 

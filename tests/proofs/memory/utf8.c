@@ -1,9 +1,9 @@
 /*
-csrc/unicode.c and csrc/unicode.h: decoding UTF-8, compared with table 3-7 of the Unicode Standard. The tables of classes
+csrc/unicode/unicode.c and csrc/unicode/unicode.h: decoding UTF-8, compared with table 3-7 of the Unicode Standard. The tables of classes
 do not matter here, so they are zeros; class.c is about the true ones.
 */
 #include "prove.h"
-#include "unicode.h"
+#include "unicode/unicode.h"
 
 const uint8_t pybpe_unicode_index[(0x10FFFF >> UNICODE_BLOCK_BITS) + 1];
 const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
@@ -11,7 +11,7 @@ const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
 #define pybpe_unicode_index true_index
 #define pybpe_unicode_blocks true_blocks
 #undef PYBPE_AVX /* CBMC has no vector instructions */
-#include <unicode.c>
+#include <unicode/unicode.c>
 
 /* The length of the character at p[0..left) according to the table, or 0. */
 static size_t table_length(const uint8_t *p, size_t left) {

@@ -1,14 +1,14 @@
 /*
-csrc/vocab_index.c and csrc/vocab_merges.c: what is made of the tokens of a tokenizer.bin or a tokenizer.json, with hash
+csrc/vocab/vocab_index.c and csrc/vocab/vocab_merges.c: what is made of the tokens of a tokenizer.bin or a tokenizer.json, with hash
 tables of any content. tokenizer_bin.c and tokenizer_json.c are about reading the tokens.
 */
 #include "any_entropy.h"
 
-#include <base.c>
-#include <pattern.c>
-#include <vocab.c>
-#include <vocab_index.c>
-#include <vocab_merges.c>
+#include <base/base.c>
+#include <pretok/pattern.c>
+#include <vocab/vocab.c>
+#include <vocab/vocab_index.c>
+#include <vocab/vocab_merges.c>
 
 enum { TOKENS = 4, BYTES = 20, SLOTS = 8 };
 

@@ -1,14 +1,14 @@
 /*
-csrc/tokenizer_bin_read.c and csrc/vocab*.c: whole files tokenizer.bin, with a few tokens, that may be damaged.
+csrc/llmc/tokenizer_bin_read.c and csrc/vocab/: whole files tokenizer.bin, with a few tokens, that may be damaged.
 */
 #include "any_entropy.h"
 
-#include <base.c>
-#include <pattern.c>
-#include <tokenizer_bin_read.c>
-#include <vocab.c>
-#include <vocab_index.c>
-#include <vocab_merges.c>
+#include <base/base.c>
+#include <llmc/tokenizer_bin_read.c>
+#include <pretok/pattern.c>
+#include <vocab/vocab.c>
+#include <vocab/vocab_index.c>
+#include <vocab/vocab_merges.c>
 
 enum { TOKENS = 8, LONGEST = 3, MERGES = 4, SPECIALS = 2, CUSTOM = 2 };
 enum { MOST_TRAILER = TRAILER_FIXED + 8 * MERGES + 4 * SPECIALS + CUSTOM + TRAILER_CHECKSUM };

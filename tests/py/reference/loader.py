@@ -1,4 +1,4 @@
-"""llm.c's DataLoader, slowly: the oracle for csrc/loader.c.
+"""llm.c's DataLoader, slowly: the oracle for csrc/llmc/loader.c.
 
 Follows llmc/dataloader.h and llmc/rand.h line by line, over lists of tokens instead of files. The generator is
 written out from the definition of mt19937 (Matsumoto and Nishimura, 1998).

@@ -11,7 +11,7 @@ import regex
 
 def load_generator(name: str = "unicode_generate") -> ModuleType:
     """Imports a program of csrc, which is not a package."""
-    folder = str(Path(__file__).resolve().parents[3] / "csrc")
+    folder = str(Path(__file__).resolve().parents[3] / "csrc" / "generate")
     if folder not in sys.path:
         sys.path.append(folder)
     return importlib.import_module(name)

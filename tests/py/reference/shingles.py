@@ -1,4 +1,4 @@
-"""Shingles and MinHash signatures of one text, by their definition in csrc/shingles_minhash.c: slow, plain Python."""
+"""Shingles and MinHash signatures of one text, by their definition in csrc/shingles/: slow, plain Python."""
 
 from reference.corpus import lower, units_per_word, words
 

@@ -1,0 +1,599 @@
+/*
+The basis of every module: errors, the allocator, files.
+
+Files are read with plain reads, not mapped: if someone truncates a mapped file, SIGBUS kills the process, and no error
+code can report that. Files are written under a temporary name and renamed at the end, so that neither a crash nor a
+full disk leaves half a file, and no reader sees one:
+
+    open   NAME.pid-n.tmp   (O_EXCL, in the same folder, so that rename stays on one file system)
+    write  ...
+    fsync  the file         (the data is on the disk before the name points to it)
+    rename to NAME          (atomic: POSIX)
+    fsync  the folder       (the new name is on the disk)
+
+If NAME is a symbolic link, all of this happens to the file that it points to, and the link stays.
+*/
+#include "base/base.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#if defined(_WIN32)
+#include "win32/win32.h"
+#else
+#include <fcntl.h>
+#include <sys/mman.h>
+#if defined(__APPLE__)
+#include <sys/random.h> /* getentropy */
+#endif
+#include <sys/stat.h>
+#include <unistd.h>
+#define PYBPE_IS_SEPARATOR(c) ((c) == '/')
+#endif
+
+#if !defined(PYBPE_VERSION)
+#error "define PYBPE_VERSION: the build takes it from pybpe/_version.py"
+#endif
+
+const char *pybpe_version(void) { return PYBPE_VERSION; }
+
+/* ---------------------------------------------------------------------------------------------------
+Errors
+*/
+
+static void error_start(pybpe_error *err, int code, int sys_errno, uint64_t offset) {
+    err->code = code;
+    err->sys_errno = sys_errno;
+    err->offset = offset;
+    err->msg[0] = '\0';
+}
+
+void error_fill(pybpe_error *err, int code, uint64_t offset, const char *format, ...) {
+    if (err != NULL) {
+        error_start(err, code, 0, offset);
+        va_list args;
+        va_start(args, format);
+        (void)vsnprintf(err->msg, sizeof err->msg, format, args);
+        va_end(args);
+    }
+}
+
+void error_fill_errno(pybpe_error *err, int sys_errno, const char *format, ...) {
+    if (err != NULL) {
+        error_start(err, PYBPE_ERR_IO, sys_errno, 0);
+        va_list args;
+        va_start(args, format);
+        (void)vsnprintf(err->msg, sizeof err->msg, format, args);
+        va_end(args);
+        /* strerror is not thread-safe. strerror_r is, but it has two forms: glibc's (with _GNU_SOURCE) returns the text,
+           and the POSIX form fills the buffer. */
+        char text[128] = "unknown error";
+#if defined(__GLIBC__)
+        const char *reason = strerror_r(sys_errno, text, sizeof text);
+#else
+        strerror_r(sys_errno, text, sizeof text);
+        const char *reason = text;
+#endif
+        const size_t used = strlen(err->msg);
+        (void)snprintf(err->msg + used, sizeof err->msg - used, ": %s", reason);
+    }
+}
+
+void error_fill_memory(pybpe_error *err, const char *what, size_t n) {
+    error_fill(err, PYBPE_ERR_MEMORY, 0, "out of memory: %zu bytes for %s could not be allocated", n, what);
+}
+
+int array_check(const void *items, size_t count, const char *what, pybpe_error *err) {
+    if (items == NULL && count > 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%s are NULL, but there are %zu", what, count);
+    }
+    return PYBPE_OK;
+}
+
+int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *err) {
+    if (strings->count == 0) {
+        return PYBPE_OK;
+    }
+    if (strings->offsets == NULL) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the offsets of %s are NULL, but there are %zu", what,
+                         strings->count);
+    }
+    if (strings->offsets[0] != 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the offsets of %s start at %llu; expected 0", what,
+                         (unsigned long long)strings->offsets[0]);
+    }
+    for (size_t i = 0; i < strings->count; i++) {
+        if (strings->offsets[i + 1] < strings->offsets[i]) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of %s decrease after index %zu; they must ascend",
+                             what, i);
+        }
+    }
+    if (strings->offsets[strings->count] > SIZE_MAX) { /* LCOV_EXCL_START: only where size_t has 32 bits */
+        return error_set(err, PYBPE_ERR_LIMIT, strings->count - 1, "%s have %llu bytes; this machine can address %zu",
+                         what, (unsigned long long)strings->offsets[strings->count], SIZE_MAX);
+    } /* LCOV_EXCL_STOP */
+    if (strings->bytes == NULL && strings->offsets[strings->count] > 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the bytes of %s are NULL, but the offsets say there are some", what);
+    }
+    return PYBPE_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Memory
+*/
+
+static void *malloc_resize(void *context, void *ptr, size_t size) {
+    (void)context;
+    if (size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return ptr == NULL ? malloc(size) : realloc(ptr, size); /* realloc would be enough, but gcc's analyzer does not
+    accept NULL */
+}
+
+pybpe_allocator mem_of(const pybpe_allocator *mem) {
+    return mem != NULL ? *mem : (pybpe_allocator){malloc_resize, NULL};
+}
+
+static void *mem_resize(const pybpe_allocator *mem, void *ptr, size_t n) {
+    return mem != NULL ? mem->resize(mem->context, ptr, n) : malloc_resize(NULL, ptr, n);
+}
+
+void *mem_alloc(const pybpe_allocator *mem, size_t n) { return n == 0 ? NULL : mem_resize(mem, NULL, n); }
+
+void *mem_alloc_array(const pybpe_allocator *mem, size_t count, size_t size) {
+    size_t n;
+    return size_mul(count, size, &n) ? mem_alloc(mem, n) : NULL;
+}
+
+void *mem_alloc_zeroed(const pybpe_allocator *mem, size_t count, size_t size) {
+    if (mem == NULL || mem->resize == malloc_resize) { /* calloc knows which pages are zero already */
+        size_t n;
+        return size_mul(count, size, &n) && n > 0 ? calloc(count, size) : NULL;
+    }
+    void *ptr = mem_alloc_array(mem, count, size);
+    if (ptr != NULL) {
+        memset(ptr, 0, count * size);
+    }
+    return ptr;
+}
+
+void *mem_resize_array(const pybpe_allocator *mem, void *ptr, size_t count, size_t size) {
+    size_t n;
+    return size_mul(count, size, &n) && n > 0 ? mem_resize(mem, ptr, n) : NULL;
+}
+
+void *mem_grow(const pybpe_allocator *mem, void *items, size_t *room, size_t need, size_t size) {
+    size_t more = *room + *room / 2;
+    more = more > need ? more : need;
+    more = more > 64 ? more : 64;
+    void *grown = mem_resize_array(mem, items, more, size);
+    if (grown != NULL) {
+        *room = more;
+    }
+    return grown;
+}
+
+void mem_free(const pybpe_allocator *mem, void *ptr) {
+    if (ptr != NULL) {
+        mem_resize(mem, ptr, 0);
+    }
+}
+
+static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size, bool zeroed) {
+    /* On 4 KiB pages, every lookup in a large table costs a TLB miss. Huge pages are 2 MiB and must be requested before
+       the first access; a table smaller than one gains nothing from them. */
+    const size_t huge = (size_t)2 << 20;
+    size_t n;
+    size_t padded;
+    *t = (mem_table){NULL, NULL};
+    if (!size_mul(count, size, &n) || n == 0) {
+        return false;
+    }
+    size_t align = n >= huge ? huge : 64;
+    if (!size_add(n, align, &padded)) {
+        return false;
+    }
+    t->block = zeroed ? mem_alloc_zeroed(mem, padded, 1) : mem_alloc(mem, padded);
+    if (t->block == NULL) {
+        return false;
+    }
+    uintptr_t address = ((uintptr_t)t->block + align - 1) & ~(uintptr_t)(align - 1);
+    t->data = (uint8_t *)t->block + (address - (uintptr_t)t->block);
+#if defined(MADV_HUGEPAGE)
+    if (n >= huge) {
+        madvise(t->data, n & ~(huge - 1), MADV_HUGEPAGE); /* only a hint: without huge pages the result is slower, not
+        wrong */
+    }
+#endif
+    return true;
+}
+
+bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size) {
+    return mem_table_make(t, mem, count, size, false);
+}
+
+bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size) {
+    return mem_table_make(t, mem, count, size, true);
+}
+
+void mem_table_free(mem_table *t, const pybpe_allocator *mem) {
+    mem_free(mem, t->block);
+    *t = (mem_table){NULL, NULL};
+}
+
+hash_seed hash_seed_draw(void) {
+    hash_seed seed = {0, 0};
+    if (getentropy(&seed, sizeof seed) != 0) { /* no random source: use the clock and an address, which are hard to
+    guess */
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        seed.a = (uint64_t)now.tv_nsec * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)now.tv_sec;
+        seed.b = (uint64_t)(uintptr_t)&seed * UINT64_C(0xD1B54A32D192ED03) ^ seed.a;
+    }
+    return seed;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Reading
+*/
+
+/* A signal may interrupt an open on a network file system. */
+static int retry_open(const char *path, int flags) {
+    int fd;
+    do {
+        fd = open(path, flags);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static int64_t modified_ns(const struct stat *st) {
+#if defined(_WIN32)
+    return st->st_modified * INT64_C(1000000000);
+#elif defined(__APPLE__)
+    return (int64_t)st->st_mtimespec.tv_sec * INT64_C(1000000000) + (int64_t)st->st_mtimespec.tv_nsec;
+#else
+    return (int64_t)st->st_mtim.tv_sec * INT64_C(1000000000) + (int64_t)st->st_mtim.tv_nsec;
+#endif
+}
+
+int file_in_open(file_in *f, const char *path, pybpe_error *err) {
+    /* O_NONBLOCK: opening a FIFO without a writer would block forever. The flag has no effect on regular files. */
+    *f = (file_in){-1, 0, 0};
+    int fd = retry_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return error_set_errno(err, errno, "%s: cannot be opened", path);
+    }
+    struct stat st;
+    int code = PYBPE_OK;
+    if (fstat(fd, &st) != 0) {
+        code = error_set_errno(err, errno, "%s: cannot be examined", path);
+    } else if (S_ISDIR(st.st_mode)) {
+        code = error_set_errno(err, EISDIR, "%s: expected a file", path);
+    } else if (!S_ISREG(st.st_mode)) {
+        code = error_set_errno(err, EINVAL, "%s: expected a regular file, not a pipe or device", path);
+    }
+    if (code != PYBPE_OK) {
+        close(fd);
+        return code;
+    }
+    *f = (file_in){fd, (uint64_t)st.st_size, modified_ns(&st)};
+    return PYBPE_OK;
+}
+
+int file_in_read(const file_in *f, const char *path, uint64_t offset, void *data, size_t n, pybpe_error *err) {
+    uint8_t *to = data;
+    while (n > 0) {
+        const size_t most = (size_t)1 << 30; /* systems limit a call, Linux to 2^31 - 4096 bytes */
+        size_t want = n < most ? n : most;   /* LCOV_EXCL_BR_LINE: a test would write or read more than 1 GiB at once */
+        ssize_t got = pread(f->fd, to, want, (off_t)offset);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return error_set_errno(err, errno, "%s: cannot be read at offset %llu", path, (unsigned long long)offset);
+        }
+        if (got == 0) {
+            return error_set(
+                err, PYBPE_ERR_FORMAT, offset,
+                "%s: the file ends at offset %llu, %zu bytes too early; it was cut off or is being written", path,
+                (unsigned long long)offset, n);
+        }
+        to += got;
+        offset += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return PYBPE_OK;
+}
+
+void file_in_close(file_in *f) {
+    if (f->fd >= 0) {
+        close(f->fd);
+        f->fd = -1;
+    }
+}
+
+/* Returns an error if somebody has written to the file since it was opened: then what was read may be neither the old
+   content nor the new one. */
+static int file_in_check(const file_in *f, const char *path, pybpe_error *err) {
+    struct stat st;
+    if (fstat(f->fd, &st) != 0) {
+        return error_set_errno(err, errno, "%s: cannot be examined", path);
+    }
+    if ((uint64_t)st.st_size != f->size || modified_ns(&st) != f->modified) {
+        error_fill(err, PYBPE_ERR_IO, 0, "%s: somebody wrote to this file while it was read", path);
+        if (err != NULL) {
+            err->sys_errno = ESTALE;
+        }
+        return PYBPE_ERR_IO;
+    }
+    return PYBPE_OK;
+}
+
+int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_allocator *mem, pybpe_error *err) {
+    file_in f;
+    int code = file_in_open(&f, path, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    uint8_t *bytes = NULL;
+    if (f.size > SIZE_MAX) { /* LCOV_EXCL_BR_LINE: 32 bits only */
+        code = error_set(err, PYBPE_ERR_LIMIT, 0, "%s: too large for memory", path); /* LCOV_EXCL_LINE: 32 bits only */
+    } else if (f.size > 0) {
+        bytes = mem_alloc(mem, (size_t)f.size);
+        code = bytes == NULL ? error_set_memory(err, path, (size_t)f.size)
+                             : file_in_read(&f, path, 0, bytes, (size_t)f.size, err);
+    }
+    if (code == PYBPE_OK) {
+        code = file_in_check(&f, path, err);
+    }
+    file_in_close(&f);
+    if (code != PYBPE_OK) {
+        mem_free(mem, bytes);
+        return code;
+    }
+    *data = bytes;
+    *n = (size_t)f.size;
+    return PYBPE_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Writing
+*/
+
+struct pybpe_output {
+    pybpe_allocator mem;
+    int fd;
+    uint64_t size; /* bytes written so far */
+    char *path;    /* as the caller named the file */
+    char *target;  /* the name that the file gets: the path, or what it is a link to */
+    char *temp;    /* its name until then */
+};
+
+static char *string_copy(const pybpe_allocator *mem, const char *s, size_t room) {
+    size_t n = strlen(s) + 1;
+    char *copy = mem_alloc(mem, n + room);
+    if (copy != NULL) {
+        memcpy(copy, s, n);
+    }
+    return copy;
+}
+
+/* The final name of a file that is written to `path`. Renaming onto a link would replace the link. /dev/stdout is a
+   link to the stream's entry in /proc, and a file cannot replace a stream. */
+static int output_target(const char *path, char resolved[PATH_MAX], const char **target, pybpe_error *err) {
+    char link[PATH_MAX];
+    ssize_t n = readlink(path, link, sizeof link);
+    *target = path;
+    if (n < 0) {
+        return PYBPE_OK; /* not a link, or nothing is there */
+    }
+    if ((n > 6 && memcmp(link, "/proc/", 6) == 0) || strncmp(path, "/proc/", 6) == 0 ||
+        strncmp(path, "/dev/fd/", 8) == 0) {
+        return error_set_errno(err, EINVAL, "%s: cannot be written: it is an open stream, not a file", path);
+    }
+    if (realpath(path, resolved) != NULL) { /* otherwise it points to nothing, and the file replaces it */
+        *target = resolved;
+    }
+    return PYBPE_OK;
+}
+
+/* Where the suffix of a temporary name, of `room` bytes, goes: after the target's name, or after as many whole
+   characters of it as the file system's limit on names allows. */
+static size_t temp_base(const char *target, size_t room) {
+    const char *name = target;
+    for (const char *at = target; *at != '\0'; at++) {
+        name = PYBPE_IS_SEPARATOR(*at) ? at + 1 : name;
+    }
+    size_t length = strlen(name), most = NAME_MAX - room;
+    if (length > most && length <= NAME_MAX) { /* refuse a longer one now, not when the file is complete */
+        for (length = most; length > 0 && byte_is_continuation((uint8_t)name[length]); length--) {
+        }
+    }
+    return (size_t)(name - target) + length;
+}
+
+/* Opens a file with a new name in the folder of o->target. It tries several names, since another thread or process
+   may be writing the same path: the last to commit wins, and neither damages the other's file. The file gets the
+   mode of the file that it will replace, if there is one, so that users who cannot read the old file cannot read the
+   new one. */
+static int output_open_temp(pybpe_output *o, size_t room, const struct stat *replaced, pybpe_error *err) {
+    size_t base = temp_base(o->target, room);
+    int sys_errno = 0;
+    for (unsigned attempt = 0; attempt < 10000; attempt++) {
+        (void)snprintf(o->temp + base, room, ".%ld-%u.tmp", (long)getpid(), attempt);
+        o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced == NULL ? 0666 : 0600);
+        if (o->fd >= 0) {
+            if (replaced != NULL) {
+                (void)fchmod(o->fd, replaced->st_mode & 0777); /* some file systems have no modes */
+            }
+            return PYBPE_OK;
+        }
+        sys_errno = errno;
+        if (sys_errno != EEXIST && sys_errno != EINTR) {
+            break;
+        }
+    }
+    o->temp[base] = '\0'; /* there is no temporary file of this output: _discard must not remove another one's */
+    return error_set_errno(err, sys_errno, "%s: cannot be written: no file can be created in its folder", o->path);
+}
+
+int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err) {
+    const size_t room = 40; /* ".pid-attempt.tmp" */
+    *out = NULL;
+    if (path[0] == '\0') { /* a temporary file next to it could be opened, but never renamed to it */
+        return error_set_errno(err, ENOENT, "the name of a file to be written is empty");
+    }
+    struct stat st;
+    const bool replaces = stat(path, &st) == 0;
+    if (replaces && !S_ISREG(st.st_mode)) {
+        /* rename would replace a device or a pipe, such as /dev/null, with a file. */
+        return error_set_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s: cannot be written: not a regular file",
+                               path);
+    }
+    char resolved[PATH_MAX];
+    const char *target;
+    int code = output_target(path, resolved, &target, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    pybpe_output *o = mem_alloc(mem, sizeof *o);
+    if (o == NULL) {
+        return error_set_memory(err, "an output file", sizeof *o);
+    }
+    *o = (pybpe_output){.mem = mem_of(mem), .fd = -1};
+    o->path = string_copy(mem, path, 0);
+    o->target = string_copy(mem, target, 0);
+    o->temp = string_copy(mem, target, room);
+    code = o->path == NULL || o->target == NULL || o->temp == NULL
+               ? error_set_memory(err, "a file name", strlen(target) + room)
+               : output_open_temp(o, room, replaces ? &st : NULL, err);
+    if (code != PYBPE_OK) {
+        pybpe_output_discard(o);
+        return code;
+    }
+    *out = o;
+    return PYBPE_OK;
+}
+
+static int output_write_at(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err) {
+    const uint8_t *from = data;
+    while (n > 0) {
+        const size_t most = (size_t)1 << 30; /* systems limit a call, Linux to 2^31 - 4096 bytes */
+        size_t want = n < most ? n : most;   /* LCOV_EXCL_BR_LINE: a test would write or read more than 1 GiB at once */
+        ssize_t put = pwrite(o->fd, from, want, (off_t)offset);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return error_set_errno(err, errno, "%s: cannot be written at offset %llu, %zu bytes are missing", o->path,
+                                   (unsigned long long)offset, n);
+        }
+        from += put;
+        offset += (uint64_t)put;
+        n -= (size_t)put;
+    }
+    return PYBPE_OK;
+}
+
+int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err) {
+    int code = output_write_at(o, o->size, data, n, err);
+    if (code == PYBPE_OK) {
+        o->size += n;
+    }
+    return code;
+}
+
+int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err) {
+    if (offset > o->size || n > o->size - offset) {
+        return error_set(err, PYBPE_ERR_VALUE, offset,
+                         "%s: a patch of %zu bytes at offset %llu extends past what was written", o->path, n,
+                         (unsigned long long)offset);
+    }
+    return output_write_at(o, offset, data, n, err);
+}
+
+static int retry_fsync(int fd) {
+    int result;
+    do {
+        result = fsync(fd);
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
+#if defined(_WIN32)
+static int folder_sync(pybpe_output *o, pybpe_error *err) { /* rename did */
+    (void)o;
+    (void)err;
+    return PYBPE_OK;
+}
+#else
+/* Flushes the folder of `path`, so that the rename in it survives a power loss. */
+static int folder_sync(pybpe_output *o, pybpe_error *err) {
+    char *slash = strrchr(o->temp, '/'); /* temp is no longer needed: it becomes the folder's name */
+    if (slash == NULL) {
+        memcpy(o->temp, ".", 2);
+    } else {
+        slash[slash == o->temp] = '\0';
+    }
+    int fd = retry_open(o->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return error_set_errno(err, errno, "%s: its folder cannot be opened to be flushed", o->path);
+    }
+    int result = retry_fsync(fd);
+    int sync_errno = errno;
+    close(fd);
+    /* Some file systems cannot flush a folder and report that; there the rename is as durable as possible. */
+    if (result != 0 && sync_errno != EINVAL && sync_errno != ENOTSUP) {
+        return error_set_errno(err, sync_errno, "%s: its folder cannot be flushed", o->path);
+    }
+    return PYBPE_OK;
+}
+#endif
+
+static void output_free(pybpe_output *o) {
+    pybpe_allocator mem = o->mem;
+    mem_free(&mem, o->path);
+    mem_free(&mem, o->target);
+    mem_free(&mem, o->temp);
+    mem_free(&mem, o);
+}
+
+int pybpe_output_commit(pybpe_output *o, pybpe_error *err) {
+    int code = PYBPE_OK;
+    if (retry_fsync(o->fd) != 0) {
+        code = error_set_errno(err, errno, "%s: cannot be flushed to the disk", o->path);
+    }
+    int closed = close(o->fd);
+    o->fd = -1;
+    if (code == PYBPE_OK && closed != 0 && errno != EINTR) {
+        code = error_set_errno(err, errno, "%s: cannot be closed", o->path);
+    }
+    if (code == PYBPE_OK && rename(o->temp, o->target) != 0) {
+        code = error_set_errno(err, errno, "%s: the finished file cannot be given its name", o->path);
+    }
+    if (code != PYBPE_OK) {
+        pybpe_output_discard(o);
+        return code;
+    }
+    code = folder_sync(o, err);
+    output_free(o);
+    return code;
+}
+
+void pybpe_output_discard(pybpe_output *o) {
+    if (o == NULL) {
+        return;
+    }
+    if (o->fd >= 0) {
+        close(o->fd);
+    }
+    if (o->temp != NULL && o->target != NULL && strlen(o->temp) > strlen(o->target)) {
+        unlink(o->temp);
+    }
+    output_free(o);
+}

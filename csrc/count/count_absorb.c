@@ -1,0 +1,159 @@
+/*
+Adding the table of one counter to that of another.
+
+All counters of one pybpe_pretok have the same seed, and tables with the same seed hold their words in the same order,
+except for collisions. So reading one table from front to back accesses the other from front to back too, and the hashes
+in the slots distinguish long words. There must be room for all words before the start: after half of the slots, all
+words so far are in one half of the other table, which must not overflow.
+
+Tables with different seeds are read in batches, like text.
+*/
+#include "count/count_table.h"
+
+enum { MERGE_BATCH = 64, MOVE_AHEAD = 16 };
+
+static bool seeds_equal(const pybpe_counter *x, const pybpe_counter *y) {
+    return memcmp(&x->seed, &y->seed, sizeof x->seed) == 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Copying
+*/
+
+/* Prefetches the record of a slot that is needed soon: records are scattered over the arena. */
+static void record_prefetch(const pybpe_counter *c, size_t i) {
+    if (i <= c->mask && slot_is_long(&c->slots[i])) {
+        PYBPE_PREFETCH(slot_record(&c->slots[i]));
+    }
+}
+
+/* Adds the occupied slots among MERGE_BATCH slots of another counter. */
+static int slots_merge(pybpe_counter *dst, count_slot *slots, pybpe_error *err) {
+    pending batch[MERGE_BATCH];
+    uint8_t inline_words[MERGE_BATCH][16];
+    uint64_t counts[MERGE_BATCH];
+    size_t used = 0;
+    for (size_t i = 0; i < MERGE_BATCH; i++) {
+        if (slots[i].key.hi != 0) {
+            size_t length;
+            const uint8_t *word = slot_word(&slots[i], inline_words[used], &length);
+            pending_set(&batch[used], dst, word, length, length <= WORD_INLINE_MAX ? word + 16 : word + length);
+            counts[used++] = *slot_count(&slots[i]);
+        }
+    }
+    for (size_t i = 0; i < used; i++) {
+        uint64_t *count = NULL;
+        int code = count_table_add(dst, &batch[i], &count, err);
+        if (code != PYBPE_OK) {
+            return code;
+        }
+        if (__builtin_add_overflow(*count, counts[i], count)) {
+            return count_overflow(err);
+        }
+    }
+    return PYBPE_OK;
+}
+
+int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
+    size_t known = seeds_equal(dst, src) ? 0 : dst->words; /* words that may be in both tables */
+    int code = count_table_reserve(dst, src->words > known ? src->words - known : 0, err);
+    for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i += MERGE_BATCH) {
+        code = count_table_reserve(dst, MERGE_BATCH, err);
+        for (size_t ahead = i + MERGE_BATCH; ahead < i + (size_t)2 * MERGE_BATCH; ahead++) {
+            record_prefetch(src, ahead);
+        }
+        if (code == PYBPE_OK) {
+            code = slots_merge(dst, src->slots + i, err);
+        }
+    }
+    dst->total += src->total;
+    return code;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Moving
+*/
+
+static bool slots_equal(const count_slot *x, const count_slot *y) {
+    if (!slot_is_long(x) || !slot_is_long(y)) {
+        return word_key_equal(x->key, y->key);
+    }
+    if (x->key.lo != y->key.lo) {
+        return false;
+    }
+    const count_record *a = slot_record(x), *b = slot_record(y);
+    return a->length == b->length && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
+}
+
+/* Where the search for a word of a table with the same seed starts. */
+static inline size_t slot_start(const pybpe_counter *dst, const count_slot *from) {
+    uint64_t hash = slot_is_long(from) ? from->key.lo : word_key_hash(from->key, dst->seed);
+    return (size_t)hash & dst->mask;
+}
+
+/* Moves a word to dst, which has room for it. */
+static int slot_move(pybpe_counter *dst, count_slot *from, pybpe_error *err) {
+    size_t i = slot_start(dst, from);
+    while (dst->slots[i].key.hi != 0 && !slots_equal(&dst->slots[i], from)) {
+        i = (i + 1) & dst->mask;
+    }
+    count_slot *to = &dst->slots[i];
+    if (to->key.hi == 0) {
+        *to = *from;
+        dst->words += 1;
+        return PYBPE_OK;
+    }
+    uint64_t *count = slot_count(to);
+    if (__builtin_add_overflow(*count, *slot_count(from), count)) {
+        return count_overflow(err);
+    }
+    if (slot_is_long(from)) {
+        slot_record(from)->moved = 1;
+        dst->bytes -= slot_record(from)->length;
+    } else {
+        dst->bytes -= from->key.hi >> 56;
+    }
+    return PYBPE_OK;
+}
+
+/* Links the blocks of src before those of dst. */
+static void arena_move(pybpe_counter *dst, pybpe_counter *src) {
+    count_block **end = &src->blocks;
+    while (*end != NULL) {
+        dst->memory += sizeof **end + (*end)->cap;
+        end = &(*end)->next;
+    }
+    *end = dst->blocks;
+    dst->blocks = src->blocks;
+    src->blocks = NULL;
+}
+
+/* Moves all words of a counter with the same seed. */
+static int table_move(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err) {
+    int code = count_table_reserve(dst, src->words, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    dst->bytes += src->bytes;
+    dst->total += src->total;
+    arena_move(dst, src);
+    for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i++) {
+        PYBPE_PREFETCH(&dst->slots[slot_start(dst, &src->slots[i + MOVE_AHEAD <= src->mask ? i + MOVE_AHEAD : i])]);
+        code = src->slots[i].key.hi != 0 ? slot_move(dst, &src->slots[i], err) : PYBPE_OK;
+    }
+    return code;
+}
+
+int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err) {
+    pybpe_counter *empty;
+    int code = pybpe_counter_new(&empty, src->pretok, src->specials, &src->mem, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    code = seeds_equal(dst, src) ? table_move(dst, src, err) : pybpe_counter_merge(dst, src, err);
+    pybpe_counter old = *src;
+    *src = *empty;
+    *empty = old;
+    pybpe_counter_free(empty);
+    return code;
+}

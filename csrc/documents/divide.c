@@ -1,0 +1,341 @@
+/*
+Divides a piece of a corpus into documents, and the documents among splits.
+
+The bytes of a document decide its split, so a document keeps its split in any corpus: a CRC-32, which costs little,
+times the golden ratio, because similar texts have similar checksums. The documents of each split are copied end to end.
+
+The CRC is computed 16 bytes at a time with 16 tables (Kounavis and Berry, "A Systematic Approach to Building High
+Performance Software-Based CRC Generators", 2005).
+*/
+#include "documents/record.h"
+#include "special/special.h"
+
+enum { CRC_TABLES = 16 };
+
+#define CRC_POLYNOMIAL UINT32_C(0xEDB88320) /* of zlib and PNG, reflected */
+#define GOLDEN UINT64_C(0x9E3779B97F4A7C15) /* 2^64 divided by the golden ratio, made odd */
+
+/* The documents of a split. */
+typedef struct split_part {
+    uint8_t *bytes;
+    size_t n, room;
+    uint64_t *offsets; /* one more than there are documents */
+    size_t count, offsets_room;
+} split_part;
+
+struct pybpe_divider {
+    pybpe_allocator mem;
+    const pybpe_specials *marks;
+    uint8_t *key, *separator;
+    size_t key_n, separator_n;
+    split_part *parts;
+    uint64_t *last; /* the last hash of each split */
+    size_t splits;
+    uint8_t *scratch; /* for the text and the cluster of a record without escapes */
+    size_t scratch_room;
+    size_t records, line_ends; /* of JSON lines */
+    uint32_t crc[CRC_TABLES][256];
+};
+
+static void crc_tables_fill(pybpe_divider *d) {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t c = byte;
+        for (int bit = 0; bit < 8; bit++) {
+            c = c >> 1 ^ (CRC_POLYNOMIAL & (0 - (c & 1)));
+        }
+        d->crc[0][byte] = c;
+    }
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        for (int i = 1; i < CRC_TABLES; i++) {
+            uint32_t c = d->crc[i - 1][byte];
+            d->crc[i][byte] = c >> 8 ^ d->crc[0][c & 0xFF];
+        }
+    }
+}
+
+/* The four bytes of x, the first of which has `first` bytes of the block after it. */
+static uint32_t crc_word(const pybpe_divider *d, uint32_t x, int first) {
+    return d->crc[first][x & 0xFF] ^ d->crc[first - 1][x >> 8 & 0xFF] ^ d->crc[first - 2][x >> 16 & 0xFF] ^
+           d->crc[first - 3][x >> 24];
+}
+
+static uint32_t crc_of(const pybpe_divider *d, const uint8_t *text, size_t n) {
+    uint32_t c = ~UINT32_C(0);
+    for (; n >= 16; n -= 16, text += 16) {
+        c = crc_word(d, c ^ load_u32(text), 15) ^ crc_word(d, load_u32(text + 4), 11) ^
+            crc_word(d, load_u32(text + 8), 7) ^ crc_word(d, load_u32(text + 12), 3);
+    }
+    for (; n > 0; n -= 1) {
+        c = c >> 8 ^ d->crc[0][(c ^ *text++) & 0xFF];
+    }
+    return ~c;
+}
+
+static size_t split_of(const pybpe_divider *d, const uint8_t *name, size_t n) {
+    if (d->splits == 1) {
+        return 0;
+    }
+    uint64_t hash = crc_of(d, name, n) * GOLDEN;
+    for (size_t split = 0; split < d->splits; split++) {
+        if (hash <= d->last[split]) {
+            return split;
+        }
+    }
+    return 0;
+}
+
+/* Makes room in a split for one more document of n bytes. */
+static bool part_grow(const pybpe_divider *d, split_part *part, size_t n) {
+    const size_t need = part->n + n + d->separator_n; /* all of them are in memory, so the sum fits */
+    uint8_t *bytes = mem_reserve(&d->mem, part->bytes, &part->room, need, 1);
+    if (bytes == NULL) {
+        return false;
+    }
+    part->bytes = bytes;
+    uint64_t *offsets = mem_reserve(&d->mem, part->offsets, &part->offsets_room, part->count + 2, sizeof *offsets);
+    if (offsets == NULL) {
+        return false;
+    }
+    part->offsets = offsets;
+    return true;
+}
+
+/* A document, and what decides its split. */
+typedef struct found_document {
+    const uint8_t *text;
+    size_t n;
+    const uint8_t *name;
+    size_t name_n;
+} found_document;
+
+static int document_add(pybpe_divider *d, found_document found, pybpe_error *err) {
+    if (found.n == 0) {
+        return PYBPE_OK;
+    }
+    split_part *part = &d->parts[split_of(d, found.name, found.name_n)];
+    if (!part_grow(d, part, found.n)) {
+        return error_set_memory(err, "documents", found.n);
+    }
+    memcpy(part->bytes + part->n, found.text, found.n);
+    if (d->separator_n > 0) {
+        memcpy(part->bytes + part->n + found.n, d->separator, d->separator_n);
+    }
+    part->n += found.n + d->separator_n;
+    part->offsets[0] = 0;
+    part->offsets[++part->count] = part->n;
+    return PYBPE_OK;
+}
+
+static int document_text_add(pybpe_divider *d, const uint8_t *begin, const uint8_t *end, pybpe_error *err) {
+    return document_add(d, (found_document){begin, (size_t)(end - begin), begin, (size_t)(end - begin)}, err);
+}
+
+static int lines_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe_error *err) {
+    const uint8_t *const end = text + n;
+    int code = PYBPE_OK;
+    while (text < end && code == PYBPE_OK) {
+        const uint8_t *newline = memchr(text, '\n', (size_t)(end - text));
+        const uint8_t *stop = newline == NULL ? end : newline;
+        code = document_text_add(d, text, stop - (stop > text && stop[-1] == '\r'), err);
+        text = newline == NULL ? end : newline + 1;
+    }
+    return code;
+}
+
+/* Adds a text without the line ends around it. */
+static int stripped_add(pybpe_divider *d, const uint8_t *begin, const uint8_t *end, pybpe_error *err) {
+    while (begin < end && (*begin == '\r' || *begin == '\n')) {
+        begin += 1;
+    }
+    while (begin < end && (end[-1] == '\r' || end[-1] == '\n')) {
+        end -= 1;
+    }
+    return document_text_add(d, begin, end, err);
+}
+
+/* Two line ends in a row end a document. Since the line ends around a document do not belong to it, any more of them
+   do not matter. */
+static int blank_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe_error *err) {
+    const uint8_t *const end = text + n;
+    const uint8_t *at = text;
+    int code = PYBPE_OK;
+    while (code == PYBPE_OK && at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        at += 1;
+        const uint8_t *next = at + (at < end && *at == '\r');
+        if (next < end && *next == '\n') {
+            code = stripped_add(d, text, at, err);
+            text = at;
+        }
+    }
+    return code == PYBPE_OK ? stripped_add(d, text, end, err) : code;
+}
+
+static int marks_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe_error *err) {
+    size_t begin = 0;
+    special_scan scan;
+    special_scan_start(&scan, d->marks, text, n, 0);
+    special_match match;
+    int code = PYBPE_OK;
+    while (code == PYBPE_OK && special_scan_next(&scan, &match)) {
+        code = document_text_add(d, text + begin, text + match.start, err);
+        begin = match.end;
+    }
+    special_scan_end(&scan);
+    return code == PYBPE_OK ? document_text_add(d, text + begin, text + n, err) : code;
+}
+
+/* The bytes of a string: in the record, or unescaped at `to`. *ok is false for half of a surrogate pair. */
+static const uint8_t *plain_string(const record_string *string, uint8_t *to, size_t *n, bool *ok) {
+    *n = string->n;
+    if (!string->escaped) {
+        return string->at;
+    }
+    *ok = record_unescape(string, to, n) && *ok;
+    return to;
+}
+
+static int record_add(pybpe_divider *d, const json_record *found, bool *ok, pybpe_error *err) {
+    size_t need = found->text.n + found->cluster.n; /* both are in one line */
+    uint8_t *scratch = mem_reserve(&d->mem, d->scratch, &d->scratch_room, need, 1);
+    if (scratch == NULL) {
+        return error_set_memory(err, "a record", need);
+    }
+    d->scratch = scratch;
+    found_document document;
+    document.text = plain_string(&found->text, d->scratch, &document.n, ok);
+    document.name = document.text;
+    document.name_n = document.n;
+    if (found->cluster.at != NULL) {
+        document.name = plain_string(&found->cluster, d->scratch + found->text.n, &document.name_n, ok);
+    }
+    return *ok ? document_add(d, document, err) : PYBPE_OK;
+}
+
+static int records_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe_error *err) {
+    const uint8_t *const end = text + n;
+    const uint8_t *at = text;
+    bool ok = pybpe_utf8_valid(text, n) == n;
+    int code = PYBPE_OK;
+    while (at < end && ok && code == PYBPE_OK) {
+        json_record found;
+        ok = record_read(at, end, d->key, d->key_n, &found);
+        if (ok && !found.blank) {
+            code = record_add(d, &found, &ok, err);
+            d->records += 1;
+        }
+        at = ok ? found.end : at;
+        d->line_ends += ok && at[-1] == '\n'; /* only the last line may lack one */
+    }
+    if (code == PYBPE_OK && !ok) {
+        return error_set(err, PYBPE_ERR_FORMAT, (uint64_t)(at - text), "this line needs a complete parser of JSON");
+    }
+    return code;
+}
+
+void pybpe_divider_clear(pybpe_divider *d) {
+    for (size_t split = 0; split < d->splits; split++) {
+        d->parts[split].n = d->parts[split].count = 0;
+    }
+    d->records = d->line_ends = 0;
+}
+
+void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends) {
+    *records = d->records;
+    *line_ends = d->line_ends;
+}
+
+int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t n, pybpe_error *err) {
+    switch (kind) {
+    case PYBPE_DOCUMENTS_LINE:
+        return lines_divide(d, text, n, err);
+    case PYBPE_DOCUMENTS_BLANK:
+        return blank_divide(d, text, n, err);
+    case PYBPE_DOCUMENTS_MARK:
+        return marks_divide(d, text, n, err);
+    case PYBPE_DOCUMENTS_RECORD:
+        return records_divide(d, text, n, err);
+    default:
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%d is not a kind of documents", kind);
+    }
+}
+
+int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *offsets, size_t count, pybpe_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        if (offsets[i] > offsets[i + 1]) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of documents decrease");
+        }
+    }
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
+        if (offsets[i] < offsets[i + 1]) {
+            code = document_text_add(d, bytes + offsets[i], bytes + offsets[i + 1], err);
+        }
+    }
+    return code;
+}
+
+pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split) {
+    if (split >= d->splits) {
+        return (pybpe_strings){.bytes = NULL, .offsets = NULL, .count = 0};
+    }
+    const split_part *part = &d->parts[split];
+    return (pybpe_strings){.bytes = part->bytes, .offsets = part->offsets, .count = part->count};
+}
+
+void pybpe_divider_free(pybpe_divider *d) {
+    if (d == NULL) {
+        return;
+    }
+    pybpe_allocator mem = d->mem;
+    for (size_t split = 0; d->parts != NULL && split < d->splits; split++) {
+        mem_free(&mem, d->parts[split].bytes);
+        mem_free(&mem, d->parts[split].offsets);
+    }
+    mem_free(&mem, d->parts);
+    mem_free(&mem, d->last);
+    mem_free(&mem, d->key);
+    mem_free(&mem, d->separator);
+    mem_free(&mem, d->scratch);
+    mem_free(&mem, d);
+}
+
+static bool bytes_copy(const pybpe_allocator *mem, uint8_t **to, const uint8_t *from, size_t n) {
+    *to = mem_alloc(mem, n + 1); /* never 0 */
+    if (*to != NULL && n > 0) {
+        memcpy(*to, from, n);
+    }
+    return *to != NULL;
+}
+
+int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    if (how->splits == 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "there must be at least one split");
+    }
+    int code = array_check(how->key, how->key_n, "the bytes of the key", err);
+    code = code == PYBPE_OK ? array_check(how->separator, how->separator_n, "the bytes of the separator", err) : code;
+    code = code == PYBPE_OK ? array_check(how->last, how->splits, "the last hashes of splits", err) : code;
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    pybpe_divider *d = mem_alloc_zeroed(mem, 1, sizeof *d);
+    if (d == NULL) {
+        return error_set_memory(err, "a divider", sizeof *d);
+    }
+    d->mem = mem_of(mem);
+    d->marks = how->marks;
+    d->splits = how->splits;
+    d->key_n = how->key_n;
+    d->separator_n = how->separator_n;
+    d->parts = mem_alloc_zeroed(mem, how->splits, sizeof *d->parts);
+    d->last = mem_alloc_array(mem, how->splits, sizeof *d->last);
+    if (d->parts == NULL || d->last == NULL || !bytes_copy(mem, &d->key, how->key, how->key_n) ||
+        !bytes_copy(mem, &d->separator, how->separator, how->separator_n)) {
+        pybpe_divider_free(d);
+        return error_set_memory(err, "a divider", how->splits);
+    }
+    memcpy(d->last, how->last, how->splits * sizeof *d->last);
+    crc_tables_fill(d);
+    *out = d;
+    return PYBPE_OK;
+}

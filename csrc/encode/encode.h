@@ -1,0 +1,52 @@
+/*
+The inside of an encoder. Internal.
+*/
+#ifndef PYBPE_ENCODE_H
+#define PYBPE_ENCODE_H
+
+#include "apply/apply.h"
+#include "pretok/pretok.h"
+#include "vocab/vocab.h"
+
+/* encode_boundary.c: makes a table from the merges of v. */
+int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
+void boundary_table_free(boundary_table *t, const pybpe_allocator *mem);
+
+/* encode_whole.c: tokens that merges do not reach, for vocabularies in which a word that is a token becomes that token.
+   A zeroed table has no such tokens. */
+typedef struct whole_table {
+    uint8_t *bits;  /* bit `id` is set if merges do not give that token; NULL if they give all tokens */
+    size_t longest; /* the length of the longest one */
+} whole_table;
+
+/* Merges the bytes of every ordinary token of v, and marks those that do not become one id. */
+int whole_table_new(whole_table *w, const pybpe_vocab *v, const merge_table *merges, const pybpe_allocator *mem,
+                    pybpe_error *err);
+void whole_table_free(whole_table *w, const pybpe_allocator *mem);
+
+/* The id of a word that is such a token, or PYBPE_NO_ID. */
+uint32_t whole_table_find(const whole_table *w, const pybpe_vocab *v, const uint8_t *word, size_t n);
+
+/* encode.c: checks that every byte of a text has a token; `at` is where the text begins in the caller's text. */
+int encoder_check_bytes(const pybpe_encoder *e, const uint8_t *text, size_t n, size_t at, pybpe_error *err);
+
+/* encode_stages.c: for vocabularies with superwords. */
+typedef struct encode_stages encode_stages;
+
+struct pybpe_encoder {
+    pybpe_allocator mem;
+    const pybpe_vocab *vocab; /* borrowed */
+    pybpe_pretok *named; /* the splitter of the vocabulary's pattern; NULL if that is CUSTOM, or for a borrowed one */
+    const pybpe_pretok *pretok; /* the one that is used; NULL: none, words come from the caller */
+    pybpe_specials *specials;   /* NULL if there are none */
+    bool narrow;                /* every id fits 16 bits */
+    bool lacks_bytes;           /* some byte has no token: see text_is_known */
+    merge_table table;
+    boundary_table boundaries;
+    whole_table whole;
+    encode_stages *stages; /* NULL: all merges are applied at once */
+};
+
+static inline bool encoder_is_narrow(const pybpe_encoder *e) { return e->narrow; }
+
+#endif

@@ -1,0 +1,135 @@
+/*
+Making an encoder from a vocabulary.
+*/
+#include "encode/encode.h"
+#include "encode/encode_stages.h"
+#include "special/special.h"
+
+static int add_merges(merge_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+    const size_t ahead = 16;
+    int code = merge_table_new(t, v->count, v->merges_count, v->byte_ids, mem, err);
+    for (size_t i = 0; code == PYBPE_OK && i < v->merges_count; i++) {
+        if (i + ahead < v->merges_count) {
+            merge_table_prefetch(t, v->merges[2 * (i + ahead)], v->merges[2 * (i + ahead) + 1]);
+        }
+        uint32_t left = v->merges[2 * i];
+        uint32_t right = v->merges[2 * i + 1];
+        merge_table_add(t, left, right, (uint32_t)i, v->merged[i]);
+        if (vocab_token_length(v, left) == 1 && vocab_token_length(v, right) == 1) {
+            merge_table_add_bytes(t, *vocab_token(v, left), *vocab_token(v, right), (uint32_t)i);
+        }
+    }
+    return code;
+}
+
+/* A matcher for the specials of v. */
+static int make_specials(pybpe_specials **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+    size_t total = 0;
+    for (size_t i = 0; i < v->specials_count; i++) {
+        total += vocab_token_length(v, v->specials[i]);
+    }
+    uint8_t *bytes = mem_alloc(mem, total);
+    uint64_t *offsets = mem_alloc_array(mem, v->specials_count + 1, sizeof *offsets);
+    int code = bytes == NULL || offsets == NULL ? error_set_memory(err, "the specials of an encoder", total) : PYBPE_OK;
+    if (code == PYBPE_OK) {
+        offsets[0] = 0;
+        for (size_t i = 0; i < v->specials_count; i++) {
+            size_t n = vocab_token_length(v, v->specials[i]);
+            memcpy(bytes + offsets[i], vocab_token(v, v->specials[i]), n);
+            offsets[i + 1] = offsets[i] + n;
+        }
+        const pybpe_strings strings = {bytes, offsets, v->specials_count};
+        code = pybpe_specials_new(out, &strings, v->specials, mem, err);
+    }
+    mem_free(mem, bytes);
+    mem_free(mem, offsets);
+    return code;
+}
+
+int encoder_divide(pybpe_encoder *e, size_t merges, pybpe_error *err) {
+    int code = stages_new(&e->stages, e->vocab, merges, &e->mem, err);
+    if (code == PYBPE_OK && e->stages != NULL) {
+        code = pybpe_encoder_new_normalized(&e->stages->first, &e->stages->vocab, NULL, &e->mem, err);
+    }
+    return code;
+}
+
+void encoder_unite(pybpe_encoder *e) {
+    if (e->stages != NULL) {
+        pybpe_encoder_free(e->stages->first);
+        stages_free(e->stages, &e->mem);
+        e->stages = NULL;
+    }
+}
+
+int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                                 const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    pybpe_encoder *e = mem_alloc(mem, sizeof *e);
+    if (e == NULL) {
+        return error_set_memory(err, "an encoder", sizeof *e);
+    }
+    *e = (pybpe_encoder){.mem = mem_of(mem), .vocab = v, .narrow = v->count <= 65536};
+    unsigned byte;
+    e->lacks_bytes = vocab_lacks_byte(v, &byte);
+    const pybpe_vocab_spec spec = pybpe_vocab_get_spec(v);
+    int code = add_merges(&e->table, v, mem, err);
+    if (code == PYBPE_OK) {
+        code = apply_chars_fill(&e->table, &spec, mem, err);
+    }
+    if (code == PYBPE_OK) {
+        code = boundary_table_new(&e->boundaries, v, mem, err);
+    }
+    if (code == PYBPE_OK && v->whole_words) {
+        code = whole_table_new(&e->whole, v, &e->table, mem, err);
+    }
+    if (code == PYBPE_OK && e->whole.bits == NULL) {
+        code = encoder_divide(e, stages_first_merges(v), err);
+    }
+    if (code == PYBPE_OK && v->specials_count > 0) {
+        code = make_specials(&e->specials, v, mem, err);
+    }
+    if (code == PYBPE_OK && p == NULL && v->pattern != PYBPE_PATTERN_CUSTOM) {
+        code = pybpe_pretok_new(&e->named, v->pattern, mem, err);
+    }
+    e->pretok = p != NULL ? p : e->named;
+    if (code != PYBPE_OK) {
+        pybpe_encoder_free(e);
+        return code;
+    }
+    *out = e;
+    return PYBPE_OK;
+}
+
+int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                             const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    if (v->normalizer != PYBPE_NORMALIZER_NONE) {
+        return error_set(err, PYBPE_ERR_VALUE, 0,
+                         "the vocabulary has a normalizer, which encoders do not apply: normalize each text with "
+                         "pybpe_normalize, and make the encoder with pybpe_encoder_new_normalized");
+    }
+    return pybpe_encoder_new_normalized(out, v, p, mem, err);
+}
+
+int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+    return pybpe_encoder_new_pretok(out, v, NULL, mem, err);
+}
+
+void pybpe_encoder_free(pybpe_encoder *e) {
+    if (e == NULL) {
+        return;
+    }
+    pybpe_allocator mem = e->mem;
+    merge_table_free(&e->table, &mem);
+    boundary_table_free(&e->boundaries, &mem);
+    whole_table_free(&e->whole, &mem);
+    encoder_unite(e);
+    pybpe_specials_free(e->specials);
+    pybpe_pretok_free(e->named);
+    mem_free(&mem, e);
+}
+
+const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e) { return e->specials; }
+
+const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e) { return e->pretok; }

@@ -1,0 +1,180 @@
+/*
+JSON, as far as a tokenizer.json needs it. Every function returns false for what it does not read.
+*/
+#include "json/json.h"
+#include "unicode/unicode.h"
+
+/* The loops keep their position in a variable: through `j` it would be stored and reloaded for every character, since
+   bytes may alias anything. */
+
+/* The closing quote of the string whose first character, after the opening quote, is at `at`; NULL if there is none. */
+static const uint8_t *string_end(const uint8_t *at, const uint8_t *end, bool *escaped) {
+    *escaped = false;
+    while (at < end && *at != '"') {
+        if (*at == '\\') {
+            *escaped = true;
+            at += 1;
+            if (at == end) {
+                return NULL;
+            }
+        }
+        at += 1;
+    }
+    return at < end ? at : NULL;
+}
+
+/* Whether a character is part of a number or of a word such as null. */
+static bool is_plain(uint8_t c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ||
+           c == '.';
+}
+
+/* Skips a value. Its brackets are counted, not checked. */
+static bool json_skip_value(json *j) {
+    json_peek(j);
+    const uint8_t *at = j->at;
+    const uint8_t *const end = j->end;
+    size_t depth = 0;
+    bool escaped;
+    do {
+        if (at == end) {
+            return false;
+        }
+        uint8_t c = *at++;
+        if (c == '"') {
+            at = string_end(at, end, &escaped);
+            if (at == NULL) {
+                return false;
+            }
+            at += 1;
+        } else if (c == '{' || c == '[') {
+            depth += 1;
+        } else if (depth == 0) { /* neither a string nor in brackets */
+            if (!is_plain(c)) {
+                return false;
+            }
+            while (at < end && is_plain(*at)) {
+                at += 1;
+            }
+        } else if (c == '}' || c == ']') {
+            depth -= 1;
+        }
+    } while (depth > 0);
+    j->at = at;
+    return true;
+}
+
+/* Reads a name without escapes. */
+static bool json_name(json *j, const uint8_t **name, size_t *n) {
+    if (!json_take(j, '"')) {
+        return false;
+    }
+    bool escaped;
+    const uint8_t *quote = string_end(j->at, j->end, &escaped);
+    if (quote == NULL || escaped) {
+        return false;
+    }
+    *name = j->at;
+    *n = (size_t)(quote - j->at);
+    j->at = quote + 1;
+    return true;
+}
+
+static json_member *member_named(json_member *members, size_t count, const uint8_t *name, size_t n) {
+    for (size_t i = 0; i < count; i++) {
+        if (n == strlen(members[i].name) && memcmp(name, members[i].name, n) == 0) {
+            return &members[i];
+        }
+    }
+    return NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): only as deep as the nesting of the members that the caller asks for */
+bool json_find(json *j, json_member *members, size_t count) {
+    if (!json_take(j, '{')) {
+        return false;
+    }
+    do {
+        const uint8_t *name;
+        size_t n;
+        if (!json_name(j, &name, &n) || !json_take(j, ':')) {
+            return false;
+        }
+        json_member *member = member_named(members, count, name, n);
+        if (member != NULL && member->begin != NULL) {
+            return false;
+        }
+        json_peek(j);
+        const uint8_t *begin = j->at;
+        bool inner = member != NULL && member->inner_count > 0;
+        if (!(inner ? json_find(j, member->inner, member->inner_count) : json_skip_value(j))) {
+            return false;
+        }
+        if (member != NULL) {
+            member->begin = begin;
+            member->end = j->at;
+        }
+    } while (json_take(j, ','));
+    return json_take(j, '}');
+}
+
+/* Reads the escape after a backslash. Refuses surrogates. */
+static bool json_escape(json *j, uint32_t *c) {
+    if (j->at >= j->end) {
+        return false;
+    }
+    uint8_t letter = *j->at++;
+    *c = json_escaped_char(letter);
+    if (*c != 0) {
+        return true;
+    }
+    int32_t unit = letter == 'u' ? json_unit(j->at, j->end) : -1;
+    if (unit < 0 || (unit >= 0xD800 && unit <= 0xDFFF)) {
+        return false;
+    }
+    *c = (uint32_t)unit;
+    j->at += 4;
+    return true;
+}
+
+bool json_string(json *j, uint8_t *out, size_t *n) {
+    if (!json_take(j, '"')) {
+        return false;
+    }
+    const uint8_t *at = j->at;
+    size_t length = 0;
+    while (at < j->end && *at != '"') {
+        uint32_t c = *at++;
+        if (c < 0x20) {
+            return false;
+        }
+        if (c != '\\') {
+            out[length++] = (uint8_t)c;
+            continue;
+        }
+        j->at = at;
+        if (!json_escape(j, &c)) {
+            return false;
+        }
+        at = j->at;
+        length += unicode_write(out + length, c);
+    }
+    j->at = at;
+    *n = length;
+    return json_take(j, '"');
+}
+
+bool json_id(json *j, uint32_t limit, uint32_t *id) {
+    uint8_t first = json_peek(j);
+    uint64_t value = 0;
+    size_t digits = 0;
+    while (j->at < j->end && *j->at >= '0' && *j->at <= '9' && digits < 10) {
+        value = 10 * value + (uint64_t)(*j->at++ - '0');
+        digits += 1;
+    }
+    if (digits == 0 || (first == '0' && digits > 1) || value >= limit) {
+        return false;
+    }
+    *id = (uint32_t)value;
+    return true;
+}

@@ -1,0 +1,284 @@
+/*
+Words as symbols: the array that all other parts of the trainer work on.
+
+All words are stored end to end in one array of ids, with a separator before, between and after them. At first each
+byte, or each token of a base, has one slot. Merges leave the slots in place: a token that spans several slots has its
+id in the first and the last of them, so that both neighbors of a token can be found without links in a word of any
+length:
+
+    bytes        t    h    e         t    h    e    n
+    ids     SEP 260 HOLE  260  SEP  260 HOLE  260   n   SEP       260 is "the"
+                 p         |         p         |    |
+                           last slot           |    next token: p + 3
+                                               last slot, seen from n as the slot before it
+
+A place in a list may be outdated, since its tokens may have become part of longer ones. It is live if and only if
+ids[p] is still the left token and ids[p + span] is still the right one: a token never shrinks, so slot p holds either
+the id that it had when the place was added, or the id of a longer token, or HOLE.
+
+Words are laid out by descending count, so that a short table of runs (first position, count) gives the weight of a
+place. The places of a list ascend, and so do their runs.
+*/
+#include "train/train.h"
+
+#include <stdlib.h>
+
+/* ---------------------------------------------------------------------------------------------------
+Continuing the training of a tokenizer: its merges are repeated as if they had been learned here, and words start as
+these merges leave them. An encoder applies them, because words can be long and many, as for superwords.
+*/
+
+int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, pybpe_error *err) {
+    size_t count = config->base_merges_count;
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
+        uint32_t left = config->base_merges[2 * i], right = config->base_merges[2 * i + 1], merged;
+        if (left >= t->tokens_count || right >= t->tokens_count) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "base merge %zu: tokens %u and %u must both exist before it", i,
+                             left, right);
+        }
+        code = train_token_concat(t, left, right, &merged, err);
+        if (code == PYBPE_OK) {
+            code = train_merges_append(t, left, right, merged, err);
+        }
+    }
+    return code;
+}
+
+/* The tokens and merges of a trainer as a vocabulary, and what encodes with it. */
+typedef struct base_coder {
+    pybpe_vocab *vocab;
+    pybpe_encoder *encoder;
+    pybpe_cache *cache;
+} base_coder;
+
+static void base_coder_free(base_coder *base) {
+    pybpe_cache_free(base->cache);
+    pybpe_encoder_free(base->encoder);
+    pybpe_vocab_free(base->vocab);
+}
+
+static int base_vocab_new(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_train_config *config,
+                          pybpe_error *err) {
+    uint64_t *offsets = mem_alloc_array(&t->mem, (size_t)t->tokens_count + 1, sizeof *offsets);
+    if (offsets == NULL) {
+        return error_set_memory(err, "the tokens of a base", t->tokens_count * sizeof *offsets);
+    }
+    for (uint32_t i = 0; i < t->tokens_count; i++) {
+        offsets[i] = t->tokens[i].offset;
+    }
+    offsets[t->tokens_count] = t->token_bytes_count;
+    const pybpe_vocab_spec spec = {.tokens = {t->token_bytes, offsets, t->tokens_count},
+                                   .merges = config->base_merges,
+                                   .merges_count = config->base_merges_count,
+                                   .eot_id = PYBPE_NO_ID,
+                                   .pattern = PYBPE_PATTERN_GPT2}; /* unused: the words are given */
+    int code = pybpe_vocab_new(out, &spec, &t->mem, err);
+    mem_free(&t->mem, offsets);
+    return code;
+}
+
+/* Frees what it made if it fails. */
+static int base_coder_new(base_coder *base, const pybpe_trainer *t, const pybpe_train_config *config,
+                          pybpe_error *err) {
+    *base = (base_coder){NULL, NULL, NULL};
+    if (config->base_merges_count == 0) {
+        return PYBPE_OK;
+    }
+    int code = base_vocab_new(&base->vocab, t, config, err);
+    if (code == PYBPE_OK) {
+        code = pybpe_encoder_new(&base->encoder, base->vocab, &t->mem, err);
+    }
+    if (code == PYBPE_OK) {
+        code = pybpe_cache_new(&base->cache, base->encoder, &t->mem, err);
+    }
+    if (code != PYBPE_OK) {
+        base_coder_free(base);
+    }
+    return code;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Words
+*/
+
+enum { SMALL_COUNTS = 1 << 16 };
+
+typedef struct counted_word {
+    uint64_t count;
+    uint32_t word;
+} counted_word;
+
+/* The more frequent word comes first; the order of equally frequent ones does not matter. */
+static int counted_word_compare(const void *x, const void *y) {
+    const counted_word *a = x, *b = y;
+    return (a->count < b->count) - (a->count > b->count);
+}
+
+static uint64_t word_length(const pybpe_strings *words, size_t i) { return words->offsets[i + 1] - words->offsets[i]; }
+
+/* A word of one byte has no pair, and a word that never occurs has no weight: neither is laid out. */
+static bool word_matters(const word_text *text, size_t i) {
+    return text->counts[i] > 0 && word_length(text->words, i) > 1;
+}
+
+/* What the words that matter need. */
+typedef struct words_size {
+    uint64_t slots, weight;
+    size_t used; /* words of a text, at most */
+} words_size;
+
+/* Adds up the slots that the words of a text need, and checks that no sum of counts can overflow. */
+static int words_measure(const word_text *text, words_size *size, pybpe_error *err) {
+    const pybpe_strings *words = text->words;
+    size_t used = 0;
+    for (size_t i = 0; i < words->count; i++) {
+        if (!word_matters(text, i)) {
+            continue;
+        }
+        uint64_t pairs;
+        if (__builtin_mul_overflow(text->counts[i], word_length(words, i), &pairs) ||
+            __builtin_add_overflow(size->weight, pairs, &size->weight)) {
+            return error_set(err, PYBPE_ERR_LIMIT, i,
+                             "word counts are too large: their sum over all bytes exceeds 2^64 - 1");
+        }
+        size->slots += word_length(words, i) + 1;
+        used += 1;
+    }
+    size->used = used > size->used ? used : size->used;
+    if (size->slots >= TRAIN_HOLE ||
+        words->count >= TRAIN_HOLE) { /* LCOV_EXCL_BR_LINE: the offsets of so many words take 32 GiB */
+        return error_set(
+            err, PYBPE_ERR_LIMIT, 0,
+            "%llu bytes of distinct words are too many to train on; the limit is 4 GiB: train on a sample of "
+            "the corpus, or drop the words that occur once",
+            (unsigned long long)size->slots);
+    }
+    return PYBPE_OK;
+}
+
+/* The words that matter, by descending count: a counting sort for small counts, since nearly all are small. Sets *used
+   to their number. */
+static int words_sort(const word_text *text, counted_word *sorted, size_t *used, const pybpe_allocator *mem,
+                      pybpe_error *err) {
+    uint32_t *starts = mem_alloc_zeroed(mem, SMALL_COUNTS + 1, sizeof *starts);
+    if (starts == NULL) {
+        return error_set_memory(err, "the sorting of words", (SMALL_COUNTS + 1) * sizeof *starts);
+    }
+    uint32_t end = 0, large = 0;
+    for (size_t i = 0; i < text->words->count; i++) {
+        if (word_matters(text, i)) {
+            starts[text->counts[i] < SMALL_COUNTS ? text->counts[i] : SMALL_COUNTS] += 1;
+            end += 1;
+        }
+    }
+    *used = end;
+    for (size_t count = 1; count < SMALL_COUNTS; count++) { /* the rarest words are at the end of the list */
+        end -= starts[count];
+        starts[count] = end;
+    }
+    for (size_t i = 0; i < text->words->count; i++) {
+        if (word_matters(text, i)) {
+            uint32_t at = text->counts[i] < SMALL_COUNTS ? starts[text->counts[i]]++ : large++;
+            sorted[at] = (counted_word){text->counts[i], (uint32_t)i};
+        }
+    }
+    mem_free(mem, starts);
+    qsort(sorted, large, sizeof *sorted, counted_word_compare);
+    return PYBPE_OK;
+}
+
+/* Lays out one word at *to as the base merges leave it, or as bytes if there are none. Moves *to to its end. */
+static int word_lay_out(const base_coder *base, const uint8_t *bytes, size_t n, uint32_t **to, pybpe_error *err) {
+    size_t count = n;
+    if (base->encoder == NULL) {
+        for (size_t i = 0; i < n; i++) {
+            (*to)[i] = bytes[i];
+        }
+    } else {
+        int code = pybpe_encode_words(base->encoder, base->cache, bytes, &n, 1, *to, sizeof **to, n, &count, err);
+        if (code != PYBPE_OK) {
+            return code;
+        }
+    }
+    *to += count;
+    return PYBPE_OK;
+}
+
+/* Makes room for the runs of a text, one for each count that occurs, and for the end after them. */
+static int runs_room(pybpe_trainer *t, const counted_word *sorted, size_t used, pybpe_error *err) {
+    size_t runs = t->runs_count + 1;
+    for (size_t i = 0; i < used; i++) {
+        runs += i == 0 || sorted[i].count != sorted[i - 1].count;
+    }
+    run *grown = mem_resize_array(&t->mem, t->runs, runs, sizeof *t->runs);
+    if (grown == NULL) {
+        return error_set_memory(err, "the counts of words", runs * sizeof *t->runs);
+    }
+    t->runs = grown;
+    return PYBPE_OK;
+}
+
+static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const base_coder *base,
+                       const word_text *text, uint32_t number, pybpe_error *err) {
+    const pybpe_strings *words = text->words;
+    uint32_t *to = t->ids + t->slots;
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < used && code == PYBPE_OK; i++) {
+        uint64_t count = sorted[i].count;
+        if (i == 0 || count != sorted[i - 1].count) {
+            t->runs[t->runs_count++] = (run){(uint32_t)(to - t->ids), number, count, count};
+        }
+        code = word_lay_out(base, words->bytes + words->offsets[sorted[i].word],
+                            (size_t)word_length(words, sorted[i].word), &to, err);
+        *to++ = TRAIN_SEP;
+    }
+    t->slots = (uint32_t)(to - t->ids);
+    t->runs[t->runs_count] = (run){.start = t->slots};
+    return code;
+}
+
+/* Lays out all texts; `sorted` has room for the words of any. */
+static int texts_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, counted_word *sorted,
+                         const base_coder *base, pybpe_error *err) {
+    t->ids[0] = TRAIN_SEP;
+    t->slots = 1;
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < texts_count && code == PYBPE_OK; i++) {
+        size_t used;
+        code = words_sort(&texts[i], sorted, &used, &t->mem, err);
+        if (code == PYBPE_OK) {
+            code = runs_room(t, sorted, used, err);
+        }
+        if (code == PYBPE_OK) {
+            code = layout_fill(t, sorted, used, base, &texts[i], (uint32_t)i, err);
+        }
+    }
+    return code;
+}
+
+int train_words_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, const pybpe_train_config *config,
+                        pybpe_error *err) {
+    words_size size = {1, 0, 0};
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < texts_count && code == PYBPE_OK; i++) {
+        code = words_measure(&texts[i], &size, err);
+    }
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    counted_word *sorted = mem_alloc_array(&t->mem, size.used + 1, sizeof *sorted);
+    if (sorted == NULL || !mem_table_alloc(&t->ids_table, &t->mem, (size_t)size.slots, sizeof *t->ids)) {
+        mem_free(&t->mem, sorted);
+        return error_set_memory(err, "the words of a training", (size_t)size.slots * sizeof *t->ids);
+    }
+    t->ids = t->ids_table.data;
+    base_coder base;
+    code = base_coder_new(&base, t, config, err);
+    if (code == PYBPE_OK) {
+        code = texts_lay_out(t, texts, texts_count, sorted, &base, err);
+        base_coder_free(&base);
+    }
+    mem_free(&t->mem, sorted);
+    return code;
+}

@@ -1,0 +1,168 @@
+/*
+Decoding: ids -> bytes.
+
+Most tokens are short and stored with their length in records of 16 bytes. If the output has room, the whole record is
+copied and the next token overwrites the excess: one load and one store instead of a call to memcpy.
+
+Ids are not checked individually. All ids outside the vocabulary share one extra record. Its length, like that of unused
+ids and of tokens that do not fit in a record, is larger than the total length of several short tokens can be. So
+checking the sum of the lengths of several tokens shows whether all are valid and short; if not, they are decoded one by
+one.
+*/
+#include "vocab/vocab.h"
+
+/* Once for each id_bytes, so that the loops have no branch on it. */
+static int bad_id(const pybpe_vocab *v, uint32_t id, size_t i, pybpe_error *err) {
+    return error_set(err, PYBPE_ERR_VALUE, i, "id %u at position %zu is not in the vocabulary, %s", id, i,
+                     id < v->count ? "which leaves it unused" : "which ends before it");
+}
+
+/* The length of any token; 0 if there is none. */
+static size_t length_of(const pybpe_vocab *v, uint32_t id) { return id < v->count ? vocab_token_length(v, id) : 0; }
+
+/* The loops process STEP ids at once. The sum of their lengths shows whether the tokens of all are in records. */
+enum { STEP = 8, STEP_MAX = 8 * RECORD_MAX };
+_Static_assert(STEP_MAX < (int)RECORD_NONE, "one token that is missing shows in the sum");
+
+INLINE_ALWAYS const token_record *record_at(const token_record *records, size_t count, const void *ids, int id_bytes,
+                                            size_t i) {
+    size_t id = id_at(ids, id_bytes, i);
+    return &records[id < count ? id : count];
+}
+
+/* The sum of the lengths of the STEP ids from i on. */
+INLINE_ALWAYS size_t step_length(const token_record *records, size_t count, const void *ids, int id_bytes, size_t i) {
+    size_t total = 0;
+    for (size_t k = i; k < i + STEP; k++) {
+        total += record_at(records, count, ids, id_bytes, k)->length;
+    }
+    return total;
+}
+
+/* Also copies them to `out`. If the sum is more than STEP_MAX, the contents of `out` are undefined. */
+INLINE_ALWAYS size_t step_copy(const token_record *records, size_t count, const void *ids, int id_bytes, size_t i,
+                               uint8_t *out) {
+    size_t total = 0;
+    for (size_t k = i; k < i + STEP; k++) {
+        const token_record *record = record_at(records, count, ids, id_bytes, k);
+        memcpy(out + total, record, sizeof *record);
+        total += record->length;
+    }
+    return total;
+}
+
+/* What step_copy may write: each token that is missing moves the next by RECORD_NONE. */
+enum { STEP_ROOM = (STEP - 1) * (size_t)RECORD_NONE + sizeof(token_record) };
+
+INLINE_ALWAYS int decode_length(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, size_t *length,
+                                pybpe_error *err) {
+    const token_record *records = v->records; /* copies, which the loops keep in registers */
+    const size_t count = v->count;
+    size_t total = 0;
+    for (size_t i = 0; i < n;) {
+        size_t step = n - i >= STEP ? step_length(records, count, ids, id_bytes, i) : RECORD_NONE;
+        size_t taken = STEP;
+        if (PYBPE_UNLIKELY(step > STEP_MAX)) {
+            uint32_t id = id_at(ids, id_bytes, i);
+            step = length_of(v, id);
+            taken = 1;
+            if (step == 0) {
+                return bad_id(v, id, i, err);
+            }
+        }
+        if (PYBPE_UNLIKELY(!size_add(total, step, &total))) { /* LCOV_EXCL_START: ids for 2^64 bytes fit no memory */
+            return error_set(err, PYBPE_ERR_LIMIT, i, "the number of decoded bytes does not fit size_t");
+        } /* LCOV_EXCL_STOP */
+        i += taken;
+    }
+    *length = total;
+    return PYBPE_OK;
+}
+
+/* The caller's buffer for the decoded bytes. */
+typedef struct byte_buffer {
+    uint8_t *bytes;
+    size_t cap, length;
+} byte_buffer;
+
+INLINE_ALWAYS int decode_into(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, byte_buffer *to,
+                              pybpe_error *err) {
+    uint8_t *out = to->bytes; /* copies, as above */
+    const size_t cap = to->cap;
+    const token_record *records = v->records;
+    const size_t count = v->count;
+    size_t at = 0;
+    for (size_t i = 0; i < n;) {
+        bool room = n - i >= STEP && cap - at >= STEP_ROOM;
+        size_t step = room ? step_copy(records, count, ids, id_bytes, i, out + at) : RECORD_NONE;
+        if (PYBPE_LIKELY(step <= STEP_MAX)) {
+            at += step;
+            i += STEP;
+            continue;
+        }
+        uint32_t id = id_at(ids, id_bytes, i);
+        step = length_of(v, id);
+        if (step == 0) {
+            return bad_id(v, id, i, err);
+        }
+        if (step > cap - at) {
+            return error_set(err, PYBPE_ERR_LIMIT, i, "the decoded bytes need more than the %zu bytes of the buffer",
+                             cap);
+        }
+        memcpy(out + at, vocab_token(v, id), step);
+        at += step;
+        i += 1;
+    }
+    to->length = at;
+    return PYBPE_OK;
+}
+
+int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
+                 size_t *length, pybpe_error *err) {
+    if (id_bytes != 2 && id_bytes != 4) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "ids of %d bytes; expected 2 or 4", id_bytes);
+    }
+    if (out == NULL) {
+        return id_bytes == 2 ? decode_length(v, ids, 2, n, length, err) : decode_length(v, ids, 4, n, length, err);
+    }
+    byte_buffer to = {.bytes = out, .cap = cap};
+    int code = id_bytes == 2 ? decode_into(v, ids, 2, n, &to, err) : decode_into(v, ids, 4, n, &to, err);
+    if (code == PYBPE_OK) {
+        *length = to.length;
+    }
+    return code;
+}
+
+/* The lead bytes of UTF-8: how many bytes the character has, and the range of its second byte (Unicode 16, Table
+   3-7). */
+static const struct {
+    uint8_t first, last, length, second_min, second_max;
+} UTF8_LEADS[] = {
+    {0xC2, 0xDF, 2, 0x80, 0xBF}, {0xE0, 0xE0, 3, 0xA0, 0xBF}, {0xE1, 0xEC, 3, 0x80, 0xBF}, {0xED, 0xED, 3, 0x80, 0x9F},
+    {0xEE, 0xEF, 3, 0x80, 0xBF}, {0xF0, 0xF0, 4, 0x90, 0xBF}, {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F},
+};
+
+/* The length of the UTF-8 character that begins with these two bytes, or 0 if none does. `second` is -1 if it is not
+   known yet. */
+static size_t character_length(uint8_t first, int second) {
+    for (size_t i = 0; i < sizeof UTF8_LEADS / sizeof UTF8_LEADS[0]; i++) {
+        if (first >= UTF8_LEADS[i].first && first <= UTF8_LEADS[i].last) {
+            bool fits = second < 0 || (second >= UTF8_LEADS[i].second_min && second <= UTF8_LEADS[i].second_max);
+            return fits ? UTF8_LEADS[i].length : 0;
+        }
+    }
+    return 0;
+}
+
+size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n) {
+    /* Only a lead byte among the last three, followed by nothing but continuation bytes, can start a
+       character that is not complete. */
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        uint8_t byte = bytes[n - back];
+        if (!byte_is_continuation(byte)) {
+            size_t length = character_length(byte, back > 1 ? bytes[n - back + 1] : -1);
+            return length > back ? n - back : n;
+        }
+    }
+    return n;
+}

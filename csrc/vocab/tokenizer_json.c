@@ -1,0 +1,409 @@
+/*
+Reading the large parts of a tokenizer.json, the vocabulary and the merges: a hundred times faster than with a general
+JSON reader and dictionaries.
+
+    "vocab": {"!": 0, "\"": 1, "Ġt": 256}        spelled with a printable character for each byte (byte_level)
+    "merges": ["Ġ t", ["h", "e"]]                older files have strings, newer ones have pairs
+
+This reader accepts typical files and refuses everything else with a short error: the caller then uses a general reader,
+which either explains what is wrong or can read the file. So this reader may be strict, but if it accepts a file, it
+must find exactly what a general reader finds.
+*/
+#include "vocab/vocab.h"
+#include "json/json.h"
+
+int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]) {
+    json_member parts[2] = {{.name = "vocab"}, {.name = "merges"}};
+    json_member model = {.name = "model", .inner = parts, .inner_count = 2};
+    json whole = {text, n > 0 ? text + n : text}; /* adding even 0 to NULL is undefined */
+    if (!json_find(&whole, &model, 1) || json_peek(&whole) != 0 || whole.at < whole.end || model.begin == NULL ||
+        parts[0].begin == NULL || parts[1].begin == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        spans[2 * i] = (size_t)(parts[i].begin - text);
+        spans[2 * i + 1] = (size_t)(parts[i].end - text);
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Tokens as printable characters
+*/
+
+enum { BYTE_LEVEL_END = 0x144 }; /* one more than the last code point that represents a byte */
+
+/* code point -> byte, or -1: the printable characters of Latin-1 represent themselves, and U+0100 and so on represent
+   the other bytes in ascending order. Source: bytes_to_unicode() in OpenAI's GPT-2 encoder.py. */
+static void byte_level_fill(int16_t byte_of[BYTE_LEVEL_END]) {
+    int next = 0x100;
+    memset(byte_of, 0xFF, BYTE_LEVEL_END * sizeof *byte_of);
+    for (int byte = 0; byte < 256; byte++) {
+        bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
+        byte_of[printable ? byte : next++] = (int16_t)byte;
+    }
+}
+
+/* Converts printable UTF-8 to the bytes that it represents, in place; returns false if a character represents no
+   byte. */
+static bool byte_level_bytes(const int16_t byte_of[BYTE_LEVEL_END], uint8_t *text, size_t *n) {
+    size_t length = 0;
+    for (size_t i = 0; i < *n;) {
+        uint32_t c = text[i++];
+        if (c >= 0xC2 && c < 0xE0 && i < *n && byte_is_continuation(text[i])) { /* C0 and C1 are not UTF-8 */
+            c = (c & 0x1F) << 6 | (text[i++] & 0x3F);
+        } else if (c >= 0x80) {
+            return false;
+        }
+        if (c >= BYTE_LEVEL_END || byte_of[c] < 0) {
+            return false;
+        }
+        text[length++] = (uint8_t)byte_of[c];
+    }
+    *n = length;
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+The vocabulary
+*/
+
+typedef struct json_token {
+    size_t start; /* in the reader's bytes */
+    size_t length;
+    uint32_t id;
+} json_token;
+
+typedef struct json_reader {
+    const pybpe_vocab_spec *spec;
+    const pybpe_strings *special_texts; /* in the order of spec->specials */
+    int16_t byte_of[BYTE_LEVEL_END];
+    uint8_t *bytes; /* of the tokens, in file order; room for all */
+    size_t bytes_count;
+    json_token *tokens; /* of the ordinary tokens, in file order; room for all */
+    size_t tokens_count;
+    uint8_t *found; /* for each special, whether the vocabulary has it */
+} json_reader;
+
+/* The index of the special with this id, or specials_count. */
+static size_t special_of(const pybpe_vocab_spec *spec, uint32_t id) {
+    size_t low = 0;
+    size_t high = spec->specials_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (spec->specials[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < spec->specials_count && spec->specials[low] == id ? low : spec->specials_count;
+}
+
+static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
+    *n = (size_t)(r->special_texts->offsets[i + 1] - r->special_texts->offsets[i]);
+    return r->special_texts->bytes + r->special_texts->offsets[i];
+}
+
+/* Reads `"text": id`. The id of a special, which is already known, must have the text of that special. */
+static bool read_token(json_reader *r, json *j, uint32_t limit) {
+    uint8_t *text = r->bytes + r->bytes_count;
+    size_t n;
+    uint32_t id;
+    if (!json_string(j, text, &n) || n == 0 || !json_take(j, ':') || !json_id(j, limit, &id)) {
+        return false;
+    }
+    size_t special = special_of(r->spec, id);
+    if (special < r->spec->specials_count) {
+        size_t m;
+        const uint8_t *known = special_text(r, special, &m);
+        r->found[special] = 1;
+        return m == n && memcmp(text, known, n) == 0;
+    }
+    if (!byte_level_bytes(r->byte_of, text, &n)) {
+        return false;
+    }
+    r->tokens[r->tokens_count++] = (json_token){r->bytes_count, n, id};
+    r->bytes_count += n;
+    return true;
+}
+
+static bool read_tokens(json_reader *r, json *j, uint32_t limit) {
+    if (!json_take(j, '{')) {
+        return false;
+    }
+    do {
+        if (!read_token(r, j, limit)) {
+            return false;
+        }
+    } while (json_take(j, ','));
+    return json_take(j, '}') && j->at == j->end;
+}
+
+/* Whether the specials that the vocabulary lacks have the ids that Hugging Face would give them: consecutive ids,
+   starting at the number of tokens in the vocabulary. */
+static bool specials_follow(const json_reader *r) {
+    size_t next = r->tokens_count;
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        next += r->found[i];
+    }
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        if (!r->found[i] && r->spec->specials[i] != next++) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The most tokens that a text can contain: each takes at least six characters, as in `"a":1,`. */
+static size_t most_tokens(size_t n) { return n / 6 + 1; }
+
+/* The number of ids, including unused ones; 0 if there are more unused ids than in any sound file. */
+static size_t count_ids(const json_reader *r) {
+    size_t count = 0;
+    size_t specials = r->spec->specials_count;
+    for (size_t i = 0; i < r->tokens_count; i++) {
+        count = r->tokens[i].id >= count ? (size_t)r->tokens[i].id + 1 : count;
+    }
+    for (size_t i = 0; i < specials; i++) { /* checked for ascending order after allocation */
+        count = r->spec->specials[i] >= count ? (size_t)r->spec->specials[i] + 1 : count;
+    }
+    return count <= 2 * (r->tokens_count + specials) ? count : 0;
+}
+
+/* Stores lengths at offsets[id + 1], then adds them up; returns false if an id occurs twice. */
+static bool lay_offsets(const json_reader *r, pybpe_vocab *v) {
+    memset(v->offsets, 0, (v->count + 1) * sizeof *v->offsets);
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        size_t n;
+        special_text(r, i, &n);
+        v->offsets[r->spec->specials[i] + 1] = n;
+    }
+    for (size_t i = 0; i < r->tokens_count; i++) {
+        uint64_t *length = &v->offsets[r->tokens[i].id + 1];
+        if (*length != 0) {
+            return false;
+        }
+        *length = r->tokens[i].length;
+    }
+    for (size_t id = 0; id < v->count; id++) {
+        v->offsets[id + 1] += v->offsets[id];
+    }
+    return true;
+}
+
+static void copy_tokens(const json_reader *r, pybpe_vocab *v) {
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        size_t n;
+        const uint8_t *text = special_text(r, i, &n);
+        memcpy(v->bytes + v->offsets[r->spec->specials[i]], text, n);
+        v->specials[i] = r->spec->specials[i];
+    }
+    for (size_t i = 0; i < r->tokens_count; i++) {
+        memcpy(v->bytes + v->offsets[r->tokens[i].id], r->bytes + r->tokens[i].start, r->tokens[i].length);
+    }
+}
+
+/* No ordinary token may have the same text as a special: a vocabulary has only one id for each text. */
+static bool spellings_differ(json_reader *r, const pybpe_vocab *v) {
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        size_t n;
+        const uint8_t *text = special_text(r, i, &n);
+        memcpy(r->bytes, text, n); /* the tokens of the spec are copied */
+        if (byte_level_bytes(r->byte_of, r->bytes, &n) && pybpe_vocab_find(v, r->bytes, n, 0) != PYBPE_NO_ID) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Merges
+*/
+
+/* The id of the ordinary token spelled in text[0..n), which is overwritten. */
+static bool find_spelled(const json_reader *r, const pybpe_vocab *v, uint8_t *text, size_t n, uint32_t *id) {
+    if (!byte_level_bytes(r->byte_of, text, &n)) {
+        return false;
+    }
+    *id = pybpe_vocab_find(v, text, n, 0);
+    return *id != PYBPE_NO_ID;
+}
+
+/* Reads "left right". */
+static bool read_joined(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
+    size_t n;
+    if (!json_string(j, r->bytes, &n)) {
+        return false;
+    }
+    uint8_t *space = memchr(r->bytes, ' ', n); /* no byte is spelled as a space, so a second space is refused */
+    if (space == NULL) {
+        return false;
+    }
+    size_t left = (size_t)(space - r->bytes);
+    return find_spelled(r, v, r->bytes, left, &merge[0]) && find_spelled(r, v, space + 1, n - left - 1, &merge[1]);
+}
+
+/* Reads ["left", "right"]. */
+static bool read_pair(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
+    for (size_t i = 0; i < 2; i++) {
+        size_t n;
+        if (!json_take(j, i == 0 ? '[' : ',') || !json_string(j, r->bytes, &n) ||
+            !find_spelled(r, v, r->bytes, n, &merge[i])) {
+            return false;
+        }
+    }
+    return json_take(j, ']');
+}
+
+static bool read_merges(const json_reader *r, json *j, pybpe_vocab *v) {
+    v->merges_count = 0;
+    if (!json_take(j, '[')) {
+        return false;
+    }
+    if (json_take(j, ']')) {
+        return j->at == j->end;
+    }
+    do {
+        uint32_t *merge = v->merges + 2 * v->merges_count++;
+        if (!(json_peek(j) == '[' ? read_pair(r, j, v, merge) : read_joined(r, j, v, merge))) {
+            return false;
+        }
+    } while (json_take(j, ','));
+    return json_take(j, ']') && j->at == j->end;
+}
+
+/* The most merges that a text can contain: each takes at least six characters, as in `"a b",`. */
+static size_t most_merges(size_t n) { return n / 6 + 1; }
+
+/* Whether no pair is merged twice. Merges that make the same token are compared with each other. There are few: a token
+   of n bytes can be made in at most n - 1 ways, and many of them only if all its prefixes are tokens. */
+static int merges_differ(const pybpe_vocab *v, bool *differ, pybpe_error *err) {
+    uint32_t *last = mem_alloc_zeroed(&v->mem, v->count, sizeof *last);               /* the last merge + 1 that made an
+    id */
+    uint32_t *before = mem_alloc_array(&v->mem, v->merges_count + 1, sizeof *before); /* the previous one that made the
+    same id */
+    *differ = true;
+    for (size_t i = 0; last != NULL && before != NULL && *differ && i < v->merges_count; i++) {
+        before[i] = last[v->merged[i]];
+        for (uint32_t other = before[i]; other != 0; other = before[other - 1]) {
+            *differ = *differ && v->merges[2 * ((size_t)other - 1)] != v->merges[2 * i];
+        }
+        last[v->merged[i]] = (uint32_t)i + 1;
+    }
+    int code =
+        last != NULL && before != NULL ? PYBPE_OK : error_set_memory(err, "the merges of a vocabulary", v->count);
+    mem_free(&v->mem, last);
+    mem_free(&v->mem, before);
+    return code;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+All together
+*/
+
+static int refuse(pybpe_error *err, const char *what) {
+    return error_set(err, PYBPE_ERR_FORMAT, 0, "the %s of this tokenizer.json must be read by other means", what);
+}
+
+/* Makes a vocabulary of the tokens that were read, without merges but with room for them. */
+static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const pybpe_allocator *mem, pybpe_error *err) {
+    const size_t specials = r->spec->specials_count;
+    const size_t special_bytes = (size_t)strings_total(r->special_texts);
+    const vocab_sizes sizes = {.tokens = count_ids(r),
+                               .bytes = r->bytes_count + special_bytes,
+                               .merges = merges,
+                               .specials = specials,
+                               .custom = r->spec->custom != NULL ? strlen(r->spec->custom) : 0,
+                               .has_custom = r->spec->custom != NULL};
+    if (sizes.tokens == 0) {
+        return refuse(err, "vocabulary");
+    }
+    int code = vocab_alloc(out, &sizes, mem, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    pybpe_vocab *v = *out;
+    if (!lay_offsets(r, v)) {
+        return refuse(err, "vocabulary");
+    }
+    copy_tokens(r, v);
+    if (r->spec->custom != NULL) {
+        memcpy(v->custom, r->spec->custom, sizes.custom + 1);
+    }
+    v->eot_id = r->spec->eot_id;
+    v->pattern = r->spec->pattern;
+    v->normalizer = r->spec->normalizer;
+    v->whole_words = r->spec->whole_words;
+    const vocab_source from = source_spec();
+    code = vocab_index(v, &from, err);
+    return code != PYBPE_OK || spellings_differ(r, v) ? code : refuse(err, "vocabulary");
+}
+
+static int read_all(json_reader *r, json *vocab, json *merges, pybpe_vocab **out, const pybpe_allocator *mem,
+                    pybpe_error *err) {
+    size_t most = most_merges((size_t)(merges->end - merges->at));
+    if (!read_tokens(r, vocab, UINT32_C(1) << 24)) {
+        return refuse(err, "vocabulary");
+    }
+    int code = make_vocab(r, most, out, mem, err);
+    if (code == PYBPE_OK && !specials_follow(r)) {
+        return refuse(err, "vocabulary");
+    }
+    if (code == PYBPE_OK && !read_merges(r, merges, *out)) {
+        return refuse(err, "merges");
+    }
+    if (code == PYBPE_OK) {
+        const vocab_source from = source_spec();
+        code = vocab_resolve_merges(*out, &from, err);
+    }
+    bool differ = true;
+    if (code == PYBPE_OK) {
+        code = merges_differ(*out, &differ, err);
+    }
+    return differ ? code : refuse(err, "merges");
+}
+
+int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
+                         size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
+                         const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    int code = strings_check(special_texts, "special tokens", err);
+    if (code == PYBPE_OK) {
+        code = array_check(spec->specials, spec->specials_count, "the specials", err);
+    }
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    if (special_texts->count != spec->specials_count) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%zu texts of special tokens; expected one for each of the %zu ids",
+                         special_texts->count, spec->specials_count);
+    }
+    json_reader r = {.spec = spec, .special_texts = special_texts};
+    byte_level_fill(r.byte_of);
+    size_t room = vocab_n > merges_n ? vocab_n : merges_n;
+    const size_t specials = (size_t)strings_total(special_texts);
+    if (!size_add(room, specials + 1, &room)) {
+        return error_set_memory(err, "the parts of a tokenizer.json", room);
+    }
+    r.bytes = mem_alloc(mem, room);
+    r.tokens = mem_alloc_array(mem, most_tokens(vocab_n), sizeof *r.tokens);
+    r.found = mem_alloc_zeroed(mem, spec->specials_count + 1, 1);
+    const bool is_ready = r.bytes != NULL && r.tokens != NULL && r.found != NULL;
+    code = is_ready ? PYBPE_OK : error_set_memory(err, "the parts of a tokenizer.json", room);
+    pybpe_vocab *v = NULL;
+    if (code == PYBPE_OK) {
+        json vocab_text = {vocab, vocab + vocab_n};
+        json merges_text = {merges, merges + merges_n};
+        code = read_all(&r, &vocab_text, &merges_text, &v, mem, err);
+    }
+    mem_free(mem, r.bytes);
+    mem_free(mem, r.tokens);
+    mem_free(mem, r.found);
+    if (code != PYBPE_OK) {
+        pybpe_vocab_free(v);
+        return code;
+    }
+    *out = v;
+    return PYBPE_OK;
+}

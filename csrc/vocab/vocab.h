@@ -1,0 +1,112 @@
+/*
+The inside of a vocabulary, for decode.c and encode.c. Internal.
+*/
+#ifndef PYBPE_VOCAB_H
+#define PYBPE_VOCAB_H
+
+#include "base/base.h"
+#include "hash/hash.h"
+
+/* This many readable zeros follow the last token, so that a token can be copied as 16 bytes at once. */
+enum { VOCAB_PADDING = 16 };
+
+/* bytes -> id, open addressing. A slot holds id + 1; 0 is empty. At most half of the slots are taken. */
+typedef struct token_index {
+    uint32_t *slots;
+    size_t mask; /* slots - 1 */
+} token_index;
+
+/* A token as decoding copies it: 16 bytes at once, of which `length` are used. */
+enum { RECORD_MAX = 15, RECORD_NONE = 128 };
+typedef struct token_record {
+    uint8_t bytes[RECORD_MAX];
+    uint8_t length; /* RECORD_NONE: the id is unused, or its token is longer */
+} token_record;
+
+struct pybpe_vocab {
+    pybpe_allocator mem;
+    uint8_t *bytes;        /* all tokens end to end, then VOCAB_PADDING zeros */
+    uint64_t *offsets;     /* count + 1: token id is bytes[offsets[id]..offsets[id + 1]) */
+    token_record *records; /* count + 1: the last one represents all ids outside the vocabulary */
+    size_t count;
+    uint32_t *merges; /* (left, right) in rank order */
+    uint32_t *merged; /* the id that merge i makes */
+    size_t merges_count;
+    uint32_t *specials; /* ascending */
+    size_t specials_count;
+    char *custom;
+    uint32_t eot_id;
+    int32_t pattern;
+    int32_t normalizer;
+    int32_t whole_words; /* 0 or 1 */
+    hash_seed seed;      /* of both indexes */
+    token_index ordinary_index;
+    token_index special_index;
+    uint32_t byte_ids[256]; /* the ordinary token of each single byte, or PYBPE_NO_ID */
+};
+
+/* Whether some byte has no token, and which byte is the first. */
+bool vocab_lacks_byte(const pybpe_vocab *v, unsigned *byte);
+
+static inline const uint8_t *vocab_token(const pybpe_vocab *v, size_t id) { return v->bytes + v->offsets[id]; }
+static inline size_t vocab_token_length(const pybpe_vocab *v, size_t id) {
+    return (size_t)(v->offsets[id + 1] - v->offsets[id]);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Making a vocabulary: allocate it, fill in its content, then check and index it
+*/
+
+/* A part of a vocabulary's source: item i is at offset first + i * step. */
+typedef struct source_part {
+    uint64_t first, step;
+} source_part;
+
+/* The source of a vocabulary, which determines the code and the offsets of errors: in a spec an offset is an id or an
+   index, in a file it is a position in the file. */
+typedef struct vocab_source {
+    bool is_file;
+    source_part tokens; /* without their bytes, which in a file also count */
+    source_part merges, specials;
+    uint64_t pattern, normalizer, eot, whole_words; /* offsets */
+} vocab_source;
+
+/* The source of a vocabulary that is made from a spec. */
+static inline vocab_source source_spec(void) {
+    return (vocab_source){.tokens.step = 1, .merges.step = 1, .specials.step = 1};
+}
+
+static inline int source_code(const vocab_source *from) { return from->is_file ? PYBPE_ERR_FORMAT : PYBPE_ERR_VALUE; }
+
+static inline uint64_t source_at(source_part part, size_t i) { return part.first + part.step * i; }
+
+static inline uint64_t source_token(const vocab_source *from, const pybpe_vocab *v, size_t id) {
+    return source_at(from->tokens, id) + (from->is_file ? v->offsets[id] : 0);
+}
+
+/* How large the parts of a vocabulary are. */
+typedef struct vocab_sizes {
+    size_t tokens;
+    size_t bytes;
+    size_t merges;
+    size_t specials;
+    size_t custom; /* without the terminating NUL */
+    bool has_custom;
+} vocab_sizes;
+
+/* A vocabulary with memory for its parts, which the caller fills. */
+int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocator *mem, pybpe_error *err);
+
+/* Checks everything except the merges, and fills the indexes. */
+int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err);
+
+/* Checks the merges and finds what each of them makes. */
+int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *err);
+
+/* Recovers the merges of an indexed vocabulary from the order of its ids. Room for v->count merges is enough. */
+int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_error *err);
+
+/* Whether an id is an ordinary token. Needs only the tokens and the specials. */
+bool token_is_ordinary(const pybpe_vocab *v, uint32_t id);
+
+#endif

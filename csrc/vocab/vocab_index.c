@@ -1,0 +1,198 @@
+/*
+The two indexes of a vocabulary, bytes -> id: one for the ordinary tokens and one for the specials; and the checks of
+tokens, specials and settings that are made while filling them.
+*/
+#include "vocab/vocab.h"
+
+/* The end of the readable bytes of the tokens. */
+static const uint8_t *vocab_end(const pybpe_vocab *v) { return v->bytes + v->offsets[v->count] + VOCAB_PADDING; }
+
+/* `end` is the end of the readable bytes. */
+static uint64_t token_hash(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
+    return n <= WORD_INLINE_MAX ? word_key_hash(word_key_load(bytes, n, end), v->seed)
+                                : word_hash_long(bytes, n, v->seed);
+}
+
+static int index_new(token_index *index, size_t tokens, const pybpe_allocator *mem, pybpe_error *err) {
+    size_t slots = 2;
+    while (slots < 2 * tokens) {
+        slots *= 2;
+    }
+    index->slots = mem_alloc_zeroed(mem, slots, sizeof *index->slots);
+    index->mask = slots - 1;
+    return index->slots != NULL ? PYBPE_OK : error_set_memory(err, "the index of a vocabulary", slots * 4);
+}
+
+/* The slot that holds the token, or the empty one where it belongs. */
+static uint32_t *index_slot(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n,
+                            uint64_t hash) {
+    size_t i = (size_t)hash & index->mask;
+    while (index->slots[i] != 0) {
+        size_t id = index->slots[i] - 1;
+        if (vocab_token_length(v, id) == n && memcmp(vocab_token(v, id), bytes, n) == 0) {
+            break;
+        }
+        i = (i + 1) & index->mask;
+    }
+    return &index->slots[i];
+}
+
+uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special) {
+    if (n == 0) {
+        return PYBPE_NO_ID;
+    }
+    const token_index *index = special ? &v->special_index : &v->ordinary_index;
+    uint32_t slot = *index_slot(v, index, bytes, n, token_hash(v, bytes, n, bytes + n));
+    return slot != 0 ? slot - 1 : PYBPE_NO_ID;
+}
+
+static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
+    if (v->pattern != PYBPE_PATTERN_CUSTOM && pybpe_pattern_regex(v->pattern) == NULL) {
+        return error_set(err, source_code(from), from->pattern,
+                         "pattern %d is unknown; it comes from a newer version of pybpe, or is a mistake",
+                         (int)v->pattern);
+    }
+    if ((v->pattern == PYBPE_PATTERN_CUSTOM) != (v->custom != NULL && v->custom[0] != '\0')) {
+        return error_set(
+            err, source_code(from), from->pattern, "pattern %d %s; only pattern 0 (custom) has one", (int)v->pattern,
+            v->pattern == PYBPE_PATTERN_CUSTOM ? "has no regular expression" : "comes with a regular expression");
+    }
+    if (v->normalizer < PYBPE_NORMALIZER_NONE || v->normalizer > PYBPE_NORMALIZER_NFKC) {
+        return error_set(err, source_code(from), from->normalizer,
+                         "normalizer %d is unknown; expected 0 (none), 1 (NFC) or 2 (NFKC)", (int)v->normalizer);
+    }
+    if (v->whole_words != 0 && v->whole_words != 1) {
+        return error_set(err, source_code(from), from->whole_words, "whole_words is %d; expected 0 or 1",
+                         v->whole_words);
+    }
+    if (v->eot_id != PYBPE_NO_ID && (v->eot_id >= v->count || vocab_token_length(v, v->eot_id) == 0)) {
+        return error_set(err, source_code(from), from->eot, "the end-of-text id %u is not a token; there are %zu ids",
+                         v->eot_id, v->count);
+    }
+    return PYBPE_OK;
+}
+
+/* Needs only the specials, which ascend: finds the id by binary search. */
+bool token_is_ordinary(const pybpe_vocab *v, uint32_t id) {
+    size_t low = 0;
+    size_t high = v->specials_count;
+    if (high > 0 && (id < v->specials[0] || id > v->specials[high - 1])) { /* nearly all ids of most vocabularies */
+        high = 0;
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (v->specials[middle] == id) {
+            return false;
+        }
+        if (v->specials[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return id < v->count && vocab_token_length(v, id) > 0;
+}
+
+/* Checks the specials and fills their index. */
+static int index_specials(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
+    int code = index_new(&v->special_index, v->specials_count, &v->mem, err);
+    for (size_t i = 0; code == PYBPE_OK && i < v->specials_count; i++) {
+        uint32_t id = v->specials[i];
+        if (id >= v->count || vocab_token_length(v, id) == 0) {
+            return error_set(err, source_code(from), source_at(from->specials, i),
+                             "special %zu has id %u, which is not a token; there are %zu ids", i, id, v->count);
+        }
+        if (i > 0 && id <= v->specials[i - 1]) {
+            return error_set(err, source_code(from), source_at(from->specials, i),
+                             "special %zu has id %u, which is not greater than the one before it, %u", i, id,
+                             v->specials[i - 1]);
+        }
+        const uint8_t *bytes = vocab_token(v, id);
+        size_t n = vocab_token_length(v, id);
+        uint32_t *slot = index_slot(v, &v->special_index, bytes, n, token_hash(v, bytes, n, vocab_end(v)));
+        if (*slot != 0) {
+            return error_set(err, source_code(from), source_at(from->specials, i),
+                             "specials %u and %u have the same bytes; specials must be distinct", *slot - 1, id);
+        }
+        *slot = id + 1;
+    }
+    return code;
+}
+
+bool vocab_lacks_byte(const pybpe_vocab *v, unsigned *byte) {
+    for (*byte = 0; *byte < 256; *byte += 1) {
+        if (v->byte_ids[*byte] == PYBPE_NO_ID) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { INDEX_AHEAD = 16 };
+
+/* Prefetches the first slot of a token, and returns the token's hash. */
+static uint64_t index_prefetch(const pybpe_vocab *v, size_t id) {
+    size_t n = vocab_token_length(v, id);
+    uint64_t hash = n > 0 ? token_hash(v, vocab_token(v, id), n, vocab_end(v)) : 0;
+    PYBPE_PREFETCH(&v->ordinary_index.slots[hash & v->ordinary_index.mask]);
+    return hash;
+}
+
+/* Fills the index of ordinary tokens, and finds the tokens of the single bytes. */
+static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
+    int code = index_new(&v->ordinary_index, v->count, &v->mem, err);
+    bool has_byte = false;
+    uint64_t hashes[INDEX_AHEAD]; /* of the next tokens, whose slots are on their way from memory */
+    memset(v->byte_ids, 0xFF, sizeof v->byte_ids);
+    for (size_t id = 0; code == PYBPE_OK && id < v->count && id < INDEX_AHEAD; id++) {
+        hashes[id] = index_prefetch(v, id);
+    }
+    for (size_t id = 0; code == PYBPE_OK && id < v->count; id++) {
+        const uint8_t *bytes = vocab_token(v, id);
+        size_t n = vocab_token_length(v, id);
+        uint64_t hash = hashes[id % INDEX_AHEAD];
+        if (id + INDEX_AHEAD < v->count) {
+            hashes[id % INDEX_AHEAD] = index_prefetch(v, id + INDEX_AHEAD);
+        }
+        if (!token_is_ordinary(v, (uint32_t)id)) {
+            continue;
+        }
+        uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n, hash);
+        if (*slot != 0) {
+            return error_set(err, source_code(from), source_token(from, v, id),
+                             "tokens %u and %zu have the same bytes; ordinary tokens must be distinct", *slot - 1, id);
+        }
+        *slot = (uint32_t)id + 1;
+        if (n == 1) {
+            has_byte = true;
+            v->byte_ids[bytes[0]] = (uint32_t)id;
+        }
+    }
+    unsigned byte;
+    if (code == PYBPE_OK && vocab_lacks_byte(v, &byte) && (from->is_file || !has_byte)) {
+        return error_set(err, source_code(from), from->is_file ? source_token(from, v, 0) : byte,
+                         "no token is the single byte 0x%02X; a byte-level vocabulary has all 256", byte);
+    }
+    return code;
+}
+
+/* Lays out the short tokens for decoding. */
+static void fill_records(pybpe_vocab *v) {
+    for (size_t id = 0; id < v->count; id++) {
+        size_t n = vocab_token_length(v, id);
+        token_record *r = &v->records[id];
+        memcpy(r, vocab_token(v, id), sizeof *r); /* the padding makes this safe for the last token too */
+        r->length = (uint8_t)(n > 0 && n <= RECORD_MAX ? n : RECORD_NONE);
+    }
+    v->records[v->count] = (token_record){.length = RECORD_NONE};
+}
+
+/* Checks everything but the merges. */
+int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
+    fill_records(v);
+    int code = check_settings(v, from, err);
+    if (code == PYBPE_OK) {
+        code = index_specials(v, from, err);
+    }
+    return code == PYBPE_OK ? index_ordinary(v, from, err) : code;
+}
