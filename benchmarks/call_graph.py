@@ -53,6 +53,7 @@ def calls(corpus: Path) -> dict[str, Callable[[Path], object]]:
     use: dict[str, Any] = {"workers": 2, "progress": False}
     model = use | {"layers": 1, "heads": 1, "channels": 16, "sequence_length": 64}
     return {
+        "train": lambda out: pybpe.train(text, vocab_size=500, special_tokens=[MARK], **use),
         "binarize": lambda out: pybpe.binarize(tok, text, out, **use),
         "encode_files": lambda out: pybpe.encode_files(tok, text, f"{out}.npy", **use),
         "pack": lambda out: pybpe.binarize(tok, text, out, pack=True, sequence_length=64, **use),

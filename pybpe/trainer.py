@@ -64,8 +64,8 @@ def train(
         inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or of lists of texts.
             A path may be a URL (s3, gs, hf, https), a glob, a folder (all files in it), or "-" (standard input). Each
             file or text is separate: no word spans two. Compressed files (gzip, bzip2, xz, zstd) are decompressed.
-            In JSON lines each record is a separate text, in which no special token is recognized. With parity, a
-            mapping of languages to such inputs.
+            Each record of JSON lines, parquet and Arrow is a separate text, in which no special token is recognized.
+            With parity, a mapping of languages to such inputs.
         vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
             remaining pair occurs `min_frequency` times.
         special_tokens: strings that each get one id. Training does not split them or learn from them. `special_ids`
@@ -104,14 +104,14 @@ def train(
         parity_per: how to compare languages: "text" compares the tokens of the development texts, which must be
             translations of each other, line by line; "character" and "byte" compare tokens per character and per byte.
         counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
-        text_key: the key of the text in a JSON record.
-        on_error: what to do at a JSON record that is not valid: "stop" raises an error; "skip" skips it, with a warning
+        text_key: the key of the text in a JSON record, or its column.
+        on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it, with a warning
             at the end. If more than half of the records are not valid, the run stops.
         skipped: a file that lists the records that are skipped, as JSON lines; None writes no list.
         encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
         documents: what files hold whose names do not end in .jsonl or .ndjson: "auto" decides by their content; "jsonl"
             reads JSON lines, and any other value of `pybpe.binarize` reads text.
-        max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of 1 MiB of plain
+        max_documents, max_bytes: use only a sample of this size. Documents are records, ranges of 1 MiB of plain
             text, smaller or compressed plain files, and the texts of an iterable. pybpe reads files in ranges of 1 MiB,
             in an order that `seed` decides, and an iterable in the order of its texts. It stops at the first safe cut
             or record after max_bytes (of file content). With parity, pybpe takes a sample of this size of each
@@ -134,8 +134,8 @@ def train(
     Raises:
         ArgumentError (a ValueError): an argument is invalid, such as a vocab_size below 256 + special tokens.
         FileError (an OSError): an input cannot be read.
-        FormatError (a ValueError): a compressed file, a JSON record or a checkpoint is damaged.
-        MissingExtraError (an ImportError): the package that reads .zst files is not installed.
+        FormatError (a ValueError): a compressed file, a record or a checkpoint is damaged.
+        MissingExtraError (an ImportError): a package that reads an input is not installed.
         WorkerError (a RuntimeError): a process of the executor died.
     """
     if base is not None:

@@ -17,7 +17,6 @@ Small models that we trained were best with 4,000 to 16,000: benchmarks/RESULTS.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -30,10 +29,11 @@ from ..pattern import Digits, Pattern, PatternLike
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
-from ..reading.ranges import Source
+from ..reading.planned_pieces import planned_pieces
+from ..reading.text_encoding import Doubts
 from ..tokenizer import Tokenizer
 from ..trainer import train
-from ..training.counting import files_to_count
+from ..training.counting import corpus_plan, count_piece, files_to_count
 from ..training.counts import Counts
 from ..training.word_counter import CountSettings, WordCounter
 from . import scaling_law
@@ -223,15 +223,17 @@ def _split_counts(inputs: Inputs, settings: CountSettings, most: int, seed: int)
         raise ArgumentError("advise reads parts of files: pass paths, not texts or standard input")
     files = files_to_count(inputs, settings.read)
     total = known_total(files) or most
-    parts = list(Source(settings.cutting).ranges(files, max(1 << 12, min(1 << 20, total // 100))))
-    random.Random(seed).shuffle(parts)
-    counters = [WordCounter(settings, 1) for _ in range(2)]
-    held_out = len(parts) >= _HELD_OUT
+    plan, cut = corpus_plan(files, settings), settings.cutting.cut
+    parts = plan.shuffled(max(1 << 12, min(1 << 20, total // 100)), seed)
+    counters = [WordCounter(settings, plan.kinds, workers=1) for _ in range(2)]
+    held_out, doubts, size = len(parts) >= _HELD_OUT, Doubts(), 0
     for i, part in enumerate(parts):
         counter = counters[held_out and i % _HELD_OUT == _HELD_OUT - 1]
-        doubt, _ = counter.add_range(part)
-        counter.doubts.tell(doubt)
-        if sum(each.bytes_seen for each in counters) >= most and i >= _HELD_OUT:
+        for piece in planned_pieces([plan.at_cuts(part)], plan.kinds, cut):
+            found = count_piece(counter, doubts, piece)
+            doubts.tell(found.doubt)
+            size += found.size
+        if size >= most and i >= _HELD_OUT:
             break
     learned, held = (Counts(counter.finish(), settings) for counter in counters)
     return learned, held if len(held) else None

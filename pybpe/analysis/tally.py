@@ -22,14 +22,14 @@ from .._numpy import numpy
 from ..arguments import Text, instance, utf8
 from ..encoding import segments
 from ..errors import ArgumentError
-from ..reading.bad_records import Seen
+from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, is_path_list
 from ..reading.pieces import Cut, cutter, data_pieces
-from ..reading.ranges import Piece, file_pieces
-from ..reading.records import record_texts
+from ..reading.planned_pieces import PlannedPiece, planned_pieces, text_piece
+from ..reading.planning import whole
 from ..reading.sample import flat_texts
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered, worker_count
@@ -89,7 +89,7 @@ class Tally:
 class _Item(NamedTuple):
     """A piece of text for a thread."""
 
-    piece: Piece
+    piece: PlannedPiece
     continues: bool = False
     """Whether the previous piece belongs to the same text."""
 
@@ -163,24 +163,24 @@ class Tallier:
         return (item for text in flat_texts(inputs) for item in self._text_items(text)), None
 
     def _file_items(self, file: InputFile) -> Iterator[_Item]:
-        for number, piece in enumerate(file_pieces(file, self._cut, self._text_key)):
+        for number, piece in enumerate(planned_pieces(whole(file), Kinds("auto", self._text_key, None), self._cut)):
             yield _Item(piece, number > 0)
 
     def _text_items(self, text: Text) -> Iterator[_Item]:
         for number, data in enumerate(data_pieces(utf8(text), self._cut)):
-            yield _Item(Piece(data), number > 0)
+            yield _Item(text_piece(data), number > 0)
 
     def _look(self, item: _Item) -> _Found:
-        piece, data = item.piece, bytes(item.piece.data)
-        if piece.records:
-            texts = list(piece.texts or record_texts(piece.data, self._text_key, Seen(piece.path, piece.offset, False)))
+        piece = item.piece
+        if not piece.is_text:
+            texts = piece.record_texts(self._text_key)
             size = TextSize()
             for text in texts:
                 size += text_size(text)
             size.lines = len(texts)
-            read = len(data) or size.bytes
-            return _Found(size, self._counts(texts, True), item.continues, False, False, False, read, None)
-        doubt = self._doubts.look(data, piece.path, piece.offset) if piece.path else None
+            return _Found(size, self._counts(texts, True), item.continues, False, False, False, piece.size, None)
+        data = bytes(piece.text)
+        doubt = self._doubts.look(data, piece.path, piece.start) if piece.path else None
         parts = list(segments(data, self._marks))
         texts = [text for text, _ in parts]
         size = TextSize(special_tokens=len(parts) - 1)

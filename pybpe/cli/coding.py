@@ -35,7 +35,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..reading.ranges import Piece
+    from ..reading.planned_pieces import PlannedPiece
     from ..tokenizer import Tokenizer
 
 _BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # so a JSON list reads like decimal ids
@@ -345,18 +345,20 @@ def add_count(commands: Any) -> None:
     parser.set_defaults(run=_run_count)
 
 
-def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[Piece]:
+def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[PlannedPiece]:
     """Yields the pieces of --text or of the files."""
+    from ..reading.documents import Kinds
     from ..reading.files import corpus_files
     from ..reading.options import ReadOptions
     from ..reading.pieces import data_pieces
-    from ..reading.ranges import Piece, file_pieces
+    from ..reading.planned_pieces import planned_pieces, text_piece
+    from ..reading.planning import whole
 
     cut = tokenizer._encoder.cut
     if args.text is not None:
         if args.files:
             raise ArgumentError("give a file or --text, not both")
-        yield from map(Piece, data_pieces(os.fsencode(args.text), cut))
+        yield from map(text_piece, data_pieces(os.fsencode(args.text), cut))
         return
     paths = args.files or ["-"]
     if "-" in paths:
@@ -364,12 +366,10 @@ def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator
     with _hinting_at_text(paths):
         files = corpus_files(paths, ReadOptions(args.text_key, args.encoding, args.documents))
     for file in files:
-        yield from file_pieces(file, cut, args.text_key)
+        yield from planned_pieces(whole(file), Kinds("auto", args.text_key, None), cut)
 
 
 def _run_count(args: argparse.Namespace) -> None:
-    from ..reading.bad_records import Seen
-    from ..reading.records import record_texts
     from ..reading.text_encoding import Doubts
     from ..support.parallel import map_ordered
 
@@ -377,14 +377,13 @@ def _run_count(args: argparse.Namespace) -> None:
     allowed: Any = () if args.ordinary else "all"
     doubts = Doubts()
 
-    def count(piece: Piece) -> tuple[int, int]:
-        if piece.records:
-            seen = Seen(piece.path, piece.offset, False)
-            texts = piece.texts or list(record_texts(piece.data, args.text_key, seen))
+    def count(piece: PlannedPiece) -> tuple[int, int]:
+        if not piece.is_text:
+            texts = piece.record_texts(args.text_key)
             return sum(tokenizer.count(text, allowed_special=()) for text in texts), sum(map(len, texts))
         if piece.path:
-            doubts.tell(doubts.look(piece.data, piece.path, piece.offset))
-        return tokenizer.count(piece.data, allowed_special=allowed), len(piece.data)
+            doubts.tell(doubts.look(piece.text, piece.path, piece.start))
+        return tokenizer.count(piece.text, allowed_special=allowed), piece.size
 
     tokens, size = 0, 0
     for piece_tokens, piece_size in map_ordered(count, _pieces_to_count(tokenizer, args), args.workers):

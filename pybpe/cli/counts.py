@@ -38,12 +38,12 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="text or *.jsonl files, plain or compressed (gz, bz2, xz, zst); folders, globs, URLs (s3, gs, hf, https);"
-        f" - is stdin{what}",
+        help="text, *.jsonl, parquet or Arrow files, compressed or not (gz, bz2, xz, zst); folders, globs, URLs (s3,"
+        f" gs, hf, https); - is stdin{what}",
     )
     add_encoding(parser)
     add_text_or_records(parser)
-    parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
+    parser.add_argument("--text-key", default="text", metavar="K", help="key of a record's text (default: text)")
     add_on_error(parser, listed=True)
     parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")
     parser.add_argument("--max-bytes", type=parse_bytes, metavar="N", help="use a sample of N bytes, e.g. 500M")
@@ -121,8 +121,7 @@ def add_counts(commands: Any) -> None:
     )
     add_dask_options(
         parser,
-        "a Dask scheduler whose workers count and add, e.g. tcp://node1:8786; they need the files and the folder"
-        " of the output at the same paths. --memory-limit is for each of them",
+        "a Dask scheduler whose workers count, e.g. tcp://node1:8786; they need the files at the same paths",
         "a rerun starts over",
     )
     add_common(parser)
@@ -135,8 +134,8 @@ def _run_counts(args: argparse.Namespace) -> None:
     counts = [path for path in args.files if path.endswith(".counts")]
     if not args.files:
         raise ArgumentError("name files to count, or *.counts files to add")
-    if args.dask is not None and (args.output == "-" or (texts and counts)):
-        raise ArgumentError("--dask counts texts or adds *.counts files, not both at once, and writes to a shared disk")
+    if args.dask is not None and counts:
+        raise ArgumentError("--dask counts texts: add *.counts files without it")
     with named_output(args.output, ".counts") as name, dask_executor(args.dask) as executor:
         words = _write_counts(args, (texts, counts), name, executor)
     remove_old_list(args)
@@ -159,7 +158,7 @@ def _write_counts(
     texts, counts = files
     run = RunOptions(args.workers, executor, args.memory_limit, progress(args), args.task_timeout)
     if not texts:
-        return Counts.merge_files(counts, output, executor, task_timeout=args.task_timeout)
+        return Counts.merge_files(counts, output)
     settings = CountSettings(
         Pattern(args.pattern or "gpt2", args.digits),
         tuple(special_ids_of(args.special_token or ())),

@@ -189,17 +189,17 @@ class InputFile(NamedTuple):
         return stream if end is None else Limited(stream, end - start)  # type: ignore[return-value]
 
     @contextmanager
-    def open_in_form(self, start: int = 0, end: int | None = None) -> Iterator[tuple[BinaryIO, bool]]:
-        """Yields the open file, and whether it holds JSON lines, which the first bytes of a stream show."""
+    def open_in_form(self, start: int = 0, end: int | None = None) -> Iterator[tuple[BinaryIO, InputFile]]:
+        """Yields the open file, and this object with its form, which the first bytes of a stream show."""
         with self.open(start, end) as stream:
             if self.form:
-                yield stream, self.form == "jsonl"
+                yield stream, self
                 return
             head = text_head(stream, self.path)
-            is_records = holds_records(head, self.path)
-            if is_records:
+            form = "jsonl" if holds_records(head, self.path) else "text"
+            if form == "jsonl":
                 tell_of_records([self.path])
-            yield Prefixed(head, stream), is_records  # type: ignore[misc]
+            yield Prefixed(head, stream), self._replace(form=form)  # type: ignore[misc]
 
     def read_if_small(self, most: int) -> bytes | None:
         """Returns the content of a file of at most `most` bytes, or None for other files and those that `open` must
@@ -290,7 +290,8 @@ def known_total(files: Iterable[InputFile]) -> int | None:
     """Returns the number of bytes of text in all files, or None if their sizes do not show it. Standard input and pipes
     count as 0."""
     files = list(files)
-    return None if any(file.is_sequential for file in files) else sum(file.size or 0 for file in files)
+    unknown = any(file.is_sequential or file.has_rows for file in files)
+    return None if unknown else sum(file.size or 0 for file in files)
 
 
 def check_text(files: Sequence[InputFile]) -> None:

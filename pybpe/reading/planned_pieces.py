@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .bad_records import Seen
-from .documents import Kinds
+from .documents import RECORDS, Kinds
+from .input_file import InputFile
 from .pieces import Cut, stream_pieces, without_mark
 from .planning import PlannedRange, Task
+from .records import record_texts
 from .row_file import Texts
 from .rows import open_rows
 
@@ -40,6 +42,32 @@ class PlannedPiece(NamedTuple):
     seen: Seen
     kind: str
 
+    @property
+    def size(self) -> int:
+        """The number of bytes of the data."""
+        return len(self.data) if isinstance(self.data, memoryview) else self.data.size
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the data is text, not records."""
+        return self.kind not in RECORDS
+
+    @property
+    def text(self) -> memoryview:
+        """The data of a piece of text."""
+        assert isinstance(self.data, memoryview)
+        return self.data
+
+    def record_texts(self, text_key: str) -> list[bytes]:
+        """Returns the texts of the records, and notes them. `text_key` is their key in JSON lines."""
+        lines = isinstance(self.data, memoryview)
+        return list(record_texts(self.data, text_key, self.seen) if lines else self.data)  # type: ignore[arg-type]
+
+
+def text_piece(data: memoryview) -> PlannedPiece:
+    """Returns a piece of a text that is in memory."""
+    return PlannedPiece("", 0, 0, 0, data, False, False, Seen("", 0, False), "file")
+
 
 def planned_pieces(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedPiece]:
     """Yields the pieces of a task, in order. They depend only on the task."""
@@ -51,35 +79,34 @@ def planned_pieces(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedP
 
 
 def _row_pieces(planned: PlannedRange, kinds: Kinds) -> Iterator[PlannedPiece]:
-    assert planned.end is not None
     rows, kind = open_rows(planned.file, kinds.text_key), kinds.kind(planned.file)
-    for texts, seen in rows.texts(planned.start, planned.end, Seen(planned.path, planned.start, kinds.skips)):
+    end = rows.rows if planned.end is None else planned.end
+    for texts, seen in rows.texts(planned.start, end, Seen(planned.path, planned.start, kinds.skips)):
         yield PlannedPiece(
             planned.path, seen.start, seen.start + len(texts), planned.split, texts, True, True, seen, kind
         )
 
 
 def _byte_pieces(planned: PlannedRange, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedPiece]:
-    kind = kinds.kind(planned.file)
-    divided = planned.split is None or kinds.is_divided(planned.file)
-    cut = kinds.document_cut(planned.file) if divided else text_cut
-    offset = planned.start
-    size = None if planned.end is None else planned.end - offset
-    small = planned.file.read_if_small(_SMALL) if offset == 0 and size == planned.file.size else None
+    size = None if planned.end is None else planned.end - planned.start
+    small = planned.file.read_if_small(_SMALL) if planned.start == 0 and size == planned.file.size else None
     if small is not None:
-        ends = divided or planned.ends_document
-        seen = Seen(planned.path, 0, kinds.skips)
-        data = memoryview(small)
-        text = data if kind == "jsonl" else without_mark(data, 0)
-        yield PlannedPiece(planned.path, 0, len(small), planned.split, text, divided, ends, seen, kind)
+        yield _piece(planned, planned.file, kinds, 0, memoryview(small))._replace(
+            ends_document=planned.split is None or planned.ends_document or kinds.is_divided(planned.file)
+        )
         return
-    with planned.file.open(offset, planned.end) as stream:
-        for data in stream_pieces(stream, cut, size=size):
-            end = offset + len(data)
-            data = data if kind == "jsonl" else without_mark(data, offset)
-            seen = Seen(planned.path, offset, kinds.skips)
-            yield PlannedPiece(planned.path, offset, end, planned.split, data, divided, divided, seen, kind)
-            offset = end
+    offset = planned.start
+    with planned.file.open_in_form(offset, planned.end) as (stream, file):
+        divided = planned.split is None or kinds.is_divided(file)
+        for data in stream_pieces(stream, kinds.document_cut(file) if divided else text_cut, size=size):
+            yield _piece(planned, file, kinds, offset, data)
+            offset += len(data)
     if planned.ends_document and not divided:
-        seen = Seen(planned.path, offset, kinds.skips)
-        yield PlannedPiece(planned.path, offset, offset, planned.split, memoryview(b""), False, True, seen, kind)
+        yield _piece(planned, file, kinds, offset, memoryview(b""))._replace(ends_document=True)
+
+
+def _piece(planned: PlannedRange, file: InputFile, kinds: Kinds, start: int, data: memoryview) -> PlannedPiece:
+    kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
+    text = data if kind == "jsonl" else without_mark(data, start)
+    seen = Seen(planned.path, start, kinds.skips)
+    return PlannedPiece(planned.path, start, start + len(data), planned.split, text, divided, divided, seen, kind)

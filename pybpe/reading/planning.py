@@ -52,6 +52,11 @@ class PlannedRange(NamedTuple):
 Task = Sequence[PlannedRange]
 
 
+def whole(file: InputFile) -> Task:
+    """Returns a task that reads a file to its end, for callers that need no plan."""
+    return [PlannedRange(file, 0, None, 0, False)]
+
+
 def anchored(task: Task) -> Task:
     """Returns the same task for a worker whose current folder may differ."""
     return [planned._replace(file=planned.file.anchored()) for planned in task]
@@ -101,13 +106,15 @@ class Plan:
         cutting: the positions at which texts can be cut between words.
 
     Attributes:
+        files, kinds: as given.
+        splits: the shares of the splits.
         hashed: whether a hash of each document decides its split.
         between_documents: whether splits are contiguous, with borders between documents.
         task_bytes: the approximate size of a task.
     """
 
     def __init__(self, files: Sequence[InputFile], kinds: Kinds, split: SplitOptions, cutting: Cutting) -> None:
-        self.files, self._kinds, self._splits = files, kinds, split.splits
+        self.files, self.kinds, self.splits = files, kinds, split.splits
         self._cutting = cutting
         self.task_bytes = TASK_BYTES
         self._context = max(cutting.context, kinds.context)
@@ -135,6 +142,35 @@ class Plan:
         if task:
             yield task
 
+    def shuffled(self, size: int, seed: int) -> list[PlannedRange]:
+        """Returns ranges of about `size` bytes, in an order that the seed decides, if there is one split. They do not
+        end at cuts yet: `at_cuts` reads a file to find these, which a sample needs only for the ranges that it takes.
+        """
+        import random
+
+        parts = [part for file in self.files for part in self._parts(file, size)]
+        random.Random(seed).shuffle(parts)
+        return parts
+
+    def _parts(self, file: InputFile, size: int) -> Iterator[PlannedRange]:
+        whole, length = PlannedRange(file, 0, None, 0, False), file.known_size
+        if file.has_rows:
+            rows = open_rows(file, self.kinds.text_key)
+            yield from (whole._replace(start=start, end=end) for start, end, _ in rows.between(0, rows.rows))
+        elif length is None or length <= size or self._inner_cut(file) is None:
+            yield whole
+        else:
+            yield from (whole._replace(start=start, end=min(start + size, length)) for start in range(0, length, size))
+
+    def at_cuts(self, part: PlannedRange) -> PlannedRange:
+        """Returns one of the ranges that `shuffled` returned, from the first cut at or after its start to the first at
+        or after its end."""
+        if part.end is None or part.file.has_rows:
+            return part
+        with part.file.open() as stream:
+            start, end = (self._border(part.file, stream, at, part.file.size or 0) for at in (part.start, part.end))
+        return part._replace(start=start, end=max(start, end))
+
     def _all_ranges(self, threads: int) -> Iterator[Iterable[tuple[PlannedRange, int]]]:
         """Yields the ranges of each file."""
         pairs = zip(self.files, self._extents())
@@ -156,7 +192,7 @@ class Plan:
 
     def _text_bytes(self, file: InputFile) -> int:
         if file.has_rows:
-            groups = open_rows(file, self._kinds.text_key)
+            groups = open_rows(file, self.kinds.text_key)
             return sum(size for _, _, size in groups.between(0, groups.rows))
         if file.known_size is not None:
             return file.known_size
@@ -167,13 +203,13 @@ class Plan:
         """Yields the ranges of a file, each with its approximate size in bytes."""
         if file.has_rows:
             yield from self._row_ranges(file, extent)
-        elif file.is_sequential:
+        elif file.is_sequential or file.size is None:
             yield from self._packed_ranges(file, extent)
         else:
             yield from self._byte_ranges(file, extent)
 
     def _row_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
-        groups = open_rows(file, self._kinds.text_key)
+        groups = open_rows(file, self.kinds.text_key)
         for split, start, end in self._shares(groups.rows, extent, lambda row: row):
             for first, last, size in groups.between(start, end):
                 yield PlannedRange(file, first, last, split, True), size
@@ -181,7 +217,7 @@ class Plan:
     def _packed_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
         """Yields the ranges of a compressed file: one, or one per split."""
         size = file.size or 0
-        if self.hashed or len(self._splits) == 1:
+        if self.hashed or len(self.splits) == 1:
             yield PlannedRange(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
             return
         with file.open() as stream:
@@ -191,20 +227,20 @@ class Plan:
 
     def _packed_split(self, file: InputFile, size: int) -> int | None:
         """Returns the split of a large compressed file that is one document, or None for other files."""
-        kind = self._kinds.kind(file)
+        kind = self.kinds.kind(file)
         if size <= self.task_bytes // _MOST_PACKED or kind not in ("special", "file"):
             return None
         with file.open() as stream:
             if kind == "special":
-                end, following = next(marks(stream, self._kinds))
+                end, following = next(marks(stream, self.kinds))
                 if following > end:
                     return None
-            return hash_split_of_range(stream, 0, sys.maxsize, self._splits)
+            return hash_split_of_range(stream, 0, sys.maxsize, self.splits)
 
     def _byte_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
         size = file.size or 0
-        whole_documents = self.hashed and not self._kinds.is_divided(file)
-        if size <= self.task_bytes and (self.hashed or len(self._splits) == 1):  # one range, whatever it contains
+        whole_documents = self.hashed and not self.kinds.is_divided(file)
+        if size <= self.task_bytes and (self.hashed or len(self.splits) == 1):  # one range, whatever it contains
             if size:
                 yield PlannedRange(file, 0, size, None if self.hashed else 0, True), size
             return
@@ -225,13 +261,13 @@ class Plan:
             if cut is not None and end - start > self.task_bytes:
                 stop = min(end, find_cut(stream, start + self.task_bytes, cut, self._context))
             file.check_progress(start, stop)
-            yield PlannedRange(file, start, stop, split, stop == end or self._kinds.is_divided(file)), stop - start
+            yield PlannedRange(file, start, stop, split, stop == end or self.kinds.is_divided(file)), stop - start
             start = stop
 
     def _inner_cut(self, file: InputFile) -> Cut | None:
         """Returns the Cut that finds where a split of a file can be cut into tasks."""
-        if self._kinds.is_divided(file):
-            return self._kinds.document_cut(file)
+        if self.kinds.is_divided(file):
+            return self.kinds.document_cut(file)
         return None if self._cutting.none else self._cutting.cut
 
     def _hashed_ranges(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[PlannedRange, int]]:
@@ -242,33 +278,33 @@ class Plan:
             | documents <mark> ... <mark> | a long one          <mark> |
                                         begin                  end
         """
-        marked = self._kinds.kind(file) == "special"
+        marked = self.kinds.kind(file) == "special"
         start = 0
         while start < size:
-            end, stop = _first_mark(stream, self._kinds, min(start + self.task_bytes, size)) if marked else (size, size)
+            end, stop = _first_mark(stream, self.kinds, min(start + self.task_bytes, size)) if marked else (size, size)
             file.check_progress(start, stop)
             if end - start <= 2 * self.task_bytes:
                 yield PlannedRange(file, start, stop, None, True), stop - start
             else:
-                begin = _last_mark_end(stream, self._kinds, start, self.task_bytes) if marked else start
+                begin = _last_mark_end(stream, self.kinds, start, self.task_bytes) if marked else start
                 if begin > start:
                     yield PlannedRange(file, start, begin, None, True), begin - start
-                split = hash_split_of_range(stream, begin, end, self._splits)
+                split = hash_split_of_range(stream, begin, end, self.splits)
                 yield from self._cut_ranges(file, stream, begin, end, split)
             start = stop
 
     def _border(self, file: InputFile, stream: BinaryIO, at: int, size: int) -> int:
         """Returns where a split of a file begins: at the first possible position at or after a byte."""
-        kind = self._kinds.kind(file)
-        if not (self.between_documents or self._kinds.is_divided(file)):
+        kind = self.kinds.kind(file)
+        if not (self.between_documents or self.kinds.is_divided(file)):
             return find_cut(stream, at, self._cutting.cut, self._context)
         if at == 0:
             return 0
         if kind == "file":
             return size
         if kind == "special":
-            return _first_mark(stream, self._kinds, at)[1]
-        return find_cut(stream, at, self._kinds.document_cut(file), self._context)
+            return _first_mark(stream, self.kinds, at)[1]
+        return find_cut(stream, at, self.kinds.document_cut(file), self._context)
 
     def _shares(
         self, size: int, extent: _Extent, border: Callable[[int], int]
@@ -277,10 +313,10 @@ class Plan:
         if self.hashed:
             yield None, 0, size
             return
-        start, total = 0, sum(self._splits)
-        for split in range(len(self._splits)):
-            last = split == len(self._splits) - 1
-            place = extent.place(sum(self._splits[: split + 1]) / total, size)
+        start, total = 0, sum(self.splits)
+        for split in range(len(self.splits)):
+            last = split == len(self.splits) - 1
+            place = extent.place(sum(self.splits[: split + 1]) / total, size)
             end = size if last or place == size else max(start, border(place))
             if end > start:
                 yield split, start, end

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..arguments import refuse_unused, utf8, whole_number
 from .pieces import Cut
+from .planned_pieces import PlannedPiece, planned_pieces
+from .planning import Plan
+from .row_file import Texts
+
+_RANGE_BYTES = 1 << 20
 
 
 def flat_texts(texts: Iterable[Any]) -> Iterator[Any]:
@@ -24,8 +30,8 @@ def flat_texts(texts: Iterable[Any]) -> Iterator[Any]:
 class Sample:
     """The amount of a corpus that a run uses, and the seed that decides which part.
 
-    The documents of files are JSON records, ranges of 1 MiB of plain text, and smaller or compressed plain files. A
-    sample shuffles the ranges of 1 MiB (of JSON lines too) with the seed, and takes them until it has max_documents, or
+    The documents of files are records, ranges of 1 MiB of plain text, and smaller or compressed plain files. A
+    sample shuffles the ranges of 1 MiB (of records too) with the seed, and takes them until it has max_documents, or
     max_bytes of file content. It stops at the first safe cut or record after max_bytes. The texts of an iterable are
     documents too; a sample takes them in the order of the iterable.
 
@@ -54,15 +60,27 @@ class Sample:
 
     def texts(self, texts: Iterable[Any], cut: Cut) -> Iterator[Any]:
         """Yields the texts of an iterable that belong to the sample."""
-        left = Rest(self)
+        left = _Rest(self)
         for text in texts:
             left.documents -= 1
             yield text if self.max_bytes is None else left.take_text(memoryview(utf8(text)), cut)
             if left.none:
                 return
 
+    def pieces(self, plan: Plan, cut: Cut) -> Iterator[PlannedPiece]:
+        """Yields the pieces of a corpus that belong to the sample."""
+        left = _Rest(self)
+        for part in plan.shuffled(_RANGE_BYTES, self.seed):
+            if left.none:
+                return
+            for number, piece in enumerate(planned_pieces([plan.at_cuts(part)], plan.kinds, cut)):
+                left.documents -= piece.is_text and number == 0
+                yield piece._replace(data=left.take(piece, cut))
+                if left.bytes <= 0 or (left.none and not piece.is_text):
+                    break
 
-class Rest:
+
+class _Rest:
     """The number of documents and bytes that a sample may still take."""
 
     def __init__(self, sample: Sample) -> None:
@@ -73,13 +91,18 @@ class Rest:
     def none(self) -> bool:
         return self.documents <= 0 or self.bytes <= 0
 
+    def take(self, piece: PlannedPiece, cut: Cut) -> memoryview | Texts:
+        if not isinstance(piece.data, memoryview):
+            return self._take_rows(piece.data)
+        return self.take_text(piece.data, cut) if piece.is_text else self._take_records(piece.data)
+
     def take_text(self, data: memoryview, cut: Cut) -> memoryview:
         if len(data) > self.bytes:
             data = data[: cut(data, int(self.bytes))]
         self.bytes -= len(data)
         return data
 
-    def take_records(self, data: memoryview) -> memoryview:
+    def _take_records(self, data: memoryview) -> memoryview:
         taken = 0
         for line in bytes(data).split(b"\n"):
             if self.none:
@@ -89,3 +112,13 @@ class Rest:
                 self.documents -= 1
                 self.bytes -= len(line) + 1
         return data[:taken]
+
+    def _take_rows(self, texts: Texts) -> Texts:
+        parts = []
+        for data, offsets in texts.parts:
+            rows = int(min(len(offsets) - 1, self.documents))
+            rows = bisect_left(offsets, offsets[0] + self.bytes, 0, rows)
+            parts.append((data, offsets[: rows + 1]))
+            self.documents -= rows
+            self.bytes -= offsets[rows] - offsets[0]
+        return Texts(parts)

@@ -27,6 +27,7 @@ from ..support.locking import FOLDER, STAGED, only_writer
 from ..support.output_files import make_folder
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer, of_model
+from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
 from ..training.plan import TrainOptions
 from .binarization import Job, name_of, write_dataset
@@ -35,7 +36,6 @@ from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
 from .output_folder import TOKENIZER_NAMES
 from .shares import check_shares
-from .train_words import TrainWords, count_train_split
 
 
 def prepare(
@@ -130,13 +130,12 @@ def prepare_dataset(
         check_mark(kinds, counting.specials, counting.matching, staged.files)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
         check_shares(plan, kinds, options.split.splits, options.output.least_tokens)
-        words = TrainWords(kinds, options.split.splits, counting)
 
         def train() -> Tokenizer:
-            counts = count_train_split(plan, words, run)
+            counts = count_plan(plan, counting, run)
             return of_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
 
-        settings = (training, counting.pattern.regex, words, options.split.split_by)
+        settings = (training, counting.pattern.regex, (kinds, counting), options.split)
         name = options.output.name or name_of(given, staged)
         call = call_of((settings, options, name, goal.also), staged)
         made = goal.made(call, None, staged.files)

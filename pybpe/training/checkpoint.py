@@ -27,6 +27,7 @@ from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
 from .. import _binding
+from .._version import __version__
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats import counts_file
 from ..support.locking import only_holder
@@ -101,7 +102,7 @@ class Checkpoint:
 
     def counting(self) -> SavedCounting:
         """Returns what this run has saved while it counted."""
-        return SavedCounting(self._path, self._settings)
+        return SavedCounting(self._path, self._settings | {"version": __version__})  # it decides the tasks of a corpus
 
     def start(self, words: _binding.Words) -> None:
         """Saves the counts, unless the file already has them."""

@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import instance
-from ..errors import ArgumentError, FileMissingError, FormatError, WorkerError
+from ..arguments import instance, utf8
+from ..errors import ArgumentError, FileMissingError, WorkerError
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
+from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import STDIN, Inputs, is_path_list
-from ..reading.ranges import Range, Source
-from ..reading.sample import Sample
+from ..reading.pieces import Cut, data_pieces
+from ..reading.planned_pieces import PlannedPiece, planned_pieces, text_piece
+from ..reading.planning import Plan, Task, anchored
+from ..reading.sample import Sample, flat_texts
+from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
-from ..support.parallel import run_interruptibly
+from ..support.parallel import map_ordered, run_interruptibly
 from ..support.progress import Progress
 from ..support.remote import Arrived, Workers
 from ..support.run_options import RunOptions
-from . import shared_counts
-from .counts import Counts, CountTable, header_of
-from .saved_counting import Place, PlacedRange, SavedCounting, file_ranges, turns
+from .counts import Counts, header_of
+from .saved_counting import Place, SavedCounting, turns
 from .word_counter import CountSettings, WordCounter
 
-RANGE_BYTES = 1 << 26  # the number of bytes of text that one task of an executor counts
+LEAST_TASK, MOST_TASK = 1 << 26, 1 << 28  # the number of bytes of text that an executor's worker counts at once
+_TASKS = 256  # if tasks of these sizes allow: longer ones leave workers idle, shorter ones make more words to add
 _PENDING = 64  # the number of tasks that wait or run at once; the result of each is a table in memory
-
-Task = TypeVar("Task")
 
 
 def count_words(
@@ -67,8 +69,8 @@ def count_words(
         max_documents, max_bytes, seed, memory_limit, progress: as in `pybpe.train`.
         workers: number of threads if there is no executor; None for all CPUs.
         executor: any concurrent.futures.Executor: a process pool, Dask's `Client.get_executor()`, or mpi4py's. Its
-            workers must be able to open the files at the same paths. Each task counts a range of a file (64 MiB; a
-            compressed file is one range).
+            workers must be able to open the files at the same paths. Each task counts 64 to 256 MiB of text (a
+            compressed file is at most one task); this process adds the counts, within `memory_limit`.
         task_timeout: as in `pybpe.binarize`.
 
     Returns:
@@ -89,10 +91,7 @@ def count_inputs(
     inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, saved: SavedCounting | None = None
 ) -> Counts:
     """Does the work of `count_words`. Continues where an earlier run has saved its counts, if `inputs` are paths."""
-    files = _checked(inputs, settings)
-    if run.executor is not None:
-        return _count_files_by_executor(files, settings, (sample, run), saved)
-    with _counted(inputs, files, settings, (sample, run), saved) as counter:
+    with _counted(inputs, settings, sample, run, saved) as counter:
         return Counts(counter.finish(), settings)
 
 
@@ -100,60 +99,63 @@ def count_to_file(
     inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, path: _binding.PathLike
 ) -> int:
     """Writes the counts that `count_inputs` returns to a .counts file, atomically. Returns the number of words, which
-    need not fit into memory if there is a memory limit, or an executor. The memory limit is for each of its workers."""
-    files = _checked(inputs, settings)
-    if run.executor is not None:
-        return _count_to_file_by_workers(files, settings, (sample, run), path)
-    with _counted(inputs, files, settings, (sample, run)) as counter:
+    need not fit into memory if there is a memory limit."""
+    with _counted(inputs, settings, sample, run) as counter:
         return counter.write(path, header_of(settings))
+
+
+def count_plan(plan: Plan, settings: CountSettings, run: RunOptions) -> Counts:
+    """Returns the words of the first split of a plan. Says nothing of records that are not valid."""
+    counting = _Counting(plan, settings, run, known_total(plan.files))
+    with closing(counting.counter) as counter:
+        counting.count(counting.items(), SkippedRecords())
+        return Counts(counter.finish(), settings)
+
+
+def corpus_plan(files: Sequence[InputFile], settings: CountSettings) -> Plan:
+    """Returns the plan of a corpus that is not split, in which special tokens are the only marks in text."""
+    kinds = Kinds("auto", settings.read.text_key, None, settings.read.skips)
+    plan = Plan(files, kinds, SplitOptions((1,)), settings.cutting)
+    plan.task_bytes = min(max(sum(file.known_size or 0 for file in files) // _TASKS, LEAST_TASK), MOST_TASK)
+    return plan
 
 
 @contextmanager
 def _counted(
-    inputs: Inputs,
-    files: Sequence[InputFile] | None,
-    settings: CountSettings,
-    how: tuple[Sample, RunOptions],
-    saved: SavedCounting | None = None,
+    inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, saved: SavedCounting | None = None
 ) -> Iterator[WordCounter]:
     """Yields a counter that has counted the inputs."""
-    sample, run = how
-    with ExitStack() as stack:
-        with listed_records(settings.read) as records:
-            counter = WordCounter(settings, run.workers, run.memory_limit, saved, records)
-            stack.callback(counter.close)
-            if files is not None:
-                counter.add_files(files, run.progress, sample)
-            else:
-                counter.add_texts(inputs, run.progress, sample)  # type: ignore[arg-type]
-        yield counter
-
-
-def _checked(inputs: Inputs, settings: CountSettings) -> list[InputFile] | None:
-    """Returns the files to count, or None if the inputs are texts. Raises an error if they cannot be counted."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or a list of texts, [text]")
     files = files_to_count(inputs, settings.read) if is_path_list(inputs) else None
     if files is None:
         _check_texts(inputs)
-    return files
+    if run.executor is not None:
+        _check_whole_files(files, sample)
+    plan, cut = corpus_plan(files or [], settings), settings.cutting.cut
+    total = sample.max_bytes if files is None or not sample.is_all else known_total(files)
+    counting = _Counting(plan, settings, run, total, saved)
+    if files is None:
+        items = _placed(_text_pieces(inputs, sample, cut))
+    elif not sample.is_all:
+        items = _placed(sample.pieces(plan, cut), first=counting.place.pieces)
+    else:
+        items = counting.items()
+    with closing(counting.counter) as counter:
+        with listed_records(settings.read) as records:
+            counting.count(items, records)
+        yield counter
 
 
 def files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
-    """Returns the files that paths name, or raises an error if one of them cannot be counted."""
+    """Returns the files that paths name, or raises an error if one of them cannot be read."""
     try:
-        files = corpus_files(inputs, read)
+        return corpus_files(inputs, read)
     except FileMissingError as error:
         name = str(error).rpartition(": cannot be opened")[0]
         if re.search(r"\s", name) or not re.search(r"[./]", name):  # the user may have meant a text
             raise FileMissingError(f"{error} (if it is a text, not a path: in Python, pass iter([text]))") from None
         raise
-    for file in files:
-        if file.has_rows:
-            raise FormatError(
-                f"{file.path}: pybpe counts only text and JSON lines; `pybpe prepare` reads parquet and Arrow"
-            )
-    return files
 
 
 def _check_texts(inputs: object) -> None:
@@ -167,139 +169,164 @@ def _check_texts(inputs: object) -> None:
         raise ArgumentError("inputs mixes paths (every str in a list) and other objects: pass texts as iter([...])")
 
 
-# ----------------------------------------------------------------------------------------------------
-# Executors
-
-
-class Counted(NamedTuple):
-    """The result of one task.
-
-    Attributes:
-        counts: the words and their counts.
-        size: the number of bytes of text.
-        doubt: a warning about the encoding of the task's file, or None.
-        seen: the records of the task's pieces.
-    """
-
-    counts: Counts
-    size: int
-    doubt: str | None = None
-    seen: Sequence[Seen] = ()
-
-
-def _count_files_by_executor(
-    files: Sequence[InputFile] | None,
-    settings: CountSettings,
-    how: tuple[Sample, RunOptions],
-    saved: SavedCounting | None,
-) -> Counts:
-    sample, run = how
-    assert run.executor is not None
-    if run.memory_limit is not None:
-        raise ArgumentError("an executor's counts arrive in this process: leave out memory_limit")
-    files = _whole_files(files, sample)
-    workers = Workers.of(run)
-    start, table = Place() if saved is None else saved.place, CountTable(settings, saved)
-    ranges = file_ranges(Source(settings.cutting), files, RANGE_BYTES, start)
-    with Progress("counting", known_total(files), "B", run.progress) as bar, listed_records(settings.read) as records:
-        bar.add(start.size)
-        place: Place | None = None
-        for turn in turns(ranges, saved):
-            if place is not None:
-                run_interruptibly(table.save, place)
-            given: list[Place] = []
-            tasks = _anchored(turn, given)
-            count_by_executor(partial(count_range, settings), tasks, table, workers, bar, records=records)
-            place = given[-1]
-        if saved is not None and saved.runs.names and place is not None:
-            run_interruptibly(table.save, place)
-    return run_interruptibly(table.counts)
-
-
-def _whole_files(files: Sequence[InputFile] | None, sample: Sample) -> Sequence[InputFile]:
-    """Returns the files, or raises ArgumentError if an executor's workers cannot count them."""
+def _check_whole_files(files: Sequence[InputFile] | None, sample: Sample) -> None:
+    """Raises ArgumentError if an executor's workers cannot count these files."""
     if files is None or not sample.is_all:
         raise ArgumentError("an executor counts whole files: pass paths, and leave out max_documents and max_bytes")
     if any(file.path == STDIN for file in files):
         raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
-    return files
 
 
-def _count_to_file_by_workers(
-    files: Sequence[InputFile] | None,
-    settings: CountSettings,
-    how: tuple[Sample, RunOptions],
-    path: _binding.PathLike,
-) -> int:
-    sample, run = how
-    assert run.executor is not None
-    files, workers = _whole_files(files, sample), Workers.of(run)
-    ranges = Source(settings.cutting).ranges(files, shared_counts.range_bytes(files))
-    tasks = (part._replace(file=part.file.anchored()) for part in ranges)
-    with shared_counts.shared_folder(path) as folder:
-        bar = Progress("counting", known_total(files), "B", run.progress)
-        with bar, listed_records(settings.read) as records:
-            how_counted = (workers, run.memory_limit)
-            runs = shared_counts.count_by_workers(settings, tasks, folder, how_counted, (bar, records))
-        merged, words = shared_counts.merge_by_workers(runs, header_of(settings), folder, workers)
-        shared_counts.publish(merged, path)
-        return words
+# ----------------------------------------------------------------------------------------------------
+# Threads count pieces, an executor's workers count tasks
 
 
-def _anchored(ranges: Iterable[PlacedRange], given: list[Place]) -> Iterator[Range]:
-    """Yields ranges for workers with other current folders. Sets `given` to the place after the last of them."""
-    for part, end in ranges:
-        given[:] = [end]
-        yield part._replace(file=part.file.anchored())
+class _Item(NamedTuple):
+    """What is counted at once, and the place after it. Workers begin a task at its piece number `first`."""
+
+    what: Any  # PlannedPiece | Task
+    end: Place
+    first: int = 0
+    number: int = 0
 
 
-def count_range(settings: CountSettings, part: Range) -> Counted:
-    """Runs one task in a worker."""
-    counter = WordCounter(settings, 1)
-    doubt, seen = counter.add_range(part)
-    return Counted(Counts(counter.finish(), settings), counter.bytes_seen, doubt, seen)
+def _placed(pieces: Iterable[PlannedPiece], task: int = 0, first: int = 0) -> Iterator[_Item]:
+    """Yields the pieces of a task from number `first` on."""
+    for number, piece in enumerate(islice(pieces, first, None), first):
+        yield _Item(piece, Place(task, number + 1))
 
 
-def count_by_executor(
-    count: Callable[[Task], Counted],
-    tasks: Iterable[Task],
-    table: CountTable,
-    workers: Workers,
-    bar: Progress,
-    pending_tasks: int = _PENDING,
-    records: SkippedRecords | None = None,
-) -> None:
-    """Adds count(task) to a table for all tasks, which run on an executor's workers in any order.
+def _text_pieces(inputs: Any, sample: Sample, cut: Cut) -> Iterator[PlannedPiece]:
+    """Yields the pieces of texts. Each text is separate."""
+    texts = flat_texts(inputs)
+    for text in texts if sample.is_all else sample.texts(texts, cut):
+        for data in data_pieces(utf8(text), cut):
+            yield text_piece(data)
+
+
+class Counted(NamedTuple):
+    """What was counted.
+
+    Attributes:
+        size: the number of bytes.
+        doubt: a warning about the encoding of a file, or None.
+        seen: the records.
+        counts: the words, if a worker counted them.
+    """
+
+    size: int
+    doubt: str | None
+    seen: Sequence[Seen]
+    counts: Counts | None = None
+
+
+class _Counting:
+    """Counts a corpus, and saves the counts from time to time.
 
     Args:
-        table: gets the counts.
-        workers: those of the executor.
-        bar: a progress bar, which advances by the size of each task.
-        pending_tasks: the number of tasks that wait or run at once.
-        records: adds up the records of all tasks.
+        plan: the corpus.
+        settings, run: as in `count_inputs`.
+        total: the number of bytes that are counted, if known.
+        saved: what an earlier run saved, or nothing yet; None saves nothing.
 
-    Raises:
-        WorkerError: a worker died, and the executor cannot continue; or a worker runs another pybpe.
+    Attributes:
+        counter: has the words.
+        place: the place in the corpus up to which it has them.
     """
-    doubts = Doubts()
-    ordered = OrderedRecords(records or SkippedRecords())
-    left = enumerate(tasks)
-    pending: dict[Future[Arrived], int] = {}
-    try:
-        while True:
-            for number, task in islice(left, pending_tasks - len(pending)):
-                pending[workers.submit(count, task)] = number
-            if not pending:
-                return
-            for future in workers.first_done(pending):
-                number = pending.pop(future)
-                counts, size, doubt, seen = workers.outcome(future)
-                doubts.tell(doubt)
-                ordered.add(number, seen)
-                run_interruptibly(table.add, counts)
-                bar.add(size)
-    except BrokenExecutor as error:
-        raise WorkerError(f"a worker process died while counting: {error}") from None
-    finally:
-        for future in pending:
-            future.cancel()
+
+    def __init__(
+        self,
+        plan: Plan,
+        settings: CountSettings,
+        run: RunOptions,
+        total: int | None,
+        saved: SavedCounting | None = None,
+    ) -> None:
+        self._plan, self._settings, self._run, self._saved, self._total = plan, settings, run, saved, total
+        workers = run.workers if run.executor is None else 1  # one thread adds the words of an executor's workers
+        runs = None if saved is None else saved.runs
+        self.counter = WordCounter(settings, plan.kinds, plan.splits, workers, run.memory_limit, runs, total)
+        self.place = Place() if saved is None else saved.place
+        self._doubts = Doubts()
+
+    def items(self) -> Iterator[_Item]:
+        """Yields the rest of the plan: pieces for threads, or tasks for workers."""
+        cut, (done, first, _) = self._settings.cutting.cut, self.place
+        for number, task in enumerate(islice(self._plan.tasks(), done, None), done):
+            if self._run.executor is None:
+                yield from _placed(planned_pieces(task, self._plan.kinds, cut), number, first)
+            else:
+                yield _Item(anchored(task), Place(number + 1), first)
+            first = 0
+
+    def count(self, items: Iterator[_Item], records: SkippedRecords) -> None:
+        """Counts items. `records` adds up their records."""
+        ordered = OrderedRecords(records)
+        count = self._by_threads if self._run.executor is None else self._by_workers
+        numbered = (item._replace(number=number) for number, item in enumerate(items))
+        with Progress("counting", self._total, "B", self._run.progress) as bar:
+            bar.add(self.place.size)
+            for turn in turns(numbered, self._saved):
+                self._save()
+                for item, found in count(turn):
+                    self._doubts.tell(found.doubt)
+                    ordered.add(item.number, found.seen)
+                    if found.counts is not None:
+                        run_interruptibly(self.counter.add_words, found.counts.words)
+                    self.place = max(item.end, self.place)._replace(size=self.place.size + found.size)
+                    bar.add(found.size)
+        if self._saved is not None and self._saved.runs.names:
+            self._save()  # the runs are merged next, and must be written anyway
+
+    def _save(self) -> None:
+        if self._saved is not None and self.place > self._saved.place:
+            run_interruptibly(self.counter.spill)
+            self._saved.save(self.place)
+
+    def _by_threads(self, items: Iterator[_Item]) -> Iterator[tuple[_Item, Counted]]:
+        return map_ordered(
+            lambda item: (item, count_piece(self.counter, self._doubts, item.what)), items, self._run.workers
+        )
+
+    def _by_workers(self, items: Iterator[_Item]) -> Iterator[tuple[_Item, Counted]]:
+        """Yields what workers count, in any order: the words of a task do not wait for those of a longer one.
+
+        Raises:
+            WorkerError: a worker died, and the executor cannot continue; or a worker runs another pybpe.
+        """
+        call = partial(count_task, self._settings, self._plan.kinds, self._plan.splits)
+        workers, most = Workers.of(self._run), _PENDING if self._run.workers is None else 2 * self._run.workers
+        pending: dict[Future[Arrived], _Item] = {}
+        try:
+            while True:
+                for item in islice(items, most - len(pending)):
+                    pending[workers.submit(call, item.first, item.what)] = item
+                if not pending:
+                    return
+                for future in workers.first_done(pending):
+                    yield pending.pop(future), workers.outcome(future)
+        except BrokenExecutor as error:
+            raise WorkerError(f"a worker process died while counting: {error}") from None
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def count_piece(counter: WordCounter, doubts: Doubts, piece: PlannedPiece) -> Counted:
+    """Counts a piece with a counter."""
+    doubt = None
+    if piece.path and piece.is_text:
+        doubt = doubts.look(piece.data, piece.path, piece.start)
+    counter.add(piece)
+    return Counted(piece.size, doubt, [piece.seen] if piece.seen.end else [])
+
+
+def count_task(settings: CountSettings, kinds: Kinds, shares: Sequence[float], first: int, task: Task) -> Counted:
+    """Counts a task in a worker, from its piece number `first` on."""
+    counter, doubts = WordCounter(settings, kinds, shares, workers=1), Doubts()
+    size, doubt, seen = 0, None, list[Seen]()
+    for piece in islice(planned_pieces(task, kinds, settings.cutting.cut), first, None):
+        found = count_piece(counter, doubts, piece)
+        size, doubt = size + found.size, doubt or found.doubt
+        seen += found.seen
+    return Counted(size, doubt, seen, Counts(counter.finish(), settings))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from .. import _binding
@@ -19,11 +18,7 @@ from ..model import check_specials, special_ids_of
 from ..pattern import Pattern, PatternLike
 from ..reading.options import ReadOptions
 from ..support.call_paths import check_paths
-from ..support.remote import Workers
-from ..support.run_options import RunOptions
 from .runs import merged
-from .saved_counting import Place, SavedCounting
-from .shared_counts import merge_by_workers, publish, shared_folder
 from .word_counter import CountSettings
 
 
@@ -74,12 +69,12 @@ class Counts:
         first = next(counts, None)
         if first is None:
             raise ArgumentError("there are no counts to merge: pass at least one Counts")
-        instance("counts", first, Counts, "made by count_words")
-        table = CountTable(first.settings)
-        table.add(first)
-        for more in counts:
-            table.add(more)
-        return table.counts()
+        table = _binding.Counter(None, None)
+        for each in chain([first], counts):
+            instance("counts", each, Counts, "made by count_words")
+            check_addable(each.settings, first.settings)
+            table.add_words(each.words)
+        return cls(table.export(), first.settings)
 
     def save(self, path: _binding.PathLike) -> None:
         """Writes a .counts file, atomically. Equal counts give equal bytes."""
@@ -106,39 +101,22 @@ class Counts:
             return cls(_binding.Words.from_blocks(_merged(paths, folder, settings)), settings)
 
     @staticmethod
-    def merge_files(
-        paths: Sequence[_binding.PathLike],
-        output: _binding.PathLike,
-        executor: Executor | None = None,
-        *,
-        task_timeout: float | None = None,
-    ) -> int:
+    def merge_files(paths: Sequence[_binding.PathLike], output: _binding.PathLike) -> int:
         """Writes the sum of .counts files to a .counts file, atomically, and returns the number of its words.
 
         The files may be larger than memory: about 2 MB of each are in memory, of at most 64 at once. Sums of more files
-        are written to a temporary folder first. An executor's workers add 64 files each, then 64 of the sums, and so
-        on; all files must have the same paths on all machines. `task_timeout` is as in `pybpe.binarize`.
+        are written to a temporary folder first.
 
         Raises:
-            WorkerError: a worker died, took longer than `task_timeout`, or does not see the folder of the output.
             ArgumentError: `paths` is empty, or the files were made with different patterns, special tokens, normalizers
                 or Unicode tables.
             FileError: a file cannot be read or written, or was replaced by one with other settings while it was read.
             FormatError: a file is not a .counts file, or is damaged.
         """
-        run = RunOptions(executor=executor, task_timeout=task_timeout)
         check_paths({"output": [_binding.path_text(output)]}, {"paths": map(_binding.path_text, paths)})
         settings = settings_of_files(paths)
-        header = header_of(settings)
-        if executor is not None:
-            names = [os.path.abspath(_binding.path_text(path)) for path in paths]
-            with shared_folder(output) as shared:
-                path, words = merge_by_workers(names, header, shared, Workers.of(run))
-                _check_unchanged(names, settings)
-                publish(path, output)
-                return words
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
-            return counts_file.write(output, header, _merged(paths, folder, settings))
+            return counts_file.write(output, header_of(settings), _merged(paths, folder, settings))
 
     def fingerprint(self) -> str:
         """Returns a SHA-256, in hex, of the words, the counts and the settings."""
@@ -219,47 +197,6 @@ def settings_of_files(paths: Sequence[_binding.PathLike]) -> CountSettings:
 def _merged(paths: Sequence[_binding.PathLike], folder: str, settings: CountSettings) -> Iterator[_binding.WordBlock]:
     """Yields the sum of .counts files. Raises FileChangedError at the end if a file now has other settings."""
     yield from merged(list(map(_binding.path_text, paths)), folder)
-    _check_unchanged(paths, settings)
-
-
-def _check_unchanged(paths: Sequence[_binding.PathLike], settings: CountSettings) -> None:
-    """Raises FileChangedError if a file now has other settings: then the words that were read may belong to those."""
-    if settings_of_files(paths) != settings:
+    if settings_of_files(paths) != settings:  # the words that were read may belong to the new ones
         names = ", ".join(map(_binding.path_text, paths))
         raise file_error(errno.ESTALE, f"{names:.200}: a file was replaced while it was read: run again")
-
-
-class CountTable:
-    """The sum of Counts that are added one by one.
-
-    Args:
-        settings: the settings of all of them.
-        saved: what an earlier run saved, or nothing yet. `save` adds to it.
-    """
-
-    def __init__(self, settings: CountSettings, saved: SavedCounting | None = None) -> None:
-        self._settings = settings
-        self._saved = saved
-        self._counter = _binding.Counter(None, None)
-
-    def add(self, counts: Counts) -> None:
-        instance("counts", counts, Counts, "made by count_words")
-        check_addable(counts.settings, self._settings)
-        self._counter.add_words(counts.words)
-
-    def save(self, place: Place) -> None:
-        """Saves that the sum has all words before a place."""
-        assert self._saved is not None
-        self._spill(self._saved)
-        self._saved.save(place)
-
-    def _spill(self, saved: SavedCounting) -> None:
-        words = self._counter.export()
-        self._counter.clear()
-        saved.runs.add(words)
-
-    def counts(self) -> Counts:
-        if self._saved is None or not self._saved.runs.names:
-            return Counts(self._counter.export(), self._settings)
-        self._spill(self._saved)
-        return Counts(_binding.Words.from_blocks(self._saved.runs.merged()), self._settings)

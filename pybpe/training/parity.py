@@ -18,11 +18,11 @@ from typing import Any
 from .. import _binding
 from ..arguments import instance, is_unicode, one_of, shown, utf8
 from ..errors import ArgumentError
-from ..reading.bad_records import Seen
+from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.paths import STDIN, is_path_list, path_list
-from ..reading.ranges import Range, Source
-from ..reading.records import record_texts
+from ..reading.planned_pieces import planned_pieces
+from ..reading.planning import whole
 from ..reading.sample import Sample, flat_texts
 from ..support.run_options import RunOptions
 from .counting import count_inputs
@@ -153,16 +153,15 @@ def _lines(texts: Any, settings: CountSettings) -> int:
     """Returns the number of lines of a text, as `pybpe.compare` counts them: each record is one."""
     if not is_path_list(texts):
         return sum(_text_lines(bytes(utf8(text))) for text in texts)
-    lines = 0
+    lines, key, cut = 0, settings.read.text_key, settings.cutting.cut
     for file in corpus_files(texts, settings.read):
         ends_in_line = False
-        for piece in Source(settings.cutting).pieces(Range(file)):
-            if piece.records:
-                lines += sum(
-                    1 for _ in record_texts(piece.data, settings.read.text_key, Seen(piece.path, piece.offset, False))
-                )
+        for piece in planned_pieces(whole(file), Kinds("auto", key, None), cut):
+            if not piece.is_text:
+                piece.record_texts(key)
+                lines += piece.seen.records
             else:
-                data = bytes(piece.data)
+                data = bytes(piece.text)
                 lines += data.count(b"\n")
                 ends_in_line = not data.endswith(b"\n")
         lines += ends_in_line

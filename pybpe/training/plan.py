@@ -254,6 +254,7 @@ class Plan:
             "normalizer": self.count.normalizer,
             "text_key": self.count.read.text_key,
             "encoding": self.count.read.encoding,
+            "documents": self.count.read.documents,
             "base": None if self.base is None else self.base.fingerprint(),
         }
 

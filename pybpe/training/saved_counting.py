@@ -17,15 +17,12 @@ import glob
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError, file_errors
-from ..reading.input_file import InputFile
-from ..reading.ranges import Piece, Range, Source
-from ..reading.sample import Sample
 from ..support.output_files import remove_folder, remove_others, unfinished_folder
 from .runs import Runs
 
@@ -39,28 +36,14 @@ class Place(NamedTuple):
     """A place in a corpus: all words before it have been counted.
 
     Attributes:
-        file: the number of files before this one. 0 in a sample, whose pieces come from all files.
-        offset: the number of bytes of the file's text, or of the sample, before the place.
-        size: the number of bytes of text before the place.
+        tasks: the number of tasks before the one in which it is.
+        pieces: the number of pieces of this task before it.
+        size: the number of bytes of all pieces before it.
     """
 
-    file: int = 0
-    offset: int = 0
+    tasks: int = 0
+    pieces: int = 0
     size: int = 0
-
-
-class PlacedPiece(NamedTuple):
-    """A piece, and the place after it."""
-
-    piece: Piece
-    end: Place = Place()
-
-
-class PlacedRange(NamedTuple):
-    """A range that a worker counts, and the place after it."""
-
-    part: Range
-    end: Place
 
 
 class SavedCounting:
@@ -95,7 +78,7 @@ class SavedCounting:
             text = stream.read()
         try:
             state = json.loads(text)
-            file, offset, size = map(int, state["place"])
+            tasks, pieces, size = map(int, state["place"])
             names, settings = list(map(str, state["runs"])), dict(state["settings"])
         except (ValueError, KeyError, TypeError):
             raise FormatError(f"{path}: damaged; delete the folder {self._folder} to count from the start", 0) from None
@@ -105,7 +88,7 @@ class SavedCounting:
                     f"{self._folder}: these counts belong to another training run: its {name} differs. Delete the"
                     " folder to start over"
                 )
-        return Place(file, offset, size), names
+        return Place(tasks, pieces, size), names
 
     def save(self, place: Place) -> None:
         """Saves that the runs have all words before this place."""
@@ -118,40 +101,6 @@ class SavedCounting:
 def remove_saved(checkpoint: str) -> None:
     """Removes the folder of a checkpoint, which has all counts now."""
     remove_folder(unfinished_folder(checkpoint))
-
-
-def file_pieces(source: Source, files: Sequence[InputFile], start: Place) -> Iterator[PlacedPiece]:
-    """Yields the pieces of files from a place on."""
-    size = start.size
-    for number, file in enumerate(files):
-        if number < start.file:
-            continue
-        for piece in source.pieces(Range(file, start.offset if number == start.file else 0)):
-            size += len(piece.data)
-            yield PlacedPiece(piece, Place(number, piece.offset + len(piece.data), size))
-
-
-def file_ranges(source: Source, files: Sequence[InputFile], size: int, start: Place) -> Iterator[PlacedRange]:
-    """Yields files in ranges of about `size` bytes from a place on. The place after a range need not be a safe cut: the
-    reader of the next range finds the first one."""
-    seen = start.size
-    for number, file in enumerate(files):
-        if number < start.file:
-            continue
-        for part in source.ranges([file], size, start.offset if number == start.file else 0):
-            seen += (part.end or file.known_size or part.start) - part.start
-            yield PlacedRange(part, Place(number + 1, 0, seen) if part.end is None else Place(number, part.end, seen))
-
-
-def sample_pieces(source: Source, files: Sequence[InputFile], sample: Sample, start: Place) -> Iterator[PlacedPiece]:
-    """Yields the pieces of a sample from a place on. Reads those before it too, since they decide what follows."""
-    size = 0
-    for piece in source.sample(files, sample):
-        skipped = min(max(start.offset - size, 0), len(piece.data))
-        size += len(piece.data)
-        if skipped < len(piece.data):
-            rest = piece._replace(data=piece.data[skipped:], offset=piece.offset + skipped)
-            yield PlacedPiece(rest, Place(0, size, size))
 
 
 def turns(items: Iterable[Item], saved: SavedCounting | None) -> Iterator[Iterator[Item]]:

@@ -120,12 +120,11 @@ def _train(inputs: Path, out: Path) -> None:
 
 
 def _count_by_workers(inputs: Path, out: Path) -> None:
-    """Counts and adds on the workers of an executor."""
+    """Counts on the workers of an executor, and adds."""
     settings, run = pybpe.Counts.from_dict({}).settings, RunOptions(None, _Here(), None, False)
     files = [str(inputs / name) for name in ("text.txt", "docs.jsonl")]
     count_to_file(files, settings, Sample(), run, out / "x.counts")
-    pybpe.Counts.merge_files([out / "x.counts"] * 2, out / "sum.counts", _Here())
-    pybpe.Counts.merge_files([out / "x.counts"] * 2, out / "sum.counts")  # after the last lock is released
+    pybpe.Counts.merge_files([out / "x.counts"] * 2, out / "sum.counts")
 
 
 class _Here(Executor):

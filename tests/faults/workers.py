@@ -38,7 +38,7 @@ import pybpe
 from pybpe.tokens import run
 from pybpe.training import counting
 
-counting.RANGE_BYTES = 5000
+counting.LEAST_TASK = 5000
 run.CHECKPOINT_SECONDS = 0.0
 HANG = 90  # seconds; afterward the process prints its stacks and ends
 

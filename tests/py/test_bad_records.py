@@ -40,7 +40,7 @@ GIVEN: dict[str, Any] = {"progress": False, "name": "x", "splits": (3, 1), "min_
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes many tasks, and a checkpoint after each."""
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
-    monkeypatch.setattr(counting, "RANGE_BYTES", 15_000)
+    monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(shares, "_MOST", 20)
 

@@ -6,10 +6,8 @@ import os
 import shutil
 import struct
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy
@@ -329,36 +327,20 @@ def test_a_pair_of_files_is_of_one_moment(changed: str, tmp_path: Path, monkeypa
         pybpe.Tokenizer.from_file(tmp_path / "old" / "vocab.json", merges=tmp_path / "old" / "merges.txt")
 
 
-def replaced_by_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> tuple[Path, Path]:
-    """Returns a .counts file and one with another pattern, which replaces it just before `module` reads its words."""
+def test_counts_that_are_replaced_by_counts_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of the second file must not get the settings of the first."""
     path, other = tmp_path / "x.counts", tmp_path / "other.counts"
     pybpe.count_words(iter(["some words"]), pattern="gpt2").save(path)
     pybpe.count_words(iter(["other words"]), pattern="cl100k").save(other)
-    merged = module.merged
+    merged = pybpe.training.counts.merged
 
     def replace_first(*args: Any) -> Any:
         replace(path, other.read_bytes())
         return merged(*args)
 
-    monkeypatch.setattr(module, "merged", replace_first)
-    return path, other
-
-
-def test_counts_that_are_replaced_by_counts_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The words of the second file must not get the settings of the first."""
-    path, _ = replaced_by_another_kind(tmp_path, monkeypatch, pybpe.training.counts)
+    monkeypatch.setattr(pybpe.training.counts, "merged", replace_first)
     with pytest.raises(FileChangedError, match="was replaced while it was read"):
         pybpe.Counts.load(path)
-
-
-def test_counts_that_are_replaced_while_workers_add_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, other = replaced_by_another_kind(tmp_path, monkeypatch, pybpe.training.shared_counts)
-    out = tmp_path / "out.counts"
-    with ThreadPoolExecutor(1) as executor:
-        with pytest.raises(FileChangedError, match="was replaced while it was read"):
-            pybpe.Counts.merge_files([path], out, executor)
-        assert sorted(os.listdir(tmp_path)) == ["other.counts", "x.counts"]
-        assert pybpe.Counts.merge_files([path], out, executor) == len(pybpe.Counts.load(other))
 
 
 def test_a_pipe_is_no_file_that_changes(tmp_path: Path) -> None:

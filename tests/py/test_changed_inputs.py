@@ -16,7 +16,7 @@ import pybpe
 from pybpe.errors import FileChangedError
 from pybpe.reading import pieces as pieces_module
 from pybpe.reading import planned_pieces as reading
-from pybpe.reading import planning, ranges
+from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 
 TEXT = english()[:200_000]
@@ -69,7 +69,7 @@ def change_after(patch: pytest.MonkeyPatch, module: object, pieces: int, change:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("pieces", [0, 4])
 def test_counting(corpus: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], pieces: int) -> None:
-    change_after(monkeypatch, ranges, pieces, lambda: change(corpus))
+    change_after(monkeypatch, reading, pieces, lambda: change(corpus))
     if change is replace:  # the open file is the old one, read to its end: only a second reader could notice
         assert pybpe.count_words(corpus, workers=2)
         return

@@ -17,7 +17,7 @@ import pytest
 from texts import chinese, english, mixed
 
 import pybpe
-from pybpe.reading import ranges
+from pybpe.reading import planned_pieces, sample
 from pybpe.reading.pieces import stream_pieces
 from pybpe.training import counting, saved_counting, word_counter
 
@@ -41,10 +41,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces and ranges are small, and every piece is a turn."""
-    monkeypatch.setattr(ranges, "stream_pieces", partial(stream_pieces, piece_bytes=3000))
+    monkeypatch.setattr(planned_pieces, "stream_pieces", partial(stream_pieces, piece_bytes=3000))
     monkeypatch.setattr("pybpe.reading.pieces._CUT_WINDOW", 300)
-    monkeypatch.setattr(ranges, "_SAMPLE_BYTES", 5000)
-    monkeypatch.setattr(counting, "RANGE_BYTES", 7000)
+    monkeypatch.setattr(sample, "_RANGE_BYTES", 5000)
+    monkeypatch.setattr(counting, "LEAST_TASK", 7000)
     monkeypatch.setattr(saved_counting, "SECONDS", 0.0)
     monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
 
@@ -140,7 +140,7 @@ def test_a_run_that_is_killed_five_times_gives_the_same_merges(tmp_path: Path) -
     places = [0]
     for point in (9, 16, 5, 22, 14):  # before some accesses to the disk: a save has two, a merge of runs more
         assert train(point) == -signal.SIGKILL
-        places.append(json.loads(state.read_text())["place"][0])
+        places.append(json.loads(state.read_text())["place"][1])  # a piece per file
     assert places == sorted(set(places)) and places[-1] > 12
     assert train(10**9) == 0
     assert pybpe.Tokenizer.from_file(tmp_path / "tok.json").model == expected.model

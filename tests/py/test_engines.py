@@ -40,7 +40,7 @@ class Changed(Executor):
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
-    monkeypatch.setattr(counting, "RANGE_BYTES", 15_000)
+    monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
     (tmp_path / "text").mkdir()
     for name, some in (("a.txt", documents(160)[:80]), ("b.txt", documents(160)[80:])):

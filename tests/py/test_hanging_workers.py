@@ -21,7 +21,6 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SI
 
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {
     "counts": lambda folder: ["counts", str(folder / "text.txt"), "-o", str(folder / "out.counts")],
-    "adding": lambda folder: ["counts", *[str(folder / "in.counts")] * 2, "-o", str(folder / "out.counts")],
     "corpus": lambda folder: ["corpus", str(folder / "text.txt"), "-o", str(folder / "out.jsonl"), "--min-chars", "1"],
     "binarize": lambda folder: [
         *("binarize", str(folder / "text.txt"), "-t", str(folder / "tok.json"), "-o", str(folder / "out"))
@@ -52,7 +51,6 @@ def test_a_stopped_worker_is_given_up(
     command: str, stopped: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "text.txt").write_text(english()[:5000], encoding="utf-8")
-    pybpe.count_words(tmp_path / "text.txt").save(tmp_path / "in.counts")
     small_tokenizer().save(tmp_path / "tok.json")
     arguments = COMMANDS[command](tmp_path)
     assert main([*arguments, "--dask", "any", "--task-timeout", "0.3"]) != 0
@@ -64,17 +62,16 @@ def test_a_stopped_worker_is_given_up(
 @pytest.mark.parametrize("command", COMMANDS)
 def test_threads_cannot_be_given_up(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text.txt").write_text(english()[:5000], encoding="utf-8")
-    pybpe.count_words(tmp_path / "text.txt").save(tmp_path / "in.counts")
     small_tokenizer().save(tmp_path / "tok.json")
     assert main([*COMMANDS[command](tmp_path), "--task-timeout", "5"]) != 0
     assert "--task-timeout needs an executor (--dask)" in capsys.readouterr().err
 
 
 def test_every_function_with_an_executor_has_a_time_limit() -> None:
-    functions = [getattr(pybpe, name) for name in pybpe.__all__] + [pybpe.corpus.clean, pybpe.Counts.merge_files]
+    functions = [getattr(pybpe, name) for name in pybpe.__all__] + [pybpe.corpus.clean]
     found = [inspect.signature(f).parameters for f in functions if callable(f) and not inspect.isclass(f)]
     found = [parameters for parameters in found if "executor" in parameters]
-    assert len(found) >= 7 and all("task_timeout" in parameters for parameters in found)
+    assert len(found) >= 6 and all("task_timeout" in parameters for parameters in found)
 
 
 def test_encode_files_gives_up_a_stopped_worker(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
 from pybpe.tokens import preparation, run, shares
 from pybpe.tokens.encoding import TaskEncoder
-from pybpe.tokens.train_words import count_train_split
+from pybpe.training.counting import count_plan
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
 
     def count(*args: Any) -> Any:
         counted.append(args)
-        return count_train_split(*args)
+        return count_plan(*args)
 
     def content(folder: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -91,7 +91,7 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
         patch.setattr(run.Run, "write", died)
         with pytest.raises(KeyboardInterrupt):
             pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
-    monkeypatch.setattr(preparation, "count_train_split", count)
+    monkeypatch.setattr(preparation, "count_plan", count)
     pybpe.prepare(corpus, tmp_path / "out", **settings)
     assert bool(counted) == trains
     assert content(tmp_path / "out") == content(tmp_path / "undisturbed")  # the hidden folder is removed
@@ -124,7 +124,7 @@ def test_what_no_training_can_mend_is_refused_before_it(
     def count(*_: object, **__: object) -> None:
         raise AssertionError("counted for nothing")
 
-    monkeypatch.setattr(preparation, "count_train_split", count)
+    monkeypatch.setattr(preparation, "count_plan", count)
     with pytest.raises(Error, match=message):
         pybpe.prepare(corpus, tmp_path / "out", **{"vocab_size": 300, **settings})
     assert not (tmp_path / "out").exists()
@@ -180,7 +180,7 @@ def test_a_split_without_a_document_is_refused_before_anything_is_encoded(
     def encode(*_: object, **__: object) -> None:
         raise AssertionError("worked for nothing")
 
-    monkeypatch.setattr(preparation, "count_train_split", encode)
+    monkeypatch.setattr(preparation, "count_plan", encode)
     monkeypatch.setattr(TaskEncoder, "segments", encode)
     for call in (
         lambda: pybpe.prepare(books(tmp_path / "a", 2), tmp_path / "out", vocab_size=400, split_by=split_by),

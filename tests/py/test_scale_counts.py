@@ -161,7 +161,7 @@ def test_a_base_keeps_every_id(corpus: Path, where: str) -> None:
 
 def test_any_executor_gives_the_same(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
-    monkeypatch.setattr(counting, "RANGE_BYTES", 10_000)
+    monkeypatch.setattr(counting, "LEAST_TASK", 10_000)
     with ThreadPoolExecutor(3) as threads:
         assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=threads) == expected
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:

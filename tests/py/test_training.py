@@ -109,26 +109,20 @@ def test_any_number_of_workers_gives_the_same(tmp_path: Path) -> None:
 
 def test_pieces_do_not_change_the_counts(tmp_path: Path) -> None:
     from pybpe.reading.pieces import cutter, stream_pieces
-    from pybpe.training.word_counter import CountSettings, WordCounter
 
     text = (english()[:100_000] + chinese() + mixed() + "<|a b|>" * 50 + " " * 500 + "x" * 5000 + "\n").encode()
     path = tmp_path / "corpus.txt"
     path.write_bytes(text)
     pattern = Pattern("gpt2")
-    settings = CountSettings(pattern, ("<|a b|>",))
-    counter = WordCounter(settings, workers=1)
-    counter.add_texts([text])
-    expected = counter.finish().to_dict()
+    expected = pybpe.count_words(iter([text]), special_tokens=["<|a b|>"])
     from pybpe import _binding
 
     cut = cutter(pattern, _binding.Specials({"<|a b|>": 0}), None)
     for block in (64, 1000, 65_536):
-        counter = WordCounter(settings, workers=1)
         with open(path, "rb", buffering=0) as stream:
             pieces = [bytes(piece) for piece in stream_pieces(stream, cut, block)]
         assert b"".join(pieces) == text
-        counter.add_texts(pieces)
-        assert counter.finish().to_dict() == expected
+        assert pybpe.count_words(iter(pieces), special_tokens=["<|a b|>"]) == expected
 
 
 def test_files_and_texts_are_the_same(tmp_path: Path) -> None:

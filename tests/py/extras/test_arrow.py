@@ -105,8 +105,7 @@ def test_other_commands(tmp_path: Path) -> None:
     pybpe.corpus.clean(path, tmp_path / "clean.jsonl")
     cleaned = [json.loads(line)["text"] for line in (tmp_path / "clean.jsonl").read_text().splitlines()]
     assert cleaned == TEXTS
-    with pytest.raises(FormatError, match="pybpe counts only text and JSON lines; `pybpe prepare` reads parquet and"):
-        pybpe.count_words(path)
+    assert pybpe.count_words(path) == pybpe.count_words(tmp_path / "a.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""Training reads what `binarize` reads: every kind of input gives the merges of the same documents."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pyarrow = pytest.importorskip("pyarrow")
+from pyarrow import feather, parquet  # noqa: E402
+from texts import chinese, english  # noqa: E402
+
+import pybpe  # noqa: E402
+from pybpe.errors import FormatError, PybpeWarning  # noqa: E402
+from pybpe.training import counting  # noqa: E402
+
+MARK = "<|endoftext|>"
+DOCUMENTS = [english()[i : i + 900] for i in range(0, 90_000, 900)] + [
+    chinese()[i : i + 200] for i in range(0, 9000, 200)
+]
+DOCUMENTS += ["", f"a{MARK}b is plain text in a record", "  spaces  "]
+OPTIONS: dict[str, Any] = {"vocab_size": 700, "special_tokens": [MARK], "progress": False}
+
+
+def as_jsonl(path: Path) -> None:
+    lines = (json.dumps({"text": text}) + "\n" for text in DOCUMENTS)
+    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress("".join(lines).encode()))
+
+
+def table() -> Any:
+    return pyarrow.table({"id": range(len(DOCUMENTS)), "text": DOCUMENTS})
+
+
+def as_saved_dataset(path: Path) -> None:
+    """A folder of Arrow streams, as Hugging Face's `datasets` saves it."""
+    path.mkdir()
+    with pyarrow.ipc.new_stream(path / "data-00000-of-00001.arrow", table().schema) as stream:
+        stream.write_table(table(), max_chunksize=30)
+    (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}))
+    (path / "dataset_info.json").write_text("{}")
+
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "jsonl.gz": as_jsonl,
+    "parquet": lambda path: parquet.write_table(table(), path.with_suffix(".parquet"), row_group_size=40),
+    "feather": lambda path: feather.write_feather(table(), str(path.with_suffix(".feather")), chunksize=40),
+    "dataset": as_saved_dataset,
+}
+
+
+@pytest.fixture(params=KINDS)
+def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    KINDS[request.param](tmp_path / "corpus")
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:.*does not compile")
+def test_records_are_separate_texts(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts of an iterable are too, but special tokens are found in them."""
+    plain = [text for text in DOCUMENTS if MARK not in text]
+    words = pybpe.count_words(iter(plain), special_tokens=[MARK], progress=False)
+    forged = [text for text in DOCUMENTS if MARK in text]
+    words += pybpe.Counts(pybpe.count_words(iter(forged), progress=False).words, words.settings)
+    expected = pybpe.train(counts=words, **OPTIONS)
+    assert b"endoftext" in words.to_dict()
+    assert pybpe.train(corpus, **OPTIONS).merges == expected.merges
+    assert pybpe.train(corpus, checkpoint=tmp_path / "x", workers=1, **OPTIONS).merges == expected.merges
+    monkeypatch.setattr(counting, "LEAST_TASK", 10_000)
+    with ThreadPoolExecutor(2) as executor:
+        assert pybpe.train(corpus, executor=executor, **OPTIONS).merges == expected.merges
+    assert pybpe.count_words(corpus, special_tokens=[MARK], memory_limit=1 << 24) == words
+    for options in ({"normalizer": "NFC"}, {"pattern": r"(?<=a)b|\s?\S+|\s"}):
+        assert pybpe.count_words(corpus, **options) == pybpe.count_words(iter(DOCUMENTS), **options)
+    command = [sys.executable, "-m", "pybpe", "train", str(corpus), "--vocab-size", "700", "--special-token", MARK]
+    subprocess.run([*command, "-o", str(tmp_path / "tok.json"), "--quiet"], check=True)
+    assert pybpe.Tokenizer.from_file(tmp_path / "tok.json").merges == expected.merges
+
+
+def test_a_sample_of_rows(tmp_path: Path) -> None:
+    rows = pyarrow.table({"text": [f"word{i}" for i in range(100)]})
+    parquet.write_table(rows, tmp_path / "x.parquet", row_group_size=1000)
+    count = lambda **sample: pybpe.count_words(tmp_path / "x.parquet", pattern=r"\w+", **sample).to_dict()  # noqa: E731
+    assert count(max_documents=10) == {b"word%d" % i: 1 for i in range(10)}
+    assert count(max_bytes=11) == {b"word%d" % i: 1 for i in range(3)}  # 5 bytes each
+    assert count(max_documents=2, max_bytes=1000) == {b"word0": 1, b"word1": 1}
+    assert len(count(max_documents=1000)) == 100
+
+
+def test_rows_that_are_null(tmp_path: Path) -> None:
+    parquet.write_table(pyarrow.table({"text": ["x y", None, "z", "w"]}), tmp_path / "x.parquet")
+    with pytest.raises(FormatError, match="row 1: the column 'text' is null"):
+        pybpe.count_words(tmp_path / "x.parquet")
+    with pytest.warns(PybpeWarning, match="1 of 4 records are not valid"):
+        assert pybpe.count_words(tmp_path / "x.parquet", on_error="skip").to_dict().keys() == {b"x", b" y", b"z", b"w"}
+    assert os.listdir(tmp_path) == ["x.parquet"]
