@@ -218,7 +218,7 @@ def test_counts_are_those_without_the_bad_records(corpus: list[Path], tmp_path: 
 def test_training(corpus: list[Path], tmp_path: Path) -> None:
     with pytest.warns(PybpeWarning, match="records are not valid"):
         tok = pybpe.train(corpus, vocab_size=400, on_error="skip", normalizer="NFC")
-    assert tok.model.vocab == pybpe.train(good_of(corpus), vocab_size=400, normalizer="NFC").vocab
+    assert tok.model.vocab == pybpe.train(good_of(corpus), vocab_size=400, normalizer="NFC").model.vocab
     with pytest.raises(pybpe.errors.ArgumentError, match="on_error must be one of stop, skip"):
         pybpe.train(corpus, vocab_size=400, on_error="ignore")
     with pytest.raises(pybpe.errors.ArgumentError, match="checkpoint cannot be used with on_error='skip'"):
