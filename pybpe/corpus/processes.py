@@ -10,7 +10,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.context import BaseContext
 
+from ..reading.remote.objects import reads_urls
 from ..support import platform
 
 
@@ -24,7 +26,9 @@ def process_pool(workers: int) -> Iterator[Executor]:
     # thread held, so the workers find it imported.
     import numpy  # noqa: F401
 
-    context = multiprocessing.get_context()
+    context: BaseContext = multiprocessing.get_context()
+    if context.get_start_method() == "fork" and reads_urls():
+        context = multiprocessing.get_context("spawn")
     # A forked worker that begins after this process was killed already has another parent.
     parent = os.getpid() if context.get_start_method() == "fork" else None
     pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(parent,))

@@ -1,5 +1,5 @@
-"""URLs as inputs: parsing, refusals, and the streams and retries, without a server or an optional package. The tests
-against servers are in extras/."""
+"""URLs as inputs: parsing, refusals, and streams, without a server or an optional package. The tests against servers
+are in extras/."""
 
 import io
 import os
@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from corpora import small_tokenizer
@@ -15,14 +15,12 @@ from corpora import small_tokenizer
 import pybpe
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
-from pybpe.errors import ArgumentError, FileError, MissingExtraError
+from pybpe.errors import ArgumentError, FileChangedError, FileError, MissingExtraError
 from pybpe.reading.files import corpus_files, input_files
-from pybpe.reading.remote import stream as streams
-from pybpe.reading.remote import transfer, web
+from pybpe.reading.remote import objects, remote_file
 from pybpe.reading.remote.address import Address
-from pybpe.reading.remote.facts import Facts
-from pybpe.reading.remote.stream import RangedStream
-from pybpe.reading.remote.transfer import Unavailable, fill
+from pybpe.reading.remote.objects import Answer, NoRangeError
+from pybpe.reading.remote.remote_file import RemoteFile
 from pybpe.tokens.verification import verify
 from pybpe.urls import is_url, without_secrets
 
@@ -31,7 +29,7 @@ from pybpe.urls import is_url, without_secrets
     ("path", "expected"),
     [
         ("s3://bucket/key", True),
-        ("memory://x", True),
+        ("zip://x", True),
         ("s3a+x.y://b", True),
         ("C://windows", False),
         ("/data/a.txt", False),
@@ -93,13 +91,14 @@ def test_a_path_object_that_was_a_url_is_refused() -> None:
     ("url", "install"),
     [
         ("s3://bucket/x", r"pip install 'pybpe\[remote\]'"),
-        ("gs://bucket/x", "pip install gcsfs"),
-        ("hf://datasets/a/b", "pip install fsspec huggingface_hub"),
+        ("gs://bucket/x", r"pip install 'pybpe\[remote\]'"),
+        ("hf://datasets/a/b", "pip install huggingface_hub"),
         ("https://host/x", r"pip install 'pybpe\[remote\]'"),
     ],
 )
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, url: str, install: str) -> None:
-    for name in ("fsspec", "urllib3"):
+    monkeypatch.setattr(objects, "_started", [])
+    for name in ("obstore", "huggingface_hub"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=install):
         pybpe.count_words(url)
@@ -109,7 +108,7 @@ def test_no_package_is_imported_unless_a_url_is_given(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("some text")
     code = (
         "import sys, pybpe; pybpe.train(sys.argv[1], vocab_size=260);"
-        " print([name for name in ('fsspec', 'urllib3', 's3fs', 'aiohttp', 'ssl') if name in sys.modules])"
+        " print([name for name in ('obstore', 'boto3', 'huggingface_hub', 'fsspec', 'ssl') if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
@@ -173,131 +172,113 @@ def test_only_text_is_read_from_a_url() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Streams and retries
-
-
-class FakeSource:
-    """Bytes in memory, which fail at random; `requests` has the start and size of each request."""
-
-    name = "https://host/x"
-
-    def __init__(self, data: bytes, failures: float = 0.0, seed: int = 0) -> None:
-        self.data, self.failures, self.random = data, failures, random.Random(seed)
-        self.requests: list[tuple[int, int]] = []
-
-    def receive(self, start: int, view: memoryview) -> int:
-        self.requests.append((start, len(view)))
-        assert 0 <= start and start + len(view) <= len(self.data)
-        size = len(view)
-        fails = self.random.random() < self.failures
-        if fails:
-            size = self.random.randrange(size)
-        elif self.random.random() < 0.2:
-            size = self.random.randint(1, size)  # a server may send fewer bytes than those asked for
-        view[:size] = self.data[start : start + size]
-        if fails:
-            raise Unavailable("it broke", size)
-        return size
-
-    def check_now(self) -> None:
-        raise AssertionError
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "FIRST_WAIT", 0.0)
-
+# Streams
 
 DATA = random.Random(1).randbytes(50_000)
+URL_OF_DATA = "https://host/x?signature=HUSH"
 
 
-@pytest.mark.parametrize("failures", [0.0, 0.3])
-@pytest.mark.parametrize("seed", range(5))
-def test_a_stream_is_like_a_file(quick: None, monkeypatch: pytest.MonkeyPatch, failures: float, seed: int) -> None:
-    monkeypatch.setattr(streams, "PART_BYTES", 1000)
-    monkeypatch.setattr(streams, "_FIRST_BYTES", 100)
-    monkeypatch.setattr(transfer, "TRIES", 40)  # such small parts are never enough progress
-    rng = random.Random(seed)
-    for _ in range(20):
+class FakeServer:
+    """Bytes in memory, in place of `ask`; `requests` has the start and end of each request."""
+
+    def __init__(self, data: bytes, tag: str = "a", modified: str = "x") -> None:
+        self.data, self.tag, self.modified = data, tag, modified
+        self.requests: list[tuple[int, int | None]] = []
+
+    def __call__(self, address: Address, start: int = 0, stop: int | None = None) -> Answer:
+        self.requests.append((start, stop))
+        if start >= len(self.data):
+            raise NoRangeError
+        blocks = iter([self.data[start:stop]])
+        return Answer(len(self.data), self.tag, self.modified, {}, blocks)
+
+
+def test_a_stream_is_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_file, "_PART_BYTES", 1000)
+    monkeypatch.setattr(remote_file, "_LEAST_BYTES", 100)
+    monkeypatch.setattr(remote_file, "ask", FakeServer(DATA))
+    rng = random.Random(0)
+    file = RemoteFile(Address.parse(URL_OF_DATA), len(DATA), ("a", "x"))
+    for _ in range(100):
         start = rng.randrange(len(DATA))
         end = rng.choice([None, rng.randrange(start, len(DATA) + 1)])
         expected = io.BytesIO(DATA)
         expected.seek(start)
-        head = DATA[:100] if rng.random() < 0.3 else b""
-        source = FakeSource(DATA, failures, seed)
-        with RangedStream(source, len(DATA), start, end, head=head, checks=False) as stream:
+        with file.open(start, end, head=DATA[:100] if rng.random() < 0.3 else b"") as stream:
             for _ in range(rng.randint(1, 12)):
                 if rng.random() < 0.3:
                     place = rng.choice([rng.randrange(len(DATA) + 10), expected.tell() + rng.randrange(50)])
                     assert stream.seek(place) == expected.seek(place)
                 size = rng.choice([1, 10, 150, 5000, 20_000])
-                assert stream.read(size) == expected.read(size)
+                if rng.random() < 0.5:
+                    assert stream.read(size) == expected.read(size)
+                else:
+                    block, other = bytearray(size), bytearray(size)
+                    assert stream.readinto(block) == expected.readinto(other)  # type: ignore[attr-defined]
+                    assert block == other
                 assert stream.tell() == expected.tell()
             assert stream.read() == expected.read()
             assert stream.seek(-7, io.SEEK_END) == len(DATA) - 7
             assert stream.read() == DATA[-7:]
 
 
-def test_a_stream_transfers_no_more_than_is_read_until_it_reads_ahead() -> None:
-    data = bytes(40 << 20)
-    source = FakeSource(data)
-    source.random.random = lambda: 1.0  # type: ignore[method-assign]
-    with RangedStream(source, len(data), 0, None, checks=False) as stream:
+def test_a_stream_transfers_no_more_than_is_read_until_it_reads_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = FakeServer(bytes(40 << 20))
+    monkeypatch.setattr(remote_file, "ask", server)
+    file = RemoteFile(Address.parse(URL_OF_DATA), 40 << 20, ("a", "x"))
+    with file.open() as stream:
         stream.seek(30 << 20)
         stream.read(1000)
         stream.seek(10 << 20)
         stream.read(1000)
-        assert source.requests == [(30 << 20, 1 << 16), (10 << 20, 1 << 16)]
-    source.requests.clear()
-    with RangedStream(source, len(data), 1 << 20, 17 << 20, checks=False) as stream:
+    assert server.requests == [(start, start + (1 << 16)) for start in (30 << 20, 10 << 20)]
+    server.requests.clear()
+    with file.open(1 << 20, 17 << 20) as stream:
         stream.read(16 << 20)
-    assert sorted(source.requests) == [((1 + 4 * i) << 20, 4 << 20) for i in range(4)]  # the range, and nothing else
-
-
-class BrokenSource(FakeSource):
-    def receive(self, start: int, view: memoryview) -> int:
-        self.requests.append((start, len(view)))
-        raise Unavailable("it broke", min(len(view), 10))
-
-
-def test_a_read_that_always_fails_ends(quick: None) -> None:
-    source = BrokenSource(DATA)
-    with pytest.raises(FileError, match="https://host/x: cannot be read: it broke, after 8 tries"):
-        fill(source, 0, memoryview(bytearray(50_000)))
-    assert source.requests[:3] == [(0, 50_000), (10, 49_990), (20, 49_980)]  # it continues from the byte reached
-    assert len(source.requests) == transfer.TRIES
-
-
-def test_a_server_that_asks_to_wait_an_hour_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr(transfer.time, "sleep", waits.append)
-    patience = transfer.Patience("x")
-    patience.failure(Unavailable("busy", 0, 7.0))
-    patience.failure(Unavailable("busy", 0, 0.0))
-    with pytest.raises(FileError, match=r"x: cannot be read: busy, and asks to wait 3600 s. Run again then"):
-        patience.failure(Unavailable("busy", 0, 3600.0))
-    assert waits[0] == 7.0 and 0.3 < waits[1] < 0.7
+    spans = [((1 + 4 * i) << 20, (5 + 4 * i) << 20) for i in range(4)]
+    assert sorted(server.requests) == spans  # the range, and nothing else
 
 
 @pytest.mark.parametrize(
     ("found", "what"),
     [
-        (Facts(6, "a", "x"), "now has 6 bytes, but had 5"),
-        (Facts(5, "b", "x"), "its ETag or version differs"),
-        (Facts(5, "", "x"), "its ETag or version differs"),
-        (Facts(5, "a", "y"), None),
-        (Facts(None, "a", "x"), None),
+        ((5001, "a", "x"), "now has 5001 bytes, but had 5000"),
+        ((4000, "a", "x"), "now has 4000 bytes, but had 5000"),
+        ((10, "a", "x"), "now ends before byte 1001, or can only be read as a whole"),
+        ((5000, "b", "x"), "now has another ETag or version"),
+        ((5000, "", "x"), "now has another ETag or version"),
+        ((5000, "a", "y"), None),  # a copy with the same content may be newer
     ],
 )
-def test_a_changed_file_is_recognized(found: Facts, what: str | None) -> None:
-    first = Facts(5, "a", "x")
-    if what is None:
-        first.check("u", found)
-        return
-    with pytest.raises(pybpe.errors.FileChangedError, match=what):
-        first.check("u", found)
-    with pytest.raises(pybpe.errors.FileChangedError, match="modification time"):
-        Facts(5, "", "x").check("u", Facts(5, "", "y"))
+@pytest.mark.parametrize("is_tagged", [True, False])
+def test_a_changed_file_is_recognized(
+    monkeypatch: pytest.MonkeyPatch, found: tuple[int, str, str], what: str | None, is_tagged: bool
+) -> None:
+    size, tag, modified = found
+    monkeypatch.setattr(remote_file, "ask", FakeServer(DATA[:size], tag if is_tagged else "", modified))
+    file = RemoteFile(Address.parse(URL_OF_DATA), 5000, ("a" if is_tagged else "", "x"))
+    if not is_tagged and size == 5000:
+        what = None if modified == "x" else "now has another modification time"
+    with file.open(1000) as stream:
+        if what is None:
+            assert stream.read() == DATA[1000:5000]
+        else:
+            with pytest.raises(
+                FileChangedError, match=rf"^https://host/x: this file changed .*: it {what}\. Run again"
+            ):
+                stream.read()
+
+
+@pytest.mark.parametrize("sent", [b"", b"x" * 99, b"x" * 101], ids=len)
+@pytest.mark.parametrize("is_divisible", [True, False])
+def test_another_number_of_bytes_is_an_error(monkeypatch: pytest.MonkeyPatch, sent: bytes, is_divisible: bool) -> None:
+    def ask(*_: Any) -> Answer:
+        return Answer(100, "", "", {}, iter([sent]))
+
+    monkeypatch.setattr(remote_file, "ask", ask)
+    with RemoteFile(Address.parse(URL_OF_DATA), 100, is_divisible=is_divisible).open() as stream:
+        with pytest.raises(FileError, match="https://host/x: cannot be read: the server sent"):
+            stream.read()
 
 
 def test_an_address_does_not_print_its_url() -> None:
@@ -310,19 +291,3 @@ def test_local_paths_still_work(tmp_path: Path) -> None:
     (folder / "a.txt").write_text("text")
     assert input_files(str(folder)) == [str(folder / "a.txt")]
     assert corpus_files(folder / "a.txt")[0].remote is None
-
-
-def test_an_answer_without_bytes_is_a_failure(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server may answer a request for bytes with an empty range, again and again (D4)."""
-    source = FakeSource(DATA)
-    monkeypatch.setattr(source, "receive", lambda start, view: source.requests.append((start, len(view))) or 0)
-    with pytest.raises(FileError, match="the server sent no bytes of the range, after 8 tries"):
-        fill(source, 0, memoryview(bytearray(1000)))
-    assert len(source.requests) == 8
-
-
-@pytest.mark.parametrize("last", [999, 998, 0])
-def test_an_empty_range_has_no_bytes(last: int) -> None:
-    headers = {"Content-Range": f"bytes 1000-{last}/300000"}
-    source = web.WebSource(Address.parse("https://host/x"), Facts(300_000))
-    assert source._promised(SimpleNamespace(status=206, headers=headers), 1000, 50) == 0

@@ -27,7 +27,6 @@ from pybpe.errors import ShardTooSmallError
 from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.remote.address import Address
-from pybpe.reading.remote.facts import Facts
 from pybpe.reading.remote.remote_file import RemoteFile
 from pybpe.tokens import parts
 from pybpe.tokens.by_workers import area, bundle_file, bundles, store
@@ -223,7 +222,6 @@ from pybpe.tokens.by_workers import area, bundle_file, store
 from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.remote.address import Address
-from pybpe.reading.remote.facts import Facts
 from pybpe.reading.remote.remote_file import RemoteFile
 planning.TASK_BYTES, bundle_file.PART_IDS, run.CHECKPOINT_SECONDS = 7000, 3000, 0.0
 store.tasks_per_bundle = lambda *_: 1 + int(sys.argv[4])
@@ -458,9 +456,7 @@ def test_the_secrets_of_urls_are_in_no_file(tmp_path: Path) -> None:
 
     def orders(remote: bool) -> list[bundles.BundleOrder]:
         names = [f"https://example.com/{random.Random(i).getrandbits(256):x}?signature=s3cr3t{i}" for i in range(100)]
-        files = [
-            InputFile(name, 10, remote=RemoteFile(Address.parse(name), Facts(10)) if remote else None) for name in names
-        ]
+        files = [InputFile(name, 10, remote=RemoteFile(Address.parse(name), 10) if remote else None) for name in names]
         plan = SimpleNamespace(tasks=lambda _: iter([[planning.PlannedRange(f, 0, 10, None, True)] for f in files]))
         work = Encoding(plan, None, {file.path: 0 for file in files})  # type: ignore[arg-type]
         (tmp_path / "area").mkdir(exist_ok=True)

@@ -1,17 +1,24 @@
-"""One remote file as a run first saw it."""
+"""One remote file as a run first saw it, and a stream of it."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from . import buckets, web
-from .address import Address
-from .facts import Facts
-from .stream import PART_BYTES, RangedStream, WholeStream
+from ...errors import FileError, FormatError, file_error
+from ...support.parallel import map_ordered
+from .address import WEB, Address
+from .objects import Answer, NoRangeError, ask
 
-_HEAD_BYTES = 1 << 16  # what the first request asks for: enough to recognize the file
+_LEAST_BYTES = 1 << 16  # what a request asks for at least: enough to recognize a file
+_PART_BYTES = 1 << 22
+_CONNECTIONS = 4
+_READS_BEFORE_AHEAD = 2  # requests in sequence
+_KEPT_ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")  # what unpacking.py recognizes
 
 
 @dataclass(frozen=True)
@@ -21,12 +28,14 @@ class RemoteFile:
 
     Attributes:
         address: its URL.
-        facts: what the server said about it.
+        length: the number of bytes.
+        version: the ETag or version, and the time of the last change, as the server gives them, or "".
         is_divisible: whether it can be read in ranges. A web server may send only the whole file.
     """
 
     address: Address
-    facts: Facts
+    length: int
+    version: tuple[str, str] = ("", "")
     is_divisible: bool = True
 
     @classmethod
@@ -38,12 +47,15 @@ class RemoteFile:
             is not installed. FormatError: the server sends a web page instead.
         """
         address = Address.parse(url)
-        if not address.is_web:
-            file = cls(address, buckets.look(address))
-            return file, file.open()
-        found = web.look(address, _HEAD_BYTES)
-        file = cls(address, found.facts, found.is_divisible)
-        return file, file.open(head=found.head) if found.is_divisible else None
+        try:
+            answer, is_divisible = ask(address, 0, _LEAST_BYTES), True
+        except NoRangeError:  # an empty object has no ranges, either
+            answer = ask(address)
+            is_divisible = answer.size == 0
+        if address.scheme in WEB:
+            _check_content(address.name, answer)
+        file = cls(address, answer.size, (answer.tag, answer.modified), is_divisible)
+        return file, file.open(head=b"".join(answer.blocks)) if is_divisible else None
 
     @property
     def name(self) -> str:
@@ -53,42 +65,141 @@ class RemoteFile:
     @property
     def size(self) -> int | None:
         """The number of bytes; None if the file can be read only once, from its start."""
-        return self.facts.size if self.is_divisible else None
+        return self.length if self.is_divisible else None
 
     @property
     def identity(self) -> tuple[object, ...]:
         """What distinguishes this file from others, for runs that resume. The query of a URL belongs to it, as a hash,
         only if the server gives neither an ETag nor a time: a new signature of the same file changes nothing."""
-        query = self.address.url if not (self.facts.tag or self.facts.modified) else ""
-        return (self.name, *self.facts, hashlib.blake2b(query.encode(), digest_size=16).hexdigest() if query else "")
+        query = "" if any(self.version) else hashlib.blake2b(self.address.url.encode(), digest_size=16).hexdigest()
+        return (self.name, self.length, *self.version, query)
 
     def open(self, start: int = 0, end: int | None = None, head: bytes = b"") -> BinaryIO:
-        """Opens the file at an offset.
+        """Opens the file at an offset. A read raises FileChangedError if the file has changed since the run looked at
+        it.
 
         Args:
             start: the position of the stream.
             end: where the reader will stop, if it is known.
             head: the first bytes, if they are known.
-
-        Raises:
-            FileChangedError: the file has changed since the run looked at it. As a context manager, the stream also
-                raises this error after the block, if the file has changed meanwhile.
         """
-        source = self._source
-        if isinstance(source, web.WebSource) and not self.is_divisible:
-            return WholeStream(source, bool(self.facts.tag or self.facts.modified))  # type: ignore[return-value]
-        size = self.facts.size or 0
-        in_bucket = not self.address.is_web
-        if in_bucket and size > PART_BYTES:  # a small file is checked once, after it was read
-            source.check_now()
-        return RangedStream(source, size, start, end, head=head, checks=in_bucket)  # type: ignore[return-value]
+        stream = io.BufferedReader(_Stream(self, end, head), _LEAST_BYTES)
+        if start:
+            stream.seek(start)
+        return stream
 
-    def check_now(self) -> None:
-        """Raises FileChangedError if the file has changed."""
-        self._source.check_now()
+    def part(self, span: tuple[int, int]) -> bytes:
+        """Returns the bytes from span[0] to span[1]."""
+        try:
+            data = b"".join(self._unchanged(ask(self.address, *span)))
+        except NoRangeError:
+            raise self._changed(f"ends before byte {span[0] + 1}, or can only be read as a whole") from None
+        if len(data) != span[1] - span[0]:
+            problem = f"the server sent {len(data)} bytes of the range {span[0]} to {span[1]}"
+            raise file_error(errno.EIO, f"{self.name}: cannot be read: {problem}")
+        return data
 
-    @property
-    def _source(self) -> web.WebSource | buckets.BucketSource:
-        if self.address.is_web:
-            return web.WebSource(self.address, self.facts)
-        return buckets.BucketSource(self.address, self.facts)
+    def whole(self) -> Iterator[bytes]:
+        """Yields the whole file in blocks."""
+        return self._unchanged(ask(self.address))
+
+    def _unchanged(self, answer: Answer) -> Iterator[bytes]:
+        """Returns the bytes of an answer. Raises FileChangedError if it is of another version of the file. The ETag
+        alone decides, if there is one, because a copy with the same content may be newer."""
+        tag, modified = self.version
+        if answer.size != self.length:
+            raise self._changed(f"has {answer.size} bytes, but had {self.length}")
+        if (answer.tag, answer.modified if not tag else modified) != self.version:
+            raise self._changed("has another " + ("ETag or version" if tag or answer.tag else "modification time"))
+        return answer.blocks
+
+    def _changed(self, what: str) -> FileError:
+        return file_error(
+            errno.ESTALE,
+            f"{self.name}: this file changed after this run first looked at it: it now {what}. Run again when nothing"
+            " writes to it",
+        )
+
+
+def _check_content(name: str, answer: Answer) -> None:
+    """Raises FormatError for a web page in place of the file, such as a page about the file or for logging in; and for
+    a compression that pybpe does not know."""
+    kind = answer.attributes.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind in ("text/html", "application/xhtml+xml") and not name.lower().endswith((".html", ".htm", ".xhtml")):
+        raise FormatError(
+            f"{name}: not this file, but a web page (text/html): pass the URL of the file itself, as the browser's"
+            " download link has it"
+        )
+    encoding = answer.attributes.get("Content-Encoding", "").strip().lower()
+    if encoding not in _KEPT_ENCODINGS:
+        raise FormatError(f"{name}: the server sends it compressed with {encoding}: download it first")
+
+
+class _Stream(io.RawIOBase):
+    """The bytes of a RemoteFile. It reads ahead over several connections when it knows how far its reader will read, or
+    when its reader has read some parts in sequence; so one reader is not limited by the speed of one connection.
+    Otherwise it requests only what is asked for, because reading a few bytes somewhere must not transfer megabytes."""
+
+    def __init__(self, file: RemoteFile, end: int | None, head: bytes) -> None:
+        self.name = file.name
+        self._file, self._end = file, end
+        self._at = 0
+        self._rest = memoryview(head)  # the bytes from _at that have been received
+        self._ahead: Iterator[bytes] = iter(())
+        self._requests = 0  # in sequence
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.is_divisible
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        to = offset + (0, self._at, self._file.length)[whence]
+        skipped = to - self._at
+        if not 0 <= skipped <= len(self._rest):
+            self._forget()
+            skipped = 0
+        self._at, self._rest = to, self._rest[skipped:]
+        return to
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, block: Any) -> int:
+        if not self._rest and self._at < self._file.length:
+            self._rest = memoryview(self._next(len(block)))
+        size = min(len(block), len(self._rest))
+        block[:size] = self._rest[:size]
+        self._at, self._rest = self._at + size, self._rest[size:]
+        return size
+
+    def _next(self, wanted: int) -> bytes:
+        part = next(self._ahead, b"")
+        if not part and (self._file.is_divisible or self._at == 0):
+            self._ahead = self._parts(wanted) if self._file.is_divisible else self._file.whole()
+            self._requests += 1
+            part = next(self._ahead, b"")
+        if not part or self._at + len(part) > self._file.length:
+            raise file_error(errno.EIO, f"{self.name}: cannot be read: the server sent too few bytes, or too many")
+        return part
+
+    def _parts(self, wanted: int) -> Iterator[bytes]:
+        stop = self._at + max(wanted, _LEAST_BYTES)
+        if self._end is not None and self._at < self._end:
+            stop = self._end
+        elif self._requests >= _READS_BEFORE_AHEAD:
+            stop = self._file.length
+        stop = min(stop, self._file.length)
+        spans = [(at, min(at + _PART_BYTES, stop)) for at in range(self._at, stop, _PART_BYTES)]
+        return map_ordered(self._file.part, spans, min(_CONNECTIONS, len(spans)))
+
+    def _forget(self) -> None:
+        self._rest, self._requests = memoryview(b""), 0
+        if isinstance(self._ahead, Generator):
+            self._ahead.close()
+        self._ahead = iter(())
+
+    def close(self) -> None:
+        self._forget()
+        super().close()

@@ -211,15 +211,19 @@ def test_what_is_not_read_as_a_dataset(tmp_path: Path) -> None:
         corpus_files(tmp_path / "a")
 
 
-def test_a_saved_dataset_in_a_bucket(tmp_path: Path) -> None:
-    system = pytest.importorskip("fsspec").filesystem("memory")
+def test_a_saved_dataset_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    obstore = pytest.importorskip("obstore")
+    store = obstore.store.MemoryStore()
+    monkeypatch.setattr("pybpe.reading.remote.objects._opened", lambda scheme, bucket: store)
     saved(tmp_path / "top" / "ds", [2, 0, 1])
-    system.put(str(tmp_path / "top"), "/arrow", recursive=True)
-    local = [path.removeprefix(f"{tmp_path}/top") for path in input_files(tmp_path / "top")]
-    assert [path.removeprefix("memory://arrow") for path in input_files("memory://arrow")] == local
+    for path in (tmp_path / "top").rglob("*"):
+        if path.is_file():
+            obstore.put(store, path.relative_to(tmp_path).as_posix(), path.read_bytes())
+    local = [path.removeprefix(f"{tmp_path}/") for path in input_files(tmp_path / "top")]
+    assert [path.removeprefix("s3://bucket/") for path in input_files("s3://bucket/top")] == local
     tok = small_tokenizer()
     pybpe.binarize(tok, tmp_path / "top", tmp_path / "local", name="n")
-    pybpe.binarize(tok, "memory://arrow", tmp_path / "remote", name="n")
+    pybpe.binarize(tok, "s3://bucket/top", tmp_path / "remote", name="n")
     assert [path.read_bytes() for path in sorted((tmp_path / "local").glob("*.bin"))] == [
         path.read_bytes() for path in sorted((tmp_path / "remote").glob("*.bin"))
     ]

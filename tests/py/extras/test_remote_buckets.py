@@ -1,42 +1,47 @@
-"""Inputs from S3, against moto's server, and folders and globs against fsspec's file system in memory: the same files,
-order and tokens as on a local disk."""
+"""Inputs from S3, against moto's server, from a server that plays Hugging Face's hub, and folders and globs against a
+store in memory: the same files, order and tokens as on a local disk."""
 
 import gzip
 import itertools
 import json
+import multiprocessing
+import os
 import random
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-fsspec = pytest.importorskip("fsspec")
+obstore = pytest.importorskip("obstore")
 
 from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
 from texts import english  # noqa: E402
+from web_server import web_server  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.errors import FileChangedError, FileError  # noqa: E402
+from pybpe.errors import ArgumentError, FileChangedError, WorkerError  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
-from pybpe.reading.remote import stream, transfer  # noqa: E402
+from pybpe.reading.remote import objects, remote_file  # noqa: E402
+
+SPAWN = multiprocessing.get_context("spawn")
 
 # ----------------------------------------------------------------------------------------------------
 # Folders and globs
 
 
 @pytest.fixture
-def memory() -> Iterator[Any]:
-    system = fsspec.filesystem("memory")
-    system.store.clear()
-    system.pseudo_dirs[:] = [""]
-    yield system
-    system.store.clear()
+def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Returns a store that all buckets are."""
+    store = obstore.store.MemoryStore()
+    monkeypatch.setattr(objects, "_opened", lambda scheme, bucket: store)
+    return store
 
 
 NAMES = ["a", "b", "ab", "a.txt", "b.txt", ".hidden", "c1.jsonl", "c2.jsonl.gz", "d[1].txt", "z"]
@@ -64,20 +69,19 @@ def test_folders_and_globs_mean_the_same_as_on_a_disk(memory: Any, tmp_path: Pat
         path = tmp_path / "top" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-        memory.pipe(f"/top/{name}", b"x")
+        obstore.put(memory, f"top/{name}", b"x")
 
     def found(base: str, pattern: str) -> list[str] | str:
         try:
             paths = input_files(f"{base}/{pattern}" if pattern else base)
-        except (pybpe.errors.ArgumentError, FileError) as error:
-            return "nothing" if "no files found" in str(error) else type(error).__name__
+        except ArgumentError as error:
+            assert "no files found" in str(error)
+            return "nothing"
         # Python's glob gives a file with a / after it for a/**, which no one can open.
         return [path.removeprefix(base) for path in paths if not path.endswith("/")] or "nothing"
 
     for pattern in PATTERNS:
-        local, remote = found(str(tmp_path / "top"), pattern), found("memory://top", pattern)
-        if local == ["/" + pattern] and not (tmp_path / "top" / pattern).exists():
-            local = "FileMissingError"  # a local path is only looked at when it is opened
+        local, remote = found(str(tmp_path / "top"), pattern), found("s3://bucket/top", pattern)
         assert remote == local, pattern
 
 
@@ -88,10 +92,19 @@ def test_own_files_in_a_bucket_are_left_out(memory: Any, tmp_path: Path) -> None
     tok.save(tmp_path / "tokenizer.json")
     for path in tmp_path.iterdir():
         if path.is_file():
-            memory.pipe(f"/top/{path.name}", path.read_bytes())
-    memory.pipe("/top/.hidden/x.txt", b"x")
-    assert len(memory.find("/top")) == 5
-    assert input_files("memory://top") == ["memory://top/a.txt"]
+            obstore.put(memory, f"top/{path.name}", path.read_bytes())
+    obstore.put(memory, "top/.hidden/x.txt", b"x")
+    assert len(objects.names(objects.Address.parse("s3://bucket/top"))) == 5
+    assert input_files("s3://bucket/top") == ["s3://bucket/top/a.txt"]
+
+
+def test_an_object_with_the_name_of_a_folder(memory: Any) -> None:
+    """As a store shows a folder that its web page made, and as no disk can have it."""
+    for path in ("top/a", "top/a/b.txt"):
+        obstore.put(memory, path, b"x")
+    assert input_files("s3://bucket/top/") == ["s3://bucket/top/a", "s3://bucket/top/a/b.txt"]
+    assert input_files("s3://bucket/top/a") == ["s3://bucket/top/a"]
+    assert input_files("s3://bucket/top/a/") == ["s3://bucket/top/a/b.txt"]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -100,7 +113,6 @@ def test_own_files_in_a_bucket_are_left_out(memory: Any, tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    pytest.importorskip("s3fs")
     server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     yield "http://{}:{}".format(*server.get_host_and_port())
@@ -110,23 +122,34 @@ def endpoint() -> Iterator[str]:
 _numbers = itertools.count()
 
 
+class Bucket:
+    """An empty bucket."""
+
+    def __init__(self) -> None:
+        self.name = f"bucket{next(_numbers)}"
+        self.url = f"s3://{self.name}"
+        pytest.importorskip("boto3").client("s3").create_bucket(Bucket=self.name)
+        self._store = obstore.store.S3Store(self.name, client_options={"allow_http": True})
+
+    def put(self, path: str, data: bytes) -> str:
+        """Stores an object. Returns its URL."""
+        obstore.put(self._store, path, data)
+        return f"{self.url}/{path}"
+
+
 @pytest.fixture
-def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Returns fsspec's S3 file system, whose `name` is an empty bucket."""
-    for name, value in (("AWS_ACCESS_KEY_ID", "HUSH"), ("AWS_SECRET_ACCESS_KEY", "HUSH"), ("AWS_REGION", "us-east-1")):
-        monkeypatch.setenv(name, value)
+def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    for name, value in (("ACCESS_KEY_ID", "HUSH"), ("SECRET_ACCESS_KEY", "HUSH"), ("DEFAULT_REGION", "us-east-1")):
+        monkeypatch.setenv(f"AWS_{name}", value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    monkeypatch.setattr(transfer, "FIRST_WAIT", 0.001)
-    system = fsspec.filesystem("s3")
-    system.name = f"bucket{next(_numbers)}"
-    system.mkdir(system.name)
-    return system
+    monkeypatch.setattr(objects, "_FIRST_WAIT", timedelta(milliseconds=1))
+    return Bucket()
 
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(planning, "TASK_BYTES", 50_000)
-    monkeypatch.setattr(stream, "PART_BYTES", 30_000)
+    monkeypatch.setattr(remote_file, "_PART_BYTES", 30_000)
     folder = tmp_path / "corpus"
     (folder / "sub").mkdir(parents=True)
     (folder / "a.txt").write_bytes(EOT.join(documents(200)).encode())
@@ -136,12 +159,12 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def put(bucket: Any, folder: Path) -> str:
+def put(bucket: Bucket, folder: Path) -> str:
     """Copies a folder to the bucket. Returns its URL."""
     for path in folder.rglob("*"):
         if path.is_file():
-            bucket.pipe(f"{bucket.name}/corpus/{path.relative_to(folder)}", path.read_bytes())
-    return f"s3://{bucket.name}/corpus"
+            bucket.put(f"corpus/{path.relative_to(folder).as_posix()}", path.read_bytes())
+    return f"{bucket.url}/corpus"
 
 
 def shards(folder: Path) -> dict[str, bytes]:
@@ -149,7 +172,7 @@ def shards(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("split_by", ["hash", "token"])
-def test_binarize(bucket: Any, corpus: Path, tmp_path: Path, split_by: str) -> None:
+def test_binarize(bucket: Bucket, corpus: Path, tmp_path: Path, split_by: str) -> None:
     tok, url = small_tokenizer(), put(bucket, corpus)
     pybpe.binarize(tok, corpus, tmp_path / "local", split_by=split_by)
     for workers in (1, 3):
@@ -159,20 +182,20 @@ def test_binarize(bucket: Any, corpus: Path, tmp_path: Path, split_by: str) -> N
         assert b"HUSH" not in path.read_bytes()
 
 
-def test_workers_in_other_processes(bucket: Any, corpus: Path, tmp_path: Path) -> None:
+def test_workers_in_other_processes(bucket: Bucket, corpus: Path, tmp_path: Path) -> None:
     tok, url = small_tokenizer(), put(bucket, corpus)
     pybpe.binarize(tok, corpus, tmp_path / "local")
     pybpe.corpus.clean(corpus, tmp_path / "local.jsonl", workers=2)
-    with ProcessPoolExecutor(2) as executor:
+    with ProcessPoolExecutor(2, SPAWN) as executor:
         pybpe.binarize(tok, url, tmp_path / "remote", executor=executor)
         counts = pybpe.count_words(url + "/**/*.jsonl*", executor=executor)
-    pybpe.corpus.clean(url, tmp_path / "remote.jsonl", workers=2)  # its processes are forked
+    pybpe.corpus.clean(url, tmp_path / "remote.jsonl", workers=2)
     assert shards(tmp_path / "remote") == shards(tmp_path / "local")
     assert counts.to_dict() == pybpe.count_words(corpus / "sub").to_dict()
     assert (tmp_path / "remote.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
 
 
-def test_parquet(bucket: Any, corpus: Path, tmp_path: Path) -> None:
+def test_parquet(bucket: Bucket, corpus: Path, tmp_path: Path) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     texts = pyarrow.table({"text": documents(500), "number": list(range(500))})
     parquet.write_table(texts, corpus / "e.parquet", row_group_size=40)
@@ -184,30 +207,27 @@ def test_parquet(bucket: Any, corpus: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by_executor", [False, True])
 def test_an_object_that_changes_is_an_error(
-    bucket: Any, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_executor: bool
+    bucket: Bucket, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_executor: bool
 ) -> None:
-    path, data = f"{bucket.name}/a.txt", english()[:400_000].encode()
-    bucket.pipe(path, data)
-    received, before = stream.fill, itertools.count()
+    data = english()[:400_000].encode()
+    url = bucket.put("a.txt", data)
+    ask, before = remote_file.ask, itertools.count()
 
-    def fill(*args: Any) -> None:
-        received(*args)
-        if next(before) == 3:
-            bucket.pipe(path, data.swapcase())
+    def asked(*args: Any) -> Any:
+        if next(before) == 4:
+            bucket.put("a.txt", data.swapcase())
+        return ask(*args)
 
-    monkeypatch.setattr(stream, "fill", fill)
+    monkeypatch.setattr(remote_file, "ask", asked)
     with ThreadPoolExecutor(1) as executor:
-        with pytest.raises(FileChangedError, match=f"s3://{path}: this file changed after this run first looked at it"):
-            pybpe.binarize(
-                small_tokenizer(), f"s3://{path}", tmp_path / "out", executor=executor if by_executor else None
-            )
+        with pytest.raises(FileChangedError, match=f"{url}: this file changed after this run first looked at it"):
+            pybpe.binarize(small_tokenizer(), url, tmp_path / "out", executor=executor if by_executor else None)
 
 
-def test_a_killed_run_resumes(bucket: Any, tmp_path: Path) -> None:
+def test_a_killed_run_resumes(bucket: Bucket, tmp_path: Path) -> None:
     data = b"".join(b'{"text": "some text, number %d"}\n' % i for i in range(40_000))
-    bucket.pipe(f"{bucket.name}/a.jsonl", data)
     small_tokenizer().save(tmp_path / "tok.json")
-    out, url = tmp_path / "out", f"s3://{bucket.name}/a.jsonl"
+    out, url = tmp_path / "out", bucket.put("a.jsonl", data)
     code = (
         "import os, sys; from pybpe.reading import planning; planning.TASK_BYTES = 100_000\n"
         "from pybpe.tokens import parts, run; run.CHECKPOINT_SECONDS = 0.0\n"
@@ -220,7 +240,7 @@ def test_a_killed_run_resumes(bucket: Any, tmp_path: Path) -> None:
 
     def run(folder: Path, die: str) -> int:
         command = [sys.executable, "-c", code, "binarize", "-t", tmp_path / "tok.json", "-o", folder, url, "--quiet"]
-        return subprocess.run(command, env={**__import__("os").environ, "DIE": die}, check=False).returncode
+        return subprocess.run(command, env={**os.environ, "DIE": die}, check=False).returncode
 
     assert run(out, "5") == -signal.SIGKILL
     assert json.loads((out / ".pybpe-unfinished" / "parts.log").read_bytes().split(b"\n")[-2][9:])["tasks"] == 5
@@ -229,9 +249,67 @@ def test_a_killed_run_resumes(bucket: Any, tmp_path: Path) -> None:
     assert shards(out) == shards(tmp_path / "whole") != {}
 
 
-def test_errors(bucket: Any) -> None:
-    for url in (f"s3://{bucket.name}/nothing", "s3://no-such-bucket/x"):
+def test_errors(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in (f"{bucket.url}/nothing", "s3://no-such-bucket/x"):
         with pytest.raises(FileNotFoundError, match=f"{url}: cannot be opened: there is no such file"):
             corpus_files(url)
-    with pytest.raises(pybpe.errors.ArgumentError, match="no files found"):
-        corpus_files(f"s3://{bucket.name}/*.zst")
+    with pytest.raises(ArgumentError, match="no files found"):
+        corpus_files(f"{bucket.url}/*.zst")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("HOME", "/nowhere")
+    objects._opened.cache_clear()
+    with pytest.raises(PermissionError, match="no credentials were found: for a public bucket, set AWS_SKIP_SIGNATURE"):
+        corpus_files(f"{bucket.url}/x")
+
+
+def test_keys_in_the_folder_of_aws_are_used(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = bucket.put("a.txt", b"some text")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    (tmp_path / "keys").write_text("[mine]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "keys"))
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    (file,) = corpus_files(url)
+    assert file.open().read() == b"some text"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked")
+def test_a_fork_does_not_hang(memory: Any) -> None:
+    """obstore would wait for threads that a fork does not have."""
+    obstore.put(memory, "a.txt", b"some text")
+    assert corpus_files("s3://bucket/a.txt")[0].size == 9
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as executor:
+        with pytest.raises(WorkerError, match=r"s3://bucket/a.txt: .* a fork .*get_context\('spawn'\)"):
+            executor.submit(corpus_files, "s3://bucket/a.txt").result()
+
+
+# ----------------------------------------------------------------------------------------------------
+# Hugging Face's hub
+
+
+def test_the_hub(tmp_path: Path) -> None:
+    """The hub sends large files from other servers, which must not get the token."""
+    pytest.importorskip("huggingface_hub")
+    data = english()[:200_000].encode()
+    listed = [{"type": "file", "path": f"data/{name}", "size": 1, "oid": "1"} for name in ("b.txt", "a.txt", "c.bin")]
+    code = (
+        "import sys, pybpe; from pybpe.reading.files import input_files\n"
+        "url = 'hf://datasets/user/repo/data'; print(input_files(url + '/*.txt'))\n"
+        "counts = pybpe.count_words(url + '/a.txt')\n"
+        "assert counts.to_dict() == pybpe.count_words(sys.argv[1]).to_dict()"
+    )
+    (tmp_path / "a.txt").write_bytes(data)
+    with web_server() as hub, web_server() as other:
+        hub.put("/api/datasets/user/repo", b'{"id": "user/repo", "sha": "1"}', kind="application/json")
+        hub.put("/api/datasets/user/repo/tree/main/data", json.dumps(listed).encode(), kind="application/json")
+        hub.put("/datasets/user/repo/resolve/main/data/a.txt", b"", redirect=other.put("/a.txt", data))
+        environment = {**os.environ, "HF_ENDPOINT": hub.url(""), "HF_TOKEN": "HUSH", "HF_HOME": str(tmp_path)}
+        command = [sys.executable, "-c", code, tmp_path / "a.txt"]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.stderr == ""
+    assert run.stdout == "['hf://datasets/user/repo/data/a.txt', 'hf://datasets/user/repo/data/b.txt']\n"
+    assert {entry[2] for entry in hub.log if "datasets" in entry[0]} == {"Bearer HUSH"} and {
+        entry[2] for entry in other.log
+    } == {None}
