@@ -1,7 +1,7 @@
 """Describes the extension pybpe._core to cffi: setup.py names `ffi` below, and cffi compiles it.
 
-Only the markers in csrc/pybpe.h and csrc/python/texts.h decide what Python sees: the declarations between them are
-the cdef. They are never retyped, because a declaration that drifts from the header compiles and then corrupts memory.
+Only the markers in csrc/pybpe.h and csrc/python/*.h decide what Python sees: the declarations between them are the
+cdef. They are never retyped, because a declaration that drifts from the header compiles and then corrupts memory.
 Paths are relative to the project root, which is where setuptools always builds.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from cffi import FFI
 
 HEADER = "csrc/pybpe.h"
-PYTHON_HEADER = "csrc/python/texts.h"
+PYTHON_HEADERS = sorted(glob("csrc/python/*.h"))
 BEGIN = "/* pybpe: begin cdef */"
 END = "/* pybpe: end cdef */"
 
@@ -51,10 +51,10 @@ def link_args() -> list[str]:
 HARDENING = runpy.run_path("csrc/hardening.py")
 
 ffi = FFI()
-ffi.cdef(read_cdef() + read_cdef(PYTHON_HEADER))
+ffi.cdef("".join(map(read_cdef, [HEADER, *PYTHON_HEADERS])))
 ffi.set_source(
     "pybpe._core",
-    '#include "pybpe.h"\n#include "python/texts.h"',
+    "".join(f'#include "{Path(header).relative_to("csrc").as_posix()}"\n' for header in [HEADER, *PYTHON_HEADERS]),
     sources=sorted(glob("csrc/*/*.c")),
     depends=[HEADER, *sorted(glob("csrc/*/*.h")), "pybpe/_version.py"],
     include_dirs=["csrc"],

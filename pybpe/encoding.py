@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import array as arrays
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -27,7 +28,6 @@ from .support.parallel import Result, map_ordered, run_interruptibly, worker_cou
 AllowedSpecial = Literal["all"] | Collection[str]
 
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
-_TINY_TEXT = 100  # characters or bytes; up to this size, a list of ids is the fastest way to any result
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
 _MOST_KEPT = 1 << 26  # characters; the UTF-8 of longer texts is never kept
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
@@ -40,6 +40,7 @@ class TextEncoder:
     Attributes:
         specials: the matcher for all special tokens, or None.
         cut: finds the places at which a text can be cut without changing its ids.
+        short: functions for short texts and lists, with all special tokens.
     """
 
     def __init__(self, model: Model, vocab: _binding.Vocab) -> None:
@@ -53,6 +54,9 @@ class TextEncoder:
         self._direct = model.normalizer is None and not self._searches and not model.prefix_space
         # Each text that gets a space has at least one byte.
         self._growth = (1 if model.normalizer is None else _NORMALIZED_GROWTH) + model.prefix_space
+        self.short = self._any_encoder.short_calls(self.specials, 2 if len(model.tokens) <= 1 << 16 else 4)
+        if not self._direct or model.dropout:
+            self.short = replace(self.short, encode=_none, encode_ordinary=_none, encode_bytes=_none, count=_none)
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
         self._last_call: tuple[int, ...] = ()  # see _comes_again
 
@@ -108,8 +112,6 @@ class TextEncoder:
         """Returns the ids as an array of shape (tokens,)."""
         if num_threads is not None:
             num_threads = worker_count(num_threads, "num_threads")
-        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _TINY_TEXT:
-            return numpy.array(self._encoder.encode(utf8(text), specials), dtype)
         size = len(text) if isinstance(text, (str, bytes)) else len(utf8(text))
         ids = GrowingIds(dtype, size)
         if num_threads == 1 or size <= PIECE_BYTES:
@@ -164,8 +166,6 @@ class TextEncoder:
 
     def count(self, text: Text, specials: _binding.Specials | None) -> int:
         """Returns the number of ids of a text."""
-        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _TINY_TEXT:
-            return len(self._encoder.encode(utf8(text), specials))
         if not self._direct:
             return sum(len(self._encode_piece(piece, specials)) for piece in self._pieces(text))
         return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
@@ -403,6 +403,10 @@ class TextEncoder:
             flags = {text: rules for text, rules in self._model.matching.items() if text in texts}
             self._matchers[texts] = matcher(ids, flags)
         return self._matchers[texts]
+
+
+def _none(_: object) -> None:
+    """Stands in for a function for short texts, where only the long way is right."""
 
 
 class _NoEncoder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import EllipsisType
@@ -27,8 +27,6 @@ from .other_libraries import unknown_attribute
 from .pattern import Digits, Pattern, PatternLike
 from .reading.paths import Inputs, is_path_list, path_list
 from .template import Template
-
-_FEW = 100  # ids; for more, C is faster
 
 
 def of_model(model: Model) -> Tokenizer:
@@ -269,7 +267,11 @@ class Tokenizer:
         """
         encoder = self._encoder
         specials = encoder.specials
-        if allowed_special != "all" or disallowed_special:
+        if allowed_special == "all" and not disallowed_special:
+            short = encoder.short.encode(text) if pair is None and not add_special_tokens else None
+            if short is not None:
+                return short
+        else:
             texts = (text,) if pair is None else (text, pair)
             specials = encoder.allowed(texts, allowed_special, disallowed_special)
         ids = encoder.encode(text, specials)
@@ -289,7 +291,8 @@ class Tokenizer:
         >>> Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"]).encode_ordinary("<s>")
         [60, 115, 62]
         """
-        return self._encoder.encode(text, None)
+        short = self._encoder.short.encode_ordinary(text)
+        return self._encoder.encode(text, None) if short is None else short
 
     def encode_batch(
         self,
@@ -367,6 +370,10 @@ class Tokenizer:
         Returns:
             An array of shape (tokens,), uint16 if every id of the vocabulary fits, otherwise uint32.
         """
+        if allowed_special == "all" and not disallowed_special and num_threads is None:
+            short = self._encoder.short.encode_bytes(text)
+            if short:
+                return numpy.frombuffer(short, self._model.dtype)
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
         return self._encoder.array(text, specials, self._model.dtype, num_threads)
 
@@ -416,6 +423,10 @@ class Tokenizer:
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> int:
         """Returns the number of ids that `encode` would return, without building the list."""
+        if allowed_special == "all" and not disallowed_special:
+            short = self._encoder.short.count(text)
+            if short is not None:
+                return short
         return self._encoder.count(text, self._encoder.allowed((text,), allowed_special, disallowed_special))
 
     # ------------------------------------------------------------------------------------------------
@@ -428,8 +439,8 @@ class Tokenizer:
             UnknownIdError (an ArgumentError): an id is not in the vocabulary. The message gives the id and its
                 position.
         """
-        few = self._decode_few(ids)
-        return self._decode_part(ids, 0) if few is None else few
+        short = self._encoder.short.decode_bytes(ids)
+        return self._decode_part(ids, 0) if short is None else short
 
     def _decode_part(self, ids: Iterable[int], start: int) -> bytes:
         """Returns the bytes of ids that follow `start` others, which error messages count."""
@@ -450,14 +461,15 @@ class Tokenizer:
             UnknownIdError: as in `decode_bytes`.
             ArgumentError: Python has no such handler of errors.
         """
-        if errors != "replace":
+        if errors == "replace" and not skip_special_tokens:
+            short = self._encoder.short.decode(ids)
+            if short is not None:
+                return short
+        elif errors != "replace":
             errors = error_handler(errors)
         if skip_special_tokens:
             hidden = self._hidden_ids
             ids = [i for known in self._known_ids(ids) for i in known if i not in hidden]
-        few = self._decode_few(ids)
-        if few is not None:
-            return few.decode("utf-8", errors)
         chunks = list(id_chunks(ids, len(self)))
         if len(chunks) <= 1:
             return self._decode(chunks).decode("utf-8", errors)
@@ -469,20 +481,6 @@ class Tokenizer:
         except UnicodeDecodeError:
             return self._decode(chunks).decode("utf-8", errors)  # raises the error with the position in all bytes
         return text
-
-    def _decode_few(self, ids: Iterable[int]) -> bytes | None:
-        """Returns the bytes of a short list of ids, without the cost of a call to C. Returns None for other ids, and if
-        one of them is not in the vocabulary."""
-        if type(ids) is not list or len(ids) > _FEW:
-            return None
-        try:
-            return None if ids and min(ids) < 0 else b"".join(map(self._used_token, ids))
-        except (IndexError, TypeError):
-            return None
-
-    @cached_property
-    def _used_token(self) -> Callable[[int], Any]:
-        return [token or None for token in self._model.tokens].__getitem__
 
     @cached_property
     def _hidden_ids(self) -> frozenset[int]:

@@ -12,7 +12,7 @@ from .documents import (
     minhash_texts,
     shingle_hashes,
 )
-from .encoder import Encoder
+from .encoder import Encoder, ShortCalls
 from .files import Output, PathLike, output_bytes, path_bytes, path_text, write_file
 from .shards import (
     MARKS,
@@ -80,6 +80,7 @@ __all__ = [
     "SHARD_MAX_BYTES",
     "SPECIAL_FLAGS",
     "Shard",
+    "ShortCalls",
     "ShardWriter",
     "SortedWords",
     "Specials",

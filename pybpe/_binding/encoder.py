@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .._numpy import numpy
+from ..errors import OutOfMemoryError
 from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
 from .text import Pretok, Specials
 from .vocabulary import Vocab
 
-_encode, _unpack, _NULL = lib.pybpe_encode, ffi.unpack, ffi.NULL  # global names make short calls faster
 _UNPACK_STEP = 1 << 20  # ids per conversion to Python integers; other threads and Ctrl-C wait for one conversion
 
 
 class _Scratch:
     """The memory with which one thread encodes: a word cache, and buffers that calls reuse."""
 
-    START = 1 << 12  # ids; short texts fit without a new buffer
     BLOCK = 1 << 23  # bytes; the ids of a piece (reading/pieces.py) of a long text fit, at either id size
 
     def __init__(self, encoder: Any) -> None:
         self.cache = make_handle("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
         self.err = ffi.new("pybpe_error *")
         self.count = ffi.new("size_t *")
-        self.ids = new_uncleared("uint32_t[]", self.START)
         self._block: Any = None  # BLOCK bytes, allocated at the first use; memory that is not touched costs nothing
 
     def room(self, size: int) -> Any:
@@ -52,6 +51,18 @@ def _find_texts(texts: list[str | bytes]) -> tuple[Any, int, object]:
     )
 
 
+@dataclass(frozen=True)
+class ShortCalls:
+    """What csrc/python/short_calls.h describes: functions that return None unless their argument is short and right."""
+
+    encode: Callable[[object], list[int] | None]
+    encode_ordinary: Callable[[object], list[int] | None]
+    encode_bytes: Callable[[object], bytearray | None]
+    count: Callable[[object], int | None]
+    decode: Callable[[object], str | None]
+    decode_bytes: Callable[[object], bytes | None]
+
+
 class Encoder:
     """An encoder for one vocabulary. Threads share it: each call borrows a scratch from a free list, whose pop and
     append are atomic, so no lock is held while encoding."""
@@ -75,7 +86,7 @@ class Encoder:
     def _encode(
         self, scratch: _Scratch, data: Data, specials: Specials | None, ids: Any, id_bytes: int, cap: int
     ) -> int:
-        if _encode(
+        if lib.pybpe_encode(
             self.c,
             scratch.cache,
             ffi.NULL if specials is None else specials.c,
@@ -94,19 +105,9 @@ class Encoder:
         """Returns the ids of one piece of text."""
         scratch = self._lease()
         cap = len(data)
-        if cap <= _Scratch.START:  # _encode written out, because short calls spend most of their time in Python
-            ids, c_count = scratch.ids, scratch.count
-            if _encode(
-                self.c, scratch.cache, specials.c if specials is not None else _NULL,
-                data if type(data) is bytes else ffi.from_buffer(data), cap, ids, 4, cap, c_count, scratch.err,
-            ):  # fmt: skip
-                raise_error(scratch.err)
-            found: list[int] = _unpack(ids, c_count[0])
-            self._free.append(scratch)
-            return found
         ids = new_uncleared("uint32_t[]", cap)
         count = self._encode(scratch, data, specials, ids, 4, cap)
-        found = ffi.unpack(ids, min(count, _UNPACK_STEP))
+        found: list[int] = ffi.unpack(ids, min(count, _UNPACK_STEP))
         self._free.append(scratch)
         while len(found) < count:
             found += ffi.unpack(ids + len(found), min(count - len(found), _UNPACK_STEP))
@@ -182,6 +183,15 @@ class Encoder:
         ids.frombytes(ffi.buffer(room, ends[-1] * ids.itemsize if some else 0))
         self._free.append(scratch)
         return ids, ends
+
+    def short_calls(self, specials: Specials | None, id_bytes: int) -> ShortCalls:
+        """Returns functions for short texts. The caller keeps this encoder and the specials for as long."""
+        vocab: Vocab = self._keep[0]
+        functions: dict[str, Callable[[Any], Any]] = {}
+        specials_c = ffi.NULL if specials is None else specials.c
+        if lib.short_calls_add(id(functions), self.c, specials_c, vocab.c, vocab.sizes[0], id_bytes):
+            raise OutOfMemoryError("out of memory: functions for short texts")
+        return ShortCalls(**functions)
 
     def count(self, data: Data, specials: Specials | None) -> int:
         """Returns the number of ids of a piece of text."""

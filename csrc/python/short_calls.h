@@ -1,0 +1,229 @@
+/*
+Python functions for short texts, written with Python's own API instead of cffi's: a call through cffi takes longer than the
+encoding of a sentence. For cffi's module only.
+
+    encode(text) -> list of ids             encode_bytes(text) -> bytearray of ids      count(text) -> int
+    encode_ordinary(text) -> list of ids    decode(list of ids) -> str                  decode_bytes(list of ids) -> bytes
+
+Each returns None for anything else than a short str or bytes, or a short list of ints, and after any error. Then the caller
+takes the long way, which knows what to say about it. Functions of one tokenizer share a cache of words, so only one of its
+calls can run at a time. With a GIL, that is so anyway; without one, a call that meets another one returns None.
+*/
+#ifndef PYBPE_PYTHON_SHORT_CALLS_H
+#define PYBPE_PYTHON_SHORT_CALLS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "pybpe.h"
+
+/* Part of the stable ABI since CPython 3.7; cffi asks for the declarations of an older one. */
+PyAPI_FUNC(Py_ssize_t) PyUnicode_GetLength(PyObject *);
+
+/* pybpe: begin cdef */
+
+/* Puts the functions above into a dict, which is at this address. All that encode, except encode_ordinary, look for the
+   special tokens `s`, which may be NULL. `tokens` is the size of the vocabulary, and `id_bytes` the size of an id in the result of encode_bytes: 2 or
+   4. Whoever calls the functions keeps e, s and v alive. Returns 0, or -1 if memory ran out. */
+static int short_calls_add(uintptr_t dict, const pybpe_encoder *e, const pybpe_specials *s, const pybpe_vocab *v,
+                           size_t tokens, int id_bytes);
+
+/* pybpe: end cdef */
+
+enum { SHORT_TEXT = 8192, SHORT_IDS = 1024 }; /* bytes, ids; what a call needs for them is on the stack */
+
+typedef struct short_calls {
+    const pybpe_encoder *encoder;
+    const pybpe_specials *specials;
+    const pybpe_vocab *vocab;
+    pybpe_cache *cache;
+    PyObject **numbers; /* id -> its int, or NULL until the id occurs: an int that exists costs less than a new one */
+    size_t tokens;
+    int id_bytes;
+    atomic_flag busy;
+} short_calls;
+
+static void short_calls_free(PyObject *capsule) {
+    short_calls *calls = (short_calls *)PyCapsule_GetPointer(capsule, NULL);
+    for (size_t i = 0; calls->numbers != NULL && i < calls->tokens; i++) {
+        Py_XDECREF(calls->numbers[i]);
+    }
+    free(calls->numbers);
+    pybpe_cache_free(calls->cache);
+    free(calls);
+}
+
+/* Returns a new reference to None, and forgets the error. */
+static PyObject *short_none(void) {
+    PyErr_Clear();
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+/* Encodes a short text to ids of id_bytes, of which there is room for SHORT_TEXT. Returns their number, or -1. */
+static Py_ssize_t short_encode(short_calls *calls, const pybpe_specials *specials, PyObject *text, void *ids,
+                               int id_bytes) {
+    PyObject *bytes = NULL;
+    if (PyUnicode_Check(text) && PyUnicode_GetLength(text) <= SHORT_TEXT) {
+        bytes = PyUnicode_AsUTF8String(text); /* not PyUnicode_AsUTF8AndSize, which would keep it as long as the str */
+    } else if (PyBytes_Check(text)) {
+        bytes = text;
+        Py_INCREF(bytes);
+    }
+    char *start = NULL;
+    Py_ssize_t n = 0, found = -1;
+    if (bytes != NULL && PyBytes_AsStringAndSize(bytes, &start, &n) == 0 && n <= SHORT_TEXT &&
+        !atomic_flag_test_and_set_explicit(&calls->busy, memory_order_acquire)) {
+        size_t count = 0;
+        pybpe_error err;
+        int code = pybpe_encode(calls->encoder, calls->cache, specials, (const uint8_t *)start, (size_t)n, ids,
+                                id_bytes, SHORT_TEXT, &count, &err);
+        atomic_flag_clear_explicit(&calls->busy, memory_order_release);
+        found = code == PYBPE_OK ? (Py_ssize_t)count : -1;
+    }
+    Py_XDECREF(bytes);
+    return found;
+}
+
+/* Returns a new reference to the int of an id. */
+static PyObject *short_number(short_calls *calls, uint32_t id) {
+    if (calls->numbers[id] == NULL) {
+        calls->numbers[id] = PyLong_FromUnsignedLong(id);
+    }
+    Py_XINCREF(calls->numbers[id]);
+    return calls->numbers[id];
+}
+
+/* Returns the ids of a text as a list, or None. */
+static PyObject *short_list(short_calls *calls, const pybpe_specials *specials, PyObject *text) {
+    uint32_t ids[SHORT_TEXT];
+    Py_ssize_t n = short_encode(calls, specials, text, ids, 4);
+    PyObject *list = n < 0 ? NULL : PyList_New(n);
+    if (list == NULL || atomic_flag_test_and_set_explicit(&calls->busy, memory_order_acquire)) {
+        Py_XDECREF(list);
+        return short_none();
+    }
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < n && !failed; i++) {
+        PyObject *number = short_number(calls, ids[i]);
+        failed = number == NULL || PyList_SetItem(list, i, number) != 0;
+    }
+    atomic_flag_clear_explicit(&calls->busy, memory_order_release);
+    if (failed) {
+        Py_DECREF(list);
+        return short_none();
+    }
+    return list;
+}
+
+static PyObject *short_encode_all(PyObject *self, PyObject *text) {
+    short_calls *calls = (short_calls *)PyCapsule_GetPointer(self, NULL);
+    return short_list(calls, calls->specials, text);
+}
+
+static PyObject *short_encode_ordinary(PyObject *self, PyObject *text) {
+    return short_list((short_calls *)PyCapsule_GetPointer(self, NULL), NULL, text);
+}
+
+static PyObject *short_encode_bytes(PyObject *self, PyObject *text) {
+    short_calls *calls = (short_calls *)PyCapsule_GetPointer(self, NULL);
+    uint32_t ids[SHORT_TEXT];
+    Py_ssize_t n = short_encode(calls, calls->specials, text, ids, calls->id_bytes);
+    PyObject *bytes = n < 0 ? NULL : PyByteArray_FromStringAndSize((const char *)ids, n * calls->id_bytes);
+    return bytes != NULL ? bytes : short_none();
+}
+
+static PyObject *short_count(PyObject *self, PyObject *text) {
+    short_calls *calls = (short_calls *)PyCapsule_GetPointer(self, NULL);
+    uint32_t ids[SHORT_TEXT];
+    Py_ssize_t n = short_encode(calls, calls->specials, text, ids, 4);
+    PyObject *count = n < 0 ? NULL : PyLong_FromSsize_t(n);
+    return count != NULL ? count : short_none();
+}
+
+/* Decodes a short list of ints to at most SHORT_TEXT bytes. Returns their number, or -1. */
+static Py_ssize_t short_decode(PyObject *self, PyObject *list, uint8_t *bytes) {
+    short_calls *calls = (short_calls *)PyCapsule_GetPointer(self, NULL);
+    Py_ssize_t n = PyList_Check(list) ? PyList_Size(list) : SHORT_IDS + 1;
+    uint32_t ids[SHORT_IDS];
+    if (n > SHORT_IDS) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *number = PyList_GetItem(list, i);
+        unsigned long id = number != NULL && PyLong_Check(number) ? PyLong_AsUnsignedLong(number) : calls->tokens;
+        if (id >= calls->tokens) { /* as is the -1 of an error */
+            return -1;
+        }
+        ids[i] = (uint32_t)id;
+    }
+    size_t length = 0;
+    pybpe_error err;
+    int code = pybpe_decode(calls->vocab, ids, 4, (size_t)n, bytes, SHORT_TEXT, &length, &err);
+    return code == PYBPE_OK ? (Py_ssize_t)length : -1;
+}
+
+static PyObject *short_decode_str(PyObject *self, PyObject *list) {
+    uint8_t bytes[SHORT_TEXT];
+    Py_ssize_t n = short_decode(self, list, bytes);
+    PyObject *text = n < 0 ? NULL : PyUnicode_DecodeUTF8((const char *)bytes, n, "replace");
+    return text != NULL ? text : short_none();
+}
+
+static PyObject *short_decode_bytes(PyObject *self, PyObject *list) {
+    uint8_t bytes[SHORT_TEXT];
+    Py_ssize_t n = short_decode(self, list, bytes);
+    PyObject *found = n < 0 ? NULL : PyBytes_FromStringAndSize((const char *)bytes, n);
+    return found != NULL ? found : short_none();
+}
+
+static PyMethodDef short_functions[] = {
+    {"encode", short_encode_all, METH_O, NULL},         {"encode_ordinary", short_encode_ordinary, METH_O, NULL},
+    {"encode_bytes", short_encode_bytes, METH_O, NULL}, {"count", short_count, METH_O, NULL},
+    {"decode", short_decode_str, METH_O, NULL},         {"decode_bytes", short_decode_bytes, METH_O, NULL},
+};
+
+/* Returns a capsule that owns new short_calls, or NULL. */
+static PyObject *short_calls_new(const pybpe_encoder *e, size_t tokens) {
+    short_calls *calls = (short_calls *)calloc(1, sizeof *calls);
+    PyObject *capsule = calls == NULL ? NULL : PyCapsule_New(calls, NULL, short_calls_free);
+    if (capsule == NULL) {
+        free(calls);
+        return NULL;
+    }
+    pybpe_error err;
+    calls->tokens = tokens;
+    calls->numbers = (PyObject **)calloc(tokens + 1, sizeof *calls->numbers);
+    if (calls->numbers == NULL || pybpe_cache_new(&calls->cache, e, NULL, &err) != PYBPE_OK) {
+        Py_DECREF(capsule);
+        return NULL;
+    }
+    return capsule;
+}
+
+static int short_calls_add(uintptr_t dict, const pybpe_encoder *e, const pybpe_specials *s, const pybpe_vocab *v,
+                           size_t tokens, int id_bytes) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *capsule = short_calls_new(e, tokens);
+    int failed = capsule == NULL;
+    if (!failed) {
+        short_calls *calls = (short_calls *)PyCapsule_GetPointer(capsule, NULL);
+        calls->encoder = e;
+        calls->specials = s;
+        calls->vocab = v;
+        calls->id_bytes = id_bytes;
+        atomic_flag_clear(&calls->busy);
+    }
+    for (size_t i = 0; i < sizeof short_functions / sizeof *short_functions && !failed; i++) {
+        PyObject *function = PyCFunction_NewEx(&short_functions[i], capsule, NULL);
+        failed = function == NULL || PyDict_SetItemString((PyObject *)dict, short_functions[i].ml_name, function) != 0;
+        Py_XDECREF(function);
+    }
+    Py_XDECREF(capsule);
+    PyErr_Clear();
+    PyGILState_Release(state);
+    return failed ? -1 : 0;
+}
+
+#endif
