@@ -1,4 +1,4 @@
-"""Recognizes files that are not text by their first bytes, or by their names if their kind has no mark.
+"""Recognizes files that are not text by their first bytes, and JSON lines.
 
 Without this check pybpe would read such files as text, and the tokenizer would learn from compressed bytes. So pybpe
 refuses them, with an error that says what the file is and what to do.
@@ -50,87 +50,26 @@ class NoText(NamedTuple):
     is_json: bool = False
 
 
-_UNPACK = "unpack it and pass the files inside"
+_ARCHIVE = NoText("an archive or an office document", "unpack it, or save it as text, and pass the files inside")
 _LEAVE_OUT = "leave it out"
-_EXTRACT = "extract its text first"
-_OFFICE = "an office document"
-_WEIGHTS = "it holds weights, not text: leave it out"
-_UNKNOWN_PACKING = "decompress it first, or compress it with gzip, bzip2, xz or zstd"
 _ARROW = "give it a name that ends in .arrow"
-_OLD_ARROW = "convert it with pyarrow.feather or datasets.load_from_disk(FOLDER).to_parquet('x.parquet')"
-_PICKLE = NoText("a Python pickle, perhaps from PyTorch", "export its texts as JSON lines")
 _TOKENS = "it already holds tokens; TokenDataset and llm.c read it"
-
-# Marks that no text begins with, and their offsets.
-_MARKS: tuple[tuple[int, bytes, NoText], ...] = (
-    (0, b"PK\x03\x04", NoText("a zip archive (or an office document)", _UNPACK)),
-    (0, b"PK\x05\x06", NoText("an empty zip archive", _UNPACK)),
-    (257, b"ustar\0", NoText("a tar archive", _UNPACK)),
-    (257, b"ustar  \0", NoText("a tar archive", _UNPACK)),
-    (0, b"7z\xbc\xaf\x27\x1c", NoText("a 7z archive", _UNPACK)),
-    (0, b"Rar!\x1a\x07", NoText("a rar archive", _UNPACK)),
-    (0, b"!<arch>\n", NoText("an ar archive", _UNPACK)),
-    (0, b"\x04\x22\x4d\x18", NoText("compressed with lz4", _UNKNOWN_PACKING)),
-    (0, b"\x89LZO\x00", NoText("compressed with lzop", _UNKNOWN_PACKING)),
-    (0, b"\xff\x06\x00\x00sNaPpY", NoText("compressed with snappy", _UNKNOWN_PACKING)),
-    (0, b"\x89PNG\r\n\x1a\n", NoText("a PNG image", _LEAVE_OUT)),
-    (0, b"\xff\xd8\xff", NoText("a JPEG image", _LEAVE_OUT)),
-    (0, b"II*\x00", NoText("a TIFF image", _LEAVE_OUT)),
-    (0, b"MM\x00*", NoText("a TIFF image", _LEAVE_OUT)),
-    (0, b"%PDF-", NoText("a PDF document", f"{_EXTRACT}, for example with pdftotext")),
-    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", NoText(_OFFICE, f"{_EXTRACT}: save it as text")),
-    (0, b"\x7fELF", NoText("a program or library", _LEAVE_OUT)),
-    (0, b"\xca\xfe\xba\xbe", NoText("a program or library", _LEAVE_OUT)),
-    (0, b"\xcf\xfa\xed\xfe", NoText("a program or library", _LEAVE_OUT)),
-    (0, b"\x00asm", NoText("a WebAssembly program", _LEAVE_OUT)),
-    (0, b"SQLite format 3\x00", NoText("a SQLite database", "export its texts as JSON lines")),
-    (0, b"\x89HDF\r\n\x1a\n", NoText("an HDF5 file", "export its texts as JSON lines")),
-    (0, b"ARROW1\x00\x00", NoText("an Arrow or Feather file", _ARROW)),
-    (0, b"\x93NUMPY", NoText("a numpy array", _TOKENS, True)),
-    (0, b"MMIDIDX\x00", NoText("a Megatron index", _TOKENS, True)),
-    (0, b"WARC/", NoText("a WARC archive of web pages", f"{_EXTRACT}, for example with trafilatura")),
-    (0, b"pybpecnt", NoText("a pybpe counts file", "pass it to `pybpe train --counts`", True)),
-)
-_OF_LLMC = {
-    "a token shard": NoText("an llm.c token shard", _TOKENS, True),
-    "an eval file": NoText("an llm.c eval file", _TOKENS, True),
-    "a tokenizer": NoText("a tokenizer.bin", "pass text files instead", True),
-    "a checkpoint": NoText("an llm.c checkpoint", _WEIGHTS),
+_MARKS = {
+    b"PK\x03\x04": _ARCHIVE,
+    b"PK\x05\x06": _ARCHIVE,
+    b"7z\xbc\xaf\x27\x1c": _ARCHIVE,
+    b"Rar!\x1a\x07": _ARCHIVE,
+    b"!<arch>\n": _ARCHIVE,
+    b"%PDF-": NoText("a PDF document", "extract its text first, for example with pdftotext"),
+    b"WARC/": NoText("a WARC archive of web pages", "extract their text first, for example with trafilatura"),
+    b"ARROW1\0\0": NoText("an Arrow or Feather file", _ARROW),
+    b"PAR1\x15": NoText("a parquet file", "give it a name that ends in .parquet"),
+    **dict.fromkeys((b"GGUF\2\0", b"GGUF\3\0"), NoText("a GGUF model", _LEAVE_OUT)),
+    b"\x93NUMPY": NoText("a numpy array", _TOKENS, is_own=True),
+    b"MMIDIDX\0": NoText("a Megatron index", _TOKENS, is_own=True),
+    b"pybpecnt": NoText("a pybpe counts file", "pass it to `pybpe train --counts`", is_own=True),
 }
-
-# Marks with which a text could begin. They count only if the first bytes are not text; so do the endings below.
-_WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
-    (b"GIF87a", NoText("a GIF image", _LEAVE_OUT)),
-    (b"GIF89a", NoText("a GIF image", _LEAVE_OUT)),
-    (b"PAR1", NoText("a parquet file", "give it a name that ends in .parquet")),
-    (b"FEA1", NoText("a Feather file of version 1", _OLD_ARROW)),
-    (b"MZ", NoText("a program or library", _LEAVE_OUT)),
-    (b"BM", NoText("a BMP image", _LEAVE_OUT)),
-    (b"RIFF", NoText("an image, sound or video (RIFF)", _LEAVE_OUT)),
-    (b"OggS", NoText("a sound file", _LEAVE_OUT)),
-    (b"ID3", NoText("a sound file", _LEAVE_OUT)),
-    (b"fLaC", NoText("a sound file", _LEAVE_OUT)),
-    (b"wOF", NoText("a font", _LEAVE_OUT)),
-    (b"OTTO", NoText("a font", _LEAVE_OUT)),
-    (b"ORC", NoText("an ORC file", "convert it to parquet")),
-    (b"Obj\x01", NoText("an Avro file", "convert it to parquet")),
-    (b"GGUF", NoText("a GGUF model", _WEIGHTS)),
-    (b"\x1f\x9d", NoText("compressed with compress", _UNKNOWN_PACKING)),
-    (b"LZIP", NoText("compressed with lzip", _UNKNOWN_PACKING)),
-    *((b"\x80" + bytes((protocol,)), _PICKLE) for protocol in range(2, 6)),
-)
-_ENDINGS: dict[str, NoText] = {
-    **dict.fromkeys((".zip", ".tar", ".7z", ".rar", ".jar", ".whl", ".epub"), NoText("an archive", _UNPACK)),
-    **dict.fromkeys((".br", ".lz4", ".sz", ".z"), NoText("a compressed file", _UNKNOWN_PACKING)),
-    **dict.fromkeys((".docx", ".xlsx", ".pptx", ".odt", ".doc", ".xls", ".ppt"), NoText(_OFFICE, _EXTRACT)),
-    **dict.fromkeys((".pt", ".pth", ".ckpt", ".safetensors", ".onnx"), NoText("a model", _WEIGHTS)),
-    **dict.fromkeys((".pkl", ".pickle", ".npz"), NoText("a Python pickle or array", "export its texts as JSON lines")),
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), NoText("an Arrow or Feather file of an old version", _OLD_ARROW)),
-    **dict.fromkeys((".jpg", ".jpeg", ".png", ".gif", ".webp", ".ico", ".heic"), NoText("an image", _LEAVE_OUT)),
-    **dict.fromkeys((".mp3", ".mp4", ".wav", ".m4a", ".mkv", ".avi", ".mov"), NoText("sound or video", _LEAVE_OUT)),
-    **dict.fromkeys((".pyc", ".so", ".dll", ".exe", ".o", ".a", ".class"), NoText("a program", _LEAVE_OUT)),
-    **dict.fromkeys((".ttf", ".otf", ".woff", ".woff2"), NoText("a font", _LEAVE_OUT)),
-}
+_STARTS = (*_MARKS, *(mark for mark, _ in PACKING_MARKS), *(number.to_bytes(4, "little") for number in _LLMC_FILES))
 _OF_DATASETS = NoText(
     "a description of a Hugging Face dataset", "pass the folder of the dataset, or leave this file out", is_json=True
 )
@@ -154,17 +93,18 @@ _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
 def no_text(head: bytes, path: str) -> NoText | None:
-    """Returns the kind of a file, judging by its first HEAD_BYTES bytes (decompressed if it was compressed); None if it
-    seems to be text."""
+    """Returns the kind of a file, judging by its first HEAD_BYTES bytes (decompressed if it was compressed), if it is
+    known and not text; otherwise None."""
     rows = row_kind(path)
     is_stream = _is_arrow_stream(head)
     if rows is not None and (head.startswith(_ROW_MARKS[rows]) or (is_stream and rows == "arrow")):
         return None
     if is_stream:
         return NoText("an Arrow stream", _ARROW)
-    found = _marked_kind(head) if head[:2] in _FIRST_TWO or head[257:262] == b"ustar" else None
-    if found is not None:
-        return found
+    if head[257:].startswith((b"ustar\0", b"ustar  \0")):  # of tar
+        return _ARCHIVE
+    if head.startswith(_STARTS):
+        return _marked_kind(head)
     if _TOKENIZER.match(head):
         return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
     if _RECORD_OF_RUN.match(head):
@@ -173,7 +113,19 @@ def no_text(head: bytes, path: str) -> NoText | None:
         return NoText("the manifest of token files", "name their folder", is_own=True, is_json=True)
     if is_json_name(path):
         return _OF_DATASETS if _is_of_datasets(head, path) else _json_kind(head)
-    return _binary_kind(head, without_ending(path).lower()) if is_binary(head) else None
+    return None
+
+
+def binary_kind(head: bytes) -> NoText | None:
+    """Returns the kind of a file of which nothing else is known, and which certainly is not text: more than a tenth of
+    its first bytes are control characters, or some are and it is not UTF-8 either."""
+    controls = len(_CONTROL.findall(head))
+    if 10 * controls <= len(head) and not (controls and not _decodes(head)):
+        return None
+    return NoText(
+        f"binary data, which begins with {head[:8]!r}",
+        "leave it out; or, if it is text, say in which encoding (--encoding)",
+    )
 
 
 def _is_arrow_stream(head: bytes) -> bool:
@@ -182,26 +134,13 @@ def _is_arrow_stream(head: bytes) -> bool:
     return head.startswith(b"\xff\xff\xff\xff") and 0 < size < 1 << 24 and size % 8 == 0
 
 
-def _marked_kind(head: bytes) -> NoText | None:
-    """Returns the kind of a file that begins with a mark that no text begins with."""
-    found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
-    if found is not None:
-        return found
-    if (known := llmc_file(head)) is not None:
-        return _OF_LLMC[known]
-    packing = packing_of_content(head)
-    return NoText(f"compressed twice (inside, with {packing})", "decompress it once") if packing is not None else None
-
-
-# The first two bytes of all marks at the start of a file, so that most files are compared with no mark.
-_FIRST_TWO = frozenset(
-    mark[:2]
-    for mark in (
-        *(mark for at, mark, _ in _MARKS if at == 0),
-        *(number.to_bytes(4, "little") for number in _LLMC_FILES),
-        *(mark for mark, _ in PACKING_MARKS),
-    )
-)
+def _marked_kind(head: bytes) -> NoText:
+    known = next((kind for mark, kind in _MARKS.items() if head.startswith(mark)), None)
+    if known is not None:
+        return known
+    if (kind := llmc_file(head)) is not None:
+        return NoText(f"{kind} of llm.c", "pass text files instead", is_own=kind != "a checkpoint")
+    return NoText(f"compressed twice (inside, with {packing_of_content(head)})", "decompress it once")
 
 
 def row_kind(path: str) -> str | None:
@@ -260,21 +199,14 @@ def holds_records(head: bytes, path: str) -> bool:
         return False
 
 
-def _binary_kind(head: bytes, name: str) -> NoText | None:
-    if head[8:10] == b'{"' and head[5:8] == b"\0\0\0":
-        return NoText("a safetensors file", _WEIGHTS)
-    if head[4:8] == b"ftyp":
-        return NoText("a video", _LEAVE_OUT)
-    by_mark = next((kind for mark, kind in _WEAK_MARKS if head.startswith(mark)), None)
-    return by_mark or next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
-
-
 def is_binary(head: bytes) -> bool:
     """Returns whether the first bytes are not UTF-8 text: they contain control characters, or do not decode."""
-    if _CONTROL.search(head):
-        return True
+    return _CONTROL.search(head) is not None or not _decodes(head)
+
+
+def _decodes(head: bytes) -> bool:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start < len(head) - 3  # otherwise a character extends past the head
-    return False
+        return error.start >= len(head) - 3  # a character extends past the head
+    return True

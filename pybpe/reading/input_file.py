@@ -26,6 +26,7 @@ from .file_types import (
     JSON_HEAD_BYTES,
     NoText,
     begins_like_json,
+    binary_kind,
     holds_records,
     is_json_name,
     no_text,
@@ -356,9 +357,11 @@ def _head_size(path: str) -> int:
 def _kind(head: bytes, path: str, encoding: str | None) -> NoText | None:
     """Returns the kind of a file if it is not text, or is text in another encoding than the caller says; else None."""
     what = no_text(head, path)
-    if what is not None or encoding is not None or (wide := wide_encoding(head)) is None:
+    if what is not None or encoding is not None:
         return what
-    return NoText(f"{wide} without a byte order mark", f"read it with encoding={wide!r}, or convert it to UTF-8")
+    if (wide := wide_encoding(head)) is not None:
+        return NoText(f"{wide} without a byte order mark", f"read it with encoding={wide!r}, or convert it to UTF-8")
+    return None if row_kind(path) else binary_kind(head)
 
 
 def refusal(path: str, what: NoText) -> FormatError:

@@ -38,7 +38,7 @@ def contents(name: str, folder: Path) -> bytes:
         ("uint32", "seem to be uint32"),
         ("int64", "seem to be uint32"),
         ("big-endian", "big-endian shard"),
-        ("zip", "is a zip archive"),
+        ("zip", "is an archive"),
     ],
 )
 def test_other_files_are_refused(name: str, message: str, tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, data: bytes) -> None:
         ("#version: 0.2\na b\n", r"a merges\.txt, which needs its vocab\.json: use Tokenizer\.from_file"),
         (b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>\x15", "a model of SentencePiece"),
         (b"GGUF\3\0\0\0" + bytes(16), r"a GGUF model, not a tokenizer: pass the tokenizer\.json of the model"),
-        (struct.pack("<3i", 20240520, 1, 2), "an llm.c token shard, not a tokenizer"),
+        (struct.pack("<3i", 20240520, 1, 2), "a token shard of llm.c, not a tokenizer"),
     ],
 )
 def test_files_near_a_tokenizer_are_called_by_name(tmp_path: Path, data: str | bytes, message: str) -> None:

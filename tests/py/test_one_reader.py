@@ -33,7 +33,7 @@ FORMS = {
     ("long.txt", json.dumps({"text": "x" * 99_999}).encode() + b"\n"): "jsonl",
     ("blank.txt", b"\n\n" + LINES.replace(b"\n", b"\r\n\r\n")): "jsonl",
     ("prose.jsonl", b"no records"): "jsonl",  # its name says what it should be
-    ("a.PARQUET", b"PAR1\0\1"): "parquet",
+    ("a.PARQUET", b"PAR1\x15\0"): "parquet",
     ("a.arrow", b"ARROW1\0\0"): "arrow",
     ("prose.txt", b"red green\n"): "text",
     ("empty", b""): "text",
@@ -130,8 +130,8 @@ def test_what_a_command_writes_into_its_input_is_not_read_again(tmp_path: Path) 
 
 
 def test_rows_are_no_single_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.parquet").write_bytes(b"PAR1\0\1")
-    (tmp_path / "a.bin").write_bytes(b"PAR1\0\1")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1\x15\0")
+    (tmp_path / "a.bin").write_bytes(b"PAR1\x15\0")
     small_tokenizer().save(tmp_path / "tok.json")
     for name, told in (("a.parquet", "not one text, but rows"), ("a.bin", "not text, but a parquet file")):
         assert main(["encode", "-t", str(tmp_path / "tok.json"), str(tmp_path / name)]) == 2
@@ -201,6 +201,11 @@ def test_utf16_without_a_mark_is_refused(tmp_path: Path) -> None:
         with pytest.raises(pybpe.errors.FormatError, match=f"not text, but {encoding} without a byte order mark"):
             pybpe.count_words(path)
         assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
+        path.write_bytes("short".encode(encoding))  # too short to know which
+        with pytest.raises(
+            pybpe.errors.FormatError, match=r"not text, but binary data.* in which encoding \(--encoding"
+        ):
+            pybpe.count_words(path)
 
 
 MAKERS = {
