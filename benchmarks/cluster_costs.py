@@ -5,14 +5,14 @@
 Starts a Dask scheduler and two workers on this machine (needs `pip install distributed`). All costs are CPU seconds,
 which depend less on the machine's load than times do:
 
-    encode          of a worker, per GB of text: reading, encoding, writing a bundle
-    copy            of a worker, per GB of ids: reading bundles, hashing and writing a shard
+    encode          of a worker, per GB of text: reading, encoding, writing a part
+    copy            of a worker, per GB of ids: reading parts, hashing and writing a shard
     id_bytes        bytes of ids per byte of text
-    token_client    of the client, per GB of text, if tokens travel to it (binarize without workers_write)
+    token_client    of the client, per GB of text, if tokens travel to it (the workers do not share the folder)
     token_scheduler of the scheduler, likewise
-    bundle_client   of the client, per bundle of one task, with workers_write; planning included
+    bundle_client   of the client, per part of one task, if they share it; planning included
     bundle_scheduler of the scheduler, likewise
-    task_client     of the client, per additional task in a bundle
+    task_client     of the client, per additional task in a part
     shard_client    of the client, per shard: ordering, publishing, its line in the manifest
     noop_rate       tasks per second that do nothing, of these processes on this machine
 """
@@ -35,7 +35,7 @@ from typing import Any
 import pybpe
 from pybpe.reading import planning
 from pybpe.support.remote import Workers, map_by_executor
-from pybpe.tokens.by_workers import store
+from pybpe.tokens import binarization, shared_store
 
 NODE = """
 import asyncio, sys
@@ -99,18 +99,16 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
             future: Future[object] = Future()
             start = time.process_time()
             future.set_result(function(*pickle.loads(pickle.dumps(args))))
-            name = args[1].func.__name__  # type: ignore[attr-defined]
+            name = args[1].__name__  # type: ignore[attr-defined]
             seconds.setdefault(name, []).append(time.process_time() - start)
             return future
 
-    manifest = pybpe.binarize(
-        tok, corpus, scratch / "here", executor=Here(), workers_write=True, splits=(98, 1, 1), force=True
-    )  # type: ignore[arg-type]
+    manifest = pybpe.binarize(tok, corpus, scratch / "here", executor=Here(), splits=(98, 1, 1), force=True)  # type: ignore[arg-type]
     text = sum(manifest.text_bytes.values())
     ids = sum(record.bytes for records in manifest.shards.values() for record in records)
     return {
-        "encode": sum(seconds["encode_bundle"]) / text * 1e9,
-        "copy": sum(seconds["write_shard"]) / ids * 1e9,
+        "encode": sum(seconds["make_part"]) / text * 1e9,
+        "copy": sum(seconds["make_shard"]) / ids * 1e9,
         "id_bytes": ids / text,
     }
 
@@ -118,16 +116,18 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
 def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Cluster, tasks: int) -> dict[str, float]:
     """Measures client and scheduler with tasks that are so small that messages are all that costs."""
     size = os.path.getsize(corpus)
+    is_shared, binarization.is_shared = binarization.is_shared, lambda *_: False
     client, scheduler, _ = cluster.measure(
         lambda: pybpe.binarize(tok, corpus, scratch / "tokens", executor=cluster.executor, force=True)
     )
+    binarization.is_shared = is_shared
     costs = {"token_client": client / size * 1e9, "token_scheduler": scheduler / size * 1e9}
 
     usual = planning.TASK_BYTES
     planning.TASK_BYTES = size // tasks
     figures = {}
     for each in (1, 16):
-        store.tasks_per_bundle = lambda *_, each=each: each
+        shared_store.tasks_per_part = lambda *_, each=each: each
         out = scratch / f"bundles{each}"
         figures[each] = cluster.measure(
             lambda out=out: pybpe.binarize(
@@ -135,7 +135,6 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
                 corpus,
                 out,
                 executor=cluster.executor,
-                workers_write=True,
                 splits=(1,),
                 shard_tokens=10**9 // 2,
                 force=True,
@@ -150,13 +149,13 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
         "task_client": max(0.0, per_task),
         "bundle_seconds": one[2] / tasks,
     }
-    store.tasks_per_bundle = lambda *_: 8
+    shared_store.tasks_per_part = lambda *_: 8
     shards = {}
     many_shards = tasks * 4 // 15
     for count in (2, many_shards):
         shards[count] = cluster.measure(
             lambda count=count: pybpe.binarize(
-                tok, corpus, scratch / f"shards{count}", executor=cluster.executor, workers_write=True, splits=(1,),
+                tok, corpus, scratch / f"shards{count}", executor=cluster.executor, splits=(1,),
                 shard_tokens=size // 4 // count, format="npy", force=True
             )
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Simulates `pybpe binarize` on a cluster, task by task, with and without --workers-write:
+"""Simulates `pybpe binarize` on a cluster, task by task, with workers that share the output folder, and others:
 
     python benchmarks/scale_simulation.py [--costs costs.json] [--terabytes 15] [--storage 100]
 
@@ -11,7 +11,7 @@ is assumed, and can be set. The model:
   most `--node` GB/s, all together at most `--storage` GB/s.
 - Each operation on a file of the shared file system takes `--latency` ms. The client waits for one per bundle, and, in
   16 threads, for one per task while it plans, and for five per shard while it publishes.
-- Without --workers-write, tokens travel to the client, so its cost per task is that of its bytes.
+- If workers do not share the folder, tokens travel to the client, so its cost per task is that of its bytes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from itertools import count
 from pathlib import Path
 
 TASK_BYTES = 1 << 24  # as in pybpe/reading/planning.py
-MOST_TASKS, PER_WORKER = 64, 8  # as in pybpe/tokens/by_workers/bundles.py
-PUBLISHING = 16  # threads, as in pybpe/tokens/by_workers/store.py
+MOST_TASKS, PER_WORKER = 64, 8  # as in pybpe/tokens/shared_store.py
+PUBLISHING = 16  # threads, as in pybpe/tokens/shared_store.py
 WORKERS_PER_NODE = 64
 SHARD_TOKENS = 10**8
 ID_BYTES = 2
@@ -224,7 +224,7 @@ def without(costs: dict[str, float], size: float, workers: int, latency: float) 
     )
 
 
-def with_workers_write(costs: dict[str, float], size: float, workers: int, latency: float) -> Iterator[Phase]:
+def shared(costs: dict[str, float], size: float, workers: int, latency: float) -> Iterator[Phase]:
     """Yields the phases if workers write."""
     each = min(MOST_TASKS, max(1, int(size // (TASK_BYTES * workers * PER_WORKER))))
     text = each * TASK_BYTES
@@ -267,7 +267,7 @@ def main() -> None:
     for workers in arguments.workers:
         most = min(arguments.storage, arguments.node * max(1.0, workers / WORKERS_PER_NODE)) * 1e9
         # Without, the rate does not depend on the size: a small part of the corpus is enough.
-        for name, phases, share in (("tokens to the client", without, 0.02), ("workers write", with_workers_write, 1)):
+        for name, phases, share in (("tokens to the client", without, 0.02), ("workers write", shared, 1)):
             cluster, computed = Cluster(workers, most, arguments.link * 1e9), 0.0
             for phase in phases(costs, size * share, workers, latency):
                 cluster.run(phase)

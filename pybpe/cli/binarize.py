@@ -45,7 +45,7 @@ def add_binarize(commands: Any) -> None:
         "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
         "pybpe binarize -t tok.json pages.jsonl -o rows --pack --sequence-length 1024\n"
         "pybpe binarize -t tok.json web/*.jsonl.zst -o out --on-error skip\n"
-        "pybpe binarize -t tok.json /shared/web/ -o /shared/out --dask tcp://node1:8786 --workers 64 --workers-write\n"
+        "pybpe binarize -t tok.json /shared/web/ -o /shared/out --dask tcp://node1:8786 --workers 64\n"
         "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
@@ -55,11 +55,6 @@ def add_binarize(commands: Any) -> None:
     add_pack_options(parser)
     parser.add_argument(
         "--sequence-length", type=int, default=1024, metavar="N", help="tokens per packed row (default: 1024)"
-    )
-    parser.add_argument(
-        "--workers-write",
-        action="store_true",
-        help="with --dask: the workers write the files themselves, into the folder -o, which they must share",
     )
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume an interrupted run")
     add_common(parser)
@@ -83,7 +78,6 @@ def _run_binarize(args: argparse.Namespace) -> None:
             packing=args.packing,
             workers=args.workers,
             executor=executor,
-            workers_write=args.workers_write,
             task_timeout=args.task_timeout,
             resume=not args.no_resume,
             force=args.force,

@@ -15,6 +15,7 @@ from ..errors import file_error, file_errors
 from ..urls import refuse_as_output
 from . import platform
 
+_GONE = ".removed"  # the ending of a folder that is being removed
 _LONGEST_NAME = 255  # bytes; the limit of nearly all file systems
 
 
@@ -82,6 +83,21 @@ def remove_folder(path: str) -> None:
     """Removes a folder with its files, if it exists."""
     with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
         shutil.rmtree(path)
+
+
+def remove_entry(path: str) -> None:
+    """Removes a file, or a folder with all that is in it. A worker that was given up may still write to the folder; it
+    cannot if the folder's name is gone."""
+    if not os.path.isdir(path):
+        with suppress(FileNotFoundError):  # what a kill left of a folder is removed with the folder
+            os.unlink(path)
+        return
+    gone = path.removesuffix(_GONE) + _GONE
+    if gone != path:
+        shutil.rmtree(gone, ignore_errors=True)  # left by a kill
+        os.rename(path, gone)
+        platform.sync_folder(os.path.dirname(path))
+    shutil.rmtree(gone)
 
 
 def remove_others(pattern: str, keep: Collection[str]) -> None:

@@ -31,16 +31,21 @@ class SharedFolder(NamedTuple):
         _binding.write_file(os.path.join(shared.path, MARK), shared.number.encode())
         return shared
 
+    def is_seen(self) -> bool:
+        """Returns whether this machine sees the folder, and no other one of its name."""
+        mark, found = os.path.join(self.path, MARK), ""
+        with file_errors(mark, "cannot be read"), suppress(FileNotFoundError, NotADirectoryError):
+            with open(mark, "rb") as stream:
+                found = stream.read().decode("latin-1")
+        return found == self.number
+
     def new_file(self, name: str, ending: str = "") -> str:
         """Returns the path of a new file. If a cluster repeats a task, the names differ.
 
         Raises:
             WorkerError: this machine sees another folder of this name, or none.
         """
-        mark, found = os.path.join(self.path, MARK), ""
-        with file_errors(mark, "cannot be read"), suppress(FileNotFoundError), open(mark, "rb") as stream:
-            found = stream.read().decode("latin-1")
-        if found != self.number:
+        if not self.is_seen():
             raise WorkerError(
                 f"{self.path}: all workers must see this folder of the run: put the output on a shared disk"
             )

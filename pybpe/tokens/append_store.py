@@ -4,31 +4,40 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .assembly import MOST_AT_ONCE, TextMarks, can_assemble, cut, publish, shards_of
+from .assembly import MOST_AT_ONCE, TextMarks, can_assemble, cut, facts_before, publish, shards_of
 from .encoding import Segment
 from .eot import EotPlacer
 from .layout import Layout
 from .manifest import Facts, Records
+from .options import OutputOptions
 from .parts import Part, Reached, Step
-from .spool import Spool
+from .spool import Spool, SpoolFiles
 from .workers import Work
 
 
-class _Split:
-    """The tokens of a split, from where an earlier run came to the end."""
+class SplitWriter:
+    """Appends segments to a spool, with marks where they belong.
 
-    def __init__(self, layout: Layout, split: str, reached: Reached) -> None:
-        self._placer = EotPlacer(layout.output.mode, layout.tok.eot_token, reached.in_document)
-        self.spool = Spool(layout.spool(split), reached.tokens, reached.documents)
+    Args:
+        output: the options of the token files, for the tokenizer.
+        eot: the id of the mark.
+        files: the spool.
+        reached: what the spool has already.
+    """
+
+    def __init__(self, output: OutputOptions, eot: int | None, files: SpoolFiles, reached: Reached) -> None:
+        self._placer = EotPlacer(output.mode, eot, reached.in_document)
+        self.spool = Spool(files, reached.tokens, reached.documents)
         self._text_bytes = reached.text_bytes
 
     def add(self, segment: Segment) -> None:
-        """Appends a segment, with marks where they belong."""
+        """Appends a segment."""
         self.spool.append(*self._placer.place(segment.ids, segment.marks))
         self._text_bytes += segment.text_bytes
         if segment.ends_document and (mark := self._placer.end_document(self.spool.files.typecode)):
@@ -51,7 +60,7 @@ class AppendStore:
     def __init__(self, layout: Layout, splits: int) -> None:
         self._layout, self.names = layout, SPLIT_NAMES[:splits]
         self._marks = [TextMarks() for _ in self.names]
-        self._splits: list[_Split] = []
+        self._splits: list[SplitWriter] = []
 
     def note(self, part: Part) -> None:
         """See Store."""
@@ -69,7 +78,9 @@ class AppendStore:
 
     def steps(self, work: Work, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Step]:
         """See Store."""
-        self._splits += [_Split(self._layout, split, reached) for split, reached in zip(self.names, last.splits)]
+        output, eot = self._layout.output, self._layout.tok.eot_token
+        for split, reached in zip(self.names, last.splits):
+            self._splits.append(SplitWriter(output, eot, self._layout.spool(split), reached))
         for result in work.results(last.tasks, options, doubts):
             for segment in result.segments:
                 self._splits[segment.split].add(segment)
@@ -93,8 +104,11 @@ class AppendStore:
 
     def shards(self, last: Part) -> list[list[Facts]]:
         """See Store."""
-        found = zip(self.names, last.splits, self._marks)
-        return [shards_of(self._layout, split, Facts(*reached[:3]), marks) for split, reached, marks in found]
+        found = []
+        for split, reached, marks in zip(self.names, last.splits, self._marks):
+            before = partial(facts_before, self._layout, self._layout.spool(split), reached.documents, marks)
+            found.append(shards_of(self._layout, split, Facts(*reached[:3]), before))
+        return found
 
     def make(self, shards: Sequence[Sequence[Facts]], options: RunOptions) -> Records:
         """See Store."""

@@ -17,7 +17,7 @@ import hashlib
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 
@@ -29,7 +29,7 @@ from .equal_shards import sizes_of
 from .formats import Finished
 from .layout import Layout
 from .manifest import Facts, ShardRecord
-from .spool import has_bytes
+from .spool import SpoolFiles, has_bytes
 
 _BLOCK = 1 << 20  # bytes
 _COUNTED_TOKENS = 1 << 20  # at once
@@ -40,8 +40,12 @@ MOST_AT_ONCE = 4  # shards
 class TextMarks:
     """The bytes of text before some tokens of a split."""
 
-    def __init__(self) -> None:
-        self._tokens, self._texts = array("Q", [0]), array("Q", [0])
+    def __init__(self, tokens: Sequence[int] = (0,), texts: Sequence[int] = (0,)) -> None:
+        self._tokens, self._texts = array("Q", tokens), array("Q", texts)
+
+    def to_lists(self) -> tuple[list[int], list[int]]:
+        """Returns the arguments that make equal marks."""
+        return self._tokens.tolist(), self._texts.tolist()
 
     def add(self, tokens: int, text_bytes: int) -> None:
         """Notes how many bytes of text a number of tokens has, if this number is far enough from the one before."""
@@ -55,43 +59,48 @@ class TextMarks:
         return self._tokens[number], self._texts[number]
 
 
-def shards_of(layout: Layout, split: str, whole: Facts, marks: TextMarks) -> list[Facts]:
-    """Returns the facts of the shards of a split, which is not cut yet.
+def facts_before(layout: Layout, files: SpoolFiles, documents: int, marks: TextMarks, token: int) -> tuple[int, int]:
+    """Returns how many documents of a spool, which has `documents`, begin before a token, and the bytes of text."""
+    at, size = marks.before(token)
+    for first in range(at, token, _COUNTED_TOKENS):
+        size += layout.text_length(memoryview(files.read(first, min(_COUNTED_TOKENS, token - first))))
+    return files.documents_before(token, documents), size
+
+
+def shards_of(
+    layout: Layout, split: str, whole: Facts, before: Callable[[int], tuple[int, int]], threads: int = 1
+) -> list[Facts]:
+    """Returns the facts of the shards of a split, which is not cut yet. `before` returns how many documents begin
+    before a token, and the bytes of text.
 
     Raises:
         ShardTooSmallError, LimitError: see `sizes_of`.
     """
     sizes = sizes_of(layout, split, whole.tokens)
-    spool, ends = layout.spool(split), list(accumulate(sizes))[:-1]
-
-    def text_before(end: int) -> int:
-        at, size = marks.before(end)
-        for first in range(at, end, _COUNTED_TOKENS):
-            size += layout.text_length(memoryview(spool.read(first, min(_COUNTED_TOKENS, end - first))))
-        return size
-
-    documents = [0, *(spool.documents_before(end, whole.documents) for end in ends), whole.documents]
-    texts = [0, *map(text_before, ends), whole.text_bytes]
-    return [Facts(size, b - a, d - c) for size, (a, b), (c, d) in zip(sizes, pairwise(documents), pairwise(texts))]
+    inner = map_ordered(before, list(accumulate(sizes))[:-1], threads)
+    pairs = pairwise([(0, 0), *inner, (whole.documents, whole.text_bytes)])
+    return [Facts(size, b - a, d - c) for size, ((a, c), (b, d)) in zip(sizes, pairs)]
 
 
 def can_assemble(layout: Layout, split: str, shards: Sequence[Facts]) -> bool:
     """Returns whether a split's files are still there: the spool, or what has been made of it."""
-    sizes = [_file_bytes(layout, facts) for facts in shards]
+    sizes = [file_bytes(layout, facts) for facts in shards]
     last = len(shards)
     if not os.path.exists(layout.cut_path(split, 0)):
-        return all(map(_has_size, _published(layout, split, last), sizes))
-    while last > 1 and _has_size(layout.cut_path(split, last - 1), sizes[last - 1]):
+        return all(map(has_size, _published(layout, split, last), sizes))
+    while last > 1 and has_size(layout.cut_path(split, last - 1), sizes[last - 1]):
         last -= 1
     tokens, documents = (sum(getattr(facts, name) for facts in shards[:last]) for name in ("tokens", "documents"))
     return layout.spool(split).hold(tokens, documents if layout.form.companion is not None else 0)
 
 
-def _file_bytes(layout: Layout, facts: Facts) -> int:
+def file_bytes(layout: Layout, facts: Facts) -> int:
+    """Returns the size of a shard's file."""
     return layout.form.header_bytes + facts.tokens * layout.output.id_bytes
 
 
-def _has_size(path: str, size: int) -> bool:
+def has_size(path: str, size: int) -> bool:
+    """Returns whether a file is there, and has this size."""
     return has_bytes(path, size) and os.path.getsize(path) == size
 
 
@@ -111,9 +120,14 @@ def cut(layout: Layout, split: str, shards: Sequence[Facts], done: Callable[[int
         )
     else:  # a killed run has begun to publish them
         digests = [file_sha256(path) if is_hashed else "" for path in _published(layout, split, len(shards))]
+    return records_of(layout, split, shards, digests)
+
+
+def records_of(layout: Layout, split: str, shards: Sequence[Facts], digests: Iterable[str]) -> list[ShardRecord]:
+    """Returns the records of a split's shards, whose SHA-256 are `digests`."""
     names = (os.path.basename(layout.path(split, index)) for index in range(len(shards)))
     return [
-        ShardRecord(name, facts.tokens, _file_bytes(layout, facts), digest, facts.documents, facts.text_bytes)
+        ShardRecord(name, facts.tokens, file_bytes(layout, facts), digest, facts.documents, facts.text_bytes)
         for name, facts, digest in zip(names, shards, digests)
     ]
 
@@ -156,7 +170,8 @@ def cut_shards(
 
     def make(index: int) -> str:
         if index and not os.path.exists(path(index)):
-            return _copy(path(0), ends[index - 1], ends[index], path(index), header(sizes[index]), is_hashed)
+            stretch = (path(0), ends[index - 1], ends[index])
+            return copy_stretches([stretch], path(index) + ".copy", path(index), header(sizes[index]), is_hashed)
         return file_sha256(path(index), ends[0] if index == 0 else None) if is_hashed else ""
 
     digests: list[str] = []
@@ -180,21 +195,39 @@ def _fill_header(path: str, header: bytes) -> None:
         stream.write(header)
 
 
-def _copy(source: str, start: int, end: int, target: str, header: bytes, is_hashed: bool) -> str:
-    """Copies a range of a file into a new file, after a header. Returns the SHA-256 of the new file, or ""."""
-    temporary, digest = target + ".copy", hashlib.sha256(header)
-    buffer = memoryview(bytearray(_BLOCK))
-    with open_input(source) as stream, file_errors(temporary, "cannot be written"), open(temporary, "wb") as output:
-        stream.seek(start)
+Stretch = tuple[str, int, int]
+"""A range of bytes in a file: its path, start and end."""
+
+
+def copy_stretches(
+    stretches: Iterable[Stretch], temporary: str, target: str, header: bytes, is_hashed: bool = True
+) -> str:
+    """Copies ranges of files into a new file, after a header.
+
+    Args:
+        stretches: the ranges.
+        temporary: where the file is until it is complete.
+        target: its name.
+        header: its first bytes.
+        is_hashed: whether the hash is wanted.
+
+    Returns:
+        The SHA-256 of the new file, or "".
+    """
+    digest, buffer = hashlib.sha256(header), memoryview(bytearray(_BLOCK))
+    with file_errors(temporary, "cannot be written"), open(temporary, "wb") as output:
         output.write(header)
-        while start < end:
-            end_if_unwanted()
-            got: int = stream.readinto(buffer[: end - start])
-            if got == 0:
-                raise FormatError(f"{source}: shorter than this run made it: another program has changed it")
-            output.write(buffer[:got])
-            if is_hashed:
-                digest.update(buffer[:got])
-            start += got
+        for source, start, end in stretches:
+            with open_input(source) as stream:
+                stream.seek(start)
+                while start < end:
+                    end_if_unwanted()
+                    got: int = stream.readinto(buffer[: end - start])
+                    if got == 0:
+                        raise FormatError(f"{source}: shorter than this run made it: another program has changed it")
+                    output.write(buffer[:got])
+                    if is_hashed:
+                        digest.update(buffer[:got])
+                    start += got
     give_name(temporary, target)
     return digest.hexdigest() if is_hashed else ""

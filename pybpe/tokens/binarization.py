@@ -27,7 +27,6 @@ from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..urls import without_secrets
 from .append_store import AppendStore
-from .by_workers import SharedStore, check_format
 from .encoding import TaskEncoder
 from .eot import KEEP
 from .finished import Goal, call_of
@@ -38,6 +37,7 @@ from .options import DatasetOptions, OutputOptions
 from .packed_output import RowOptions, write_and_pack
 from .parts import LoggedTasks, PartsLog, Store
 from .run import Run
+from .shared_store import SharedStore, is_shared
 from .shares import check_shares
 from .workers import Encoding
 
@@ -64,7 +64,6 @@ def binarize(
     packing: str | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
-    workers_write: bool = False,
     task_timeout: float | None = None,
     resume: bool = True,
     force: bool = False,
@@ -121,16 +120,13 @@ def binarize(
         workers: the number of threads; None uses all CPUs. With an executor: the number of its workers; None submits 64
             tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
-            the inputs under the same names; only this process writes, unless `workers_write`. The files are the same
-            for any number of workers and any executor.
-        workers_write: the executor's workers write the token files themselves, so that no token passes through this
-            process: for more than a few workers. They must share `out`, under the same name; each one checks that it
-            does. Only for "llmc", "npy" and "raw"; one worker writes a file, and "raw" has one file per split. Needs
-            disk space for the ids twice, or nearly once if there are many shards.
+            the inputs under the same names. If they see `out` under the same name, they write the token files
+            themselves, and no token passes through this process; otherwise they send their tokens, which this process
+            writes. The files are the same for any number of workers and any executor. Needs disk space for the ids
+            twice, or nearly once if there are many shards.
         task_timeout: the number of seconds that a worker of the executor may take for a task, which has 16 MiB of text
-            (a compressed file is one task), or with `workers_write`, up to 64 of these. If one takes longer, because
-            its worker hangs, the run stops with an error that names the file; the same call resumes. None waits
-            forever.
+            (a compressed file is one task); a worker gets up to 64 of these at once. If one takes longer, because its
+            worker hangs, the run stops with an error that names the file; the same call resumes. None waits forever.
         resume: False starts over and ignores an unfinished run.
         force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes what is
             complete. Otherwise pybpe refuses to replace them, and an equal call returns the manifest that is there.
@@ -143,7 +139,7 @@ def binarize(
     Raises:
         ArgumentError, FileError, FormatError: bad arguments, files or records. LimitError: a shard is too small for
         llm.c, or an id is too large for the dtype. WorkerError: a worker died, and the executor cannot continue.
-        MissingExtraError: parquet or Arrow without pyarrow. UnsupportedError: workers cannot write this format.
+        MissingExtraError: parquet or Arrow without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     rows = RowOptions.of(pack, sequence_length, packing, format)
@@ -162,8 +158,6 @@ def binarize(
     )
     options = options.for_tokenizer(tok)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
-    if workers_write:
-        _check_workers_write(options, executor)
     given = path_list(inputs)
 
     goal = Goal(_binding.path_text(out), force) if rows is None else rows.goal(out, shard_tokens, force)
@@ -174,18 +168,11 @@ def binarize(
             job = Job(tok, options, staged, folder, name or name_of(given, staged))
             job = job._replace(call=call_of(job.identity(described(tok)), staged))
             made = goal.made(job.call, tok, staged.files)
-            return made or write_dataset(job, run, resume, workers_write=workers_write)
+            return made or write_dataset(job, run, resume)
 
     if rows is None:
         return write(_binding.path_text(out))
     return write_and_pack(goal, rows, shard_tokens, lambda folder: (tok, write(folder)), progress)
-
-
-def _check_workers_write(options: DatasetOptions, executor: Executor | None) -> None:
-    """Raises ArgumentError or UnsupportedError if workers cannot write."""
-    if executor is None:
-        raise ArgumentError("workers_write needs an executor (--workers-write needs --dask)")
-    check_format(options.output)
 
 
 class Job(NamedTuple):
@@ -218,9 +205,7 @@ def _hash(parts: object) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def write_dataset(
-    job: Job, run: RunOptions, resume: bool, beside: Callable[[], None] = lambda: None, workers_write: bool = False
-) -> Manifest:
+def write_dataset(job: Job, run: RunOptions, resume: bool, beside: Callable[[], None] = lambda: None) -> Manifest:
     """Does the work of `binarize`. The caller holds the folder's lock. `beside` is as in Run."""
     tok, options, staged = job.tok, job.options, job.staged
     splits, files = options.split.splits, staged.files
@@ -238,7 +223,7 @@ def write_dataset(
     identity, total = job.identity(description), None if has_rows else known_total(files)
     planned = LoggedTasks(options.read.skips, _hash(staged.identities), encoding.hashes)
     store: Store = AppendStore(layout, len(splits))
-    if workers_write:
+    if run.executor is not None and layout.form.companion is None and is_shared(layout.unfinished, run):
         identity = _hash((identity, "workers"))
         store = SharedStore(layout, encoder, identity)
     log = PartsLog(layout, identity, store, resume, planned)

@@ -40,9 +40,10 @@ class EotPlacer:
         Returns:
             The tokens, and where in them documents begin (at the mark, if it comes first), of type Q.
         """
-        if (
-            self._mode == KEEP or not marks and (self.is_open or not ids)
-        ):  # nothing to do, as for most pieces of long documents
+        if self._mode == KEEP:
+            self.is_open |= len(ids) > 0
+            return ids, array("Q")
+        if not marks and (self.is_open or not ids):  # nothing to do, as for most pieces of long documents
             return ids, array("Q")
         if not marks and len(ids) <= _SHORT:  # one document begins: most of a call to C would be Python
             self.is_open = True

@@ -1,8 +1,9 @@
 """parts.log: what a stopped or killed run has done, so that the same command resumes.
 
 A hidden folder inside the output folder holds this log, which only grows, and the tokens, which a store keeps: in a
-spool for each split (append_store.py), or in files that the workers of a cluster write (by_workers). The log's first
-line describes the run. Each further line ends a part, the work of one task, or of several that a worker did at once:
+spool for each split (append_store.py), or in files that the workers of an executor write (shared_store.py). The log's
+first line describes the run. Each further line ends a part, the work of one task, or of several that a worker did at
+once:
 
     {"tasks": 7, "plan": "9f..", "skipped": {..}, "splits": [[tokens, documents, text bytes, in a document], ..], ..}
 
@@ -31,10 +32,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -43,15 +42,13 @@ from ..errors import file_errors
 from ..reading.bad_records import Seen, SkipState
 from ..reading.text_encoding import Doubts
 from ..support.locking import LOCK, STAGED
-from ..support.output_files import make_folder
-from ..support.platform import sync_folder
+from ..support.output_files import make_folder, remove_entry
 from ..support.run_options import RunOptions
 from .layout import Layout
 from .manifest import Facts, Records, is_plain_name
 from .output_folder import LOG_NAME, files_of_manifest, stale_tokenizers
 from .skip_list import has_list
 
-_GONE = ".removed"
 _VERSION = 1
 _CHECKSUM_BYTES = 8  # of a line: hexadecimal digits
 
@@ -310,29 +307,14 @@ class PartsLog:
         with file_errors(self.folder, "cannot be removed"):
             for name in sorted(os.listdir(self.folder), key=lambda name: name == LOG_NAME):
                 if name != LOCK:
-                    _remove(os.path.join(self.folder, name))
+                    remove_entry(os.path.join(self.folder, name))
 
     def _clean(self) -> None:
         """Removes an earlier run's files, except staged inputs and tokenizers, which may belong to this run."""
         with file_errors(self.folder, "cannot be emptied"):
             for name in os.listdir(self.folder):
                 if name != LOG_NAME and not name.startswith(STAGED):
-                    _remove(os.path.join(self.folder, name))
-
-
-def _remove(path: str) -> None:
-    """Removes a file, or a folder with all that is in it. A worker that was given up may still write to the folder; it
-    cannot if the folder's name is gone."""
-    if not os.path.isdir(path):
-        with suppress(FileNotFoundError):  # what a kill left of a folder is removed with the folder
-            os.unlink(path)
-        return
-    gone = path.removesuffix(_GONE) + _GONE
-    if gone != path:
-        shutil.rmtree(gone, ignore_errors=True)  # left by a kill
-        os.rename(path, gone)
-        sync_folder(os.path.dirname(path))
-    shutil.rmtree(gone)
+                    remove_entry(os.path.join(self.folder, name))
 
 
 class _LogFile:

@@ -21,7 +21,7 @@ from .. import _binding
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
 
-_START_BYTES = 8
+START_BYTES = 8
 _BUFFER = 1 << 16  # bytes; segments of small files are shorter
 TYPECODES = {"uint16": "H", "uint32": "I"}  # of the array module, by dtype
 
@@ -65,7 +65,7 @@ class SpoolFiles:
     def hold(self, tokens: int, documents: int) -> bool:
         """Returns whether the files on disk have at least so many tokens and documents."""
         return (not tokens or has_bytes(self.tokens_path, self.header_bytes + tokens * self.id_bytes)) and (
-            not documents or has_bytes(self.starts_path, documents * _START_BYTES)
+            not documents or has_bytes(self.starts_path, documents * START_BYTES)
         )
 
     def read(self, first: int, count: int) -> array[int]:
@@ -74,7 +74,7 @@ class SpoolFiles:
 
     def read_starts(self, first: int, last: int) -> array[int]:
         """Returns the first token of each of the documents first .. last."""
-        return read_items(self.starts_path, "Q", first * _START_BYTES, last - first)
+        return read_items(self.starts_path, "Q", first * START_BYTES, last - first)
 
     def documents_before(self, token: int, documents: int) -> int:
         """Returns how many of the first `documents` documents begin before a token."""
@@ -93,7 +93,7 @@ class Spool:
         self.files = files
         self.tokens, self.documents = tokens, documents
         self._tokens_file = _open(files.tokens_path, files.header_bytes + tokens * files.id_bytes)
-        self._starts_file = _open(files.starts_path, documents * _START_BYTES)
+        self._starts_file = _open(files.starts_path, documents * START_BYTES)
 
     def append(self, ids: array[int] | memoryview, starts: array[int] | memoryview) -> None:
         """Adds ids, and where documents begin in them."""

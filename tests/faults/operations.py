@@ -25,15 +25,15 @@ from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.sample import Sample  # noqa: E402
 from pybpe.support.run_options import RunOptions  # noqa: E402
 from pybpe.tokens import run as dataset_run  # noqa: E402
-from pybpe.tokens.by_workers import area, bundles, store
+from pybpe.tokens import shared_store  # noqa: E402
 from pybpe.tokens.mix import mixing, shuffled  # noqa: E402
 from pybpe.training import checkpoint, saved_counting  # noqa: E402
 from pybpe.training.counting import count_to_file  # noqa: E402
 
 checkpoint.SECONDS = 0.0  # a block of merges after every step
 saved_counting.SECONDS = 0.0  # counts after every piece
-dataset_run.CHECKPOINT_SECONDS = area._PATIENCE_SECONDS = 0.0
-store._PUBLISHING = bundles._PLANNING = 1
+dataset_run.CHECKPOINT_SECONDS = shared_store._PATIENCE_SECONDS = 0.0
+shared_store._THREADS = 1
 planning.TASK_BYTES = 6000
 mixing.LEAST_MEMORY = 1
 decisions.DEFAULT_MEMORY = 1  # runs of as few rows as possible
@@ -170,10 +170,10 @@ def _binarize_skip(inputs: Path, out: Path) -> None:
     )
 
 
-def _workers_write(inputs: Path, out: Path) -> None:
+def _binarize_by_executor(inputs: Path, out: Path) -> None:
     pybpe.binarize(
         small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, shard_tokens=2500, split_by="document",
-        min_shard_tokens=100, executor=_Here(), workers_write=True, force=True, progress=False,
+        min_shard_tokens=100, executor=_Here(), workers=1, force=True, progress=False,
     )  # fmt: skip
 
 
@@ -244,7 +244,7 @@ OPERATIONS = [
     *(Operation(f"binarize {format}", _binarize(format), resumes=True, several=True)
       for format in ("llmc", "raw", "npy", "megatron")),
     Operation("binarize skip", _binarize_skip, resumes=True, several=True),
-    Operation("binarize workers_write", _workers_write, resumes=True, several=True),
+    Operation("binarize by executor", _binarize_by_executor, resumes=True, several=True),
     Operation("join", _join, resumes=True, several=True),
     Operation("mix", _mix, resumes=True, several=True),
     Operation("clean corpus", _clean(None, "clean.jsonl.gz"), resumes=True, several=True),

@@ -53,9 +53,10 @@ class Binarize:
         shutil.rmtree(folder / "undisturbed")
 
     def run(self, executor: Executor | None) -> None:
-        pybpe.binarize(
-            small_tokenizer(), self._text, self._out, shard_tokens=20_000, executor=executor, progress=False
-        )  # fmt: skip
+        with ThreadPoolExecutor(1) as here:
+            pybpe.binarize(
+                small_tokenizer(), self._text, self._out, shard_tokens=20_000, executor=executor or here, progress=False
+            )
 
     def torn(self) -> list[str]:
         """Returns the files that differ from those of an undisturbed run, except the hidden folder's."""
@@ -67,17 +68,6 @@ class Binarize:
         found = content(self._out)
         shutil.rmtree(self._out)
         return [] if found == self._expected else ["another result"]
-
-
-class WorkersWrite(Binarize):
-    """Tests the same, with workers that write the files themselves."""
-
-    def run(self, executor: Executor | None) -> None:
-        with ThreadPoolExecutor(1) as here:
-            pybpe.binarize(
-                small_tokenizer(), self._text, self._out, shard_tokens=20_000, executor=executor or here,
-                workers_write=True, progress=False,
-            )  # fmt: skip
 
 
 class CountWords:
@@ -197,7 +187,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pybpe-workers-", dir=shim.fast_folder()) as scratch:
         text = Path(scratch, "text.txt")
         text.write_text("\n".join(documents(400) * 3))
-        for kind in (Binarize, WorkersWrite, CountWords):
+        for kind in (Binarize, CountWords):
             operation = kind(Path(scratch), text)
             name = f"workers: {kind.__name__}"
             pool = repeat(f"{name}, processes", arguments.kills, partial(kill_in_pool, operation, rng))

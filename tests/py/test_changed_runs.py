@@ -4,7 +4,6 @@ change, and the result is always that of the inputs as they are now."""
 import errno
 import gzip
 import random
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from texts import english
 
 import pybpe
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import assembly, shares
+from pybpe.tokens import assembly, encoding, shares
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 
@@ -50,16 +49,17 @@ def test_a_mended_file_is_done_again_and_the_files_before_it_are_kept(
 def encoded_tasks(tok: pybpe.Tokenizer, corpus: list[Path], out: Path, **given: Any) -> tuple[int, int]:
     """Runs binarize. Returns how many tasks it ran, and how many there are."""
     seen: list[Any] = []
+    pieces = encoding.TaskEncoder.task_pieces
 
-    class Recording(ThreadPoolExecutor):
-        def submit(self, function: Any, /, *args: Any, **_: Any) -> Any:
-            seen.append(args)
-            return super().submit(function, *args)
+    def recorded(self: encoding.TaskEncoder, task: Any) -> Any:
+        seen.append(task)
+        return pieces(self, task)
 
-    with Recording(1) as executor:
-        pybpe.binarize(tok, corpus, out, executor=executor, **given)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding.TaskEncoder, "task_pieces", recorded)
+        pybpe.binarize(tok, corpus, out, **given)
         some = len(seen)
-        pybpe.binarize(tok, corpus, out.with_name(f"{out.name}-all"), executor=executor, **given)
+        pybpe.binarize(tok, corpus, out.with_name(f"{out.name}-all"), **given)
     return some, len(seen) - some
 
 
@@ -127,11 +127,11 @@ def test_shards_that_were_cut_already_are_cut_again(
         copied.append(args)
         return real(*args)
 
-    real = assembly._copy
-    monkeypatch.setattr(assembly, "_copy", copy)
+    real = assembly.copy_stretches
+    monkeypatch.setattr(assembly, "copy_stretches", copy)
     with pytest.raises(OSError):
         pybpe.binarize(tok, corpus, tmp_path / "out", **given)
-    monkeypatch.setattr(assembly, "_copy", real)
+    monkeypatch.setattr(assembly, "copy_stretches", real)
     corpus[2].write_bytes(gzip.compress(english()[100_000:150_000].encode()))
     pybpe.binarize(tok, corpus, tmp_path / "out", **given)
     pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)

@@ -267,7 +267,7 @@ def test_a_dead_worker_is_an_error_from_which_to_go_on(
 ) -> None:
     pybpe.binarize(tok, corpus, tmp_path / "local")
     with pytest.raises(pybpe.errors.WorkerError, match="a worker process died"):
-        pybpe.binarize(tok, corpus, tmp_path / "out", executor=Dying(2), workers=1)
+        pybpe.binarize(tok, corpus, tmp_path / "out", executor=Dying(4), workers=1)
     read: list[Any] = []
 
     class Recording(ThreadPoolExecutor):

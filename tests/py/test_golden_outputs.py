@@ -35,7 +35,7 @@ def packed(corpus: Path, out: Path, **options: Any) -> None:
 
 def written_by_workers(corpus: Path, out: Path, **options: Any) -> None:
     with ThreadPoolExecutor(2) as executor:
-        binarized(corpus, out, executor=executor, workers=2, workers_write=True, **options)
+        binarized(corpus, out, executor=executor, workers=2, **options)
 
 
 def joined(corpus: Path, out: Path, **options: Any) -> None:

@@ -18,7 +18,7 @@ from texts import english  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
-from pybpe.tokens.by_workers import store  # noqa: E402
+from pybpe.tokens import binarization, shared_store  # noqa: E402
 
 
 @pytest.fixture
@@ -32,12 +32,14 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("workers_write", [False, True])
+@pytest.mark.parametrize("is_shared", [False, True])
 def test_a_killed_worker_changes_nothing(
-    cluster: Any, corpus: Path, tmp_path: Path, workers_write: bool, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, corpus: Path, tmp_path: Path, is_shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tok = small_tokenizer()
-    monkeypatch.setattr(store, "tasks_per_bundle", lambda *_: 2)
+    monkeypatch.setattr(shared_store, "tasks_per_part", lambda *_: 2)
+    if not is_shared:
+        monkeypatch.setattr(binarization, "is_shared", lambda *_: False)
     pybpe.binarize(tok, corpus, tmp_path / "local", shard_tokens=20_000)
     with distributed.Client(cluster) as client:
         victim = next(iter(client.run(os.getpid).values()))
@@ -51,10 +53,7 @@ def test_a_killed_worker_changes_nothing(
             return submit(*args)
 
         executor.submit = submit_and_kill
-        pybpe.binarize(
-            tok, corpus, tmp_path / "cluster", shard_tokens=20_000, executor=executor, workers=2,
-            workers_write=workers_write,
-        )  # fmt: skip
+        pybpe.binarize(tok, corpus, tmp_path / "cluster", shard_tokens=20_000, executor=executor, workers=2)
     assert len(submitted) > 12
     assert content(tmp_path / "cluster") == content(tmp_path / "local")
 
@@ -65,11 +64,10 @@ def test_the_command_line_finds_the_scheduler(
     small_tokenizer().save(tmp_path / "tok.json")
     arguments = ["binarize", "-t", str(tmp_path / "tok.json"), str(corpus), "--json"]
     assert main([*arguments, "-o", str(tmp_path / "local")]) == 0
-    for name, more in (("cluster", []), ("workers", ["--workers-write"])):
-        assert main([*arguments, "-o", str(tmp_path / name), "--dask", cluster.scheduler_address, *more]) == 0
-    first, second, third = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert first["tokens"] == second["tokens"] == third["tokens"]
-    assert content(tmp_path / "cluster") == content(tmp_path / "workers") == content(tmp_path / "local")
+    assert main([*arguments, "-o", str(tmp_path / "cluster"), "--dask", cluster.scheduler_address]) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first["tokens"] == second["tokens"]
+    assert content(tmp_path / "cluster") == content(tmp_path / "local")
 
 
 def test_no_scheduler_is_one_line(corpus: Path, tmp_path: Path) -> None:

@@ -1,0 +1,395 @@
+"""Keeps the tokens of a run in one folder per part, which the worker that made the part writes itself.
+
+    the process that runs            a worker                                  a folder that they share
+    plans tasks, up to 64
+      per part                  ->   encodes the tasks of a part          ->   part-..: files as those of spool.py
+      how many tokens there are <-
+    knows what each shard is         copies ranges of the parts' files,   ->   shard-..
+      made of                   ->   and hashes them on the way
+    gives the shards their names, writes the manifest                     ->   NAME_train_000000.bin ...
+
+So no token passes through the process that runs: it can take only about as much as a few workers make. The text is
+encoded once. How many tokens come before a part is known only when all earlier parts are there, so shards need a copy
+of the ids, which costs a tenth of encoding. One worker writes a shard from its first byte to its last, because network
+file systems do not let several machines write to one file.
+
+Whether a part begins inside a document follows from the plan: the range before it ends inside one. That is wrong only
+if a mark is the last thing in that range. Then the part is made again.
+
+A worker that was given up, and continues, changes nothing: each part has a name of its own, which the log knows, and
+the name of a shard contains what it depends on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import time
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import islice
+from typing import NamedTuple
+
+from .. import _binding
+from ..errors import WorkerError, file_errors
+from ..reading.bad_records import Seen
+from ..reading.input_file import InputFile
+from ..reading.planning import Task, anchored
+from ..reading.splits import SPLIT_NAMES
+from ..reading.streams import file_sha256, read_file, read_hashed
+from ..reading.text_encoding import Doubts
+from ..support.output_files import give_name, make_folder, remove_entry, remove_file
+from ..support.parallel import map_ordered
+from ..support.platform import sync_folder
+from ..support.progress import Progress
+from ..support.remote import Workers, map_by_executor
+from ..support.run_options import RunOptions
+from ..support.shared_folder import MARK, SharedFolder
+from .append_store import SplitWriter
+from .assembly import Stretch, TextMarks, copy_stretches, facts_before, file_bytes, has_size, records_of, shards_of
+from .encoding import TaskEncoder
+from .layout import Layout
+from .manifest import Facts, Records
+from .parts import Part, Reached, Step
+from .spool import START_BYTES, SpoolFiles
+from .workers import Encoding, most_pending, task_results
+
+_PER_WORKER = 8  # parts, so that no worker waits long for the last ones
+_MOST_TASKS = 64
+_MOST_RANGES = 1 << 12  # of a part: a message must not grow with the number of small files
+_THREADS = 16  # each of them waits for the disk, or for a file system on other machines
+_PATIENCE_SECONDS = 10.0  # the time that a network file system may need to show a file to other machines
+_PAUSE_SECONDS = 0.1
+_CONTEXT = "context"  # the file with the pickled TaskEncoder and Layout, which a worker reads once
+_MARKS = "marks"  # the file of a part with the TextMarks of each split
+
+
+def is_shared(path: str, options: RunOptions) -> bool:
+    """Returns whether the workers of a run see a folder under the same name. Asks as often as tasks are submitted at
+    once, so that probably each worker answers."""
+    folder, count = SharedFolder.begin(make_folder(path)), most_pending(options.workers)
+    try:
+        return all(map_by_executor(SharedFolder.is_seen, [folder] * count, Workers.of(options), count))
+    finally:
+        remove_file(os.path.join(path, MARK))
+
+
+# ----------------------------------------------------------------------------------------------------
+# On a worker
+
+
+class Order(NamedTuple):
+    """The message with which a worker makes a part.
+
+    Attributes:
+        folder: the folder of the run.
+        context: the SHA-256 of the file _CONTEXT in it.
+        tasks: the tasks.
+        plan: the hash of all tasks up to the last one: see `hashed_tasks`.
+        inside: for each split, whether the part begins inside a document.
+    """
+
+    folder: SharedFolder
+    context: str
+    tasks: Sequence[Task]
+    plan: str
+    inside: Sequence[bool]
+
+    @property
+    def file(self) -> InputFile:
+        """The file that the part reads first."""
+        return self.tasks[0][0].file
+
+    @property
+    def start(self) -> int:
+        """Where in this file the part begins."""
+        return self.tasks[0][0].start
+
+
+class Made(NamedTuple):
+    """The message with which a worker answers.
+
+    Attributes:
+        name: the part's folder, in that of the run.
+        splits: what each split gets.
+        size, doubt, seen: as in Result; only records of runs that skip bad ones.
+    """
+
+    name: str
+    splits: Sequence[Reached]
+    size: int
+    doubt: str | None
+    seen: Sequence[Seen]
+
+
+def make_part(order: Order) -> Made:
+    """Makes a part, on a worker."""
+    path = make_folder(order.folder.new_file("part"))
+    encoder, layout = _context(order.folder, order.context)
+    writers = [
+        SplitWriter(layout.output, encoder.tok.eot_token, _files(layout, path, split), Reached(in_document=inside))
+        for split, inside in enumerate(order.inside)
+    ]
+    marks = [TextMarks() for _ in writers]
+    size, doubt, seen = 0, None, list[Seen]()
+    try:
+        for result in (result for task in order.tasks for result in task_results(encoder, task)):
+            size, doubt = size + result.size, doubt or result.doubt
+            seen += [some for some in result.seen if some.skips]
+            for segment in result.segments:
+                writer = writers[segment.split]
+                writer.add(segment)
+                marks[segment.split].add(writer.reached.tokens, writer.reached.text_bytes)
+        for writer in writers:
+            writer.spool.sync()
+    finally:
+        for writer in writers:
+            writer.spool.close()
+    _binding.write_file(os.path.join(path, _MARKS), json.dumps([one.to_lists() for one in marks]).encode())
+    sync_folder(order.folder.path)
+    return Made(os.path.basename(path), [writer.reached for writer in writers], size, doubt, seen)
+
+
+@lru_cache(maxsize=2)
+def _context(folder: SharedFolder, digest: str) -> tuple[TaskEncoder, Layout]:
+    """Returns what all parts have in common. A process reads it once."""
+    problem = "has been changed, or cannot be read completely here: run again"
+    return pickle.loads(read_hashed(os.path.join(folder.path, _CONTEXT), digest, problem))  # type: ignore[no-any-return]
+
+
+def _files(layout: Layout, path: str, split: int) -> SpoolFiles:
+    """Returns the files of a split in the folder of a part."""
+    return SpoolFiles(os.path.join(path, SPLIT_NAMES[split]), 0, layout.output.dtype)
+
+
+class ShardOrder(NamedTuple):
+    """The message with which a worker makes a shard.
+
+    Attributes:
+        folder: the folder of the run.
+        path: the shard.
+        named: its path when it is finished.
+        header: its first bytes.
+        stretches: the rest of it.
+        is_hashed: whether the hash is wanted.
+    """
+
+    folder: SharedFolder
+    path: str
+    named: str
+    header: bytes
+    stretches: Sequence[Stretch]
+    is_hashed: bool
+
+
+def make_shard(order: ShardOrder) -> tuple[str, str]:
+    """Makes a shard, unless a killed run did, on a worker. Returns its path, and its SHA-256 or ""."""
+    path, temporary = order.path, order.folder.new_file(os.path.basename(order.path), ".tmp")
+    if order.stretches and not os.path.exists(path) and not os.path.exists(order.stretches[0][0]):
+        path = order.named  # what it is made of is removed when it is made
+    if not os.path.exists(path):
+        return path, copy_stretches(order.stretches, temporary, path, order.header, order.is_hashed)
+    return path, file_sha256(path) if order.is_hashed else ""
+
+
+# ----------------------------------------------------------------------------------------------------
+# In the process that runs
+
+
+class _Place(NamedTuple):
+    """Where the tokens of a part are: its folder, and how far each split has come before the part and after it."""
+
+    path: str
+    before: Sequence[Reached]
+    after: Sequence[Reached]
+
+
+class SharedStore:
+    """A Store (see parts.py), for runs with an executor whose workers see the output folder.
+
+    Args:
+        layout: the token files.
+        encoder: encodes the tasks.
+        identity: a hash of everything that the result depends on, except the inputs. The folder's name has it.
+    """
+
+    def __init__(self, layout: Layout, encoder: TaskEncoder, identity: str) -> None:
+        self._layout, self._context = layout, pickle.dumps((encoder, layout))
+        self._folder = os.path.abspath(os.path.join(layout.unfinished, f"workers-{identity[:16]}"))
+        self.names = SPLIT_NAMES[: len(encoder.splits)]
+        self._places: list[_Place] = []
+        self._plan = ""
+
+    @property
+    def _reached(self) -> Sequence[Reached]:
+        return self._places[-1].after if self._places else [Reached()] * len(self.names)
+
+    def note(self, part: Part) -> None:
+        """See Store."""
+        self._places.append(_Place(os.path.join(self._folder, part.kept), self._reached, part.splits))
+        self._plan = part.plan
+
+    def has(self, part: Part) -> bool:
+        """See Store."""
+        return os.path.isdir(os.path.join(self._folder, part.kept))
+
+    def can_assemble(self, shards: Sequence[Sequence[Facts]]) -> bool:
+        """See Store."""
+        return os.path.isdir(self._folder)
+
+    # ------------------------------------------------------------------------------------------------
+    # Parts
+
+    def steps(self, work: Encoding, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Step]:
+        """See Store. Raises WorkerError: as in map_by_executor."""
+        folder = SharedFolder.begin(make_folder(self._folder))
+        context = os.path.join(self._folder, _CONTEXT)
+        _binding.write_file(context, self._context)
+        keep = {MARK, _CONTEXT, *(os.path.basename(place.path) for place in self._places)}
+        with file_errors(self._folder, "cannot be emptied"):
+            for name in set(os.listdir(self._folder)) - keep:
+                remove_entry(os.path.join(self._folder, name))
+        workers, pending, sent = Workers.of(options), most_pending(options.workers), deque[Order]()
+        orders = self._orders(work, last, Order(folder, file_sha256(context), (), "", ()), pending // 2, sent)
+        for made in map_by_executor(make_part, orders, workers, pending):
+            order, inside = sent.popleft(), [reached.in_document for reached in self._reached]
+            if order.inside != inside:
+                remove_entry(os.path.join(self._folder, made.name))
+                made = next(map_by_executor(make_part, [order._replace(inside=inside)], workers, 1))
+            yield self._step(order, made)
+
+    def _orders(self, work: Encoding, last: Part, model: Order, workers: int, sent: deque[Order]) -> Iterator[Order]:
+        """Yields the orders for all tasks after the last part, which it also appends to `sent`."""
+        inside, most = [reached.in_document for reached in last.splits], tasks_per_part(work, workers)
+        tasks: list[Task] = []
+        plan = ""
+        for task, plan in islice(work.hashed(_THREADS), last.tasks, None):
+            tasks.append(anchored(task))
+            if len(tasks) >= most or sum(map(len, tasks)) >= _MOST_RANGES:
+                sent.append(model._replace(tasks=tasks, plan=plan, inside=inside))
+                yield sent[-1]
+                end, tasks = task[-1], []
+                inside = [not end.ends_document and end.split == split for split in range(len(self.names))]
+        if tasks:
+            sent.append(model._replace(tasks=tasks, plan=plan, inside=inside))
+            yield sent[-1]
+
+    def _step(self, order: Order, made: Made) -> Step:
+        path, splits = os.path.join(self._folder, made.name), []
+        for split, (start, more) in enumerate(zip(self._reached, made.splits)):
+            files = _files(self._layout, path, split)
+            _await(files.tokens_path, more.tokens * files.id_bytes)
+            _await(files.starts_path, more.documents * START_BYTES)
+            sums = (start.tokens + more.tokens, start.documents + more.documents, start.text_bytes + more.text_bytes)
+            splits.append(Reached(*sums, more.in_document))
+        return Step(made.size, made.doubt, made.seen, len(order.tasks), order.plan, splits, made.name)
+
+    @property
+    def written_bytes(self) -> int:
+        """See Store."""
+        return sum(reached.tokens for reached in self._reached) * self._layout.output.id_bytes
+
+    def spare_bytes(self, shards: Sequence[Sequence[Facts]]) -> int:
+        """See Store."""
+        return max((facts.tokens for some in shards for facts in some), default=0) * self._layout.output.id_bytes
+
+    def sync(self) -> None:
+        """See Store. A part is on disk before this process sees it."""
+
+    # ------------------------------------------------------------------------------------------------
+    # Shards
+
+    def shards(self, last: Part) -> list[list[Facts]]:
+        """See Store."""
+        found = []
+        for split, (name, reached) in enumerate(zip(self.names, last.splits)):
+            before = partial(self._facts_before, split, [place.after[split].tokens for place in self._places])
+            found.append(shards_of(self._layout, name, Facts(*reached[:3]), before, _THREADS))
+        return found
+
+    def _facts_before(self, split: int, ends: Sequence[int], token: int) -> tuple[int, int]:
+        """Returns how many documents of a split begin before a token, and the bytes of text. `ends` has the number of
+        tokens up to the end of each part."""
+        place = self._places[bisect_right(ends, token)]
+        begin, end = place.before[split], place.after[split]
+        marks = TextMarks(*json.loads(read_file(os.path.join(place.path, _MARKS)))[split])
+        files, documents = _files(self._layout, place.path, split), end.documents - begin.documents
+        found = facts_before(self._layout, files, documents, marks, token - begin.tokens)
+        return begin.documents + found[0], begin.text_bytes + found[1]
+
+    def make(self, shards: Sequence[Sequence[Facts]], options: RunOptions) -> Records:
+        """See Store."""
+        folder = SharedFolder.begin(make_folder(self._folder))
+        todo = [(split, *one) for split, found in enumerate(shards) for one in self._shard_orders(folder, split, found)]
+        orders, pending = (order for _, _, order in todo), most_pending(options.workers)
+        digests: list[list[str]] = [[] for _ in shards]
+        left = [deque(self._places) for _ in shards]
+        with Progress("writing shards", len(todo), "shard", options.progress) as bar:
+            made = map_by_executor(make_shard, orders, Workers.of(options), pending)
+            for (split, end, _), (path, digest) in zip(todo, made):
+                _await(path, file_bytes(self._layout, shards[split][len(digests[split])]))
+                digests[split].append(digest)
+                while left[split] and left[split][0].after[split].tokens <= end:  # no other shard needs these tokens
+                    files = _files(self._layout, left[split].popleft().path, split)
+                    remove_file(files.tokens_path)
+                    remove_file(files.starts_path)
+                bar.add(1)
+        found = zip(self.names, shards, digests)
+        return {name: records_of(self._layout, name, some, hashes) for name, some, hashes in found}
+
+    def _shard_orders(
+        self, folder: SharedFolder, split: int, shards: Sequence[Facts]
+    ) -> Iterator[tuple[int, ShardOrder]]:
+        """Yields the order for each shard of a split, with the number of tokens up to its end."""
+        ends, end = [place.after[split].tokens for place in self._places], 0
+        for index, facts in enumerate(shards):
+            start, end = end, end + facts.tokens
+            stretches = []
+            for place in self._places[bisect_right(ends, start) : bisect_left(ends, end) + 1]:
+                files, first = _files(self._layout, place.path, split), place.before[split].tokens
+                low, high = max(start, first) - first, min(end, place.after[split].tokens) - first
+                if low < high:
+                    stretches.append((files.tokens_path, low * files.id_bytes, high * files.id_bytes))
+            header, is_hashed = self._layout.header(facts.tokens), self._layout.output.HASHED
+            named = os.path.abspath(self._layout.path(self.names[split], index))
+            yield end, ShardOrder(folder, self._hidden(split, index), named, header, stretches, is_hashed)
+
+    def _hidden(self, split: int, index: int) -> str:
+        """Returns the file of a shard until it gets its name."""
+        return os.path.join(self._folder, f"shard-{self.names[split]}-{index:06d}-{self._plan[:16]}")
+
+    def publish(self, shards: Sequence[Sequence[Facts]]) -> None:
+        """See Store."""
+
+        def give(place: tuple[int, int]) -> None:
+            hidden, path = self._hidden(*place), self._layout.path(self.names[place[0]], place[1])
+            if os.path.exists(hidden):  # otherwise a killed run has done it
+                give_name(hidden, path)
+
+        every = ((split, index) for split, found in enumerate(shards) for index in range(len(found)))
+        for _ in map_ordered(give, every, _THREADS):
+            pass
+
+    def close(self) -> None:
+        """See Store. No file is open."""
+
+
+def tasks_per_part(work: Encoding, workers: int) -> int:
+    """Returns how many tasks a part gets, for a number of workers."""
+    size = sum(file.size or 0 for file in work.plan.files)
+    return min(_MOST_TASKS, max(1, size // (work.plan.task_bytes * workers * _PER_WORKER)))
+
+
+def _await(path: str, size: int) -> None:
+    """Waits until this machine sees a file of this size, which a worker wrote. Raises WorkerError if it does not."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not has_size(path, size):
+        if time.monotonic() > deadline:
+            raise WorkerError(
+                f"{path}: a worker wrote {size} bytes, but this machine does not see them: the output folder must be on"
+                " a file system that all machines share"
+            )
+        time.sleep(_PAUSE_SECONDS)
