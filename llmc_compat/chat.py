@@ -48,8 +48,10 @@ from pybpe.reading.streams import read_file
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_others
-from pybpe.tokens.manifest import ShardRecord, check_name, manifest_name
-from pybpe.tokens.one_pass import OnePassWriter
+from pybpe.tokens.assembly import cut_shards
+from pybpe.tokens.equal_shards import checked_sizes
+from pybpe.tokens.formats.flat import llmc_header
+from pybpe.tokens.manifest import check_name, manifest_name
 from pybpe.tokens.options import OutputOptions
 from pybpe.tokens.output_folder import finished_manifest
 
@@ -236,28 +238,70 @@ def write_chat(
     output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     folder = _binding.path_text(out)
     unfinished = os.path.join(folder, f".{name}-unfinished")
-    stem = os.path.join(folder, name).replace("{", "{{").replace("}", "}}")
-    paths = {split: f"{stem}_{split}_{{:06d}}.bin" for split in options.names}
     if not force and os.path.exists(os.path.join(folder, manifest_name(folder))):
         finished_manifest(folder, tok)  # refuses the token files of another tokenizer
     force = force or os.path.exists(unfinished + _PUBLISHING)  # a run was killed when some files had got their names
     with only_writer(folder), _emptied(unfinished):
-        writers = {split: OnePassWriter(path, unfinished, output) for split, path in paths.items()}
+        stem = os.path.join(unfinished, name)
+        writers = {split: _SplitWriter(f"{stem}_{split}", output) for split in options.names}
         try:
             conversations = _write_tokens(tok, chat, sources, list(writers.values()), options.splits)
+            hidden = {split: writer.finish(folder) for split, writer in writers.items()}
+        finally:
             for writer in writers.values():
-                writer.finish()
-        except BaseException:
-            for writer in writers.values():
-                writer.discard()
-            raise
-        records = {split: writer.records for split, writer in writers.items()}
-        trained = {split: _write_masks(chat, unfinished, found) for split, found in records.items()}
+                writer.close()
+        trained = {split: _write_masks(chat, paths) for split, paths in hidden.items()}
         _publish(unfinished, folder, name, force)
         _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
-    shards = {split: [os.path.join(folder, record.file) for record in found] for split, found in records.items()}
-    tokens = {split: sum(record.tokens for record in found) for split, found in records.items()}
-    return ChatData(conversations, tokens, trained, shards)
+    shards = {
+        split: [os.path.join(folder, os.path.basename(path)) for path in paths] for split, paths in hidden.items()
+    }
+    return ChatData(conversations, {split: writer.tokens for split, writer in writers.items()}, trained, shards)
+
+
+class _SplitWriter:
+    """Writes the tokens of a split into its first shard, from which the others are cut at the end.
+
+    Args:
+        stem: the shards' path, up to their numbers.
+        output: the options of the shards, for the tokenizer.
+    """
+
+    def __init__(self, stem: str, output: OutputOptions) -> None:
+        self._stem, self._output, self.tokens = stem, output, 0
+        with self._errors():
+            self._stream = open(self._path(0), "wb")
+            self._stream.write(self._header(0))
+
+    def _path(self, index: int) -> str:
+        return f"{self._stem}_{index:06d}.bin"
+
+    def _header(self, tokens: int) -> bytes:
+        return llmc_header(tokens, self._output.dtype)
+
+    def _errors(self) -> file_errors:
+        return file_errors(self._path(0), "cannot be written")
+
+    def write(self, ids: numpy.ndarray[Any, Any]) -> None:
+        """Appends tokens, shape (n,), of the dtype of the shards."""
+        with self._errors():
+            self._stream.write(ids.astype(f"<u{self._output.id_bytes}", copy=False).data)
+        self.tokens += len(ids)
+
+    def finish(self, folder: str) -> list[str]:
+        """Cuts the shards. Returns their paths. Raises ShardTooSmallError, LimitError, which name the shard that would
+        be in a folder."""
+        sizes = checked_sizes(os.path.join(folder, os.path.basename(self._path(0))), self.tokens, self._output)
+        self.close()
+        cut_shards(self._path, self._header, self._output.id_bytes, sizes, is_hashed=False)
+        with self._errors():
+            platform.sync_file(self._path(0))
+        return [self._path(index) for index in range(len(sizes))]
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._errors():
+            self._stream.close()
 
 
 @contextmanager
@@ -304,7 +348,7 @@ def _write_tokens(
     tok: Tokenizer,
     chat: ChatFormat,
     sources: Iterable[_binding.PathLike | BinaryIO],
-    writers: Sequence[OnePassWriter],
+    writers: Sequence[_SplitWriter],
     splits: Sequence[float],
 ) -> int:
     """Encodes each conversation into its split. Returns the number of conversations."""
@@ -327,11 +371,11 @@ def _write_tokens(
     return count
 
 
-def _write_masks(chat: ChatFormat, folder: str, records: Iterable[ShardRecord]) -> int:
+def _write_masks(chat: ChatFormat, paths: Iterable[str]) -> int:
     """Writes the mask next to each shard of a split. Returns the number of tokens that are trained on."""
     inside = False
     trained = 0
-    for path in (os.path.join(folder, record.file) for record in records):
+    for path in paths:
         shard = _binding.Shard(path)
         with _binding.Output(mask_path(path)) as output:
             output.write(_mask_header(len(shard)))

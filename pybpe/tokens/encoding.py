@@ -6,6 +6,7 @@ import string
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -18,9 +19,12 @@ from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds
 from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Task
+from ..reading.splits import hash_split
 from ..tokenizer import Tokenizer
 from .spool import TYPECODES
 
+_SMALL = 1 << 12  # bytes of a piece
+_MANY = 1 << 20  # bytes of the pieces that are encoded at once
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
 
 
@@ -164,6 +168,64 @@ def _may_be_missed(mark: str, specials: Iterable[str | None]) -> bool:
 def _reaches_into(special: str, mark: str) -> bool:
     overlap = any(special.endswith(mark[:size]) for size in range(1, min(len(mark), len(special))))
     return overlap or (special != mark and mark in special)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Small files, many at a time: one call to C for each would take longer than the encoding
+
+
+def segments_of(encoder: TaskEncoder, pieces: Iterable[PlannedPiece]) -> list[Segment]:
+    """Returns the segments of pieces, in order: those that `encoder.segments` returns for each."""
+    found: list[Segment] = []
+    group: list[PlannedPiece] = []
+    documents: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        document = _small_document(encoder, piece)
+        if document is not None:
+            group.append(piece)
+            documents.append(document)
+            size += len(document)
+        if document is None or size >= _MANY:
+            found += _segments(encoder, group, documents)
+            group, documents, size = [], [], 0
+        if document is None:
+            found += encoder.segments(piece)
+    return found + _segments(encoder, group, documents)
+
+
+def _small_document(encoder: TaskEncoder, piece: PlannedPiece) -> bytes | None:
+    """Returns the text of a small piece that is one document without marks, or None."""
+    if not piece.ends_document or not isinstance(piece.data, memoryview) or not 0 < len(piece.data) <= _SMALL:
+        return None
+    if piece.kind not in ("special", "file"):
+        return None
+    text, mark = bytes(piece.data), encoder.tok.model.eot
+    return text if mark is None or mark.encode() not in text else None
+
+
+def _segments(encoder: TaskEncoder, pieces: Sequence[PlannedPiece], documents: Sequence[bytes]) -> list[Segment]:
+    """Returns the segments of pieces that are one document each, without marks."""
+    tok = encoder.tok
+    specials = tok._encoder.allowed((), "all")
+    encoded = tok._encoder.compact_batch(documents, specials, TYPECODES[encoder.dtype])
+    if encoded is None or tok.model.changes_text or _has_marks(tok, encoded[0]):
+        return [segment for piece in pieces for segment in encoder.segments(piece)]
+    ids, ends = encoded
+    found = []
+    for piece, document, (start, end) in zip(pieces, documents, pairwise([0, *ends])):
+        split = hash_split(document, encoder.splits) if piece.split is None else piece.split
+        found.append(Segment(split, ids[start:end], 0, len(document), piece.ends_document))
+    return found
+
+
+def _has_marks(tok: Tokenizer, ids: array[int]) -> bool:
+    """Returns whether another special token has the id of the mark, and occurs."""
+    return tok.eot_token is not None and _binding.count_id(ids, tok.eot_token) > 0
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sizes of texts
 
 
 def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:

@@ -18,8 +18,7 @@ from ..reading.text_encoding import Doubts, are_utf8
 from ..support.parallel import map_ordered
 from ..support.remote import Workers, map_by_executor
 from ..support.run_options import RunOptions
-from .encoding import Segment, TaskEncoder
-from .small_pieces import segments_of
+from .encoding import Segment, TaskEncoder, segments_of
 
 _LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
 PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given

@@ -12,8 +12,7 @@ from pybpe.reading import division, documents, splits
 from pybpe.reading.bad_records import Seen
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.planned_pieces import PlannedPiece
-from pybpe.tokens import small_pieces
-from pybpe.tokens.encoding import TaskEncoder
+from pybpe.tokens.encoding import TaskEncoder, segments_of
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
 MARK = "<|endoftext|>"
@@ -182,6 +181,6 @@ def test_small_pieces_give_the_segments_of_each(kind: str, split: int | None) ->
             PlannedPiece(name, 0, len(data), split, memoryview(data), divided, ends, Seen(name, 0, False), kind)
         )
     expected = [segment for piece in pieces for segment in encoder.segments(piece)]
-    found = small_pieces.segments_of(encoder, pieces)
+    found = segments_of(encoder, pieces)
     assert [segment for segment in found if segment.ids] == [segment for segment in expected if segment.ids]
     assert {segment.split for segment in found} == ({0, 1, 2} if split is None else {1})

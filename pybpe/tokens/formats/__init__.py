@@ -3,8 +3,7 @@
 from .base import Finished, Format
 from .flat import LLMC, NPY, RAW
 from .megatron import FORMAT as MEGATRON
-from .parquet import FORMAT as PARQUET
-from .webdataset import FORMAT as WEBDATASET
+from .rows import PARQUET, WEBDATASET
 
 FORMATS: dict[str, Format] = {form.name: form for form in (LLMC, RAW, NPY, MEGATRON, PARQUET, WEBDATASET)}
 
