@@ -47,7 +47,7 @@ from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import read_file
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
-from pybpe.support.output_files import make_folder, remove_others
+from pybpe.support.output_files import give_name, make_folder, remove_others
 from pybpe.tokens.assembly import cut_shards
 from pybpe.tokens.equal_shards import checked_sizes
 from pybpe.tokens.formats.flat import llmc_header
@@ -274,7 +274,8 @@ class _SplitWriter:
             self._stream.write(self._header(0))
 
     def _path(self, index: int) -> str:
-        return f"{self._stem}_{index:06d}.bin"
+        """Returns the file of a shard until it is complete."""
+        return f"{self._stem}_{index:06d}.bin.tmp"
 
     def _header(self, tokens: int) -> bytes:
         return llmc_header(tokens, self._output.dtype)
@@ -291,12 +292,14 @@ class _SplitWriter:
     def finish(self, folder: str) -> list[str]:
         """Cuts the shards. Returns their paths. Raises ShardTooSmallError, LimitError, which name the shard that would
         be in a folder."""
-        sizes = checked_sizes(os.path.join(folder, os.path.basename(self._path(0))), self.tokens, self._output)
+        named = os.path.join(folder, os.path.basename(self._path(0)).removesuffix(".tmp"))
+        sizes = checked_sizes(named, self.tokens, self._output)
         self.close()
         cut_shards(self._path, self._header, self._output.id_bytes, sizes, is_hashed=False)
-        with self._errors():
-            platform.sync_file(self._path(0))
-        return [self._path(index) for index in range(len(sizes))]
+        paths = [self._path(index).removesuffix(".tmp") for index in range(len(sizes))]
+        for index, path in enumerate(paths):
+            give_name(self._path(index), path)
+        return paths
 
     def close(self) -> None:
         """Closes the file."""
