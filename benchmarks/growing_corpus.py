@@ -1,6 +1,6 @@
 """Writes a corpus of any size to standard output, in which new words appear as in real text, at more than 1 GB/s.
 
-    python benchmarks/growing_corpus.py books.txt --bytes 20G | pybpe counts - --memory-limit 1G -o x.counts
+    python benchmarks/growing_corpus.py books.txt --bytes 20G | pybpe count - --memory-limit 1G -o x.counts
     python benchmarks/growing_corpus.py books.txt --bytes 150G --counts web.counts --exponent 0.6
 
 The number of distinct words of n bytes of real text follows Heaps' law, V = K n^b. The script measures K and b on the

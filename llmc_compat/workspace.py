@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
+from pybpe.arguments import chosen, option
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
@@ -51,10 +52,10 @@ def make_workspace(
     special_tokens: Sequence[str] = CONTROL_TOKENS,
     end_of_text: str | None = None,
     special_ids: str = "first",
-    pattern: PatternLike = "gpt2",
+    pattern: PatternLike | None = None,
     digits: Digits = None,
     normalizer: str | None = None,
-    min_frequency: int = 2,
+    min_frequency: int = 0,
     max_token_length: int = 255,
     tie_break: str = "lexicographic",
     superwords: bool = False,
@@ -104,23 +105,10 @@ def make_workspace(
         LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
         ArgumentError, FileError.
     """
-    model = ModelOptions(depth, layers, heads, channels, sequence_length, dtype, pad, seed)
-    training = TrainOptions(
-        vocab_size=vocab_size,
-        special_tokens=check_specials(special_tokens),
-        end_of_text=end_of_text,
-        min_frequency=min_frequency,
-        tie_break=tie_break,
-        special_ids=special_ids,
-        max_token_length=max_token_length,
-        pattern=pattern,
-        digits=digits,
-        normalizer=normalizer,
-        superwords=superwords,
-        transition=transition,
-        whole_characters=whole_characters,
-    )
-    read, split = ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by)
+    arguments = locals()
+    model = chosen(ModelOptions, arguments)
+    training = chosen(TrainOptions, arguments, special_tokens=check_specials(special_tokens))
+    read, split = chosen(ReadOptions, arguments), chosen(SplitOptions, arguments)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
     _check(training, split)
     rows = RowOptions.of(pack, sequence_length, packing)
@@ -195,14 +183,14 @@ class ModelOptions:
         ArgumentError: a value is invalid.
     """
 
-    depth: int
-    layers: int | None
-    heads: int | None
-    channels: int | None
-    sequence_length: int
-    dtype: str
-    pad: int
-    seed: int
+    depth: int = option(12, "one of llm.c's model sizes: d6, d12 (default), d24, ...", "D", unit="depth")
+    layers: int | None = option(None, "number of layers (default: from --depth)", "L")
+    heads: int | None = option(None, "number of heads (default: from --depth)", "NH")
+    channels: int | None = option(None, "number of channels (default: from --depth)", "C")
+    sequence_length: int = option(1024, "the longest sequence", "T")
+    dtype: str = option("fp32", "fp32 (for the CPU) or bf16 (CUDA)", "D")
+    pad: int = option(128, "pad the vocabulary to a multiple of N")
+    seed: int = option(42, "random seed for the weights")
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)

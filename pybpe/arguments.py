@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection
-from typing import TYPE_CHECKING, NoReturn, Union
+from collections.abc import Collection, Mapping
+from dataclasses import field, fields
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Union
 
 from .errors import ArgumentError
 
@@ -72,6 +73,22 @@ def together(**pair: object) -> None:
     """Raises ArgumentError if only some of these arguments are given: alone, one would silently have no effect."""
     if len({value is None for value in pair.values()}) > 1:
         raise ArgumentError(f"pass both {' and '.join(pair)}, or neither")
+
+
+def option(default: Any, help: str, metavar: str = "N", **more: str) -> Any:
+    """Returns a field of a dataclass of options, with what the command line shows: see cli/options.py. `more` may have
+    a `flag` that is not the name, and the `unit` of a number."""
+    return field(default=default, metadata={"help": help, "metavar": metavar, **more})
+
+
+Kind = TypeVar("Kind")
+
+
+def chosen(kind: type[Kind], given: Mapping[str, Any], **others: Any) -> Kind:
+    """Makes an object of a dataclass of options from keyword arguments, of which it takes those that it has. `others`
+    replace some of them."""
+    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in {**given, **others}.items() if name in names})
 
 
 def refuse_unused(name: str, value: object, reason: str) -> NoReturn:

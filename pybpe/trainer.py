@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 
 from . import _binding
-from .arguments import Text, instance
+from .arguments import Text, chosen, instance
 from .pattern import Digits, PatternLike
 from .reading.options import ReadOptions, listed
 from .reading.paths import Inputs
@@ -138,30 +138,13 @@ def train(
         MissingExtraError (an ImportError): a package that reads an input is not installed.
         WorkerError (a RuntimeError): a process of the executor died.
     """
+    given = locals()
     if base is not None:
         instance("base", base, Tokenizer, "a Tokenizer, such as Tokenizer.from_file returns")
-    options = TrainOptions(
-        vocab_size=vocab_size,
-        special_tokens=special_tokens,
-        pattern=pattern,
-        min_frequency=min_frequency,
-        tie_break=tie_break,
-        special_ids=special_ids,
-        max_token_length=max_token_length,
-        normalizer=normalizer,
-        digits=digits,
-        end_of_text=end_of_text,
-        base=None if base is None else base.model,
-        superwords=superwords,
-        transition=transition,
-        whole_characters=whole_characters,
-        parity=parity,
-        parity_per=parity_per,
-    )
-    read = ReadOptions(text_key, encoding, documents, on_error, listed(skipped))
-    source = TrainInput(inputs, counts, read, Sample(max_documents, max_bytes, seed))
-    run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
-    return of_model(train_model(source, options, run, checkpoint))
+    options = chosen(TrainOptions, given, base=None if base is None else base.model)
+    read = chosen(ReadOptions, given, skipped=listed(skipped))
+    source = TrainInput(inputs, counts, read, chosen(Sample, given))
+    return of_model(train_model(source, options, chosen(RunOptions, given), checkpoint))
 
 
 def train_bpe(

@@ -273,7 +273,7 @@ def _padding_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
     if facts.weights and facts.weights.padding_is_used:
         fault = f"rows {facts.V} to {facts.Vp} of wte are not zero"
         effect = "uses their logits as gradients on CUDA, so that the gradient norm explodes"
-        finding = Finding(path, fault, effect, "pybpe llmc checkpoint resize zeroes them")
+        finding = Finding(path, fault, effect, "pybpe llmc checkpoint convert zeroes them")
         yield finding.unless(not _for_cuda_alone(facts, run))
 
 
@@ -290,7 +290,7 @@ def _kernel_faults(facts: ModelFacts, run: Run) -> Iterator[tuple[str, str, str]
     if facts.C % step:
         yield f"C is {facts.C}, not a multiple of {step}", effect, "use a different --channels"
     if facts.Vp % step:
-        yield f"Vp is {facts.Vp}, not a multiple of {step}", effect, "pybpe llmc checkpoint resize --pad 128"
+        yield f"Vp is {facts.Vp}, not a multiple of {step}", effect, "pybpe llmc checkpoint convert --pad 128"
     if run.given:
         yield from _batch_faults(facts, run.given, step)
 

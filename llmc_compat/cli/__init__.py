@@ -8,47 +8,46 @@ import sys
 from typing import Any
 
 from pybpe.arguments import counted
-from pybpe.cli.common import add_command, add_common, progress, report
-from pybpe.cli.token_files import (
-    add_document_options,
-    add_pack_options,
-    add_split_options,
-    option_arguments,
-    pack_log_path,
-)
-from pybpe.cli.train import add_training_options, fewer_than, training_arguments
+from pybpe.cli.common import add_common, add_files, add_output, describe, progress, report
+from pybpe.cli.options import add_options, given
+from pybpe.cli.token_files import add_pack_options, pack_log_path
+from pybpe.cli.train import fewer_than, training_arguments
 from pybpe.control_tokens import CONTROL_TOKENS
+from pybpe.reading.options import ReadOptions
+from pybpe.reading.splits import SplitOptions
+from pybpe.support.run_options import RunOptions
+from pybpe.tokens.options import OutputOptions
+from pybpe.tokens.packed_output import RowOptions
+from pybpe.training.plan import TrainOptions
 
-from .checkpoint import add_checkpoint, add_model_options, depth_number
+from ..workspace import ModelOptions
+from .checkpoint import add_checkpoint
 from .data import add_chat, add_eval
-from .install import IncludeDirAction, add_install
-
-__all__ = ["IncludeDirAction", "add_llmc"]
+from .install import add_install
 
 
-def add_llmc(commands: Any) -> None:
-    """Adds the command and its subcommands."""
-    parser = add_command(
-        commands,
-        "llmc",
-        "make workspaces and check files for llm.c",
+def add_llmc(parser: argparse.ArgumentParser) -> None:
+    """Adds the subcommands."""
+    describe(
+        parser,
         "Makes folders in which unmodified llm.c can train, and checks files for it.",
         "pybpe llmc workspace novel.txt -o work\npybpe llmc check work",
     )
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_workspace(inner)
-    _add_check(inner)
-    add_checkpoint(inner)
-    add_eval(inner)
-    add_chat(inner)
-    add_install(inner)
+    for name, (add, summary) in {
+        "workspace": (_add_workspace, "make a folder in which llm.c can train"),
+        "check": (_add_check, "check whether llm.c can train on files"),
+        "checkpoint": (add_checkpoint, "make and convert models"),
+        "eval": (add_eval, "make an eval file of multiple-choice questions"),
+        "chat": (add_chat, "turn conversations into shards and loss masks"),
+        "install": (add_install, "install the drop-in headers in a checkout of llm.c"),
+    }.items():
+        add(inner.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter))
 
 
-def _add_workspace(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "workspace",
-        "make a folder in which llm.c can train",
+def _add_workspace(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Splits the text, trains a tokenizer on the train split, encodes all splits, and writes a random model for\n"
         "the vocabulary, all under the names that llm.c's trainers expect. A README.md has the exact commands.",
         "pybpe llmc workspace novel.txt -o work --vocab-size 20000\n"
@@ -58,42 +57,34 @@ def _add_workspace(commands: Any) -> None:
         "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128"
         " --sequence-length 64",
     )
-    add_document_options(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, created if needed")
-    add_training_options(parser, CONTROL_TOKENS, min_frequency=2, size_required=False, vocab_size=20000)
-    add_model_options(parser)
-    add_split_options(parser)
+    add_files(parser)
+    add_output(parser, "the output folder, created if needed", "DIR")
+    add_options(parser, ReadOptions, "text_key", "encoding", "documents")
+    add_options(parser, TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS, vocab_size=20000)
+    add_options(parser, ModelOptions)
+    add_options(parser, SplitOptions)
+    add_options(parser, OutputOptions, "shard_tokens")
     add_pack_options(parser)
+    add_options(parser, RunOptions, "workers")
     add_common(parser)
     parser.set_defaults(
         run=_run_workspace,
-        state=lambda args: pack_log_path(argparse.Namespace(output=os.path.join(args.output, "data"), pack=args.pack)),
+        state=lambda args: pack_log_path(
+            argparse.Namespace(output=os.path.join(args.output, "data"), pack=args.pack, format="llmc")
+        ),
     )
 
 
 def _run_workspace(args: argparse.Namespace) -> None:
     from llmc_compat.workspace import make_workspace
-    from pybpe.reading.options import ReadOptions
-    from pybpe.reading.splits import SplitOptions
 
+    options = given(args, ReadOptions, ModelOptions, SplitOptions, OutputOptions, RowOptions, RunOptions)
     workspace = make_workspace(
         args.files,
         args.output,
-        vocab_size=args.vocab_size,
-        **training_arguments(args, CONTROL_TOKENS),
-        depth=depth_number(args),
-        layers=args.layers,
-        heads=args.heads,
-        channels=args.channels,
-        sequence_length=args.sequence_length,
-        dtype=args.dtype,
-        pad=args.pad,
-        seed=args.seed,
-        **option_arguments(args, ReadOptions, SplitOptions),
-        shard_tokens=args.shard_tokens,
+        **options,
+        **training_arguments(args),
         pack=args.pack,
-        packing=args.packing,
-        workers=args.workers,
         force=args.force,
         progress=progress(args),
     )
@@ -114,11 +105,9 @@ def _run_workspace(args: argparse.Namespace) -> None:
     report(args, facts, text)
 
 
-def _add_check(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "check",
-        "check whether llm.c can train on files",
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Reads tokenizers, shards, checkpoints and eval files as llm.c would, checks each of them and whether they\n"
         "fit together, and checks the files at the names that are compiled into llm.c. Prints one line per fault:\n"
         "what is wrong, what llm.c would do, and how to fix it. Errors make llm.c abort or train on nonsense; with\n"
@@ -130,7 +119,7 @@ def _add_check(commands: Any) -> None:
     parser.add_argument("-b", type=int, metavar="B", help="batch size per process (default: 4, as on the CPU)")
     parser.add_argument("-t", type=int, metavar="T", help="sequence length (default: 64, as on the CPU)")
     parser.add_argument("-n", type=int, metavar="N", help="number of processes (default: 1, as on the CPU)")
-    add_common(parser, workers=False)
+    add_common(parser)
     parser.set_defaults(run=_run_check)
 
 

@@ -1,78 +1,38 @@
-"""The command `pybpe llmc checkpoint`: makes models for llm.c, moves them to another tokenizer, converts them from and
-to Hugging Face, and shows them."""
+"""The command `pybpe llmc checkpoint`: makes models for llm.c, and converts them."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
-from pybpe.cli.common import TOKENIZER_HELP, add_command, add_common, check_writable, load, report
+from pybpe.cli.common import add_common, add_output, add_tokenizer, check_writable, describe, load, report
+from pybpe.cli.options import add_options
+from pybpe.errors import ArgumentError
+
+from ..workspace import ModelOptions
 
 if TYPE_CHECKING:
     from llmc_compat.gpt2_config import GPT2Config
 
 
-def add_checkpoint(commands: Any) -> None:
-    """Adds the command to `pybpe llmc`."""
-    parser = add_command(
-        commands,
-        "checkpoint",
-        "make, resize, convert and show models",
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "llm.c takes its vocabulary size from the checkpoint that it starts from. These commands make a checkpoint\n"
-        "for a tokenizer: with random weights, from a checkpoint for another tokenizer, or from a Hugging Face folder.",
+        "for a tokenizer: with random weights, from a checkpoint for another tokenizer, or from a folder of Hugging\n"
+        "Face. `pybpe inspect` shows what a checkpoint contains.",
         "pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin --depth d12\n"
-        "pybpe llmc checkpoint resize gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin\n"
-        "pybpe llmc checkpoint to-hf model.bin -t tok.bin -o hf\n"
-        "pybpe llmc checkpoint from-hf hf -o model.bin\n"
-        "pybpe llmc checkpoint show model.bin",
+        "pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin\n"
+        "pybpe llmc checkpoint convert model.bin -t tok.bin -o hf\n"
+        "pybpe llmc checkpoint convert hf -o model.bin",
     )
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_new(inner)
-    _add_resize(inner)
-    _add_to_hf(inner)
-    _add_from_hf(inner)
-    _add_show(inner)
-
-
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds options for the shape of a new model, its type, padding and seed."""
-    parser.add_argument(
-        "--depth", default="d12", metavar="D", help="one of llm.c's model sizes: d6, d12 (default), d24, ..."
-    )
-    parser.add_argument("--layers", type=int, metavar="L", help="number of layers (default: from --depth)")
-    parser.add_argument("--heads", type=int, metavar="NH", help="number of heads (default: from --depth)")
-    parser.add_argument("--channels", type=int, metavar="C", help="number of channels (default: from --depth)")
-    parser.add_argument(
-        "--sequence-length", type=int, default=1024, metavar="T", help="the longest sequence (default: 1024)"
-    )
-    _add_dtype(parser)
-    _add_pad(parser)
-    parser.add_argument("--seed", type=int, default=42, metavar="N", help="random seed for the weights (default: 42)")
-
-
-def depth_number(args: argparse.Namespace) -> int:
-    """Returns 12 for --depth d12."""
-    from pybpe.errors import ArgumentError
-
-    number: str = args.depth.removeprefix("d")
-    if not (number.isascii() and number.isdigit()):
-        raise ArgumentError(f"--depth: expected d6, d12, d24 and so on, not {args.depth!r}")
-    return int(number)
-
-
-def _add_dtype(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dtype", default="fp32", metavar="D", help="fp32 (default; for the CPU) or bf16 (CUDA)")
-
-
-def _add_pad(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--pad", type=int, default=128, metavar="N", help="pad the vocabulary to a multiple of N (default: 128)"
-    )
-
-
-def _add_model_and_output(parser: argparse.ArgumentParser, what: str, output: str, metavar: str = "OUT") -> None:
-    parser.add_argument("model", metavar="MODEL", help=what)
-    parser.add_argument("-o", "--output", required=True, metavar=metavar, help=output)
+    for name, (add, summary) in {
+        "new": (_add_new, "make random weights for a tokenizer"),
+        "convert": (_add_convert, "convert a model from or to Hugging Face, or move it to another tokenizer"),
+    }.items():
+        add(inner.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter))
 
 
 def _facts(config: GPT2Config) -> dict[str, int]:
@@ -87,24 +47,18 @@ def _text(config: GPT2Config) -> str:
     )
 
 
-# ----------------------------------------------------------------------------------------------------
-# new, resize
-
-
-def _add_new(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "new",
-        "make random weights for a tokenizer",
+def _add_new(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Writes GPT-2's initialization for the vocabulary of a tokenizer. The same seed gives the same file.",
         "pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin\n"
         "pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --sequence-length 64\n"
         "pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16",
     )
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the checkpoint to write")
-    add_model_options(parser)
-    add_common(parser, workers=False)
+    add_tokenizer(parser)
+    add_output(parser, "the checkpoint to write")
+    add_options(parser, ModelOptions)
+    add_common(parser)
     parser.set_defaults(run=_run_new)
 
 
@@ -113,130 +67,95 @@ def _run_new(args: argparse.Namespace) -> None:
     from llmc_compat.initialization import write_random_checkpoint
 
     check_writable(args.output)
-    config = GPT2Config.of_depth(
-        depth_number(args),
-        load(args.tokenizer).vocab_size,
-        args.sequence_length,
-        args.pad,
-        layers=args.layers,
-        heads=args.heads,
-        channels=args.channels,
-    )
+    shape = {"layers": args.layers, "heads": args.heads, "channels": args.channels}
+    config = GPT2Config.of_depth(args.depth, len(load(args.tokenizer)), args.sequence_length, args.pad, **shape)
     write_random_checkpoint(args.output, config, dtype=args.dtype, seed=args.seed)
     facts = {"output": args.output, "dtype": args.dtype, **_facts(config)}
     report(args, facts, f"{args.output}: {_text(config)}, {args.dtype}")
 
 
-def _add_resize(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "resize",
-        "move trained weights to another tokenizer",
-        "Tokens that both tokenizers have (by their bytes; special tokens by their text) keep their weights; the\n"
-        "others start as the mean of all. This lets you move GPT-2's weights to your own vocabulary.",
-        "pybpe llmc checkpoint resize gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin",
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "With --from and --to, moves the weights of a checkpoint to another tokenizer: tokens that both have (by\n"
+        "their bytes; special tokens by their text) keep their weights, and the others start as the mean of all.\n"
+        "With -t, writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json to a folder that\n"
+        "AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load. Of such a folder of a GPT-2\n"
+        "model, OpenAI's or a derived one, writes a checkpoint.",
+        "pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin\n"
+        "pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf\n"
+        "pybpe llmc checkpoint convert gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16",
     )
-    _add_model_and_output(parser, "a checkpoint", "the new checkpoint; may be MODEL")
-    parser.add_argument("--from", required=True, dest="old", metavar="TOK", help="the tokenizer of MODEL")
-    parser.add_argument("--to", required=True, dest="new", metavar="TOK", help="the new tokenizer")
-    _add_pad(parser)
-    add_common(parser, workers=False)
-    parser.set_defaults(run=_run_resize)
+    parser.add_argument("model", metavar="MODEL", help="a checkpoint, or a folder with config.json, model.safetensors")
+    add_output(parser, "the new checkpoint, which may be MODEL, or the folder for Hugging Face")
+    parser.add_argument("--from", dest="old", metavar="TOK", help="the tokenizer of MODEL")
+    parser.add_argument("--to", dest="new", metavar="TOK", help="the new tokenizer")
+    parser.add_argument("-t", "--tokenizer", metavar="TOK", help="the tokenizer of MODEL, for Hugging Face")
+    parser.add_argument("--dtype", metavar="D", help="of a new checkpoint: fp32 (default; for the CPU) or bf16 (CUDA)")
+    parser.add_argument("--pad", type=int, metavar="N", help="pad the vocabulary to a multiple of N (default: 128)")
+    add_common(parser)
+    parser.set_defaults(run=_run_convert)
 
 
-def _run_resize(args: argparse.Namespace) -> None:
+def _run_convert(args: argparse.Namespace) -> None:
+    of_hugging_face, moves, given = (
+        os.path.isdir(args.model),
+        args.old is not None,
+        (args.old, args.new, args.tokenizer),
+    )
+    if [each is not None for each in given] != [moves, moves, not moves and not of_hugging_face]:
+        raise ArgumentError(
+            "give --from and --to, to move a checkpoint to another tokenizer; -t, to write a folder for Hugging Face;"
+            " or none of them, with such a folder"
+        )
+    if args.dtype is not None and not of_hugging_face:
+        raise ArgumentError("--dtype is for a folder of Hugging Face: a checkpoint keeps its type")
+    if args.pad is not None and given[2] is not None:
+        raise ArgumentError("--pad is for a checkpoint: a folder of Hugging Face has no padding")
+    convert = _from_hugging_face if of_hugging_face else _resize if moves else _to_hugging_face
+    facts, text = convert(args, 128 if args.pad is None else args.pad)
+    report(args, {"output": args.output, **facts}, f"{args.output}: {text}")
+
+
+def _resize(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any], str]:
     from llmc_compat.resize import resize_checkpoint
 
     check_writable(args.output)
-    resized = resize_checkpoint(args.model, load(args.old), load(args.new), args.output, pad=args.pad)
-    facts = {"output": args.output, "copied": resized.copied, "averaged": resized.averaged, **_facts(resized.config)}
-    shares = f"{resized.copied} tokens keep their weights, {resized.averaged} start as the mean"
-    report(args, facts, f"{args.output}: {_text(resized.config)}, {resized.dtype}; {shares}")
+    made = resize_checkpoint(args.model, load(args.old), load(args.new), args.output, pad=pad)
+    shares = f"{made.copied} tokens keep their weights, {made.averaged} start as the mean"
+    facts = {"copied": made.copied, "averaged": made.averaged, **_facts(made.config)}
+    return facts, f"{_text(made.config)}, {made.dtype}; {shares}"
 
 
-# ----------------------------------------------------------------------------------------------------
-# Hugging Face
-
-
-def _add_to_hf(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "to-hf",
-        "write a folder for Hugging Face transformers",
-        "Writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json to a folder that\n"
-        "AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load.",
-        "pybpe llmc checkpoint to-hf log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf",
-    )
-    _add_model_and_output(parser, "a checkpoint", "the output folder, created if needed", "DIR")
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="the tokenizer of MODEL")
-    add_common(parser, workers=False)
-    parser.set_defaults(run=_run_to_hf)
-
-
-def _run_to_hf(args: argparse.Namespace) -> None:
+def _to_hugging_face(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any], str]:
     from llmc_compat.huggingface import checkpoint_to_huggingface
 
     config = checkpoint_to_huggingface(args.model, load(args.tokenizer), args.output)
-    report(args, {"output": args.output, **_facts(config)}, f"{args.output}: {_text(config)}")
+    return _facts(config), _text(config)
 
 
-def _add_from_hf(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "from-hf",
-        "make a checkpoint from a Hugging Face folder",
-        "Reads the config.json and model.safetensors of a GPT-2 model, OpenAI's or a derived one, and writes a\n"
-        "checkpoint. `resize` can then move it to another tokenizer; pass the folder's tokenizer.json as --from.",
-        "pybpe llmc checkpoint from-hf gpt2 -o gpt2_124M.bin\n"
-        "pybpe llmc checkpoint from-hf gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16",
-    )
-    parser.add_argument("folder", metavar="DIR", help="a folder with config.json and model.safetensors")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the checkpoint to write")
-    _add_dtype(parser)
-    _add_pad(parser)
-    add_common(parser, workers=False)
-    parser.set_defaults(run=_run_from_hf)
-
-
-def _run_from_hf(args: argparse.Namespace) -> None:
+def _from_hugging_face(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any], str]:
     from llmc_compat.huggingface import checkpoint_from_huggingface
 
     check_writable(args.output)
-    config = checkpoint_from_huggingface(args.folder, args.output, dtype=args.dtype, pad=args.pad)
-    facts = {"output": args.output, "dtype": args.dtype, **_facts(config)}
-    report(args, facts, f"{args.output}: {_text(config)}, {args.dtype}")
+    dtype = args.dtype or "fp32"
+    config = checkpoint_from_huggingface(args.model, args.output, dtype=dtype, pad=pad)
+    return {"dtype": dtype, **_facts(config)}, f"{_text(config)}, {dtype}"
 
 
-# ----------------------------------------------------------------------------------------------------
-# show
-
-
-def _add_show(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "show",
-        "show what a checkpoint contains",
-        "Prints the header, and for every tensor its shape, mean, standard deviation, minimum, maximum, and the\n"
-        "number of values that are infinite or NaN. For wte, the padding is left out.",
-        "pybpe llmc checkpoint show gpt2_124M.bin\npybpe llmc checkpoint show --json model.bin",
-    )
-    parser.add_argument("model", metavar="MODEL", help="a checkpoint")
-    add_common(parser, workers=False)
-    parser.set_defaults(run=_run_show)
-
-
-def _run_show(args: argparse.Namespace) -> None:
+def show(args: argparse.Namespace) -> None:
+    """Does the work of `pybpe inspect` for a checkpoint."""
     from llmc_compat.checkpoint import Checkpoint
     from llmc_compat.summary import summarize
 
-    with Checkpoint(args.model) as model:
+    with Checkpoint(args.path) as model:
         tensors = summarize(model)
-    lines = [f"{args.model}: {_text(model.config)}, {model.dtype}", ""]
+    lines = [f"{args.path}: {_text(model.config)}, {model.dtype}", ""]
     lines.append(f"{'tensor':9} {'shape':>18} {'mean':>10} {'std':>10} {'min':>10} {'max':>10}")
     for name, t in tensors.items():
         shape = " x ".join(map(str, t.shape))
         bad = f"  {t.nonfinite} are not finite" if t.nonfinite else ""
         lines.append(f"{name:9} {shape:>18} {t.mean:10.3g} {t.std:10.3g} {t.min:10.3g} {t.max:10.3g}{bad}")
-    facts = {"model": args.model, "dtype": model.dtype, **_facts(model.config)}
+    facts = {"model": args.path, "dtype": model.dtype, **_facts(model.config)}
     facts["tensors"] = {name: vars(t) for name, t in tensors.items()}
     report(args, facts, "\n".join(lines))

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from pybpe.arguments import counted
 from pybpe.cli.common import (
-    TOKENIZER_HELP,
-    add_command,
     add_common,
+    add_output,
+    add_tokenizer,
     check_writable,
+    describe,
     load,
     open_source,
-    parse_numbers,
     report,
 )
-from pybpe.cli.token_files import add_least_tokens, add_split_options
+from pybpe.cli.options import add_options, given
+from pybpe.reading.splits import SplitOptions
+from pybpe.tokens.options import OutputOptions
 
 
-def add_chat(commands: Any) -> None:
-    """Adds the command to `pybpe llmc`."""
-    parser = add_command(
-        commands,
-        "chat",
-        "turn conversations into shards and loss masks",
+def add_chat(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         'Encodes JSON lines {"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}. The roles are system,\n'
         "user and assistant, and the assistant may have a thought. Each conversation becomes\n\n"
         "  <|endoftext|> and for each message <|im_start|> <|ROLE|> [<|thought|> ... <|/thought|>] ... <|im_end|>\n\n"
@@ -33,13 +31,13 @@ def add_chat(commands: Any) -> None:
         "pybpe llmc chat -t tok.json conversations.jsonl -o chat\n"
         "pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5 --name tutor",
     )
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
+    add_tokenizer(parser)
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines; - is stdin")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, created if needed")
+    add_output(parser, "the output folder, created if needed", "DIR")
     parser.add_argument("--name", default="chat", metavar="NAME", help="name prefix of the shards (default: chat)")
-    add_split_options(parser, by=False)
-    add_least_tokens(parser, 257)
-    add_common(parser, workers=False)
+    add_options(parser, SplitOptions, "splits")
+    add_options(parser, OutputOptions, "shard_tokens", "min_shard_tokens", min_shard_tokens=257)
+    add_common(parser)
     parser.set_defaults(run=_run_chat)
 
 
@@ -50,10 +48,7 @@ def _run_chat(args: argparse.Namespace) -> None:
         load(args.tokenizer),
         [open_source("-", records="accept") if file == "-" else file for file in args.files],
         args.output,
-        name=args.name,
-        splits=parse_numbers("--splits", args.splits),
-        shard_tokens=args.shard_tokens,
-        min_shard_tokens=args.min_shard_tokens,
+        **given(args, SplitOptions, OutputOptions),
         force=args.force,
     )
     facts = {
@@ -69,25 +64,22 @@ def _run_chat(args: argparse.Namespace) -> None:
     report(args, facts, "\n".join([f"{args.output}: {counted(data.conversations, 'conversation')}", *lines]))
 
 
-def add_eval(commands: Any) -> None:
-    """Adds the command to `pybpe llmc`."""
-    parser = add_command(
-        commands,
-        "eval",
-        "make an eval file of multiple-choice questions",
+def add_eval(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         'Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or those of HellaSwag (ctx,\n'
         "endings, label). With -h 1, llm.c evaluates dev/data/hellaswag/hellaswag_val.bin in its working folder.",
         "pybpe llmc eval -t tok.json hellaswag_val.jsonl -o work/dev/data/hellaswag/hellaswag_val.bin\n"
         "pybpe llmc eval -t tok.json questions.jsonl.gz -o questions.bin\n"
         "pybpe llmc eval -t tok.json chinese.jsonl -o questions.bin --separator ''",
     )
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
+    add_tokenizer(parser)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON lines; - (default) is stdin")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the eval file to write")
+    add_output(parser, "the eval file to write")
     parser.add_argument(
         "--separator", default=" ", metavar="S", help="text before each completion (default: a space, as in llm.c)"
     )
-    add_common(parser, workers=False)
+    add_common(parser)
     parser.set_defaults(run=_run_eval)
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from pybpe.cli.common import add_command, add_common, report
+from pybpe.cli.common import add_common, describe, report
 from pybpe.errors import ArgumentError
 
 
-def add_install(commands: Any) -> None:
-    """Adds the command to `pybpe llmc`."""
-    parser = add_command(
-        commands,
-        "install",
-        "install the drop-in headers in a checkout of llm.c",
+def add_install(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Replaces llmc/tokenizer.h, dataloader.h and rand.h with pybpe's, which read the same files, check them, and\n"
         "encode prompts. Keeps the originals as *.h.orig, and adds the C library and a GNUmakefile that links it. No\n"
         "other file changes, and llm.c builds by the same commands as before. --undo restores everything.",
@@ -23,7 +19,7 @@ def add_install(commands: Any) -> None:
     )
     parser.add_argument("llmc", type=Path, metavar="LLMC", help="the folder with train_gpt2.c and llmc/")
     parser.add_argument("--undo", action="store_true", help="restore llm.c's own files")
-    add_common(parser, workers=False)
+    add_common(parser)
     parser.set_defaults(run=_run)
 
 
@@ -37,14 +33,11 @@ def _run(args: argparse.Namespace) -> None:
     report(args, {"llmc": str(args.llmc), "installed": not args.undo}, done)
 
 
-class IncludeDirAction(argparse.Action):
+def print_library(parser: argparse.ArgumentParser) -> None:
     """Prints the folder of pybpe.h and of the drop-in headers."""
+    from llmc_compat.install import InstallError, library
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from llmc_compat.install import InstallError, library
-
-        try:
-            print(library())
-        except InstallError as error:
-            parser.exit(2, f"pybpe: {error}\n")
-        parser.exit()
+    try:
+        print(library())
+    except InstallError as error:
+        parser.exit(2, f"pybpe: {error}\n")

@@ -44,7 +44,7 @@ def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
     def facts(tokenizer: Tokenizer) -> dict[str, Any]:
         model = tokenizer.model
         return {
-            "n_vocab": tokenizer.vocab_size,
+            "vocab_size": tokenizer.vocab_size,
             "merges": len(model.merges),
             "pattern": model.pattern,
             "normalizer": model.normalizer,

@@ -1,7 +1,7 @@
 """The command line: `pybpe COMMAND --help` explains each command.
 
 Exit codes: 0 for success, 2 for bad input (one line on standard error says what is wrong and how to fix it), 130 if
-interrupted. `diff`, `verify` and `llmc check` exit with 1 if they find a difference or a fault.
+interrupted. `compare`, `verify` and `llmc check` exit with 1 if they find a difference or a fault.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from typing import Any, NoReturn
-
-from llmc_compat.cli import IncludeDirAction, add_llmc
 
 from .._version import __version__
 from ..errors import (
@@ -30,21 +30,7 @@ from ..errors import (
     file_error,
     note,
 )
-from .advise import add_advise
-from .binarize import add_binarize, add_prepare
-from .coding import add_count, add_decode, add_encode
-from .common import check_call, paths_of
-from .compare import add_compare
-from .corpus import add_corpus
-from .counts import add_counts
-from .dataset import add_join, add_pack, add_stats, add_verify
-from .inspect import add_inspect
-from .messages import in_flags, unknown_arguments, unknown_command
-from .mixture import add_mix
 from .streams import discard_output, open_streams
-from .train import add_train
-from .viz import add_viz
-from .vocabulary import add_diff, add_export, add_extend, add_prune
 
 _LONGEST_COMMAND = 80  # characters; longer commands are not repeated
 
@@ -61,30 +47,69 @@ class _VersionAction(argparse.Action):
         parser.exit()
 
 
-_COMMANDS: tuple[Callable[[Any], None], ...] = (
-    add_train,
-    add_counts,
-    add_encode,
-    add_decode,
-    add_count,
-    add_binarize,
-    add_prepare,
-    add_corpus,
-    add_join,
-    add_mix,
-    add_pack,
-    add_verify,
-    add_stats,
-    add_inspect,
-    add_export,
-    add_diff,
-    add_compare,
-    add_advise,
-    add_prune,
-    add_extend,
-    add_viz,
-    add_llmc,
-)
+class _IncludeDirAction(argparse.Action):
+    """Prints the folder of pybpe.h and of the drop-in headers."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print_library = import_module("llmc_compat.cli.install").print_library
+        print_library(parser)
+        parser.exit()
+
+
+_COMMANDS = {  # name -> the module with its function add_NAME, which is loaded only for this command; its summary
+    "train": (".train", "train a tokenizer, or extend one"),
+    "encode": (".coding", "turn text into ids"),
+    "decode": (".coding", "turn ids into text"),
+    "count": (".count", "count the tokens of texts, or words for `pybpe train --counts`"),
+    "binarize": (".token_files", "turn a corpus into token files for training"),
+    "prepare": (".token_files", "train a tokenizer and write token files"),
+    "corpus": (".corpus", "filter, scrub and deduplicate texts"),
+    "join": (".token_files", "join token files that several machines wrote"),
+    "mix": (".token_files", "mix sources by a recipe, and shuffle all documents"),
+    "pack": (".token_files", "pack documents into rows of T tokens"),
+    "verify": (".token_files", "check token files against their manifest"),
+    "inspect": (".inspect", "show what a tokenizer, a folder of token files or a checkpoint contains"),
+    "export": (".vocabulary", "write a tokenizer in another format"),
+    "compare": (".compare", "show how two tokenizers differ, or measure several on texts"),
+    "advise": (".advise", "suggest a vocabulary size for a model"),
+    "prune": (".vocabulary", "drop tokens that a corpus does not use"),
+    "viz": (".viz", "make a page that shows tokens"),
+    "llmc": ("llmc_compat.cli", "make workspaces and check files for llm.c"),
+}
+
+# What other programs call our commands and options.
+_OTHER_COMMANDS = {
+    "inspect": "info show stats",
+    "encode": "tokenize",
+    "decode": "detokenize",
+    "export": "convert save",
+    "compare": "measure diff",
+    "advise": "recommend suggest",
+    "viz": "visualize",
+    "count": "counts",
+    "train --base": "extend add",
+    "llmc check": "check",
+    "llmc workspace": "workspace",
+    "corpus": "clean",
+    "corpus --dedup": "dedup",
+    "binarize": "shard",
+    "mix": "shuffle blend",
+    "prune": "trim",
+}
+_OTHER_OPTIONS = {
+    "--special-token S, once per token": "--special-tokens --specials",
+    "the name of the file without an option": "--input --file",
+    "-t TOK": "--model --compare",
+    "--workers": "--num-workers --threads --processes",
+    "--vocab-size": "--size",
+    "-o OUT": "--out --output-dir",
+}
+
+
+def _meant(word: str, others: Mapping[str, str], known: Collection[str]) -> str:
+    """Returns what somebody who typed a word probably meant; "" if that is unclear."""
+    named = [ours for ours, theirs in others.items() if word in theirs.split() and ours.split()[0] in (*known, ours)]
+    return next(iter([*named, *get_close_matches(word, known, 1, 0.75)]), "")
 
 
 _MAY_BE_EMPTY = ("text", "separator")
@@ -107,8 +132,17 @@ class _Parser(argparse.ArgumentParser):
         finally:
             self._intermixing = False
         if unknown:
-            self.error(unknown_arguments(unknown, self._option_string_actions))
+            self._refuse(unknown)
         return found, unknown
+
+    def _refuse(self, words: Sequence[str]) -> NoReturn:
+        """Reports words that the command does not accept."""
+        option = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
+        meant = _meant(option, _OTHER_OPTIONS, self._option_string_actions) if option else ""
+        hint = f"; did you mean {meant}?" if meant else ""
+        if option == "--verbose":
+            hint = "; commands show progress unless you give --quiet"
+        self.error(f"unrecognized arguments: {' '.join(words)}{hint}")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Returns the value of an argument, each time that it is given. Refuses the last of several values that would
@@ -124,7 +158,9 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            self.error(unknown_command(str(value), action.choices))
+            meant = _meant(value, _OTHER_COMMANDS, action.choices)
+            guess = f"did you mean {meant}?" if meant else f"the commands are {', '.join(action.choices)}"
+            self.error(f"there is no command {value[:40]!r}; {guess}")
         super()._check_value(action, value)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
@@ -135,7 +171,9 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"pybpe: {message} (see {self.prog} --help)\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Returns the parser of all commands. With `words`, those of the command line, only the commands among them get
+    their options, whose modules take a while to load."""
     parser = _Parser(
         prog="pybpe",
         description="Train a byte-level BPE tokenizer on your own corpus, and turn the corpus into token files\n"
@@ -145,13 +183,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_VersionAction, nargs=0, help="print the versions and exit")
     parser.add_argument(
         "--include-dir",
-        action=IncludeDirAction,
+        action=_IncludeDirAction,
         nargs=0,
         help="print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in _COMMANDS:
-        add(commands)
+    for name, (module, summary) in _COMMANDS.items():
+        command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if words is None or name in words:
+            getattr(import_module(module, __name__), f"add_{name}")(command)
     return parser
 
 
@@ -168,13 +208,12 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code. __main__.py handles Ctrl-C."""
     open_streams()
-    parser = _parser()
-    _complete(parser)
+    words = _as_options(sys.argv[1:] if argv is None else list(argv))
     args = argparse.Namespace()
     with warnings.catch_warnings():
         warnings.simplefilter("default", PybpeWarning)  # with PYTHONWARNINGS=error, they would end the command
         warnings.showwarning = partial(_show_warning, args)
-        return _run(parser, _as_options(sys.argv[1:] if argv is None else list(argv)), args)
+        return _run(words, args)
 
 
 def _as_options(words: list[str]) -> list[str]:
@@ -186,10 +225,13 @@ def _as_options(words: list[str]) -> list[str]:
     return [*words[1:], "--help"] if words[:1] == ["help"] else words
 
 
-def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Namespace) -> int:
+def _run(words: list[str], args: argparse.Namespace) -> int:
     try:
+        parser = _parser(None if "_ARGCOMPLETE" in os.environ else words)
+        _complete(parser)
         parser.parse_args(words, args)
         from ..reading.files import reading_for
+        from .common import check_call, paths_of
 
         with _notes(quiet=getattr(args, "quiet", False)):
             replaced = check_call(args)
@@ -218,9 +260,9 @@ def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Names
     except MemoryError as error:
         return _fail(error if isinstance(error, Error) else OutOfMemoryError("there is not enough memory"))
     except (ArgumentError, LimitError, UnsupportedError) as error:
-        return _fail(in_flags(str(error), vars(args)))
+        return _fail(_in_flags(str(error), args))
     except Error as error:
-        return _fail(in_flags(str(error), {"encoding"} & vars(args).keys()))
+        return _fail(_in_flags(str(error), args, "encoding"))
     return code or 0
 
 
@@ -253,6 +295,14 @@ def _again(words: list[str]) -> str:
     return "the same command again" + (", without --no-resume" if "--no-resume" in words else "")
 
 
+def _in_flags(message: str, args: argparse.Namespace, *names: str) -> str:
+    """Returns a message in which arguments are written as flags of the command: all, or these."""
+    from .options import flags_of, in_flags
+
+    flags = flags_of(args.parser) if hasattr(args, "parser") else {}
+    return in_flags(message, {name: flag for name, flag in flags.items() if not names or name in names})
+
+
 def _fail(error: Exception | str) -> int:
     _tell(str(error))
     return 2
@@ -260,7 +310,7 @@ def _fail(error: Exception | str) -> int:
 
 def _show_warning(args: argparse.Namespace, message: Warning | str, *_: object, **__: object) -> None:
     """Prints a Python warning as one line, without its location in pybpe's code."""
-    _tell(f"warning: {in_flags(str(message), vars(args))}")
+    _tell(f"warning: {_in_flags(str(message), args)}")
 
 
 def _tell(text: str) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from .common import add_command, add_common, add_encoding, check_writable, parse_amount, parse_bytes, progress, report
-from .counts import add_cutting_options
+from ..reading.options import ReadOptions
+from ..reading.sample import Sample
+from ..training.plan import TrainOptions
+from .common import add_common, add_files, check_writable, describe, progress, report
+from .options import add_options, given, parse_amount
+from .train import CUTTING
 
 
-def add_advise(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "advise",
-        "suggest a vocabulary size for a model",
+def add_advise(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Trains one large vocabulary on a sample of the files, measures how well it and its beginnings compress text\n"
         "that was held out, and suggests the size of a vocabulary for a GPT-2 with this many parameters, if all\n"
         "sizes get the same compute. The reasons are in five lines; docs/vocabularies.md says how far to trust them.",
@@ -21,7 +22,7 @@ def add_advise(commands: Any) -> None:
         "pybpe advise corpus/ --layers 12 --channels 768 --tokens 10G --plot curve.svg\n"
         "pybpe advise corpus.jsonl.zst --text-key content --params 30M --tokens 600M --pattern o200k --json",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text or *.jsonl files, as for `pybpe train`")
+    add_files(parser)
     parser.add_argument(
         "--params", type=parse_amount, metavar="N", help="parameters of the model without embeddings, e.g. 30M"
     )
@@ -36,16 +37,11 @@ def add_advise(commands: Any) -> None:
         metavar="N",
         help="number of tokens to train on, e.g. 600M: with --params it sets the compute, which all sizes get",
     )
-    add_cutting_options(parser, "gpt2")
-    parser.add_argument("--special-token", action="append", metavar="S", help="as for `pybpe train`; repeatable")
-    add_encoding(parser)
-    parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
-    parser.add_argument(
-        "--max-bytes", type=parse_bytes, default=200_000_000, metavar="N", help="size of the sample (default: 200M)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the sample (default: 0)")
+    add_options(parser, TrainOptions, *CUTTING, "special_tokens")
+    add_options(parser, ReadOptions, "text_key", "encoding")
+    add_options(parser, Sample, "max_bytes", "seed", max_bytes=200_000_000)
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to *.png, *.svg or *.pdf")
-    add_common(parser, workers=False)
+    add_common(parser)
     parser.set_defaults(run=_run_advise)
 
 
@@ -61,14 +57,7 @@ def _run_advise(args: argparse.Namespace) -> None:
         params=args.params,
         layers=args.layers,
         channels=args.channels,
-        pattern=args.pattern,
-        special_tokens=args.special_token or (),
-        digits=args.digits,
-        normalizer=args.normalizer,
-        text_key=args.text_key,
-        encoding=args.encoding,
-        max_bytes=args.max_bytes,
-        seed=args.seed,
+        **given(args, TrainOptions, ReadOptions, Sample),
         progress=progress(args),
     )
     if args.plot is not None:

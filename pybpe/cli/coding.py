@@ -1,4 +1,4 @@
-"""The commands `pybpe encode`, `pybpe decode` and `pybpe count`."""
+"""The commands `pybpe encode` and `pybpe decode`."""
 
 from __future__ import annotations
 
@@ -15,27 +15,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .._numpy import numpy
-from ..arguments import counted, one_of
+from ..arguments import one_of
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
+from ..reading.options import ReadOptions
+from ..support.run_options import RunOptions
 from ..urls import is_url, without_secrets
-from .common import (
-    Sink,
-    add_command,
-    add_common,
-    add_encoding,
-    add_output,
-    add_text_or_records,
-    add_tokenizer,
-    add_workers,
-    load,
-    open_ids,
-    open_source,
-    report,
-    tell_terminal,
-)
+from .common import Sink, add_force, add_tokenizer, describe, load, open_ids, open_source
+from .options import add_options
 
 if TYPE_CHECKING:
-    from ..reading.planned_pieces import PlannedPiece
     from ..tokenizer import Tokenizer
 
 _BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # so a JSON list reads like decimal ids
@@ -43,11 +31,9 @@ _IDS = re.compile(r"[\[,]*\d[\d,\]\s]*")  # an argument that holds one or more i
 _LONGEST_ID = 4000  # digits; Python reads at most 4300, and leading zeros are allowed
 
 
-def add_encode(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "encode",
-        "turn text into ids",
+def add_encode(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Writes the ids of a text as decimal numbers separated by spaces, or as a list with --json. If OUT ends\n"
         "in .npy, writes a numpy file. If it ends in .bin, writes only the ids, as uint16 or uint32, depending on\n"
         "the size of the vocabulary. Bytes that are not UTF-8 are encoded one by one.",
@@ -56,15 +42,19 @@ def add_encode(commands: Any) -> None:
         "pybpe encode -t tok.json novel.txt -o ids.npy\n"
         "pybpe encode -t tok.json novel.txt --dropout 0.1 --seed 1",
     )
-    _add_text(parser)
+    add_tokenizer(parser)
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="a text file, plain or compressed; - (default) is stdin"
+    )
+    add_text(parser)
+    add_options(parser, ReadOptions, "encoding")
     parser.add_argument(
         "--documents",
         default="auto",
         metavar="HOW",
         help="auto (default) refuses JSON lines, file encodes them too as one text, with braces and keys",
     )
-    add_output(parser)
-    parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
+    _add_output(parser)
     parser.add_argument(
         "--dropout",
         type=float,
@@ -72,22 +62,19 @@ def add_encode(commands: Any) -> None:
         help="leave out merges at random, each time with this probability (BPE dropout; default: the tokenizer's own)",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="for dropout: the same N gives the same ids")
-    add_workers(parser)
+    add_options(parser, RunOptions, "workers")
     parser.add_argument("--json", action="store_true", help="write the ids as a JSON list")
     parser.set_defaults(run=_run_encode)
 
 
-def _add_text(parser: argparse.ArgumentParser) -> None:
-    add_tokenizer(parser)
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="a text file, plain or compressed; - (default) is stdin"
-    )
-    _add_options_of_text(parser)
-
-
-def _add_options_of_text(parser: argparse.ArgumentParser) -> None:
+def add_text(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", metavar="TEXT", help="the text itself, instead of a file")
-    add_encoding(parser)
+    parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="output file; - (default) is stdout")
+    add_force(parser)
 
 
 def _run_encode(args: argparse.Namespace) -> None:
@@ -149,12 +136,12 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
         return io.BytesIO(os.fsencode(args.text))
     path = "-" if args.file is None else args.file
     one_of("documents", args.documents, ("auto", "file"))
-    with _hinting_at_text([path]):
+    with hinting_at_text([path]):
         return open_source(path, args.encoding, "accept" if args.documents == "file" else "refuse")
 
 
 @contextmanager
-def _hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
+def hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
     """Says, if one of the paths does not exist, that it may be meant as a text."""
     try:
         yield
@@ -202,11 +189,9 @@ def _encode_to_array(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
             sink.write(memoryview(part).cast("B"))
 
 
-def add_decode(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "decode",
-        "turn ids into text",
+def add_decode(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Reads decimal ids separated by whitespace or commas, a JSON list of ids, a numpy file (*.npy), an llm.c\n"
         "shard, or a file of plain ids (*.bin, uint16 or uint32, depending on the size of the vocabulary), and writes\n"
         "exactly the bytes of these tokens. (On a terminal, a newline follows them.)",
@@ -218,7 +203,7 @@ def add_decode(commands: Any) -> None:
     parser.add_argument(
         "ids", nargs="*", metavar="FILE|ID", help="ids, or a file of ids, plain or compressed; - (default) is stdin"
     )
-    add_output(parser)
+    _add_output(parser)
     parser.set_defaults(run=_run_decode)
 
 
@@ -323,72 +308,3 @@ def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int) -> Itera
         yield [int(word) for word in words]
         if not more:
             return
-
-
-def add_count(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "count",
-        "count the tokens of texts",
-        "Prints the number of tokens, and the bytes per token. Of JSON lines, parquet and Arrow it counts the texts\n"
-        "of the records.",
-        "pybpe count -t tok.json novel.txt\npybpe count -t gpt2 --text 'Hello, world'\n"
-        "pybpe count -t tok.json texts/ more.jsonl.gz",
-    )
-    add_tokenizer(parser)
-    parser.add_argument("files", nargs="*", metavar="FILE", help="files, folders, globs or URLs; - (default) is stdin")
-    _add_options_of_text(parser)
-    add_text_or_records(parser)
-    parser.add_argument("--text-key", default="text", metavar="KEY", help="key of the text in a record (default: text)")
-    parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
-    add_common(parser)
-    parser.set_defaults(run=_run_count)
-
-
-def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[PlannedPiece]:
-    """Yields the pieces of --text or of the files."""
-    from ..reading.documents import Kinds
-    from ..reading.files import corpus_files
-    from ..reading.options import ReadOptions
-    from ..reading.pieces import data_pieces
-    from ..reading.planned_pieces import planned_pieces, text_piece
-    from ..reading.planning import whole
-
-    cut = tokenizer._encoder.cut
-    if args.text is not None:
-        if args.files:
-            raise ArgumentError("give a file or --text, not both")
-        yield from map(text_piece, data_pieces(os.fsencode(args.text), cut))
-        return
-    paths = args.files or ["-"]
-    if "-" in paths:
-        tell_terminal("-")
-    with _hinting_at_text(paths):
-        files = corpus_files(paths, ReadOptions(args.text_key, args.encoding, args.documents))
-    for file in files:
-        yield from planned_pieces(whole(file), Kinds("auto", args.text_key, None), cut)
-
-
-def _run_count(args: argparse.Namespace) -> None:
-    from ..reading.text_encoding import Doubts
-    from ..support.parallel import map_ordered
-
-    tokenizer = load(args.tokenizer)
-    allowed: Any = () if args.ordinary else "all"
-    doubts = Doubts()
-
-    def count(piece: PlannedPiece) -> tuple[int, int]:
-        if not piece.is_text:
-            texts = piece.record_texts(args.text_key)
-            return sum(tokenizer.count(text, allowed_special=()) for text in texts), sum(map(len, texts))
-        if piece.path:
-            doubts.tell(doubts.look(piece.text, piece.path, piece.start))
-        return tokenizer.count(piece.text, allowed_special=allowed), piece.size
-
-    tokens, size = 0, 0
-    for piece_tokens, piece_size in map_ordered(count, _pieces_to_count(tokenizer, args), args.workers):
-        tokens += piece_tokens
-        size += piece_size
-    ratio = f", {size / tokens:.3f} bytes per token" if tokens else ""
-    facts = {"tokens": tokens, "bytes": size}
-    report(args, facts, f"{counted(tokens, 'token')}, {counted(size, 'byte')}{ratio}")

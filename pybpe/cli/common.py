@@ -11,20 +11,17 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError, FormatError, file_error, warn
+from ..support.run_options import RunOptions
 from ..urls import refuse_as_output
+from .options import add_options
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
-
-TOKENIZER_HELP = "tokenizer.json, tokenizer.bin, or a name such as gpt2, cl100k_base or o200k_base"
-
-# Heavy imports are inside functions, here and in the commands, so that `pybpe --help` does not wait for them.
-
 
 # Which arguments name files: what a flag writes by its name, what an argument reads by its metavar.
 _WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint"))
@@ -67,45 +64,17 @@ def check_call(args: argparse.Namespace) -> list[str]:
 
 
 def add_tokenizer(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="output file; - (default) is stdout")
-    add_force(parser)
-
-
-def add_encoding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--encoding", metavar="E", help="encoding of the text, such as gb18030, utf-16 or cp1252 (default: UTF-8)"
+        "-t",
+        "--tokenizer",
+        required=True,
+        metavar="TOK",
+        help="tokenizer.json, tokenizer.bin, or a name such as gpt2, cl100k_base or o200k_base",
     )
 
 
-def add_text_or_records(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--documents",
-        default="auto",
-        metavar="HOW",
-        help="how to read files whose names do not end in .jsonl or .ndjson: jsonl, file (as text), or auto (default:"
-        " by their content)",
-    )
-
-
-def add_on_error(parser: argparse.ArgumentParser, listed: bool) -> None:
-    """Adds what happens at a bad record; and, if `listed`, where those that are skipped are listed."""
-    where = "lists it" if listed else "lists it in skipped.jsonl"
-    parser.add_argument(
-        "--on-error",
-        default="stop",
-        metavar="WHAT",
-        help=f"at a JSON record or row that is not valid: stop (default), or skip, which skips it and {where}",
-    )
-    if listed:
-        parser.add_argument(
-            "--skipped",
-            metavar="FILE",
-            help="where --on-error skip lists the records (default: the output's name with .skipped.jsonl after it)",
-        )
+def add_output(parser: argparse.ArgumentParser, help: str, metavar: str = "OUT") -> None:
+    parser.add_argument("-o", "--output", required=True, metavar=metavar, help=help)
 
 
 def list_of_skipped(args: argparse.Namespace) -> str | None:
@@ -131,22 +100,14 @@ def remove_old_list(args: argparse.Namespace) -> None:
         remove_list(list_name(os.path.normpath(args.output)))
 
 
-def add_command(commands: Any, name: str, summary: str, text: str, examples: str) -> argparse.ArgumentParser:
-    indented = "\n".join("  " + line for line in examples.split("\n"))
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=text,
-        epilog=f"examples:\n{indented}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(parser=parser, writes_tokenizer=name in ("train", "export", "prune", "extend"))
-    return parser
+def describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None:
+    """Sets the help of a command."""
+    parser.description, parser.epilog = text, "examples:\n" + "".join(f"  {line}\n" for line in examples.split("\n"))
+    name = parser.prog.split()[-1]
+    parser.set_defaults(parser=parser, writes_tokenizer=name in ("train", "export", "prune"))
 
 
-def add_common(parser: argparse.ArgumentParser, workers: bool = True) -> None:
-    if workers:
-        add_workers(parser)
+def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", action="store_true", help="show no progress bars, no notes and no summary of what was written"
     )
@@ -159,8 +120,22 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace what the output has, whatever it is")
 
 
-def add_workers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--workers", type=int, metavar="N", help="number of threads or processes (default: all CPUs)")
+def add_files(parser: argparse.ArgumentParser, nargs: str = "+", more: str = "") -> None:
+    parser.add_argument(
+        "files",
+        nargs=nargs,
+        metavar="FILE",
+        help="text or *.jsonl, plain or compressed (gz, bz2, xz, zst), *.parquet, *.arrow; folders, globs, URLs (s3,"
+        f" gs, hf, https); - is stdin{more}",
+    )
+
+
+def add_dask(parser: Any, what: str) -> None:
+    """Adds --dask, with its help, and --task-timeout."""
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help=f"a Dask scheduler, e.g. tcp://node1:8786, whose workers {what}"
+    )
+    add_options(parser, RunOptions, "task_timeout")
 
 
 def log_path(args: argparse.Namespace) -> str:
@@ -315,52 +290,3 @@ def check_writable(path: str) -> None:
     if os.path.isdir(path):
         raise ArgumentError(f"{path}: this is a folder: name a file in it")
     make_folder(folder)
-
-
-def named_files(what: str, given: Iterable[str]) -> dict[str, list[str]]:
-    """Returns name -> files, from arguments NAME=FILE of the option `what`."""
-    files: dict[str, list[str]] = {}
-    for entry in given:
-        name, equals, path = entry.partition("=")
-        if not equals or not name or not path:
-            raise ArgumentError(f"{what}: expected NAME=FILE, as in en=english.txt, not {entry!r:.80}")
-        files.setdefault(name, []).append(path)
-    return files
-
-
-_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
-
-
-def parse_amount(text: str) -> int:
-    """Parses an amount for argparse: 32000, 32k, 1.5M, 4G or 4B (billion). The units are powers of 1000."""
-    unit = _UNITS.get(text[-1:].lower(), 1)
-    try:
-        amount = float(text[:-1]) if unit > 1 else int(text)
-        return int(amount * unit)
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"expected a number such as 32000, 32k or 4G, not {text!r}") from None
-
-
-def parse_bytes(text: str) -> int:
-    """Parses a number of bytes for argparse: as parse_amount, without B, which could mean bytes or billions."""
-    if text[-1:] in ("b", "B"):
-        raise argparse.ArgumentTypeError(f"expected bytes such as 500M or 2G, not {text!r}")
-    return parse_amount(text)
-
-
-def parse_digits(text: str) -> int | str:
-    """Parses the value of --digits for argparse: a number, or anything else as it is. Pattern checks it."""
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 9 else text
-
-
-def parse_amounts(text: str) -> list[int]:
-    """Parses amounts separated by commas, for argparse."""
-    return [parse_amount(part) for part in text.split(",")]
-
-
-def parse_numbers(flag: str, text: str) -> list[float]:
-    """Parses numbers such as "8,1,1". The ArgumentError names the flag."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ArgumentError(f"{flag}: expected numbers such as 8,1,1, not {text!r}") from None

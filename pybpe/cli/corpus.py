@@ -10,20 +10,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
+from ..reading.options import ReadOptions
+from ..support.run_options import RunOptions
 from .common import (
-    add_command,
     add_common,
-    add_encoding,
-    add_on_error,
+    add_dask,
+    add_files,
+    add_output,
     check_writable,
+    describe,
     list_of_skipped,
     named_output,
-    parse_amount,
-    parse_bytes,
     progress,
     report,
 )
-from .executors import add_dask_options, dask_executor
+from .executors import dask_executor
+from .options import add_options, given, parse_amount
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -55,12 +57,9 @@ _NGRAMS = {
 }
 
 
-def add_corpus(commands: Any) -> None:
-    """Adds the command."""
-    parser = add_command(
-        commands,
-        "corpus",
-        "filter, scrub and deduplicate texts",
+def add_corpus(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Cleans a corpus before a tokenizer is trained on it. Runs the requested steps in this order: normalize,\n"
         "filter, keep some languages, score, replace personal data, drop duplicates, near duplicates and repeated\n"
         "paragraphs. Writes JSON lines in the order of the input, and reports what was dropped and why. If a run is\n"
@@ -70,32 +69,16 @@ def add_corpus(commands: Any) -> None:
         "pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC\n"
         "pybpe corpus web -o clean.jsonl --max-score my_module:toxicity=0.5",
     )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="text or *.jsonl, plain or compressed (gz, bz2, xz, zst), *.parquet, *.arrow; folders, globs, URLs (s3,"
-        " gs, hf, https); - is stdin",
-    )
-    add_encoding(parser)
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="*.jsonl, *.jsonl.gz or *.jsonl.zst; - is stdout"
-    )
-    parser.add_argument(
-        "--documents",
-        default="auto",
-        metavar="HOW",
-        help="what separates documents in text files: special (default: <|endoftext|>), file, blank, line or jsonl",
-    )
-    parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
-    add_on_error(parser, listed=True)
+    add_files(parser)
+    add_output(parser, "*.jsonl, *.jsonl.gz or *.jsonl.zst; - is stdout")
+    add_options(parser, ReadOptions)
     _add_steps(parser)
     _add_limits(parser)
-    parser.add_argument("--memory-limit", type=parse_bytes, metavar="N", help="memory for finding duplicates, e.g. 2G")
-    add_dask_options(
+    add_options(parser, RunOptions, "memory_limit", "workers")
+    add_dask(
         parser,
-        "a Dask scheduler whose workers do the steps, e.g. tcp://node1:8786; they need the files at the same"
-        " paths, and the folder of the output if --near-dedup is given. --memory-limit is then for each of them",
+        "do the steps; they need the files at the same paths, and the folder of the output if --near-dedup is given."
+        " --memory-limit is then for each of them",
     )
     parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume a killed run")
@@ -235,15 +218,8 @@ def _clean(args: argparse.Namespace, out: str, executor: Executor | None) -> Rep
         near_dedup=args.near_dedup,
         keep_near=args.keep_near,
         dedup_paragraphs=args.dedup_paragraphs,
-        documents=args.documents,
-        text_key=args.text_key,
-        encoding=args.encoding,
-        on_error=args.on_error,
-        skipped=list_of_skipped(args),
-        memory_limit=args.memory_limit,
-        workers=args.workers,
         executor=executor,
-        task_timeout=args.task_timeout,
+        **{**given(args, ReadOptions, RunOptions), "skipped": list_of_skipped(args)},
         resume=not args.no_resume,
         progress=progress(args),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -12,17 +11,6 @@ from ..errors import MissingExtraError, WorkerError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-
-def add_dask_options(parser: argparse.ArgumentParser, what: str, rerun: str = "a rerun resumes") -> None:
-    """Adds --dask, with its help, and --task-timeout. `rerun` says what happens to the finished work."""
-    parser.add_argument("--dask", metavar="ADDRESS", help=what)
-    parser.add_argument(
-        "--task-timeout",
-        type=float,
-        metavar="SECONDS",
-        help=f"stop if a worker of --dask takes longer for a task, as it may hang (default: wait); {rerun}",
-    )
 
 
 @contextmanager

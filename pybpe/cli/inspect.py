@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .common import add_command, add_common, load, report
+from ..arguments import counted
+from ..errors import ArgumentError
+from ..support.run_options import RunOptions
+from .common import add_common, describe, load, report
+from .options import add_options
+from .token_files import mixture_lines
 from .vocabulary import corpus_usage
 
 if TYPE_CHECKING:
@@ -23,34 +30,87 @@ _TITLES = {
 }
 
 
-def add_inspect(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "inspect",
-        "show what a tokenizer contains",
-        "Prints the properties of a tokenizer, its special tokens, its first, last and longest tokens, and tokens\n"
-        "that are not UTF-8 on their own. With files, also prints the tokens that they never use, and how well the\n"
-        "tokenizer compresses each script, optionally next to another tokenizer.",
-        "pybpe inspect tok.json\npybpe inspect --json tokenizer.bin\npybpe inspect tok.json corpus/ --compare gpt2",
+def add_inspect(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Of a tokenizer, prints its properties, its special tokens, its first, last and longest tokens, and tokens\n"
+        "that are not UTF-8 on their own; with files, also the tokens that they never use, and how well the tokenizer\n"
+        "compresses each script. Of a folder of token files, prints for each split the number of tokens, documents\n"
+        "and bytes of text, and the lengths of documents; for a mixture, also what its recipe asked of each source,\n"
+        "what it gave, and how often it was repeated. Of a checkpoint of llm.c, prints the header, and the shape,\n"
+        "mean, standard deviation, minimum and maximum of each tensor (for wte, without the padding), and the number\n"
+        "of values that are infinite or NaN.",
+        "pybpe inspect tok.json\npybpe inspect --json tokenizer.bin\npybpe inspect tok.json corpus/\n"
+        "pybpe inspect out\npybpe inspect gpt2_124M.bin",
     )
-    parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="text files, folders, globs")
-    parser.add_argument("--compare", metavar="TOK", help="another tokenizer, such as gpt2; needs files")
+    parser.add_argument(
+        "path", metavar="TOK", help="a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c"
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="for a tokenizer: text files, folders, globs")
     parser.add_argument(
         "--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (default: 10)"
     )
+    add_options(parser, RunOptions, "workers")
     add_common(parser)
     parser.set_defaults(run=_run_inspect)
 
 
 def _run_inspect(args: argparse.Namespace) -> None:
-    from ..errors import ArgumentError
+    from ..tokens.manifest import manifest_name
 
-    if args.compare is not None and not args.files:
-        raise ArgumentError("--compare needs files to compare on")
-    tok = load(args.tokenizer)
-    facts = _facts(tok)
-    lists = _lists(tok)
+    folder = args.path if os.path.isdir(args.path) else os.path.dirname(args.path) or "."
+    manifest = manifest_name(folder)
+    if os.path.basename(args.path) == manifest or os.path.isfile(os.path.join(args.path, manifest)):
+        _refuse_files(args)
+        _inspect_token_files(args, folder)
+    elif _is_checkpoint(args.path):
+        from llmc_compat.cli.checkpoint import show
+
+        _refuse_files(args)
+        show(args)
+    else:
+        _inspect_tokenizer(args)
+
+
+def _refuse_files(args: argparse.Namespace) -> None:
+    if args.files:
+        raise ArgumentError(f"{args.path}: this is no tokenizer: leave out the files, which a tokenizer could encode")
+
+
+def _is_checkpoint(path: str) -> bool:
+    from ..reading.file_types import llmc_file
+
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        return llmc_file(stream.read(8)) == "a checkpoint"
+
+
+def _inspect_token_files(args: argparse.Namespace, folder: str) -> None:
+    from ..tokens.manifest import Manifest
+    from ..tokens.statistics import dataset_statistics
+
+    lines, described = [], {}
+    for split, facts in dataset_statistics(folder).items():
+        described[split] = asdict(facts)
+        lines.append(
+            f"{split}: {counted(facts.tokens, 'token')}, {counted(facts.documents, 'document')},"
+            f" {counted(facts.text_bytes, 'byte')} of text, {facts.bytes_per_token:.3f} bytes per token,"
+            f" {counted(facts.shards, 'file')}"
+        )
+        if facts.document_tokens:
+            shares = ", ".join(f"{percent}%: {length}" for percent, length in facts.document_tokens.items())
+            lines.append(f"    tokens per document, by percentile: {shares}")
+    mixture = Manifest.load(folder).mixture
+    if mixture is not None:
+        lines += mixture_lines(mixture)
+        described["mixture"] = {key: mixture[key] for key in ("seed", "sources", "phases")}
+    report(args, described, "\n".join(lines))
+
+
+def _inspect_tokenizer(args: argparse.Namespace) -> None:
+    tok = load(args.path)
+    facts, lists = _facts(tok), _lists(tok)
     usage = corpus_usage(tok, args) if args.files else None
     if usage is not None:
         lists["never_used"], facts["prunable"] = _never_used(tok, usage)
@@ -58,9 +118,7 @@ def _run_inspect(args: argparse.Namespace) -> None:
     for title, entries in lists.items():
         lines += _list(title, entries, max(0, args.count), facts)
     if usage is not None:
-        other = load(args.compare) if args.compare is not None else None
-        compared = corpus_usage(other, args) if other is not None else None
-        facts["scripts"] = _scripts(usage, compared)
+        facts["scripts"] = _scripts(usage)
         lines += ["", *_script_table(facts["scripts"])]
     report(args, facts, "\n".join(lines))
 
@@ -125,31 +183,23 @@ def _lists(tok: Tokenizer) -> dict[str, Entries]:
     return {"first": first, "last": first, "longest": longest, "not_utf8": broken}
 
 
-def _scripts(usage: Usage, other: Usage | None) -> dict[str, dict[str, float]]:
-    """Returns, for each script and for all, the bytes, bytes per token, tokens per character, and the same for the
-    other tokenizer."""
-    table = {}
-    for script, amount in {"all": usage.total, **usage.scripts}.items():
-        row = {
+def _scripts(usage: Usage) -> dict[str, dict[str, float]]:
+    """Returns, for each script and for all, the bytes, bytes per token and tokens per character."""
+    return {
+        script: {
             "bytes": amount.bytes,
             "bytes_per_token": round(amount.bytes_per_token, 3),
             "tokens_per_character": round(amount.tokens_per_character, 3),
         }
-        theirs = None if other is None else other.total if script == "all" else other.scripts.get(script)
-        if theirs is not None:
-            row["other_bytes_per_token"] = round(theirs.bytes_per_token, 3)
-            row["other_tokens_per_character"] = round(theirs.tokens_per_character, 3)
-        table[script] = row
-    return table
+        for script, amount in {"all": usage.total, **usage.scripts}.items()
+    }
 
 
 def _script_table(scripts: dict[str, dict[str, float]]) -> list[str]:
-    with_other = any("other_bytes_per_token" in row for row in scripts.values())
-    header = f"{'script':>15}  {'bytes':>12}  {'bytes/token':>11}  {'tokens/char':>11}"
-    lines = [header + (f"  {'other b/t':>11}  {'other t/c':>11}" if with_other else "")]
-    for script, row in scripts.items():
-        line = f"{script:>15}  {row['bytes']:>12,}"
-        for key in ("bytes_per_token", "tokens_per_character", "other_bytes_per_token", "other_tokens_per_character"):
-            line += f"  {row[key]:>11.3f}" if key in row else ""
-        lines.append(line)
-    return lines
+    return [
+        f"{'script':>15}  {'bytes':>12}  {'bytes/token':>11}  {'tokens/char':>11}",
+        *(
+            f"{script:>15}  {row['bytes']:>12,}  {row['bytes_per_token']:>11.3f}  {row['tokens_per_character']:>11.3f}"
+            for script, row in scripts.items()
+        ),
+    ]

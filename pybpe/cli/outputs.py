@@ -17,10 +17,10 @@ _HEAD_BYTES = 4096
 _TOKENIZER, _ARRAY, _PAGE, _IDS, _DATA = "a tokenizer", "a numpy array", "a page", "ids", "other data"
 _BY_FLAG = {"remap": {_ARRAY}, "plot": {"a picture"}, "report": {_PAGE, "a report"}, "skipped": {"a list of records"}}
 _BY_COMMAND = {
-    **dict.fromkeys(("train", "prune", "extend", "export"), {_TOKENIZER}),
+    **dict.fromkeys(("train", "prune", "export"), {_TOKENIZER}),
     **dict.fromkeys(("viz", "compare"), {_PAGE}),
-    **dict.fromkeys(("new", "resize", "from-hf"), {"a checkpoint"}),
-    "counts": {"a counts file"},
+    **dict.fromkeys(("new", "convert"), {"a checkpoint"}),
+    "count": {"a counts file"},
     "encode": {_ARRAY, _IDS, _DATA},
     "eval": {"an eval file"},
 }

@@ -5,45 +5,37 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import Any
 
 from ..errors import FileMissingError
 from ..urls import is_url, without_secrets
-from .common import (
-    TOKENIZER_HELP,
-    Sink,
-    add_command,
-    add_common,
-    check_writable,
-    load_all,
-    open_source,
-    parse_bytes,
-    report,
-)
+from .common import Sink, add_common, add_output, check_writable, describe, load_all, open_source, report
+from .options import parse_bytes
 
 
-def add_viz(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "viz",
-        "make a page that shows tokens",
+def add_viz(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
         "Writes one self-contained HTML file. It shows a text in colored tokens with their ids and bytes, a box that\n"
         "encodes what you type, a searchable vocabulary, how each token is merged, and charts. It can show\n"
         "several tokenizers side by side.",
         "pybpe viz 'Hello, world' -t tok.json -o tokens.html\n"
-        "pybpe viz novel.txt -t mine.json --compare gpt2 -o tokens.html\n"
+        "pybpe viz novel.txt -t mine.json -t gpt2 -o tokens.html\n"
         "git log | pybpe viz - -t tok.json -o tokens.html",
     )
     parser.add_argument("text", nargs="?", metavar="TEXT|FILE", help="a file, - for stdin, or the text itself")
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument(
-        "--compare", action="append", default=[], metavar="TOK", help="another tokenizer; repeatable, up to three"
+        "-t",
+        "--tokenizer",
+        action="append",
+        required=True,
+        metavar="TOK",
+        help="tokenizer.json, tokenizer.bin, or a name such as gpt2; repeatable, up to four",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is stdout")
+    add_output(parser, "the page; - is stdout")
     parser.add_argument(
         "--max-bytes", type=parse_bytes, metavar="N", help="show the first N bytes of the text (default: 100k)"
     )
-    add_common(parser, workers=False)
+    add_common(parser)
     parser.set_defaults(run=_run_viz)
 
 
@@ -52,7 +44,7 @@ def _run_viz(args: argparse.Namespace) -> None:
 
     check_writable(args.output)
     max_bytes = MAX_BYTES if args.max_bytes is None else args.max_bytes
-    tokenizers = load_all([args.tokenizer, *args.compare])
+    tokenizers = load_all(args.tokenizer)
     text, source, total = _read(args.text, max_bytes)
     page = make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
     with Sink(args.output) as sink:

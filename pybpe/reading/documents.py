@@ -35,8 +35,8 @@ from .records import records
 
 NAME_IT = (
     f"train with the special token {END_OF_TEXT} (--special-token), or say in training which special token ends a"
-    f" document (--end-of-text), or add {END_OF_TEXT} to this tokenizer with extend (pybpe extend TOK --special-token"
-    f" '{END_OF_TEXT}' -o NEW)"
+    f" document (--end-of-text), or add {END_OF_TEXT} to this tokenizer with extend (pybpe train --base TOK"
+    f" --special-token '{END_OF_TEXT}' -o NEW)"
 )
 RECORDS = ("jsonl", "parquet", "arrow")
 

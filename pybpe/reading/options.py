@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._binding import PathLike, path_text
-from ..arguments import instance, is_unicode, one_of
+from ..arguments import instance, is_unicode, one_of, option
 from ..errors import ArgumentError
 from .text_encoding import check_encoding
 
@@ -28,11 +28,22 @@ class ReadOptions:
         ArgumentError: a value is invalid.
     """
 
-    text_key: str = "text"
-    encoding: str | None = None
-    documents: str = "auto"
-    on_error: str = "stop"
-    skipped: str | None = None
+    text_key: str = option("text", "key of a JSON record's text, or its column in parquet and Arrow", "K")
+    encoding: str | None = option(None, "encoding of the text, such as gb18030, utf-16 or cp1252 (default: UTF-8)", "E")
+    documents: str = option(
+        "auto",
+        "what separates documents in text files: special (the end-of-text token, usually <|endoftext|>), blank (blank"
+        " lines), line (one document per line) or file (one per file); jsonl reads every file as JSON lines",
+        "HOW",
+    )
+    on_error: str = option(
+        "stop", "at a JSON record or row that is not valid: stop, or skip, which skips and lists it", "WHAT"
+    )
+    skipped: str | None = option(
+        None,
+        "where --on-error skip lists the records (default: the output's name with .skipped.jsonl after it)",
+        "FILE",
+    )
 
     def __post_init__(self) -> None:
         instance("text_key", self.text_key, str, "a str")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..arguments import refuse_unused, utf8, whole_number
+from ..arguments import option, refuse_unused, utf8, whole_number
 from .pieces import Cut
 from .planned_pieces import PlannedPiece, planned_pieces
 from .planning import Plan
@@ -40,9 +40,9 @@ class Sample:
             sample.
     """
 
-    max_documents: int | None = None
-    max_bytes: int | None = None
-    seed: int = 0
+    max_documents: int | None = option(None, "use a sample of N documents")
+    max_bytes: int | None = option(None, "use a sample of N bytes, e.g. 500M", unit="bytes")
+    seed: int = option(0, "random seed of the sample")
 
     def __post_init__(self) -> None:
         for name in ("max_documents", "max_bytes"):

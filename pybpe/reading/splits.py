@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ..arguments import one_of, shown
+from ..arguments import one_of, option, shown
 from ..errors import ArgumentError
 from .documents import Kinds
 from .input_file import InputFile
@@ -36,8 +36,10 @@ class SplitOptions:
         ArgumentError: a value is invalid.
     """
 
-    splits: Sequence[float] = (8, 1, 1)
-    split_by: str = "hash"
+    splits: Sequence[float] = option((8, 1, 1), "shares of train, val and test", "A,B,C")
+    split_by: str = option(
+        "hash", "how to split: hash, by each document's content; document or token, in input order", "BY"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "splits", tuple(_checked(self.splits)))

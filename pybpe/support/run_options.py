@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from ..arguments import instance, whole_number
+from ..arguments import instance, option, whole_number
 from ..errors import ArgumentError
 
 
@@ -26,11 +26,15 @@ class RunOptions:
         ArgumentError: a value is invalid.
     """
 
-    workers: int | None = None
+    workers: int | None = option(None, "number of threads or processes (default: all CPUs)")
     executor: Executor | None = None
-    memory_limit: int | None = None
+    memory_limit: int | None = option(None, "memory to use, in bytes, e.g. 2G", unit="bytes")
     progress: bool | None = None
-    task_timeout: float | None = None
+    task_timeout: float | None = option(
+        None,
+        "stop if a worker of --dask takes longer for a task, as it may hang (default: wait)",
+        "SECONDS",
+    )
 
     def __post_init__(self) -> None:
         for name in ("workers", "memory_limit"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from ..arguments import one_of, refuse_unused, whole_number
+from ..arguments import one_of, option, refuse_unused, whole_number
 from ..errors import ArgumentError, LimitError
 from ..model import refuse_dropout
 from ..reading.documents import NAME_IT, Kinds
@@ -44,12 +44,18 @@ class OutputOptions:
         ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
     """
 
-    format: str = "llmc"
-    eot: str | None = None
-    dtype: str = "auto"
-    shard_tokens: int = 10**8
-    min_shard_tokens: int | None = None
-    name: str | None = None
+    format: str = option("llmc", "llmc, raw (nanoGPT), npy or megatron", "F")
+    eot: str | None = option(
+        None,
+        "where to put the end-of-text token: prepend (default for llmc), append (default for others) or none",
+        "WHERE",
+    )
+    dtype: str = option("auto", "uint16, uint32 or auto", "D")
+    shard_tokens: int = option(10**8, "maximum number of tokens per shard, e.g. 50M; shards for llm.c have equal sizes")
+    min_shard_tokens: int | None = option(
+        None, "minimum number of tokens per shard (default: 257, which llm.c needs; 0 allows any number)"
+    )
+    name: str | None = option(None, "name prefix of the files (default: taken from the first file)", "NAME")
 
     EOT_MODES: ClassVar[Sequence[str]] = EOT_MODES
     HASHED: ClassVar[bool] = True

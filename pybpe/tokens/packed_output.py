@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from .. import _binding
-from ..arguments import instance, one_of, whole_number
+from ..arguments import instance, one_of, option, whole_number
 from ..errors import ArgumentError, file_errors
 from ..support.locking import only_writer
 from ..support.output_files import real_output
@@ -41,8 +41,13 @@ class RowOptions:
         ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
     """
 
-    sequence_length: int
-    packing: str | None = None
+    sequence_length: int = option(1024, "tokens per packed row", "T")
+    packing: str | None = option(
+        None,
+        "how to pack: best-fit (default) cuts only documents longer than a row, and pads rows; fill also cuts documents"
+        " to fill the rows that would be short; concat cuts wherever a row is full",
+        "HOW",
+    )
     format: str = "llmc"
 
     def __post_init__(self) -> None:

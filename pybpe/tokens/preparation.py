@@ -14,6 +14,7 @@ from functools import partial
 
 from .. import _binding
 from .._version import __version__
+from ..arguments import chosen
 from ..model import CONTROL_TOKENS, check_specials
 from ..model import end_of_text as end_of_text_of
 from ..pattern import Digits, PatternLike
@@ -48,10 +49,10 @@ def prepare(
     splits: Sequence[float] = (8, 1, 1),
     split_by: str = "hash",
     name: str | None = None,
-    pattern: PatternLike = "gpt2",
+    pattern: PatternLike | None = None,
     digits: Digits = None,
     normalizer: str | None = None,
-    min_frequency: int = 2,
+    min_frequency: int = 0,
     tie_break: str = "lexicographic",
     special_ids: str = "first",
     max_token_length: int = 255,
@@ -92,27 +93,12 @@ def prepare(
     Raises:
         What `train` and `binarize` raise.
     """
-    training = TrainOptions(
-        vocab_size=vocab_size,
-        special_tokens=check_specials(special_tokens),
-        end_of_text=end_of_text,
-        min_frequency=min_frequency,
-        tie_break=tie_break,
-        special_ids=special_ids,
-        max_token_length=max_token_length,
-        pattern=pattern,
-        digits=digits,
-        normalizer=normalizer,
-        superwords=superwords,
-        transition=transition,
-        whole_characters=whole_characters,
-    )
-    output = OutputOptions(format, eot, "auto", shard_tokens, min_shard_tokens, name)
+    given = locals()
+    training = chosen(TrainOptions, given, special_tokens=check_specials(special_tokens))
+    output = chosen(OutputOptions, given)
     output.check_used()
-    options = DatasetOptions(
-        ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by), output
-    )
-    run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
+    options = DatasetOptions(chosen(ReadOptions, given), chosen(SplitOptions, given), output)
+    run = chosen(RunOptions, given)
     goal = Goal(_binding.path_text(out), force)
     return prepare_dataset(path_list(inputs), goal.folder, training, options, run, goal)
 

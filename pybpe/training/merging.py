@@ -86,7 +86,7 @@ def train_model(
     if options.parity is not None and checkpoint is not None:
         raise ArgumentError("checkpoint cannot be used with parity: leave one of them out")
     if checkpoint is not None and source.read.skips:
-        raise ArgumentError("checkpoint cannot be used with on_error='skip': count first, with `pybpe counts`")
+        raise ArgumentError("checkpoint cannot be used with on_error='skip': count first, with `pybpe count`")
     ready = source.ready_counts(plan)
     with ExitStack() as held:
         saved = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from .. import _binding
-from ..arguments import counted, instance, one_of, whole_number
+from ..arguments import counted, instance, one_of, option, whole_number
 from ..errors import ArgumentError
 from ..model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_text, lay_out, special_ids_of
 from ..normalize import check_normalizer
@@ -29,22 +29,46 @@ class TrainOptions:
         ArgumentError: a value is invalid.
     """
 
-    vocab_size: int
-    special_tokens: Iterable[str] | Mapping[str, int] = ()
-    pattern: PatternLike | None = None
-    min_frequency: int = 0
-    tie_break: str = "lexicographic"
-    special_ids: str = "first"
-    max_token_length: int = 255
-    normalizer: str | None = None
-    digits: Digits = None
-    end_of_text: str | None = None
+    vocab_size: int = option(MISSING, "number of tokens, including special tokens")
+    special_tokens: Iterable[str] | Mapping[str, int] = option(
+        (),
+        "a text that always becomes one id; repeatable. llm.c, and `pybpe binarize` by default, need <|endoftext|>",
+        "S",
+        flag="--special-token",
+    )
+    pattern: PatternLike | None = option(
+        None,
+        "gpt2 (default), cl100k, o200k, llama3, qwen2, or a regular expression; to use several, join them with (?then):"
+        " each splits the pieces of the one before it",
+        "P",
+    )
+    min_frequency: int = option(0, "merge only pairs that occur at least N times")
+    tie_break: str = option(
+        "lexicographic", "which of several equally frequent pairs to merge first: lexicographic or huggingface", "T"
+    )
+    special_ids: str = option("first", "where to put the ids of special tokens: first, after_bytes or last", "WHERE")
+    max_token_length: int = option(255, "maximum number of bytes per token; 255 is llm.c's limit")
+    normalizer: str | None = option(None, "convert text to NFC or NFKC first (default: none)")
+    digits: Digits = option(
+        None,
+        "1: make every digit a separate word; 3-from-right: groups of three digits, counted from the right",
+        "D",
+    )
+    end_of_text: str | None = option(None, "the special token that ends a document (default: <|endoftext|>)", "S")
     base: Model | None = None
-    superwords: bool = False
-    transition: float | None = None
-    whole_characters: bool = False
+    superwords: bool = option(False, "also learn tokens across spaces, such as ' of the', in a second stage (SuperBPE)")
+    transition: float | None = option(
+        None,
+        "the share of the vocabulary at which superwords (default: 0.8) or parity (default: 0) begin",
+        "SHARE",
+    )
+    whole_characters: bool = option(False, "do not make tokens that combine part of a character with other characters")
     parity: parity.Texts | None = None
-    parity_per: str = "text"
+    parity_per: str = option(
+        "text",
+        "with --parity, compare languages by tokens per: text (for translations), character, or byte",
+        "WHAT",
+    )
 
     def __post_init__(self) -> None:
         for name, least, most in (

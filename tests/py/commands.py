@@ -21,7 +21,7 @@ from pybpe import __main__ as program
 # Every command that writes, with small inputs.
 COMMANDS = {
     "train": "train in.txt --vocab-size 300 --memory-limit 20M --checkpoint out/x.checkpoint -o out/t.json",
-    "counts": "counts in.txt --memory-limit 20M -o out/x.counts",
+    "counts": "count in.txt --memory-limit 20M -o out/x.counts",
     "encode": "encode -t tok.json in.txt -o out/ids.npy",
     "encode bin": "encode -t tok.json in.txt -o out/ids.bin",
     "decode": "decode -t tok.json ids.txt -o out/text.txt",
@@ -34,7 +34,7 @@ COMMANDS = {
     "mix": "mix recipe.toml -t tok.json -o out/mixed",
     "pack": "pack tokens -t tok.json --sequence-length 64 -o out/rows",
     "prune": "prune tok.json in.txt -o out/pruned.json --remap out/remap.json",
-    "extend": "extend tok.json in.txt --vocab-size 1100 -o out/more.json",
+    "extend": "train in.txt --base tok.json --vocab-size 1100 -o out/more.json",
     "export": "export tok.json -o out/files --format files",
     "viz": "viz -t tok.json in.txt -o out/page.html",
     "eval": "llmc eval questions.jsonl -t tok.json -o out/e.bin",

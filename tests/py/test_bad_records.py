@@ -290,7 +290,7 @@ def test_commands(corpus: list[Path], tmp_path: Path, tok: pybpe.Tokenizer, caps
     for command, name in (
         (["binarize", "-t", str(tmp_path / "tok.json"), "--min-shard-tokens", "0"], "out"),
         (["train", "--vocab-size", "400"], "new.json"),
-        (["counts"], "new.counts"),
+        (["count"], "new.counts"),
         (["corpus"], "new.jsonl"),
     ):
         out = tmp_path / name
@@ -301,9 +301,9 @@ def test_commands(corpus: list[Path], tmp_path: Path, tok: pybpe.Tokenizer, caps
         assert len(listed(path)) == count
         if command[0] in ("binarize", "corpus"):
             assert json.loads(printed.out)["skipped"]["skipped"] == count
-    assert main(["counts", *names, "-o", "-", "--on-error", "skip"]) == 2
+    assert main(["count", *names, "-o", "-", "--on-error", "skip"]) == 2
     assert "needs --skipped FILE" in capsys.readouterr().err
-    assert main(["counts", *names, "-o", str(tmp_path / "x.counts"), "--skipped", "x"]) == 2
+    assert main(["count", *names, "-o", str(tmp_path / "x.counts"), "--skipped", "x"]) == 2
     good = [str(path) for path in good_of(corpus)]
-    assert main(["counts", *good, "-o", str(tmp_path / "new.counts")]) == 0
+    assert main(["count", *good, "-o", str(tmp_path / "new.counts")]) == 0
     assert not (tmp_path / "new.counts.skipped.jsonl").exists()

@@ -49,7 +49,7 @@ def test_a_small_file_with_a_large_content(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"bomb.jsonl.{ending}"
     fill(path)
     assert path.stat().st_size < SIZE // 50
-    assert peak_megabytes("counts", path, "-o", tmp_path / "x.counts", "--workers", 1, "--quiet") < LIMIT
+    assert peak_megabytes("count", path, "-o", tmp_path / "x.counts", "--workers", 1, "--quiet") < LIMIT
 
 
 def test_a_dictionary_of_xz_that_takes_too_much_memory(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def write_long_record(path: Path) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
-@pytest.mark.parametrize("command", ["counts", "corpus"])
+@pytest.mark.parametrize("command", ["count", "corpus"])
 def test_a_record_that_does_not_fit_in_memory(tmp_path: Path, command: str) -> None:
     """Memory grows with the longest record: the limit of the system (`ulimit -v`) is the user's."""
     path, out = tmp_path / "bomb.jsonl.gz", tmp_path / ("out.jsonl" if command == "corpus" else "out.counts")

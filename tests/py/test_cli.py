@@ -51,7 +51,7 @@ def test_train_says_what_it_did_and_equals_the_api(folder: Path) -> None:
     result = run(
         *("train", folder / "novel.txt", "--vocab-size", 2000, "--special-token", "<|endoftext|>", "-o", out, "--json")
     )
-    assert json.loads(result.stdout) == {"output": str(out), "n_vocab": 2000, "merges": 2000 - 257}
+    assert json.loads(result.stdout) == {"output": str(out), "vocab_size": 2000, "merges": 2000 - 257}
     assert result.stderr == b""
     assert out.read_bytes() == (folder / "tok.json").read_bytes()
     api = pybpe.train(folder / "novel.txt", vocab_size=2000, special_tokens=["<|endoftext|>"])
@@ -103,12 +103,12 @@ def test_training_from_and_to_pipes(folder: Path) -> None:
     options = ("--vocab-size", 2000, "--special-token", "<|endoftext|>")
     piped = run("train", "-", *options, "-o", "-", "--json", stdin=novel)
     assert piped.stdout == (folder / "tok.json").read_bytes()
-    assert json.loads(piped.stderr) == {"output": "-", "n_vocab": 2000, "merges": 2000 - 257}
+    assert json.loads(piped.stderr) == {"output": "-", "vocab_size": 2000, "merges": 2000 - 257}
     with open(folder / "novel.txt", "rb") as stream:  # standard input that is a file
         command = [sys.executable, "-m", "pybpe", "train", "-", *map(str, options), "-o", str(folder / "stdin.json")]
         subprocess.run(command, stdin=stream, check=True)
     assert (folder / "stdin.json").read_bytes() == piped.stdout
-    counted = run("counts", "-", "-o", "-", "--special-token", "<|endoftext|>", "--quiet", stdin=novel)
+    counted = run("count", "-", "-o", "-", "--special-token", "<|endoftext|>", "--quiet", stdin=novel)
     (folder / "novel.counts").write_bytes(counted.stdout)
     assert run("train", "--counts", folder / "novel.counts", *options, "-o", "-").stdout == piped.stdout
     exported = run("export", folder / "tok.json", "-o", "-", "--format", "bin", "--quiet").stdout

@@ -135,7 +135,7 @@ def test_files_of_other_settings_are_named(tmp_path: Path) -> None:
 def test_texts_and_counts_together(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a b a c", encoding="utf-8")
     pybpe.Counts.from_dict({" b": 5}).save(tmp_path / "x.counts")
-    command = [sys.executable, "-m", "pybpe", "counts", "t.txt", "x.counts", "-o", "y.counts"]
+    command = [sys.executable, "-m", "pybpe", "count", "t.txt", "x.counts", "-o", "y.counts"]
     result = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert json.loads(result.stdout) == {"output": "y.counts", "words": 4}
     assert pybpe.Counts.load(tmp_path / "y.counts").to_dict() == {b"a": 1, b" a": 1, b" b": 6, b" c": 1}

@@ -109,7 +109,7 @@ def test_a_manifest_names_its_folder_and_a_file_is_checked_alone(
     out = tmp_path / "out"
     manifest = pybpe.binarize(tok, corpus, out)
     edit_shard(out, {20: 65535})
-    for command in ("verify", "stats"):
+    for command in ("verify", "inspect"):
         assert main([command, str(out), "--json"]) == main([command, str(out / "manifest.json"), "--json"])
         first, second = map(json.loads, capsys.readouterr().out.splitlines())
         assert first == second
@@ -122,8 +122,8 @@ def test_a_manifest_names_its_folder_and_a_file_is_checked_alone(
         pybpe.errors.ArgumentError, match=r"other\.bin: the manifest in this folder does not list this file"
     ):
         verify(out / "other.bin")
-    assert main(["stats", str(good)]) == 2
-    assert "takes a folder with a manifest.json, not a file in it" in capsys.readouterr().err
+    assert main(["inspect", str(good)]) == 2
+    assert "not a tokenizer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["../corpus.jsonl", "/etc/passwd", "..", "a/b.bin", "a\\b.bin", "", 7, None])
@@ -202,14 +202,14 @@ def test_commands(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
     assert run("binarize", "-t", tmp_path / "tok.json", corpus, "-o", out, "--format", "megatron").returncode == 0
     verified = run("verify", out, "-t", tmp_path / "tok.json")
     assert verified.returncode == 0 and "6 files" in verified.stdout
-    stats = json.loads(run("stats", out, "--json").stdout)
+    stats = json.loads(run("inspect", out, "--json").stdout)
     assert stats["train"]["documents"] + stats["val"]["documents"] + stats["test"]["documents"] == 201
-    assert "bytes per token" in run("stats", out).stdout
+    assert "bytes per token" in run("inspect", out).stdout
     (out / "corpus_val.idx").write_bytes(b"x")
     broken = run("verify", out, "--json")
     assert broken.returncode == 1
     assert json.loads(broken.stdout)["problems"][0]["file"] == "corpus_val.idx"
-    assert run("stats", tmp_path).returncode == 2
+    assert run("inspect", tmp_path).returncode == 2
 
 
 def test_fingerprints_never_change() -> None:

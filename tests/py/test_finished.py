@@ -171,7 +171,7 @@ def interrupted(*_: object, **__: object) -> None:
 FILES: dict[str, tuple[list[str], str]] = {  # command -> (words, what it writes there)
     "train": (["train", "a.txt", "--vocab-size", "280", "-o"], "a tokenizer"),
     "prune": (["prune", "tok.json", "--vocab-size", "290", "-o"], "a tokenizer"),
-    "counts": (["counts", "a.txt", "-o"], "a counts file"),
+    "counts": (["count", "a.txt", "-o"], "a counts file"),
     "encode": (["encode", "-t", "tok.json", "a.txt", "-o"], "ids"),
     "viz": (["viz", "hello", "-t", "tok.json", "-o"], "a page"),
     "compare": (["compare", "tok.json", "--on", "x=a.txt", "-o"], "a page"),

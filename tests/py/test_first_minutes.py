@@ -12,7 +12,7 @@ import pytest
 from texts import english
 
 import pybpe
-from pybpe.cli.messages import in_flags
+from pybpe.cli.options import in_flags
 
 # Modules that slow down startup, or that a command does not need for printing its help.
 NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "concurrent", "logging"}
@@ -111,7 +111,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["tokenize"], "did you mean encode?"),
         (["trian"], "did you mean train?"),
         (["check", "work"], "did you mean llmc check?"),
-        (["zzz"], "there is no command 'zzz'; the commands are train, counts, encode, decode"),
+        (["zzz"], "there is no command 'zzz'; the commands are train, encode, decode, count"),
         (["llmc", "chek"], "did you mean check?"),
         (["llmc", "workspaces"], "did you mean workspace?"),
         (["x" * 1000], "there is no command 'xxx"),
@@ -163,9 +163,11 @@ def test_words_and_ids_as_arguments(folder: Path) -> None:
 def test_without_an_end_of_text_binarize_says_how_to_add_it(folder: Path) -> None:
     for args in (["-o", "out"], ["-o", "out", "--eot", "none", "--documents", "special"]):
         message = run("binarize", "-t", "tok.json", "a.txt", *args, cwd=folder, code=2)
-        assert "--special-token" in message and "pybpe extend TOK --special-token '<|endoftext|>' -o NEW" in message
+        assert (
+            "--special-token" in message and "pybpe train --base TOK --special-token '<|endoftext|>' -o NEW" in message
+        )
     assert "--eot none" in run("binarize", "-t", "tok.json", "a.txt", "-o", "out", cwd=folder, code=2)
-    run("extend", "tok.json", "--special-token", "<|endoftext|>", "-o", "new.json", cwd=folder)
+    run("train", "--base", "tok.json", "--special-token", "<|endoftext|>", "-o", "new.json", cwd=folder)
     run("binarize", "-t", "new.json", "a.txt", "-o", "out", cwd=folder)
     assert "need <|endoftext|>" in " ".join(run("train", "--help").split())
 
@@ -216,7 +218,9 @@ def test_errors_name_flags_as_they_were_typed(folder: Path, args: list[str], mes
 )
 def test_what_is_a_flag_in_a_message(message: str, expected: str) -> None:
     options = ["eot", "documents", "min_shard_tokens", "vocab_size", "no_resume", "special_token", "pattern"]
-    assert in_flags(message, options) == expected
+    flags = {name: "--" + name.replace("_", "-") for name in options}
+    flags |= {"resume": "--no-resume", "special_tokens": "--special-token"}
+    assert in_flags(message, flags) == expected
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -268,7 +272,7 @@ def test_inspect_says_what_prune_would_drop(folder: Path) -> None:
     for text in ("a.txt", "b.txt"):
         facts = json.loads(run("inspect", "tok.json", text, "--json", cwd=folder))
         pruned = json.loads(run("prune", "tok.json", text, "-o", "small.json", "--json", cwd=folder))
-        assert facts["prunable"] == pruned["old"] - pruned["n_vocab"]
+        assert facts["prunable"] == pruned["old"] - pruned["vocab_size"]
         assert f"`pybpe prune` drops {facts['prunable']}," in run("inspect", "tok.json", text, cwd=folder)
     assert facts["prunable"] > 0
     assert "every token is used, part of" in run("prune", "small.json", "b.txt", "-o", "same.json", cwd=folder)

@@ -103,7 +103,7 @@ def growth(*commands: list[Any]) -> int:
 
 COMMANDS: dict[str, Callable[[Path, Path], list[Any]]] = {
     "binarize": lambda path, out: ["binarize", "-t", out.parent / "tok.json", path, "-o", out],
-    "counts": lambda path, out: ["counts", path, "-o", f"{out}.counts"],
+    "counts": lambda path, out: ["count", path, "-o", f"{out}.counts"],
     "train": lambda path, out: ["train", path, "--vocab-size", 300, "-o", f"{out}.json"],
     "corpus": lambda path, out: [
         "corpus", path, "-o", f"{out}.jsonl", "--filters", "gopher", "--dedup", "--near-dedup", 0.8,
@@ -133,6 +133,6 @@ def test_checking_takes_no_more_memory(files: dict[str, list[Path]], folder: Pat
     outs = [folder / f"checked-{path.name}" for path in files["jsonl"]]
     for path, out in zip(files["jsonl"], outs):
         peak_megabytes(*COMMANDS["binarize"](path, out), "--shard-tokens", 200_000, *QUIET)
-    for command in (["verify", "-t", folder / "tok.json"], ["stats"]):
+    for command in (["verify", "-t", folder / "tok.json"], ["inspect"]):
         peaks = [peak_megabytes(*command, out, "--quiet") for out in outs]
         assert peaks[1] - peaks[0] < GROWTH

@@ -20,7 +20,7 @@ from pybpe.cli import binarize, corpus, counts, main
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
 
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {
-    "counts": lambda folder: ["counts", str(folder / "text.txt"), "-o", str(folder / "out.counts")],
+    "counts": lambda folder: ["count", str(folder / "text.txt"), "-o", str(folder / "out.counts")],
     "corpus": lambda folder: ["corpus", str(folder / "text.txt"), "-o", str(folder / "out.jsonl"), "--min-chars", "1"],
     "binarize": lambda folder: [
         *("binarize", str(folder / "text.txt"), "-t", str(folder / "tok.json"), "-o", str(folder / "out"))

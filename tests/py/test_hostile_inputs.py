@@ -347,7 +347,7 @@ def test_files_of_ids_whose_type_is_not_said(tmp_path: Path) -> None:
 def test_an_output_never_takes_the_place_of_an_input(
     tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`pybpe counts data/* -o data/x.counts`, run again, would add its first result to the second, too."""
+    """`pybpe count data/* -o data/x.counts`, run again, would add its first result to the second, too."""
     source, tokenizer = tmp_path / ("x.counts" if command == "add" else "corpus"), tmp_path / "tok.json"
     source.write_text("1 2 3")
     if command == "add":
@@ -359,9 +359,9 @@ def test_an_output_never_takes_the_place_of_an_input(
     words = {
         "encode": ["encode", "-t", str(tokenizer), str(source)],
         "decode": ["decode", "-t", str(tokenizer), str(source)],
-        "counts": ["counts", str(source)],
+        "counts": ["count", str(source)],
         "train": ["train", str(source), "--vocab-size", "256"],
-        "add": ["counts", str(source)],
+        "add": ["count", str(source)],
         "eval": ["llmc", "eval", "-t", str(tokenizer), str(source)],
     }[command]
     for output in (source, link):

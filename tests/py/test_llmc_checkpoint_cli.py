@@ -19,7 +19,15 @@ SHAPE = ("--layers", 2, "--heads", 2, "--channels", 8, "--sequence-length", 16)
 
 
 def run(*args: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pybpe", "llmc", "checkpoint", *map(str, args)]
+    return pybpe_command("llmc", "checkpoint", *args, code=code)
+
+
+def inspect(*args: object) -> subprocess.CompletedProcess[str]:
+    return pybpe_command("inspect", *args)
+
+
+def pybpe_command(*args: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pybpe", *map(str, args)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == code, result.stderr
     return result
@@ -51,7 +59,7 @@ def test_new_is_the_apis_file(folder: Path, tmp_path: Path) -> None:
 
 def test_resize_says_what_was_kept(folder: Path, tmp_path: Path) -> None:
     made = run(
-        *("resize", folder / "m.bin", "--from", folder / "old.bin", "--to", folder / "new.bin"),
+        *("convert", folder / "m.bin", "--from", folder / "old.bin", "--to", folder / "new.bin"),
         *("-o", tmp_path / "r.bin", "--json"),
     )
     facts = json.loads(made.stdout)
@@ -61,14 +69,14 @@ def test_resize_says_what_was_kept(folder: Path, tmp_path: Path) -> None:
 
 
 def test_to_hugging_face_and_back(folder: Path, tmp_path: Path) -> None:
-    made = run("to-hf", folder / "m.bin", "-t", folder / "old.bin", "-o", tmp_path / "hf")
+    made = run("convert", folder / "m.bin", "-t", folder / "old.bin", "-o", tmp_path / "hf")
     assert "400 tokens (padded to 512), 2 layers, 2 heads, 8 channels, sequence length 16" in made.stdout
-    run("from-hf", tmp_path / "hf", "-o", tmp_path / "back.bin")
+    run("convert", tmp_path / "hf", "-o", tmp_path / "back.bin")
     assert (tmp_path / "back.bin").read_bytes() == (folder / "m.bin").read_bytes()
 
 
 def test_show_tells_every_tensor(folder: Path) -> None:
-    facts = json.loads(run("show", folder / "m.bin", "--json").stdout)
+    facts = json.loads(inspect(folder / "m.bin", "--json").stdout)
     _, tensors = read_checkpoint(folder / "m.bin")
     assert list(facts["tensors"]) == list(tensors) and facts["parameters"] == sum(t.size for t in tensors.values())
     for name, shown in facts["tensors"].items():
@@ -76,7 +84,7 @@ def test_show_tells_every_tensor(folder: Path) -> None:
         expected = [tensor.mean(), tensor.std(), tensor.min(), tensor.max()]
         assert numpy.allclose([shown[key] for key in ("mean", "std", "min", "max")], expected, rtol=1e-9, atol=1e-12)
         assert shown["shape"] == list(tensors[name].shape) and shown["nonfinite"] == 0
-    text = run("show", folder / "m.bin").stdout
+    text = inspect(folder / "m.bin").stdout
     assert "fcprojw" in text and "2 x 8 x 32" in text and "not finite" not in text
 
 
@@ -94,11 +102,11 @@ def test_weights_that_broke_are_counted(tmp_path: Path) -> None:
     assert found["wpe"].std == pytest.approx(numpy.std([1, 2, 3, 4]))
     assert (found["lnfb"].mean, found["lnfb"].std, found["lnfb"].nonfinite) == (0, 0, 2)
     assert (found["wte"].max, found["wte"].shape) == (1, (3, 2))
-    shown = run("show", tmp_path / "m.bin").stdout.splitlines()
+    shown = inspect(tmp_path / "m.bin").stdout.splitlines()
     assert [line.split()[0] for line in shown if "are not finite" in line] == ["wpe", "lnfb"]
 
 
-@pytest.mark.parametrize("command", ["new", "resize", "to-hf", "from-hf", "show"])
+@pytest.mark.parametrize("command", ["new", "convert"])
 def test_help_teaches_with_examples(command: str) -> None:
     assert f"pybpe llmc checkpoint {command}" in run(command, "--help").stdout.split("examples:")[1]
 
@@ -114,11 +122,14 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
         "seed must be": ("new", "-t", old, "-o", out, "--seed", -1),
         "dtype must be": ("new", "-t", old, "-o", out, "--dtype", "fp16"),
         "new.bin": ("new", "-t", old, "-o", new / "x.bin"),
-        "the old tokenizer has 500": ("resize", model, "--from", new, "--to", old, "-o", out),
-        "magic 20240328": ("resize", old, "--from", old, "--to", new, "-o", out),
-        "missing.bin": ("show", "missing.bin"),
-        "the tokenizer has 500": ("to-hf", model, "-t", new, "-o", tmp_path / "hf"),
-        "config.json": ("from-hf", tmp_path, "-o", out),
+        "the old tokenizer has 500": ("convert", model, "--from", new, "--to", old, "-o", out),
+        "magic 20240328": ("convert", old, "--from", old, "--to", new, "-o", out),
+        "the tokenizer has 500": ("convert", model, "-t", new, "-o", tmp_path / "hf"),
+        "give --from and --to": ("convert", model, "-o", out),
+        "or none of them": ("convert", tmp_path, "-t", old, "-o", out),
+        "--dtype is for a folder": ("convert", model, "-t", old, "-o", tmp_path / "hf", "--dtype", "bf16"),
+        "--pad is for a checkpoint": ("convert", model, "-t", old, "-o", tmp_path / "hf", "--pad", 64),
+        "config.json": ("convert", tmp_path, "-o", out),
     }
     for message, args in cases.items():
         result = run(*args, code=2)

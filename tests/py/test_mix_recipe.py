@@ -341,9 +341,9 @@ def test_the_command_line_plans_mixes_and_compares(folder: Path, capsys: pytest.
     assert main([*command, "-o", str(folder / "out"), "--seed", "4", "--sequence-length", "64"]) == 0
     shown = capsys.readouterr().out
     assert "phase train, 50000 tokens asked:" in shown and "source data: " in shown
-    assert main(["stats", str(folder / "out")]) == 0
+    assert main(["inspect", str(folder / "out")]) == 0
     assert "source data: " in capsys.readouterr().out
-    assert main(["stats", str(folder / "out"), "--json"]) == 0
+    assert main(["inspect", str(folder / "out"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["mixture"]
     assert facts["seed"] == 4 and round(facts["sources"]["data"]["epochs"], 2) == 1.5
     assert abs(sum(part["tokens"] for part in facts["phases"][0]["sources"].values()) - 50_000) < 128

@@ -61,7 +61,7 @@ def test_no_call_takes_another_normalizer() -> None:
     with pytest.raises(AttributeError):
         tok.model.normalizer = None  # type: ignore[misc]
     counts = pybpe.count_words(iter([COMPOSED]), special_tokens=SPECIALS, normalizer="NFC")
-    assert pybpe.train(None, counts=counts, vocab_size=300).normalizer == "NFC"  # type: ignore[arg-type]
+    assert pybpe.train(None, counts=counts, vocab_size=300).model.normalizer == "NFC"  # type: ignore[arg-type]
     with pytest.raises(pybpe.errors.ArgumentError, match="the base or the counts already have 'NFC'"):
         pybpe.train(None, counts=counts, vocab_size=300, normalizer="NFKC")  # type: ignore[arg-type]
     with pytest.raises(pybpe.errors.ArgumentError, match="the base or the counts already have 'NFC'"):

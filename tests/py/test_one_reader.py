@@ -142,14 +142,14 @@ def test_rows_are_no_single_text(tmp_path: Path, capsys: pytest.CaptureFixture[s
 COMMANDS = {
     "count": "count -t tok.json {} --json",
     "train": "train {} --vocab-size 270 -o out.json --quiet",
-    "counts": "counts {} -o out.counts --quiet",
+    "counts": "count {} -o out.counts --quiet",
     "binarize": "binarize -t tok.json {} -o out --splits 1 --quiet --min-shard-tokens 0",
     "prepare": "prepare {} -o out --vocab-size 270 --splits 1 --quiet --min-shard-tokens 0",
     "corpus": "corpus {} -o out.jsonl --quiet --workers 1",
     "inspect": "inspect tok.json {} --json",
     "compare": "compare tok.json --on a={} --json",
     "prune": "prune tok.json {} -o out.json --quiet",
-    "extend": "extend tok.json {} -o out.json --vocab-size 1010 --quiet",
+    "extend": "train {} --base tok.json -o out.json --vocab-size 1010 --quiet",
     "advise": "advise {} --json --tokens 1M --params 10M",
 }
 
@@ -210,12 +210,11 @@ def test_utf16_without_a_mark_is_refused(tmp_path: Path) -> None:
 
 MAKERS = {
     "train": ["--vocab-size", "300", "-o", "out.json"],
-    "counts": ["-o", "out.counts"],
+    "count": ["-o", "out.counts"],
     "corpus": ["-o", "out.jsonl"],
     "prepare": ["--vocab-size", "300", "-o", "out"],
     "binarize": ["-t", "tok.json", "-o", "out"],
     "prune": ["-o", "out.json"],
-    "extend": ["--vocab-size", "1100", "-o", "out.json"],
 }
 EMPTY = {"a.txt": b"", "a.txt.gz": gzip.compress(b""), "marked.txt": codecs.BOM_UTF8, "wide.txt": codecs.BOM_UTF16_LE}
 
@@ -233,7 +232,7 @@ def test_a_command_refuses_an_empty_input(
     if name == "pipe":
         os.mkfifo(name)
         threading.Thread(target=lambda: Path(name).write_bytes(b""), daemon=True).start()
-    first = ["tok.json"] if command in ("prune", "extend") else []
+    first = ["tok.json"] if command == "prune" else []
     with standard_input(os.devnull):
         assert main([command, *first, name, *MAKERS[command]]) == 2
     shown = {"-": "standard input", "folder": "folder/a.txt and 3 more"}.get(name, name)

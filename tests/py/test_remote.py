@@ -149,7 +149,7 @@ def test_a_url_as_an_output_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     "command",
     [
         ["train", "a.txt", "--vocab-size", "300", "-o", URL + ".json"],
-        ["counts", "a.txt", "-o", URL + ".counts"],
+        ["count", "a.txt", "-o", URL + ".counts"],
         ["encode", "-t", "gpt2", "a.txt", "-o", URL + ".npy"],
         ["binarize", "-t", "gpt2", "a.txt", "-o", URL],
     ],

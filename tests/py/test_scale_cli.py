@@ -1,4 +1,4 @@
-"""`pybpe train` and `pybpe counts` on large corpora: their options, and Ctrl-C."""
+"""`pybpe train` and `pybpe count` on large corpora: their options, and Ctrl-C."""
 
 import gzip
 import json
@@ -37,9 +37,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_counts_are_made_added_and_trained_from(folder: Path) -> None:
     options = ["--text-key", "content", "--digits", "1", "--special-token", "<|x|>"]
     for name in ("a.txt", "b.jsonl.gz"):
-        run("counts", folder / "corpus" / name, *options, "-o", folder / f"{name}.counts")
-    run("counts", folder / "a.txt.counts", folder / "b.jsonl.gz.counts", "-o", folder / "sum.counts")
-    facts = json.loads(run("counts", folder / "corpus", *options, "-o", folder / "all.counts", "--json").stdout)
+        run("count", folder / "corpus" / name, *options, "-o", folder / f"{name}.counts")
+    run("count", folder / "a.txt.counts", folder / "b.jsonl.gz.counts", "-o", folder / "sum.counts")
+    facts = json.loads(run("count", folder / "corpus", *options, "-o", folder / "all.counts", "--json").stdout)
     assert facts == {
         "output": str(folder / "all.counts"),
         "words": len(pybpe.Counts.load(folder / "all.counts")),
@@ -100,7 +100,7 @@ def test_the_compression_curve(folder: Path) -> None:
         (["train", "corpus", "-o", "x.json", "--vocab-size", "300", "--plot", "x.png"], "--sizes"),
         (["train", "--counts", "corpus/a.txt", "-o", "x.json", "--vocab-size", "300"], "a.txt: not a complete .counts"),
         (["train", "corpus", "-o", "x.json", "--vocab-size", "300"], "b.jsonl.gz: the line at byte 0"),
-        (["counts", "-o", "x.counts"], "name files"),
+        (["count", "-o", "x.counts"], "name files"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(folder: Path, args: list[str], message: str) -> None:
@@ -111,7 +111,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, args: list[str], me
 
 
 def test_help_teaches_with_examples() -> None:
-    assert "pybpe counts" in run("counts", "--help").stdout.split("examples:")[1]
+    assert "pybpe count" in run("count", "--help").stdout.split("examples:")[1]
     assert "--sizes" in run("train", "--help").stdout
 
 

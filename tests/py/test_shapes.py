@@ -121,8 +121,8 @@ def test_peak_memory(folder: Path, shape: str) -> None:
     found = {
         "binarize": peak_megabytes("binarize", "-t", folder / "tok.json", corpus, "-o", out, *how, *quiet),
         "verify": peak_megabytes("verify", "-t", folder / "tok.json", out, "--quiet"),
-        "stats": peak_megabytes("stats", out, "--quiet"),
-        "counts": peak_megabytes("counts", corpus, "-o", folder / "x.counts", *quiet),
+        "stats": peak_megabytes("inspect", out, "--quiet"),
+        "counts": peak_megabytes("count", corpus, "-o", folder / "x.counts", *quiet),
     }
     assert not {command: peak for command, peak in found.items() if peak >= LIMITS[command]}
 

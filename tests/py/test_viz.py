@@ -456,7 +456,7 @@ def run(folder: Path, *args: str, stdin: bytes = b"") -> subprocess.CompletedPro
 
 
 def test_the_command_shows_a_file(folder: Path) -> None:
-    result = run(folder, "novel.txt", "-t", "tok.json", "--compare", "other.json", "-o", "a.html")
+    result = run(folder, "novel.txt", "-t", "tok.json", "-t", "other.json", "-o", "a.html")
     assert b"the first 100,000 bytes" in result.stdout and result.stderr == b""
     data = page_data((folder / "a.html").read_text(encoding="utf-8"))
     assert [shown["name"] for shown in data["tokenizers"]] == ["tok.json", "other.json"]
@@ -477,7 +477,7 @@ def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> Non
         (["x", "-t", "missing.json", "-o", "x.html"], "missing.json"),
         (["x", "-t", "tok.json", "-o", "tok.json/such.html"], "tok.json"),
         (["x", "-t", "tok.json", "-o", "x.html", "--max-bytes", "0"], "--max-bytes must"),
-        (["x", "-t", "tok.json", "-o", "x.html", "--compare", "tok.json"], "tok.json: this tokenizer is given twice"),
+        (["x", "-t", "tok.json", "-o", "x.html", "-t", "tok.json"], "tok.json: this tokenizer is given twice"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -59,7 +59,7 @@ def test_a_killed_worker_is_retried(corpus: Path, client, monkeypatch: pytest.Mo
 def test_the_command_gives_the_same_counts(corpus: Path, client, tmp_path: Path) -> None:
     pybpe.count_words(corpus, special_tokens=SPECIALS).save(tmp_path / "expected")
     dask, one = ["--dask", client.scheduler.address, "--quiet"], str(tmp_path / "one.counts")
-    assert main(["counts", str(corpus), "--special-token", SPECIALS[0], "-o", one, *dask]) == 0
+    assert main(["count", str(corpus), "--special-token", SPECIALS[0], "-o", one, *dask]) == 0
     assert (tmp_path / "one.counts").read_bytes() == (tmp_path / "expected").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["corpus", "expected", "one.counts"]
-    assert main(["counts", one, str(corpus), "-o", str(tmp_path / "both.counts"), *dask]) == 2
+    assert main(["count", one, str(corpus), "-o", str(tmp_path / "both.counts"), *dask]) == 2

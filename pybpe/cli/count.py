@@ -1,0 +1,179 @@
+"""The command `pybpe count`: tokens, or the words of a corpus for `pybpe train --counts`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..arguments import chosen, counted
+from ..errors import ArgumentError
+from ..reading.options import ReadOptions
+from ..reading.sample import Sample
+from ..support.run_options import RunOptions
+from ..training.plan import TrainOptions
+from .coding import add_text, hinting_at_text
+from .common import (
+    add_common,
+    add_dask,
+    add_files,
+    check_writable,
+    describe,
+    list_of_skipped,
+    load,
+    named_output,
+    progress,
+    remove_old_list,
+    report,
+    tell_terminal,
+)
+from .executors import dask_executor
+from .options import add_options, given
+from .train import CUTTING
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from ..reading.planned_pieces import PlannedPiece
+    from ..tokenizer import Tokenizer
+
+
+def add_count(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "With -t, prints the number of tokens of texts, and the bytes per token. Of JSON lines, parquet and Arrow it\n"
+        "counts the texts of the records. Without -t, counts the words of files, which is the first half of training,\n"
+        "and saves them for `pybpe train --counts`. To add up counts of parts of a corpus, made on several machines,\n"
+        "name their *.counts files: any number of them, in less than 200 MB of memory.",
+        "pybpe count -t tok.json novel.txt\n"
+        "pybpe count -t gpt2 --text 'Hello, world'\n"
+        "pybpe count part1/*.txt --special-token '<|endoftext|>' -o part1.counts\n"
+        "pybpe count part1.counts part2.counts -o all.counts\n"
+        "pybpe train --counts all.counts --vocab-size 32000 --special-token '<|endoftext|>' -o tok.json",
+    )
+    add_files(parser, "*", "; without -t, *.counts files are added")
+    parser.add_argument("-t", "--tokenizer", metavar="TOK", help="count tokens, of this tokenizer")
+    add_text(parser)
+    add_options(parser, ReadOptions)
+    words = parser.add_argument_group("words, without -t")
+    words.add_argument("-o", "--output", metavar="OUT", help="where to save the counts (*.counts); - is stdout")
+    add_options(words, TrainOptions, *CUTTING, "special_tokens")
+    add_options(words, Sample)
+    add_options(words, RunOptions, "memory_limit")
+    add_dask(words, "count; they need the files at the same paths. A rerun starts over")
+    add_options(parser, RunOptions, "workers")
+    add_common(parser)
+    parser.set_defaults(run=_run_count)
+
+
+def _run_count(args: argparse.Namespace) -> None:
+    if args.tokenizer is not None:
+        if args.output is not None:
+            raise ArgumentError("-t counts tokens, which are printed; -o saves words: leave one of them out")
+        _count_tokens(args)
+    elif args.output is None:
+        raise ArgumentError("name a tokenizer with -t, to count tokens, or a file with -o, to save counts of words")
+    else:
+        _count_words(args)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Tokens
+
+
+def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[PlannedPiece]:
+    """Yields the pieces of --text or of the files."""
+    from ..reading.documents import Kinds
+    from ..reading.files import corpus_files
+    from ..reading.pieces import data_pieces
+    from ..reading.planned_pieces import planned_pieces, text_piece
+    from ..reading.planning import whole
+
+    cut = tokenizer._encoder.cut
+    if args.text is not None:
+        if args.files:
+            raise ArgumentError("give a file or --text, not both")
+        yield from map(text_piece, data_pieces(os.fsencode(args.text), cut))
+        return
+    paths = args.files or ["-"]
+    if "-" in paths:
+        tell_terminal("-")
+    with hinting_at_text(paths):
+        files = corpus_files(paths, ReadOptions(args.text_key, args.encoding, args.documents))
+    for file in files:
+        yield from planned_pieces(whole(file), Kinds("auto", args.text_key, None), cut)
+
+
+def _count_tokens(args: argparse.Namespace) -> None:
+    from ..reading.text_encoding import Doubts
+    from ..support.parallel import map_ordered
+
+    tokenizer = load(args.tokenizer)
+    allowed: Any = () if args.ordinary else "all"
+    doubts = Doubts()
+
+    def count(piece: PlannedPiece) -> tuple[int, int]:
+        if not piece.is_text:
+            texts = piece.record_texts(args.text_key)
+            return sum(tokenizer.count(text, allowed_special=()) for text in texts), sum(map(len, texts))
+        if piece.path:
+            doubts.tell(doubts.look(piece.text, piece.path, piece.start))
+        return tokenizer.count(piece.text, allowed_special=allowed), piece.size
+
+    tokens, size = 0, 0
+    for piece_tokens, piece_size in map_ordered(count, _pieces_to_count(tokenizer, args), args.workers):
+        tokens += piece_tokens
+        size += piece_size
+    ratio = f", {size / tokens:.3f} bytes per token" if tokens else ""
+    facts = {"tokens": tokens, "bytes": size}
+    args.output = None
+    report(args, facts, f"{counted(tokens, 'token')}, {counted(size, 'byte')}{ratio}")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Words
+
+
+def _count_words(args: argparse.Namespace) -> None:
+    check_writable(args.output)
+    texts = [path for path in args.files if not path.endswith(".counts")]
+    counts = [path for path in args.files if path.endswith(".counts")]
+    if not args.files:
+        raise ArgumentError("name files to count, or *.counts files to add")
+    if args.dask is not None and counts:
+        raise ArgumentError("--dask counts texts: add *.counts files without it")
+    with named_output(args.output, ".counts") as name, dask_executor(args.dask) as executor:
+        words = _write_counts(args, texts, counts, name, executor)
+    remove_old_list(args)
+    report(args, {"output": args.output, "words": words}, f"{args.output}: {words} distinct words")
+
+
+def _write_counts(
+    args: argparse.Namespace, texts: list[str], counts: list[str], output: str, executor: Executor | None
+) -> int:
+    """Writes the sum of the words of texts and of .counts files. Returns the number of words."""
+    from ..model import special_ids_of
+    from ..pattern import Pattern
+    from ..training.counting import count_to_file
+    from ..training.counts import Counts, check_addable, settings_of_files
+    from ..training.word_counter import CountSettings
+
+    run = chosen(RunOptions, given(args, RunOptions), executor=executor, progress=progress(args))
+    if not texts:
+        return Counts.merge_files(counts, output)
+    settings = CountSettings(
+        Pattern(args.pattern or "gpt2", args.digits),
+        tuple(special_ids_of(args.special_tokens or ())),
+        args.normalizer,
+        chosen(ReadOptions, given(args, ReadOptions), skipped=list_of_skipped(args)),
+    )
+    sample = chosen(Sample, given(args, Sample))
+    if not counts:
+        return count_to_file(texts, settings, sample, run, output)
+    check_addable(settings_of_files(counts), settings, f"{counts[0]}: ")
+    with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
+        counted_texts = os.path.join(folder, "texts.counts")
+        count_to_file(texts, settings, sample, run, counted_texts)
+        return Counts.merge_files([*counts, counted_texts], output)

@@ -1,0 +1,152 @@
+"""Options of commands. Most are fields of dataclasses, which declare each option once: see `option` in arguments.py."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from ..errors import ArgumentError
+
+
+def add_options(parser: Any, kind: type, *names: str, without: Iterable[str] = (), **defaults: Any) -> None:
+    """Adds the options that a dataclass declares: all, or those named, but not `without`. `defaults` are the command's
+    own."""
+    for each in fields(kind):
+        if each.metadata and each.name not in without and (not names or each.name in names):
+            _add_option(parser, each, defaults.get(each.name, each.default))
+
+
+def _add_option(parser: Any, field: Field[Any], default: Any) -> None:
+    flag = field.metadata.get("flag") or "--" + field.name.replace("_", "-")
+    help = field.metadata["help"] + ("" if "(default" in field.metadata["help"] else _default(default))
+    if field.type == "bool":
+        parser.add_argument(flag, dest=field.name, action="store_true", help=help)
+        return
+    more: dict[str, Any] = {"type": _parser_of(field)}
+    if "Iterable" in str(field.type):
+        more, default = {"action": "append"}, None  # without the option, that of the function
+    more |= {"required": True} if default is MISSING else {"default": default}
+    parser.add_argument(flag, dest=field.name, metavar=field.metadata["metavar"], help=help, **more)
+
+
+def _default(value: Any) -> str:
+    """Returns what the help says of a default."""
+    if value is MISSING or value is None or value is False:
+        return ""
+    if value == ():
+        return " (default: none)"
+    if isinstance(value, int) and value % 10**6 == 0 and value:
+        return f" (default: {value // 10**6}M)"
+    if isinstance(value, (tuple, list)) and isinstance(value[0], str):
+        return f" (default: {len(value)} control tokens for documents and chats; the first is {value[0]})"
+    return f" (default: {','.join(map(str, value)) if isinstance(value, tuple) else value})"
+
+
+def _parser_of(field: Field[Any]) -> Callable[[str], Any]:
+    units: dict[str, Callable[[str], Any]] = {"bytes": parse_bytes, "depth": parse_depth}
+    kinds: dict[str, Callable[[str], Any]] = {
+        "int": parse_amount,
+        "float": float,
+        "Digits": parse_digits,
+        "Sequence[float]": parse_numbers,
+    }
+    return units.get(field.metadata.get("unit", "")) or kinds.get(str(field.type).removesuffix(" | None"), str)
+
+
+def given(args: argparse.Namespace, *kinds: type) -> dict[str, Any]:
+    """Returns the fields of these dataclasses that the command has, as keyword arguments, without those that are None,
+    the default."""
+    names = [each.name for kind in kinds for each in fields(kind)]
+    return {name: getattr(args, name) for name in names if getattr(args, name, None) is not None}
+
+
+def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Returns keyword argument -> flag for the options of a command."""
+    flags = {each.dest: each.option_strings[-1] for each in parser._actions if each.option_strings}
+    return flags | ({"resume": "--no-resume"} if "no_resume" in flags else {})
+
+
+def in_flags(message: str, flags: Mapping[str, str]) -> str:
+    """Returns an error message with keyword arguments such as `min_shard_tokens=0` written as flags. A name of one
+    word, such as name, may also be an English word: it is replaced only before "=", or if the message begins with "name
+    must".
+
+    >>> in_flags("there is no mark: pass eot='none'", {"eot": "--eot"})
+    'there is no mark: pass --eot none'
+    >>> in_flags("vocab_size 3 is too small", {"vocab_size": "--vocab-size"})
+    '--vocab-size 3 is too small'
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, equals, text, word = found.groups()
+        if name not in flags or not (
+            equals or "_" in name or (not found.start() and message[found.end() :][:5] == " must")
+        ):
+            return found[0]
+        value = shlex.quote(text) if text is not None else "" if word in ("True", "False", "None") else word
+        return f"{flags[name]} {value}" if value else flags[name]
+
+    message = re.sub(r"(?<![\w/.-])([a-z_]+)(?![\w/.(-])(=(?:'([^']*)'|(-?\w[\w.]*)(?![\w.]))?)?", flag, message)
+    message = re.sub(r"(--[\w-]+(?: [\w.]+)?) \(\1\)", r"\1", message)  # the message also named the flag
+    return message.replace("must be None, ", "must be ").replace(" or None, not ", ", not ")
+
+
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
+
+
+def parse_amount(text: str) -> int:
+    """Parses an amount for argparse: 32000, 32k, 1.5M, 4G or 4B (billion). The units are powers of 1000."""
+    unit = _UNITS.get(text[-1:].lower(), 1)
+    try:
+        amount = float(text[:-1]) if unit > 1 else int(text)
+        return int(amount * unit)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"expected a number such as 32000, 32k or 4G, not {text!r}") from None
+
+
+def parse_bytes(text: str) -> int:
+    """Parses a number of bytes for argparse: as parse_amount, without B, which could mean bytes or billions."""
+    if text[-1:] in ("b", "B"):
+        raise argparse.ArgumentTypeError(f"expected bytes such as 500M or 2G, not {text!r}")
+    return parse_amount(text)
+
+
+def parse_digits(text: str) -> int | str:
+    """Parses the value of --digits for argparse: a number, or anything else as it is. Pattern checks it."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 9 else text
+
+
+def parse_depth(text: str) -> int:
+    """Parses the value of --depth for argparse: 12 for d12."""
+    number = text.removeprefix("d")
+    if not (number.isascii() and number.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected d6, d12, d24 and so on, not {text!r}")
+    return int(number)
+
+
+def parse_amounts(text: str) -> list[int]:
+    """Parses amounts separated by commas, for argparse."""
+    return [parse_amount(part) for part in text.split(",")]
+
+
+def parse_numbers(text: str) -> list[float]:
+    """Parses numbers such as "8,1,1", for argparse."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected numbers such as 8,1,1, not {text!r}") from None
+
+
+def named_files(what: str, entries: Iterable[str]) -> dict[str, list[str]]:
+    """Returns name -> files, from arguments NAME=FILE of the option `what`."""
+    files: dict[str, list[str]] = {}
+    for entry in entries:
+        name, equals, path = entry.partition("=")
+        if not equals or not name or not path:
+            raise ArgumentError(f"{what}: expected NAME=FILE, as in en=english.txt, not {entry!r:.80}")
+        files.setdefault(name, []).append(path)
+    return files
