@@ -51,7 +51,7 @@ def mixed(corpus: Path, out: Path, **options: Any) -> None:
 
 
 def prepared(corpus: Path, out: Path, **options: Any) -> None:
-    pybpe.prepare(corpus, out, vocab_size=400, **COMMON, **options)
+    pybpe.prepare(corpus, out, vocab_size=400, min_frequency=2, **COMMON, **options)
 
 
 def as_array(corpus: Path, out: Path, **options: Any) -> None:
