@@ -10,7 +10,7 @@ from typing import Any
 from pybpe.arguments import counted
 from pybpe.cli.common import add_common, add_files, add_output, describe, progress, report
 from pybpe.cli.options import add_options, given
-from pybpe.cli.token_files import add_pack_options, pack_log_path
+from pybpe.cli.token_files import add_pack_options, pack_log_path, tell_set_aside
 from pybpe.cli.train import fewer_than, training_arguments
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.reading.options import ReadOptions
@@ -89,6 +89,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
         progress=progress(args),
     )
     config, manifest = workspace.config, workspace.manifest
+    tell_set_aside(manifest, args.splits)
     facts = {
         "output": workspace.folder,
         "vocab_size": config.vocab_size,

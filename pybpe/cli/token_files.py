@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import counted
 from ..control_tokens import CONTROL_TOKENS
-from ..errors import ArgumentError
+from ..errors import ArgumentError, note
 from ..reading.options import ReadOptions
-from ..reading.splits import SplitOptions
+from ..reading.splits import DEFAULT_SPLITS, SplitOptions
 from ..support.run_options import RunOptions
 from ..tokens.options import OutputOptions
 from ..tokens.packed_output import RowOptions
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..tokens.manifest import Manifest
 
 _DIR = "the output folder, created if needed"
+_LARGE = 10**8  # tokens
 
 
 def _add_resume(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +146,16 @@ def _run_prepare(args: argparse.Namespace) -> None:
     _report_manifest(args, manifest, f" {len(tok)} tokens" + fewer_than(args.vocab_size, len(tok)))
 
 
+def tell_set_aside(manifest: Manifest, splits: Sequence[float]) -> None:
+    """Says how many tokens of a large corpus are not trained on, if that is more than they need to be."""
+    tokens = {split: manifest.split_tokens(split) for split in manifest.shards}
+    if sum(tokens.values()) > _LARGE and tuple(splits) == DEFAULT_SPLITS:
+        others = ", ".join(f"{split} {tokens[split]:,}" for split in tokens if split != "train")
+        note(f"tokens that are set aside, not to train on: {others}; --splits 98,1,1 sets aside less")
+
+
 def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: str = "") -> None:
+    tell_set_aside(manifest, args.splits)
     lines = [
         f"{split}: {counted(manifest.split_tokens(split), 'token')},"
         f" {counted(manifest.split_documents(split), 'document')},"

@@ -16,6 +16,7 @@ from .pieces import PIECE_BYTES
 from .streams import Limited
 
 SPLIT_NAMES = ("train", "val", "test")
+DEFAULT_SPLITS = (8, 1, 1)
 SPLIT_BY = ("hash", "document", "token")
 
 _FIRST_BYTES = 1 << 16  # the size of the first read; most documents are shorter
@@ -36,7 +37,7 @@ class SplitOptions:
         ArgumentError: a value is invalid.
     """
 
-    splits: Sequence[float] = option((8, 1, 1), "shares of train, val and test", "A,B,C")
+    splits: Sequence[float] = option(DEFAULT_SPLITS, "shares of train, val and test", "A,B,C")
     split_by: str = option(
         "hash", "how to split: hash, by each document's content; document or token, in input order", "BY"
     )

@@ -12,6 +12,7 @@ import pytest
 from texts import english
 
 import pybpe
+from pybpe.cli import main
 from pybpe.cli.options import in_flags
 
 # Modules that slow down startup, or that a command does not need for printing its help.
@@ -221,6 +222,20 @@ def test_what_is_a_flag_in_a_message(message: str, expected: str) -> None:
     flags = {name: "--" + name.replace("_", "-") for name in options}
     flags |= {"resume": "--no-resume", "special_tokens": "--special-token"}
     assert in_flags(message, flags) == expected
+
+
+def test_a_large_corpus_is_told_what_val_and_test_set_aside(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    words = ["binarize", "-t", "tok.json", "a.txt", "--eot", "none", "--split-by", "token", "-o"]
+    assert main([*words, "small"]) == 0 and "set aside" not in capsys.readouterr().err
+    monkeypatch.setattr("pybpe.cli.token_files._LARGE", 1000)
+    assert main([*words, "large"]) == 0
+    tokens = pybpe.Manifest.load("large").split_tokens
+    told = f"val {tokens('val'):,}, test {tokens('test'):,}; --splits 98,1,1 sets aside less\n"
+    assert told in capsys.readouterr().err
+    assert main([*words, "other", "--splits", "98,1,1"]) == 0 and "set aside" not in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------------------
