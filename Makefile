@@ -26,7 +26,7 @@ C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 C_STYLED = $(filter-out %_data.h,$(wildcard csrc/*.h csrc/*/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c tests/proofs/*.c tests/proofs/memory/*.[ch] \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
-.PHONY: all help demo test ctest pytest lint format clean force amalgamation install install-llmc uninstall-llmc
+.PHONY: all help demo clean force amalgamation install install-llmc uninstall-llmc
 .DELETE_ON_ERROR:
 ifndef V
 .SILENT:
@@ -35,15 +35,11 @@ endif
 ## the Python package in .venv with its tools, the C library and the C programs; the same as make
 all: build/extension.stamp .venv/test-stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRAMS)
 
-# The demo needs neither the tools of the tests nor the other programs, and takes one line for the whole library.
+# The demo needs neither the tools of the tests nor the other programs.
 ## train, binarize and check everything on a corpus; CORPUS="files" and vocab=20009 choose others
-demo: SAY_CC = $(if $(SAID),,$(eval SAID := yes)echo "CC csrc/*/*.c")
 demo: build/extension.stamp llmc_compat/include/pybpe.c build/tests/decode_test
 	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
-
-## all quick checks: C tests, the same under sanitizers, Python tests, linters
-test: lint ctest prove-quick sanitize llmc-test replay pytest
 
 ## remove everything that make has made
 clean:
@@ -100,15 +96,13 @@ build/libpybpe.a: $(SOURCES:csrc/%.c=build/obj/%.o)
 	$(AR) rcs $@ $^
 
 # Folders of many compiled files, each with one line for all of them.
-QUIET_FOLDERS := build/tests build/sanitize/obj build/sanitize/tests build/proofs
+QUIET_FOLDERS := build/obj build/tests build/sanitize/obj build/sanitize/tests build/proofs
 $(QUIET_FOLDERS):
 	mkdir -p $@
 	echo "CC $@/*"
 
-SAY_CC = echo "CC $<"
-build/obj/%.o: csrc/%.c build/flags
+build/obj/%.o: csrc/%.c build/flags | build/obj
 	@mkdir -p $(@D)
-	$(SAY_CC)
 	$(COMPILE) -fPIC $(CFLAGS) $(HARDENING) $(DEPENDENCIES) -c -o $@ $<
 
 build/tests/%: tests/c/%.c build/libpybpe.a | build/tests
@@ -151,40 +145,7 @@ install-llmc: llmc_compat/include/pybpe.c
 uninstall-llmc:
 	@$(PYTHON) llmc_compat/install.py $(if $(LLMC),"$(LLMC)",$(error say where llm.c is: LLMC=path)) --undo
 
-# ---------------------------------------------------------------------------------------------------
-### Checks
-
-# Runs programs. Shows the output of one that fails. $(1) the programs, $(2) their arguments, $(3) what precedes them
-RUN_EACH = for program in $(1); do \
-        $(3) $$program $(2) > build/$@.log 2>&1 || { cat build/$@.log; echo "$@: $$program failed"; exit 1; }; \
-    done; echo "$@: $(words $(1)) programs passed"
-
-## the C tests
-ctest: $(C_TESTS)
-	$(call RUN_EACH,$^)
-
-# Two processes, because many tests wait; each runs whole files, whose tests share what they set up.
-## the Python tests
-pytest: all .venv/texts/stamp
-	$(VENV)/python -m pytest -q -rfE --numprocesses=2 --dist=loadfile
-
-## ruff, mypy, import-linter, clang-format and all warnings of the compiler
-lint: .venv/test-stamp amalgamation
-	$(VENV)/ruff check --quiet
-	$(VENV)/ruff format --check --quiet || { $(VENV)/ruff format --check; exit 1; }
-	$(VENV)/mypy --no-error-summary
-	$(VENV)/mypy --no-error-summary --platform win32 --cache-dir .mypy_cache/win32
-	$(VENV)/lint-imports > build/imports.log || { cat build/imports.log; exit 1; }
-	$(VENV)/clang-format --dry-run --Werror $(C_STYLED)
-	$(CC) $(STRICT) -fsyntax-only build/amalgamation/pybpe.c
-	echo "$@: passed"
-
-## format Python and C
-format: .venv/test-stamp
-	$(VENV)/ruff check --fix-only
-	$(VENV)/ruff format
-	$(VENV)/clang-format -i $(C_STYLED)
-
+include tests/checks.mk
 include tests/sanitize.mk
 include tests/fuzz.mk
 include tests/proofs.mk

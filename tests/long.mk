@@ -4,7 +4,7 @@
 
 .PHONY: faults soak soak-hours interrupts determinism threads exhaustive test-extras parity parity-all llmc-verdicts
 
-# `make test` runs the quick part.
+# `make test-slow` runs the quick part.
 ## every case of a failing system call, a kill, or a wrong order of flushes
 faults: all
 	$(VENV)/python tests/faults/run.py faults

@@ -1,4 +1,4 @@
-# Checks of the promises in docs/reliability.md that go beyond `make test`. They need these Debian packages: clang,
+# Checks of the promises in docs/reliability.md that go beyond `make test-all`. They need these Debian packages: clang,
 # clang-tidy, cppcheck, llvm, and libclang-rt-14-dev (or the one for your version of clang).
 
 ### Static analysis, proofs, mutation and coverage
@@ -40,7 +40,7 @@ analyze-cppcheck: build/analyze/llmc.c
 # ---------------------------------------------------------------------------------------------------
 # The arguments in csrc/encode/encode_boundary.c, csrc/apply/apply_chars.h and csrc/pretok/pretok_cut.c: each program of tests/proofs checks
 # all cases up to a size (three minutes). Then proofs with the model checker cbmc, if it is installed, that no input up to
-# a bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test`, takes smaller cases, and
+# a bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test-slow`, takes smaller cases, and
 # random inputs instead of the model checker.
 
 PROOFS := $(patsubst tests/proofs/%.c,build/proofs/%,$(wildcard tests/proofs/*.c))

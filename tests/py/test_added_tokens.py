@@ -103,6 +103,7 @@ def random_file(rng: random.Random) -> str:
     return file(vocab, tokens, normalizer, ignore_merges=rng.random() < 0.5)
 
 
+@pytest.mark.slow
 def test_random_files_give_the_ids_of_hugging_face_or_are_refused(tmp_path: Path) -> None:
     rng = random.Random(11)
     pieces = [
@@ -212,6 +213,7 @@ def test_overlaps_are_those_of_looking_at_each_pair() -> None:
     assert 500 < clashes < 2950
 
 
+@pytest.mark.slow
 def test_many_added_tokens_of_both_kinds_are_read(tmp_path: Path) -> None:
     """Comparing each pair of these tokens would take hours."""
     count = 30_000

@@ -26,6 +26,7 @@ def run(*command: str | Path) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_a_program_with_the_two_files_does_what_the_library_does(
     root: Path, folder: Path, c_program: Callable[[str], Path], tmp_path: Path, compiler: str
@@ -49,6 +50,7 @@ def test_a_program_with_the_two_files_does_what_the_library_does(
     assert shown == run(c_program("decode_test"), tmp_path / "tokenizer.bin", *shards)
 
 
+@pytest.mark.slow
 def test_a_program_sees_only_public_names(folder: Path, tmp_path: Path) -> None:
     if shutil.which("nm") is None:
         pytest.skip("no nm")
@@ -58,6 +60,7 @@ def test_a_program_sees_only_public_names(folder: Path, tmp_path: Path) -> None:
     assert [name for name in names if not name.lstrip("_").startswith("pybpe_")] == []
 
 
+@pytest.mark.slow
 def test_the_header_is_whole_and_is_cpp_too(folder: Path, tmp_path: Path) -> None:
     includes = re.findall(r"^#include (.*)", (folder / "pybpe.h").read_text(encoding="utf-8"), re.M)
     assert includes == ["<stddef.h>", "<stdint.h>"]

@@ -97,6 +97,7 @@ def check(pattern: str, texts: list[bytes]) -> None:
         assert splitter.split(data) == slow.searched_ends(data), (pattern, data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [None, 1])
 @pytest.mark.parametrize("name", NAMES)
 def test_built_in_patterns_compiled_are_the_splitters(name: str, digits: int | None) -> None:
@@ -155,6 +156,7 @@ def random_pattern(rng: random.Random, depth: int = 2) -> str:
     return "|".join(ways)
 
 
+@pytest.mark.slow
 def test_random_patterns() -> None:
     rng = random.Random(SEED)
     compared = refused = 0
@@ -181,6 +183,7 @@ def test_random_patterns() -> None:
 # What does not compile
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "construct"),
     [
@@ -265,6 +268,7 @@ def test_safe_cuts_divide_no_word(name: str) -> None:
             assert ends == pattern.word_ends(data)
 
 
+@pytest.mark.slow
 def test_safe_cuts_of_random_patterns() -> None:
     """Wherever a text may be cut, the words of the parts are those of the whole. Many of these patterns leave text
     unmatched."""
@@ -310,6 +314,7 @@ def test_which_patterns_have_cuts(name: str, some: bool) -> None:
     assert len(list(data_pieces(english()[:5000].encode(), cutter(pattern, None, "NFC"), 1000))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["a*b|a", "a*b", r"\s*\n|\s+(?!\S)|\s", "(?:aa)*b|(?:aaa)*c|a"])
 def test_no_text_takes_quadratic_time(pattern: str) -> None:
     """If matching started anew at every character, each of these would take many minutes."""

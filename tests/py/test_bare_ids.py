@@ -30,6 +30,7 @@ def contents(name: str, folder: Path) -> bytes:
     }[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message"),
     [

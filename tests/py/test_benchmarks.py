@@ -31,6 +31,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_benchmark_runs(name: str, root: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"

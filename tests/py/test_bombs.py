@@ -43,6 +43,7 @@ def fill(path: Path) -> None:
             stream.write(CONTENT.encode())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
 @pytest.mark.parametrize("ending", ["gz", "xz", "zst"])
 def test_a_small_file_with_a_large_content(tmp_path: Path, ending: str) -> None:
@@ -100,6 +101,7 @@ def write_long_record(path: Path) -> None:
     path.write_bytes(gzip.compress(b'{"text": "') + zeros * 48 + gzip.compress(b'"}\n'))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
 @pytest.mark.parametrize("command", ["count", "corpus"])
 def test_a_record_that_does_not_fit_in_memory(tmp_path: Path, command: str) -> None:

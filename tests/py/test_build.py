@@ -112,6 +112,7 @@ def sdist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / f"pybpe-{pybpe.__version__}.tar.gz"
 
 
+@pytest.mark.slow
 def test_the_sdist_is_complete_and_clean(root: Path, sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
@@ -126,6 +127,7 @@ def test_the_sdist_is_complete_and_clean(root: Path, sdist: Path) -> None:
     assert [name for name in names if name in LIBRARY or built.search(name)] == []
 
 
+@pytest.mark.slow
 def test_the_sdist_is_the_same_bytes_wherever_and_whenever_it_is_built(sdist: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         members = archive.getmembers()
@@ -159,6 +161,7 @@ def check_bill(root: Path, wheel: Path) -> None:
     assert [table["version"] for table in about["components"]] == versions
 
 
+@pytest.mark.slow
 def test_a_wheel_built_from_the_sdist_works(root: Path, sdist: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path)
@@ -235,6 +238,7 @@ def make(root: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["demo", "test", "all", "pytest", "test-extras"])
 def test_make_checks_the_machine_before_anything_else(root: Path, target: str) -> None:
     assert make(root, "-n", "-W", "pyproject.toml", target).startswith("sh csrc/venv.sh ")

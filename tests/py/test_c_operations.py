@@ -14,7 +14,7 @@ from vocabularies import SHAPES, tokenizer_of
 
 import pybpe
 
-SIZES = (1000, 2000, 4000, 8000)
+SIZES = (1000, 8000)
 FLAGS = "-std=c11 -O1 -U_FORTIFY_SOURCE".split()
 RENAMED = [f"-D{name}=counted_{name}" for name in ("memcpy", "memmove", "memset", "memcmp", "memchr")]
 RENAMED += ["-Dgetentropy=fixed_getentropy"]
@@ -87,6 +87,7 @@ def bare(tok: pybpe.Tokenizer, path: Path) -> Path:
     return write(path, raw[:end])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_reading_a_vocabulary(count: Count, tmp_path: Path, shape: str) -> None:
     tokenizers = {size: tokenizer_of(SHAPES[shape](size)) for size in SIZES}
@@ -143,6 +144,7 @@ TEXTS: dict[str, Callable[[int], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", [0, 1, 2, 4, 8])
 @pytest.mark.parametrize("shape", STRINGS)
 def test_specials(count: Count, tmp_path: Path, shape: str, flag: int) -> None:
@@ -163,6 +165,7 @@ WORDS: dict[str, Callable[[int], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_encoding(count: Count, tmp_path: Path, shape: str) -> None:
     tokenizer = tmp_path / "tokenizer.bin"

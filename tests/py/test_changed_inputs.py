@@ -155,6 +155,7 @@ print((peak() - before) // 1024)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell the memory of a process")
 def test_small_files_take_little_memory(tmp_path: Path) -> None:
     """A file of 96 bytes does not take the memory of a whole piece of text."""

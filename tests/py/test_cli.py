@@ -88,6 +88,7 @@ def test_encode_and_decode_files_and_pipes(folder: Path) -> None:
     assert run("decode", "-t", folder / "tok.json", stdin=b"").stdout == b""
 
 
+@pytest.mark.slow
 def test_ids_as_json(folder: Path) -> None:
     for text in (b"", b"Hello, world", b"word " * 1_000_000):
         encoded = run("encode", "--json", "-t", folder / "tok.json", stdin=text).stdout
@@ -123,6 +124,7 @@ def test_count(folder: Path) -> None:
     assert json.loads(result.stdout) == {"tokens": len(tok.encode(data)), "bytes": len(data)}
 
 
+@pytest.mark.slow
 def test_compressed_texts_are_read_as_in_training(folder: Path) -> None:
     data = (folder / "novel.txt").read_bytes()
     (folder / "packed.txt.gz").write_bytes(gzip.compress(data))
@@ -142,6 +144,7 @@ def test_compressed_texts_are_read_as_in_training(folder: Path) -> None:
     assert b"cut.txt.gz: damaged before byte" in bad.stderr and bad.stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 def test_binarize_and_decode_of_shards(folder: Path) -> None:
     out = folder / "out"
     result = run("binarize", "-t", folder / "tok.json", folder / "novel.txt", "-o", out, "--splits", "8,1,1")
@@ -153,6 +156,7 @@ def test_binarize_and_decode_of_shards(folder: Path) -> None:
     assert b"".join(text.removeprefix(b"<|endoftext|>") for text in texts) == (folder / "novel.txt").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["llmc", "raw", "npy"])
 def test_decode_checks_the_manifest(folder: Path, tmp_path: Path, form: str) -> None:
     """The ids of a file fit other tokenizers too, and most of the text would be right."""
@@ -298,6 +302,7 @@ def test_decode_names_the_place_of_a_bad_id(folder: Path) -> None:
     assert b"'-3' at byte 4" in bad.stderr
 
 
+@pytest.mark.slow
 def test_decode_of_files_that_hold_no_ids(folder: Path) -> None:
     for digits in (5_000, 3_000_000):  # more than Python reads; more than a block
         bad = run("decode", "-t", folder / "tok.json", stdin=b"1 2\t" + b"9" * digits, code=2)
@@ -329,6 +334,7 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     assert shell(folder, "pybpe encode -t tok.json novel.txt | head -c 10 >/dev/null") == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -342,6 +348,7 @@ def test_standard_output_that_takes_nothing(folder: Path, line: str) -> None:
     assert shell(folder, f"{line} | true") == (0, "")
 
 
+@pytest.mark.slow
 def test_closed_streams(folder: Path) -> None:
     for line in ("encode -t tok.json", "decode -t tok.json", "count -t tok.json", "train - --vocab-size 300 -o x.json"):
         assert shell(folder, f"pybpe {line} <&-") == (

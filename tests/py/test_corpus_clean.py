@@ -254,6 +254,7 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     assert not left.exists()
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_time_goes_on(tmp_path: Path) -> None:
     """The run is killed repeatedly, some tasks later each time, and also while it writes the output."""
     path = str(write(tmp_path / "in.jsonl", [*documents(60), *documents(60)[40:]]))

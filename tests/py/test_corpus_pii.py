@@ -186,6 +186,7 @@ _ADVERSARIAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", _ADVERSARIAL)
 def test_time_is_linear(piece: str) -> None:
     """The test does not measure time: a pattern that is not linear would never finish."""

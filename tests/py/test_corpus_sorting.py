@@ -23,6 +23,7 @@ def all_rows(blocks: Iterable[numpy.ndarray]) -> list[list[int]]:  # type: ignor
     return [row for rows in blocks for row in rows.tolist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [20_000, 10**9])
 @pytest.mark.parametrize("columns", [1, 2, 3])
 def test_sorting(memory: int, columns: int, tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def cleaned(web: Path, name: str, **more: Any) -> tuple[bytes, Any]:
     return web.with_name(name).read_bytes(), report.to_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [1 << 30, 20_000])
 def test_any_number_of_processes_gives_the_same(web: Path, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = cleaned(web, "one.jsonl", workers=1)
@@ -146,6 +147,7 @@ class Dying(ProcessPoolExecutor):
         return super().submit(function, *args, **keywords)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 20, 60])
 def test_after_a_worker_died_the_same_call_resumes(web: Path, number: int) -> None:
     expected = cleaned(web, "one.jsonl", workers=1)
@@ -189,6 +191,7 @@ def rows_of(graph: list[list[int]]) -> Any:
     return numpy.array(graph, dtype=numpy.uint64).reshape(-1, 2)
 
 
+@pytest.mark.slow
 def test_components_by_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs whose components have many edges, or a long path, in ranges of few rows."""
     monkeypatch.setattr(stages, "_LEAST_ROWS", 50)

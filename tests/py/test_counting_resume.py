@@ -125,6 +125,7 @@ pybpe.train("corpus", vocab_size=900, checkpoint="x", progress=False, workers=2)
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_five_times_gives_the_same_merges(tmp_path: Path) -> None:
     (tmp_path / "corpus").mkdir()
     for i in range(60):

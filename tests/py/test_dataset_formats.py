@@ -105,6 +105,7 @@ def test_files_are_read_back(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path,
         assert ids == tokens_of(tmp_path / "llmc", split)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["uint16", "uint32"])
 def test_formats_of_rows_are_packed(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, dtype: str) -> None:
     sizes: dict[str, Any] = {"sequence_length": 64, "shard_tokens": 9000}

@@ -72,6 +72,7 @@ def test_what_changed_begins_anew(tok: pybpe.Tokenizer, corpus: list[Path], tmp_
     assert content(tmp_path / "out") == content(tmp_path / "fresh")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["llmc", "megatron", "raw", "npy"])
 def test_shards_of_a_killed_run_with_other_options_do_not_stay(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, format: str

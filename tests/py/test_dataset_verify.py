@@ -192,6 +192,7 @@ def test_encode_files_writes_one_array(tok: pybpe.Tokenizer, corpus: Path, tmp_p
 # Command line
 
 
+@pytest.mark.slow
 def test_commands(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pybpe", *map(str, arguments)]

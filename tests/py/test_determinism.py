@@ -44,6 +44,7 @@ def run_pipeline(program: Path, corpus: Path, folder: Path, simd: str | None = N
     return digest(*outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 @pytest.mark.parametrize("optimisation", ["-O0", "-O3"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -62,6 +63,7 @@ def test_instruction_sets(root: Path, tmp_path: Path, corpus: Path, of_python: s
     assert run_pipeline(root / "build/tests/pipeline", corpus, tmp_path, simd) == of_python
 
 
+@pytest.mark.slow
 def test_hash_seeds_and_workers(tmp_path: Path, corpus: Path) -> None:
     """Python's order of sets and dictionaries never affects the output."""
     script = (

@@ -33,6 +33,7 @@ def folder(tmp_path: Path, downloads: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
     assert run_page(page, folder) == sum(block.language in ("python", "sh") for block in blocks(page))

@@ -43,6 +43,7 @@ def chi_square(found: Counter[tuple[bytes, ...]], expected: dict[tuple[bytes, ..
     return sum((n - want) ** 2 / want for n, want in cells if want), len(cells) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])
 @pytest.mark.parametrize(
     ("word", "merges"), [(b"aaaaa", OVERLAPS), (b"aabab", OVERLAPS), (b"ab", OVERLAPS), (b"related", UNRELATED)]

@@ -116,6 +116,7 @@ def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
                 assert numpy.array_equal(read_shard(tmp_path / f"{split_by}{size}" / a.file), filled)
 
 
+@pytest.mark.slow
 def test_killed_while_shards_are_cut_it_resumes(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
     keywords = {"shard_tokens": 9000, "splits": (9, 1), "workers": 1, "progress": False}
     pybpe.binarize(tok, corpus, tmp_path / "undisturbed", **keywords)
@@ -194,6 +195,7 @@ def resumes(program: Path, pattern: str, B: int, T: int, processes: int) -> str:
     return subprocess.run(command, capture_output=True, text=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shard_tokens", [3001, 5000, 8999, 10**8])
 def test_llmc_resumes_at_every_step(
     tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, programs: list[Path], shard_tokens: int

@@ -228,6 +228,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_killed_client_resumes(corpus: Path, tmp_path: Path) -> None:
     """It is killed while parts are made, while shards are written, and while they get their names; each time the next
     run makes parts of a different size."""

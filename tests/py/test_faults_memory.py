@@ -13,6 +13,7 @@ import shim  # noqa: E402
 pytestmark = pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.unavailable()))
 
 
+@pytest.mark.slow
 def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable() -> None:
     names = (
         "tokenizer",
@@ -31,5 +32,6 @@ def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable()
     assert "0 problems" in shim.run("memory.py", *names)
 
 
+@pytest.mark.slow
 def test_rounds_of_everything_give_the_same_results_and_leave_nothing() -> None:
     assert "hours: 0 problems" in shim.run("hours.py", "--rounds", "2")

@@ -13,6 +13,7 @@ import shim  # noqa: E402
 pytestmark = pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.unavailable()))
 
 
+@pytest.mark.slow
 def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     out = shim.run("inject.py", "errors", "save", "save bin", "counts", "write_shard", "checkpoint", "eval", "viz")
     assert "0 problems" in out
@@ -24,6 +25,7 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     assert "0 problems" in shim.run("inject.py", "errors", "--every", "61", "clean corpus", "clean corpus by workers")
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> None:
     out = shim.run("inject.py", "deaths", "--every", "3", "save", "save bin", "counts", "train", "write_shard")
     assert "0 problems" in out
@@ -32,5 +34,6 @@ def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> 
     assert "0 problems" in shim.run("inject.py", "deaths", "--every", "19", "clean corpus", "clean corpus by workers")
 
 
+@pytest.mark.slow
 def test_write_then_flush_then_rename_then_flush_the_folder() -> None:
     assert "0 problems" in shim.run("inject.py", "order")

@@ -141,6 +141,7 @@ def test_a_first_guess_is_answered_with_what_was_meant(folder: Path, args: list[
     assert message in error and len(error) < 400
 
 
+@pytest.mark.slow
 def test_help_and_version_are_commands_too() -> None:
     assert run("help") == run("--help") == run()
     assert run("help", "train") == run("train", "--help")
@@ -148,6 +149,7 @@ def test_help_and_version_are_commands_too() -> None:
     assert run("version") == run("--version")
 
 
+@pytest.mark.slow
 def test_words_and_ids_as_arguments(folder: Path) -> None:
     tok = pybpe.Tokenizer.from_file(folder / "tok.json")
     ids = tok.encode("Hello, world")
@@ -161,6 +163,7 @@ def test_words_and_ids_as_arguments(folder: Path) -> None:
     assert run("decode", "-t", "tok.json", *ids, cwd=folder) == "Hello, world"
 
 
+@pytest.mark.slow
 def test_without_an_end_of_text_binarize_says_how_to_add_it(folder: Path) -> None:
     for args in (["-o", "out"], ["-o", "out", "--eot", "none", "--documents", "special"]):
         message = run("binarize", "-t", "tok.json", "a.txt", *args, cwd=folder, code=2)
@@ -173,6 +176,7 @@ def test_without_an_end_of_text_binarize_says_how_to_add_it(folder: Path) -> Non
     assert "need <|endoftext|>" in " ".join(run("train", "--help").split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -282,6 +286,7 @@ def test_one_end_of_the_text_is_enough_and_a_prompt_says_what_is_awaited(folder:
 # Messages that explain
 
 
+@pytest.mark.slow
 def test_inspect_says_what_prune_would_drop(folder: Path) -> None:
     (folder / "b.txt").write_text(english()[100_000:120_000], encoding="utf-8")
     for text in ("a.txt", "b.txt"):

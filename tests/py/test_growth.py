@@ -113,6 +113,7 @@ COMMANDS: dict[str, Callable[[Path, Path], list[Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command, form",
     [
@@ -129,6 +130,7 @@ def test_reading_takes_no_more_memory(command: str, form: str, files: dict[str, 
     assert growth(*made) < (ARROW_GROWTH if form == "parquet" else GROWTH)
 
 
+@pytest.mark.slow
 def test_checking_takes_no_more_memory(files: dict[str, list[Path]], folder: Path) -> None:
     outs = [folder / f"checked-{path.name}" for path in files["jsonl"]]
     for path, out in zip(files["jsonl"], outs):

@@ -56,6 +56,7 @@ def places(make: Callable[[], object], after: Callable[[], object]) -> int:
     return number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["shard", "loader", "shard writer", "output"])
 def test_files_are_closed_and_temporary_files_removed(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "x.bin"

@@ -90,6 +90,7 @@ def test_cmake_gets_no_version_in_which_functions_may_differ(prefix: Path, progr
         assert (result.returncode == 0) == (version in accepted), (version, result.stderr)
 
 
+@pytest.mark.slow
 def test_a_program_is_made_of_the_two_files_in_the_package(program: Path) -> None:
     needs("cc")
     folder = run(sys.executable, "-m", "pybpe", "--include-dir").rstrip("\n")

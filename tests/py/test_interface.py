@@ -50,6 +50,7 @@ def run_mypy(root: Path, folder: Path, program: str) -> str:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.slow
 def test_a_users_program_is_checked_strictly(root: Path, tmp_path: Path) -> None:
     found = run_mypy(root, tmp_path, PROGRAM + "\n\npybpe.trian\npybpe.loading.shards\npybpe.Tokenizer.load\n")
     wrong = ["trian", "shards", "load"]

@@ -67,6 +67,7 @@ except KeyboardInterrupt:
 STOPPED = PROCESSES.replace("STOP", "os.kill(multiprocessing.active_children()[0].pid, signal.SIGSTOP)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
     [THREADS, PROCESSES.replace("STOP", ""), STOPPED, FORKING],
@@ -110,6 +111,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", ["train", "encode"])
 def test_a_pattern_that_backtracks_for_ever_is_interrupted(operation: str) -> None:
     """A Python thread cannot be stopped during a match, so neither the call nor Python's exit waits for the thread."""
@@ -118,6 +120,7 @@ def test_a_pattern_that_backtracks_for_ever_is_interrupted(operation: str) -> No
     assert (result.stdout, result.returncode) == ("interrupted\n", 0), result.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     """The command's worker processes receive Ctrl-C too: none of them prints an error, and no file remains."""
     lines = (" ".join(f"{i * k % 9973:x}" for k in range(1, 31)) for i in range(100_000))

@@ -223,6 +223,7 @@ pybpe.join(pybpe.Tokenizer.from_file(sys.argv[1]), sys.argv[2:-2], sys.argv[-2],
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
     pybpe.binarize(tok, inputs, tmp_path / "whole", name="x", format="npy", shard_tokens=500)
     folders = []

@@ -161,6 +161,7 @@ _LONG = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_quadratic_pretokenizers(pattern: str, tmp_path: Path) -> None:
     """Runs of one kind took quadratic time: hours for these, which take a second."""

@@ -328,6 +328,7 @@ def run(*args: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_exit_codes_and_output(work: Path) -> None:
     result = run(work)
     assert (result.returncode, result.stderr) == (0, "")

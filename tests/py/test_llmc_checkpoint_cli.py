@@ -111,6 +111,7 @@ def test_help_teaches_with_examples(command: str) -> None:
     assert f"pybpe llmc checkpoint {command}" in run(command, "--help").stdout.split("examples:")[1]
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> None:
     old, new, model, out = folder / "old.bin", folder / "new.bin", folder / "m.bin", tmp_path / "x.bin"
     cases = {

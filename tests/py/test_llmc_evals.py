@@ -190,6 +190,7 @@ def test_what_no_file_can_hold_is_refused(tmp_path: Path, example: Example, prob
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_largest_that_a_file_can_hold(tmp_path: Path) -> None:
     largest = small(32753, 65534)
     facts = evals.write_eval(tmp_path / "e.bin", [largest])

@@ -38,6 +38,7 @@ PROMPTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_two_files_of_one_program(root: Path, tmp_path: Path, language: str) -> None:
     compiler = shutil.which("c++" if language == "c++" else "cc")

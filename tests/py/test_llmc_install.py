@@ -95,6 +95,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: Path) -> None:
     before = contents(checkout)
     assert make(checkout).returncode != 0

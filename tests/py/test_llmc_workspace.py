@@ -273,6 +273,7 @@ def run(*args: object, code: int = 0) -> "subprocess.CompletedProcess[str]":
     return result
 
 
+@pytest.mark.slow
 def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path: Path) -> None:
     shape = ("--vocab-size", 500, "--layers", 1, "--heads", 2, "--channels", 8)
     result = run(corpus, "-o", tmp_path / "work", *shape, "--json")

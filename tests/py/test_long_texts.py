@@ -118,6 +118,7 @@ def test_long_texts_in_every_way(long_text: str) -> None:
     assert GPT2.decode_bytes(numpy.array(expected, dtype=numpy.uint16)) == data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, None])
 def test_batches_of_short_and_long_texts(custom: pybpe.Tokenizer, long_text: str, threads: int | None) -> None:
     rng = random.Random(2)
@@ -148,6 +149,7 @@ class Loud(str):
         return 3
 
 
+@pytest.mark.slow
 def test_a_text_that_comes_again_gives_the_same_ids(long_text: str) -> None:
     """From the second call on, CPython keeps the UTF-8 of a str that is not ASCII."""
     ascii_text = "".join(filter(str.isascii, long_text))
@@ -350,6 +352,7 @@ def test_arrays_that_hold_no_ids(bad: object) -> None:
         GPT2.decode(bad)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60) | st.text(max_size=30).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_a_stream_gives_what_decode_gives(data: bytes) -> None:
     """Tests valid text and arbitrary bytes, in tokens of one byte and in longer ones."""

@@ -132,6 +132,7 @@ def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Token
     assert made.split_tokens("train") == sum(used.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron"])
 @pytest.mark.parametrize("eot", ["prepend", "append"])
 def test_every_format_has_the_same_documents(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, format: str,

@@ -67,6 +67,7 @@ def test_memory_and_workers_do_not_change_the_bytes(
     assert mixed_bytes(tok, data, tmp_path / "tasks", memory_limit=100_000) == expected
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes(
     tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

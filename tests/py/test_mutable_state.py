@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 CACHES = {"cache", "lru_cache", "cached_property"}
 MUTATORS = set(
@@ -99,6 +101,7 @@ def listed_on_the_page() -> list[tuple[str, str]]:
     return [(path, name) for path, names in rows for name in re.findall(r"`([\w.]+)`", names)]
 
 
+@pytest.mark.slow
 def test_the_page_lists_everything_that_threads_could_change() -> None:
     """To add a name to docs/threads.md, find out who uses the object, and write there why threads cannot break it."""
     listed = listed_on_the_page()

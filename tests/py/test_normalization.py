@@ -115,6 +115,7 @@ def check_cuts(text: str, form: str, pattern: Pattern, at_least: int = 0) -> Non
     assert len(cuts) > at_least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["NFC", "NFKC"])
 @pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
 def test_normalising_does_not_notice_cuts(form: str, name: str) -> None:
@@ -135,6 +136,7 @@ def test_chinese_can_be_cut_although_it_is_normalised() -> None:
     check_cuts("\u5929\u4e0b\u3002\n\u5206\u4e45\uff0c\u5fc5\u5408\u3002", "NFC", Pattern("gpt2"), at_least=3)
 
 
+@pytest.mark.slow
 def test_cutting_a_corpus_changes_no_id(tmp_path: Path) -> None:
     """NFKC joins a letter and a symbol such as \u2120 into one word; otherwise text could be cut between them."""
     path = tmp_path / "marks.txt"

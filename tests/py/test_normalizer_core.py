@@ -41,6 +41,7 @@ def test_every_code_point(form: str) -> None:
         check("".join(shape.format(c) for c in CODE_POINTS), form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_pair_that_could_compose(form: str, tables: object) -> None:
     """Each character that composes with something, or is made so, before each that joins what is before it."""
@@ -122,5 +123,6 @@ def test_ids_do_not_depend_on_the_unicode_of_python() -> None:
     assert tok.decode(tok.encode("a\u1abf\u0323")) == "a\u1abf\u0323"
 
 
+@pytest.mark.slow
 def test_generated_file_is_current(root: Path) -> None:
     subprocess.run([sys.executable, root / "csrc" / "generate" / "normalize_generate.py", "--check"], check=True)

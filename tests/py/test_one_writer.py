@@ -115,6 +115,7 @@ def test_a_refused_training_leaves_the_checkpoint(corpus: Path, tmp_path: Path) 
     assert content(tmp_path).keys() == {"corpus.txt"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", ["binarize", "corpus"])
 def test_standard_input_of_the_first_process_stays_its_own(corpus: Path, tmp_path: Path, write: str) -> None:
     """Runs two real commands. The first one waits for the rest of its input."""

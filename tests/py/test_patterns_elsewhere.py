@@ -45,6 +45,7 @@ def texts() -> list[str]:
 # tiktoken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_from_tiktoken_gives_tiktokens_ids(name: str, tmp_path: Path) -> None:
     theirs = tiktoken.Encoding("k", pat_str=REAL[name], mergeable_ranks=ranks(), special_tokens={"<|end|>": 450})

@@ -243,6 +243,7 @@ def run(folder: Path, program: str) -> None:
     assert result.returncode == 0, result.stderr[-3000:]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="imitates Windows elsewhere")
 def test_every_module_imports_without_what_only_posix_has(tmp_path: Path) -> None:
     run(tmp_path, WINDOWS)

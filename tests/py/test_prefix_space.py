@@ -92,6 +92,7 @@ def test_offsets_of_many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ours.encode_with_offsets(text).char_spans == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalizer", [None, "NFC"])
 def test_pieces_of_any_size_give_the_ids_of_the_whole(normalizer: str | None) -> None:
     cuts = 0
@@ -110,6 +111,7 @@ def test_pieces_of_any_size_give_the_ids_of_the_whole(normalizer: str | None) ->
     assert cuts > 5000
 
 
+@pytest.mark.slow
 def test_long_texts_with_threads() -> None:
     ours, theirs = both(file([added("<mask>", lstrip=True), added("  ", normalized=True)], PREFIX))
     block = f" start {''.join(random_texts(random.Random(3), ['<mask>', '  ', 'lorem ipsum', '中文'], 300))} end"

@@ -102,6 +102,7 @@ def test_other_libraries_give_these_ids(pattern: str) -> None:
     assert openai.n_vocab == tok.vocab_size
 
 
+@pytest.mark.slow
 def test_gpt2_and_cl100k(tmp_path: Path) -> None:
     gpt2 = gpt2_tokenizer()
     for way in (json, ranks, pretrained, hf, tiktoken):

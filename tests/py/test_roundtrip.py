@@ -103,6 +103,7 @@ def test_the_demo_runs_on_a_corpus_of_the_user(c_program: Callable[[str], Path],
     assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_demo_takes_several_files_and_marks_between_documents(
     c_program: Callable[[str], Path], tmp_path: Path
 ) -> None:

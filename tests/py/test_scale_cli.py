@@ -34,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_counts_are_made_added_and_trained_from(folder: Path) -> None:
     options = ["--text-key", "content", "--digits", "1", "--special-token", "<|x|>"]
     for name in ("a.txt", "b.jsonl.gz"):
@@ -71,6 +72,7 @@ def test_the_options_of_train_equal_the_api(folder: Path) -> None:
     assert pybpe.Tokenizer.from_file(folder / "t.json").merges[: len(tok.merges)] == tok.merges
 
 
+@pytest.mark.slow
 def test_the_compression_curve(folder: Path) -> None:
     path = folder / "corpus/a.txt"
     out = folder / "c.json"
@@ -91,6 +93,7 @@ def test_the_compression_curve(folder: Path) -> None:
     assert [point["embedding_parameters"] for point in facts["sizes"]] == [2 * 300 * 768, 2 * 1000 * 768]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -130,6 +133,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["Trainer.step", "Trainer.__init__", "Counter.export"])
 def test_an_interrupt_is_answered_in_the_middle_of_a_step(folder: Path, tmp_path: Path, place: str) -> None:
     program = textwrap.dedent(STUCK).format(place=place)

@@ -126,6 +126,7 @@ def check(pattern: str, texts: list[bytes]) -> int:
     return cuts
 
 
+@pytest.mark.slow
 def test_random_sequences() -> None:
     rng = random.Random(1)
     cuts = 0
@@ -136,6 +137,7 @@ def test_random_sequences() -> None:
     assert cuts > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", SEQUENCES)
 def test_sequences_of_models(pattern: str) -> None:
     rng = random.Random(2)
@@ -204,6 +206,7 @@ def test_a_step_that_does_not_compile() -> None:
         assert words_of(ours, data) == oracle(pattern, data)
 
 
+@pytest.mark.slow
 def test_a_long_text_takes_linear_time() -> None:
     """Each word of the first step is long or has one byte; the second step looks far ahead and finds no match."""
     for text in (b"a" * 200_000, b"a1" * 500_000, b"1" * 1_000_000, b" " * 1_000_000, b"aaaa1" * 200_000):

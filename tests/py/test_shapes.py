@@ -113,6 +113,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_peak_memory(folder: Path, shape: str) -> None:
     make, how = SHAPES[shape]
@@ -127,6 +128,7 @@ def test_peak_memory(folder: Path, shape: str) -> None:
     assert not {command: peak for command, peak in found.items() if peak >= LIMITS[command]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["small files", "many documents"])
 def test_peak_memory_of_prepare(folder: Path, shape: str) -> None:
     again = folder / f"again {shape}"
@@ -136,6 +138,7 @@ def test_peak_memory_of_prepare(folder: Path, shape: str) -> None:
     assert found < LIMITS["prepare"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "shape"), [("raw", None), ("npy", (1 << 27,)), ("npy", (1 << 17, 1 << 10))])
 def test_peak_memory_of_reading_a_large_token_file(tmp_path: Path, form: str, shape: tuple[int, ...] | None) -> None:
     path = tmp_path / "large"

@@ -99,6 +99,7 @@ def test_processes_get_the_same_ids(method: str) -> None:
         assert pool.map(GPT2.encode, TEXTS) == [GPT2.encode(text) for text in TEXTS]
 
 
+@pytest.mark.slow
 def test_a_fork_while_other_threads_encode() -> None:
     expected = [GPT2.encode(text) for text in TEXTS]
     stop = threading.Event()
@@ -133,6 +134,7 @@ def with_pattern(pattern: str, digits: int | None) -> pybpe.Tokenizer:
     return pybpe.Tokenizer(GPT2.model.vocab, GPT2.merges, GPT2.special_tokens, pattern=pattern, digits=digits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [None, 1])
 @pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k"])
 def test_forced_vector_instructions_give_the_same_ids(
@@ -176,6 +178,7 @@ print("usable")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [b"Some words, again. ", b"a"], ids=["words", "one word"])
 def test_ctrl_c(text: bytes) -> None:
     """Each call raises KeyboardInterrupt, and the tokenizer still works."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from commands import COMMANDS, clear, run, written
+from selection import one_in
 
 from pybpe import _binding
 
@@ -48,7 +49,7 @@ def signal_at(point: int, number: int) -> Callable[[], None]:
     return on_access(act)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", one_in(3, COMMANDS))
 def test_a_signal_at_any_moment_leaves_no_temporary_file(place: Path, name: str) -> None:
     with tempfile.TemporaryFile() as count:
         code, said = run(COMMANDS[name], place, on_access(lambda: os.write(count.fileno(), b".")))

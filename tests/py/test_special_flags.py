@@ -194,6 +194,7 @@ def test_published_tokenizers(name: str) -> None:
         assert ours.encode(text, add_special_tokens=True) == encoding.ids, text
 
 
+@pytest.mark.slow
 def test_pieces_of_any_size_give_the_ids_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cuts are forced as often as possible, for patterns with cuts at different places."""
     cuts = 0
@@ -213,6 +214,7 @@ def test_pieces_of_any_size_give_the_ids_of_the_whole(monkeypatch: pytest.Monkey
     assert cuts > 20_000
 
 
+@pytest.mark.slow
 def test_long_texts_with_threads() -> None:
     rng = random.Random(4)
     tokens = [added("<mask>", lstrip=True), added("<r>", rstrip=True), added("word", single_word=True)]
@@ -412,6 +414,7 @@ def test_programs_that_show_a_tokenizer(tmp_path: Path) -> None:
 # The table of word characters
 
 
+@pytest.mark.slow
 def test_the_table_is_that_of_hugging_face(root: Path) -> None:
     subprocess.run([sys.executable, root / "csrc" / "generate" / "special_generate.py", "--check"], check=True)
 

@@ -211,6 +211,7 @@ def stages_ended(paths: list[Path], saved: Path) -> int:
     return checkpoint.Checkpoint(saved, plan.fingerprint() | merging._input_fingerprint(source, None)).ended
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs fork")
 def test_a_run_that_was_killed_in_either_stage_resumes(tmp_path: Path) -> None:
     paths, saved = corpus_files(tmp_path), tmp_path / "saved"

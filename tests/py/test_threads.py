@@ -53,6 +53,7 @@ def together(threads: int, call: Callable[[int], object]) -> list[object]:
         return list(pool.map(start, range(threads)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["gpt2", r"\p{L}+|\s+|[^\p{L}\s]+", CUSTOM], ids=["built in", "compiled", "regex"])
 @pytest.mark.filterwarnings("ignore:.*does not compile")
 def test_threads_that_make_the_same_thing_first(pattern: str) -> None:

@@ -152,6 +152,7 @@ def test_ranks_that_do_not_fit_are_refused(
         pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2", special_tokens=specials)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "extra", [{b"abc": 256}, {b"abc": 256, b"ab": 257}, {b"abcd" * 20: 256, b"\xc3\xa9\xc3\xa9a": 257}]
 )
@@ -240,6 +241,7 @@ def long_words() -> dict[str, bytes]:
     return units | {name: bytes(rng.choices(alphabet, k=300_000)) for name, alphabet in alphabets.items()}
 
 
+@pytest.mark.slow
 @both
 def test_long_words(name: str) -> None:
     encoder = _binding.Encoder(TOKENIZERS[name]._vocab)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import COMMANDS, clear, run, written
+from selection import one_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and the limits are Linux's")
 
@@ -33,7 +34,7 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize("name", LIMITED)
+@pytest.mark.parametrize("name", one_in(4, LIMITED))
 def test_a_command_with_little_ends_or_says_what_is_missing(place: Path, name: str) -> None:
     assert run(COMMANDS[name], place) == (0, "")
     complete, failed = written(place), 0
@@ -53,6 +54,7 @@ def test_a_command_with_little_ends_or_says_what_is_missing(place: Path, name: s
     assert failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["train", "binarize"])
 def test_a_small_stack_is_enough(place: Path, name: str) -> None:
     """Threads get a stack of this size. Python itself needs most of it."""

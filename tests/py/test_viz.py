@@ -252,6 +252,7 @@ def hostile_texts() -> list[bytes]:
 PATTERNS = [(name, digits) for name in NAMES for digits in (None, 1, FROM_RIGHT) if name != "qwen2" or digits is None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "digits"), PATTERNS)
 def test_the_page_encodes_as_python_does(pattern: str, digits: Digits) -> None:
     tok = tokenizer(pattern, digits)
@@ -308,6 +309,7 @@ def test_what_keeps_the_page_from_encoding() -> None:
     assert tokenizer_data("x", tokenizer(), b"a <|end|>")["pattern"]["javascript"] is not None
 
 
+@pytest.mark.slow
 def test_cl100k() -> None:
     tok = pybpe.Tokenizer.from_tiktoken(openai_ranks.cl100k())
     texts = hostile_texts() + [b"<|endoftext|> <|fim_prefix|>x", english()[:20_000].encode()]
@@ -354,6 +356,7 @@ UNTRANSLATABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", TRANSLATABLE)
 def test_translated_patterns_match_the_same(pattern: str) -> None:
     rng = random.Random(3)

@@ -105,6 +105,7 @@ def variants(data: Any) -> Iterator[tuple[str, str]]:
             yield f"{path}: {value!r:.40}", json.dumps(changed(data, path, value))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_every_place_of_a_tokenizer_json(tmp_path: Path) -> None:
     path = tmp_path / "t.json"

@@ -227,6 +227,7 @@ def shards(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".bin"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("split_by", "how"),
     [("hash", {}), ("document", {}), ("token", {}), ("hash", {"ranges": False}), ("hash", {"drop_after": 66_000})],
@@ -252,6 +253,7 @@ def test_workers_in_other_processes(server: Server, corpus: Path, tmp_path: Path
     assert counts.to_dict() == pybpe.count_words(corpus).to_dict()
 
 
+@pytest.mark.slow
 def test_every_way_in(server: Server, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tok, urls = small_tokenizer(), published(server, corpus, "?signature=HUSH")
     settings: dict[str, Any] = {"vocab_size": 400}
@@ -331,6 +333,7 @@ def test_a_file_that_changes_is_an_error(server: Server, tmp_path: Path, change:
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"validators": False}], ids=str)
 def test_a_killed_run_resumes(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]

@@ -1,5 +1,6 @@
 """Training with superwords and whole characters as they are defined: slow, obvious, right."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -23,12 +24,17 @@ def is_superword(token: bytes) -> bool:
     return len([word for word in token.split(b" ") if word]) <= 4 and b": " not in token
 
 
-def _all_characters() -> set[bytes]:
-    return {chr(i).encode() for i in range(0x110000) if not 0xD800 <= i < 0xE000}
+# With one of these before and after it, a part of a character is a character. The first byte decides whether the second
+# may be \x80 or \xbf; all other bytes may be both.
+BEFORE = (b"", b"\xf1")
+AFTER = [bytes(tail) for length in range(4) for tail in itertools.product((0x80, 0xBF), repeat=length)]
 
 
-CHARACTERS = _all_characters()
-PARTS = {char[a:b] for char in CHARACTERS for a in range(len(char)) for b in range(a + 1, len(char) + 1)} - CHARACTERS
+def is_character(data: bytes) -> bool:
+    try:
+        return len(data.decode()) == 1
+    except UnicodeDecodeError:
+        return False
 
 
 def is_whole(token: bytes) -> bool:
@@ -36,7 +42,7 @@ def is_whole(token: bytes) -> bool:
     try:
         token.decode()
     except UnicodeDecodeError:
-        return token in PARTS
+        return any(is_character(head + token + tail) for head in BEFORE for tail in AFTER)
     return True
 
 

@@ -1,0 +1,70 @@
+# The checks of every day. tests/check.txt names the Python tests of `make check`; those marked "slow" run only in
+# `make test-slow`. .ci/run, which CI runs, does what `make test-all` does, and more.
+
+### Checks
+
+.PHONY: check test test-slow test-all ctest pytest pytest-check pytest-slow lint lint-quick format
+
+# Two steps at a time, unless make has been told how many. The steps write little, and a fault of one stops the other.
+TWO = --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2)
+
+## after each change, half a minute: linters, C tests, and the Python tests that find the most
+check:
+	$(MAKE) $(TWO) lint-quick ctest pytest-check
+
+## before each commit: everything except what takes long
+test:
+	$(MAKE) $(TWO) all lint ctest
+	$(MAKE) $(TWO) pytest
+
+## what make test leaves out: sanitizers, proofs, the kept inputs of fuzzing, the slow Python tests
+test-slow:
+	$(MAKE) $(TWO) all sanitize prove-quick llmc-test replay
+	$(MAKE) $(TWO) pytest-slow
+
+## make test, then make test-slow
+test-all:
+	$(MAKE) $(TWO) test
+	$(MAKE) $(TWO) test-slow
+
+# Runs programs. Shows the output of one that fails. $(1) the programs, $(2) their arguments, $(3) what precedes them
+RUN_EACH = for program in $(1); do \
+        $(3) $$program $(2) > build/$@.log 2>&1 || { cat build/$@.log; echo "$@: $$program failed"; exit 1; }; \
+    done; echo "$@: $(words $(1)) programs passed"
+
+## the C tests
+ctest: $(C_TESTS)
+	$(call RUN_EACH,$^)
+
+# Two processes, because many tests wait; each runs whole files, whose tests share what they set up.
+PYTEST = $(VENV)/python -m pytest -q -rfE --numprocesses=2 --dist=loadfile
+## the Python tests that do not take long
+pytest: all .venv/texts/stamp
+	$(PYTEST) -m "not slow"
+
+pytest-slow: all .venv/texts/stamp
+	$(PYTEST) -m slow
+
+pytest-check: all
+	$(VENV)/python -m pytest -q -rfE -m "not slow" @tests/check.txt
+
+## ruff, mypy, import-linter, clang-format and all warnings of the compiler
+lint: lint-quick amalgamation
+	$(VENV)/mypy --no-error-summary --platform win32 --cache-dir .mypy_cache/win32
+	$(VENV)/clang-format --dry-run --Werror $(C_STYLED)
+	$(CC) $(STRICT) -fsyntax-only build/amalgamation/pybpe.c
+	echo "$@: passed"
+
+lint-quick: .venv/test-stamp
+	@mkdir -p build
+	$(VENV)/ruff check --quiet
+	$(VENV)/ruff format --check --quiet || { $(VENV)/ruff format --check; exit 1; }
+	$(VENV)/mypy --no-error-summary
+	$(VENV)/lint-imports > build/imports.log || { cat build/imports.log; exit 1; }
+	echo "$@: passed"
+
+## format Python and C
+format: .venv/test-stamp
+	$(VENV)/ruff check --fix-only
+	$(VENV)/ruff format
+	$(VENV)/clang-format -i $(C_STYLED)
