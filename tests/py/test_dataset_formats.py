@@ -65,7 +65,7 @@ def test_megatron_takes_its_own_bound_for_uint16(tok: pybpe.Tokenizer, corpus: P
     tokens = {i: tok.decode_single_token_bytes(i) for i in range(tok.vocab_size) if i != tok.eot_token}
     tokens |= {i: b"padding %d" % i for i in range(1000, 65500)}
     large = pybpe.Tokenizer(tokens, tok.merges, [EOT])
-    assert large.vocab_size == 65501 and large.dtype == numpy.uint16
+    assert large.vocab_size == 65501 and large.model.dtype == numpy.uint16
     pybpe.binarize(large, corpus, tmp_path / "out", format="megatron")
     assert read_megatron(tmp_path / "out" / "corpus_val")[0].dtype == numpy.dtype("<i4")
 
