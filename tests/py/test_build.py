@@ -252,7 +252,7 @@ def test_make_is_quiet_unless_asked(root: Path) -> None:
 
 
 def test_the_demo_installs_and_compiles_only_what_it_needs(root: Path) -> None:
-    """It says in at most one line that it compiles the library. Other targets install the tools of the tests as well."""
+    """It says in one line at most that it compiles the library. Other targets install the tests' tools as well."""
     fresh = ("-n", "-W", "pyproject.toml", "-W", "csrc/base/base.c")
     demo, every = make(root, *fresh, "demo"), make(root, *fresh, "all")
     tools = "pip install -qq -r .venv/test.txt"

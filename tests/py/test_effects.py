@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from corpora import EOT, content, documents, jsonl, small_tokenizer
 
 import pybpe
-from pybpe import cli, corpus
+from pybpe import corpus
 from pybpe.cli import _parser, main
 from pybpe.errors import Error
 
@@ -26,14 +25,6 @@ def commands(parser: argparse.ArgumentParser, name: str = "") -> dict[str, argpa
 
 
 COMMANDS = commands(_parser())
-
-
-@pytest.fixture(autouse=True)
-def one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise each call of `main` would make the parsers of all commands."""
-    monkeypatch.setattr(cli, "_parser", cache(_parser))
-
-
 ACCUMULATE = {"--special-token", "--max-score", "--parity", "--on", "--counts"}  # each adds a value
 EMPTY = {"--text", "--separator"}  # flags for which an empty text is a value
 
