@@ -27,7 +27,8 @@ from pybpe.tokens.finished import Goal
 from pybpe.tokens.manifest import manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions
 from pybpe.tokens.output_folder import TOKENIZER_NAMES
-from pybpe.tokens.packed_output import RowOptions, write_and_pack
+from pybpe.tokens.pack.options import RowOptions
+from pybpe.tokens.pack.packing import write_and_pack
 from pybpe.tokens.preparation import prepare_dataset, save_tokenizer
 from pybpe.training.plan import TrainOptions
 
@@ -111,7 +112,7 @@ def make_workspace(
     read, split = chosen(ReadOptions, arguments), chosen(SplitOptions, arguments)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
     _check(training, split)
-    rows = RowOptions.of(pack, sequence_length, packing)
+    rows = RowOptions.of(pack, sequence_length, packing, shard_tokens=shard_tokens)
     model.config(training.vocab_size)  # refused now, not after training
     folder = _binding.path_text(out)
     with only_writer(folder):
@@ -132,7 +133,7 @@ def _goal(folder: str, model: ModelOptions, rows: RowOptions | None, options: Da
     if os.path.exists(os.path.join(folder, manifest_name(folder))):
         raise ArgumentError(f"{folder}: has token files, among which llm.c could not train: name another folder")
     data = os.path.join(folder, "data")
-    return Goal(data, force, model) if rows is None else rows.goal(data, options.output.shard_tokens, force, model)
+    return Goal(data, force, model) if rows is None else rows.goal(data, force, model)
 
 
 def _write_data(
@@ -155,7 +156,7 @@ def _write_data(
         made.append(tok)
         return tok, manifest
 
-    manifest = write_and_pack(goal, rows, options.output.shard_tokens, write, run.progress)
+    manifest = write_and_pack(goal, rows, write, run.progress)
     if not os.path.exists(os.path.join(goal.folder, TOKENIZER_NAMES[-1])):
         save_tokenizer(made[0], goal.folder)
     return made[0], manifest

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 
 from pybpe.errors import Error
-from pybpe.tokens.pack import row_fault
+from pybpe.tokens.pack.rows import row_fault
 from pybpe.tokens.token_file import TokenFile
 
 from .finding import Finding, Run

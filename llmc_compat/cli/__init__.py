@@ -17,7 +17,7 @@ from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.support.run_options import RunOptions
 from pybpe.tokens.options import OutputOptions
-from pybpe.tokens.packed_output import RowOptions
+from pybpe.tokens.pack.options import RowOptions
 from pybpe.training.plan import TrainOptions
 
 from ..workspace import ModelOptions

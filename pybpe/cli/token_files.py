@@ -15,7 +15,7 @@ from ..reading.options import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
 from ..support.run_options import RunOptions
 from ..tokens.options import OutputOptions
-from ..tokens.packed_output import RowOptions
+from ..tokens.pack.options import RowOptions
 from ..training.plan import TrainOptions
 from .common import (
     add_common,
@@ -375,9 +375,6 @@ def _run_pack(args: argparse.Namespace) -> None:
         named_by(args.folder),
         args.output,
         **given(args, RowOptions),
-        pad=args.pad,
-        seed=args.seed,
-        shard_tokens=args.shard_tokens,
         force=args.force,
         progress=progress(args),
     )

@@ -34,7 +34,8 @@ from .formats.flat import LLMC
 from .layout import Layout
 from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
-from .packed_output import RowOptions, write_and_pack
+from .pack.options import RowOptions
+from .pack.packing import write_and_pack
 from .parts import LoggedTasks, PartsLog, Store
 from .run import Run
 from .shared_store import SharedStore, is_shared
@@ -142,7 +143,7 @@ def binarize(
         MissingExtraError: parquet or Arrow without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    rows = RowOptions.of(pack, sequence_length, packing, format)
+    rows = RowOptions.of(pack, sequence_length, packing, format, shard_tokens)
     if rows is not None:
         format, min_shard_tokens = LLMC.name, rows.least_tokens(min_shard_tokens)
     elif sequence_length != 1024:
@@ -160,7 +161,7 @@ def binarize(
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
     given = path_list(inputs)
 
-    goal = Goal(_binding.path_text(out), force) if rows is None else rows.goal(out, shard_tokens, force)
+    goal = Goal(_binding.path_text(out), force) if rows is None else rows.goal(out, force)
 
     def write(folder: str) -> Manifest:
         with only_writer(folder):
@@ -172,7 +173,7 @@ def binarize(
 
     if rows is None:
         return write(_binding.path_text(out))
-    return write_and_pack(goal, rows, shard_tokens, lambda folder: (tok, write(folder)), progress)
+    return write_and_pack(goal, rows, lambda folder: (tok, write(folder)), progress)
 
 
 class Job(NamedTuple):

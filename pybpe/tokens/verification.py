@@ -21,7 +21,7 @@ from .formats import FORMATS
 from .formats.flat import LLMC
 from .manifest import FileRecord, Manifest, ShardRecord, named_folder
 from .output_folder import is_unfinished
-from .pack import row_fault
+from .pack.rows import row_fault
 
 _SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again
 _SAMPLE_TOKENS = 4096

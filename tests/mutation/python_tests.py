@@ -55,12 +55,11 @@ TESTS = {
         "test_corpus_sorting.py::test_the_least_memory_limit",
     ],
     "tokens/pack/best_fit.py": _ROWS,
-    "tokens/pack/columns.py": [
+    "tokens/pack/rows.py": [
         "test_row_formats.py::test_columns_are_as_in_the_slow_version",
         "test_row_formats.py::test_a_spare_row_is_a_mark_and_padding",
     ],
     "tokens/pack/exact_fit.py": _ROWS,
-    "tokens/pack/layout.py": _ROWS,
     "tokens/pack/pieces.py": _ROWS,
     "loading/sampling.py": ["test_sampling.py"],
     "dialects/cover.py": ["test_dialects.py::test_first_uncovered"],

@@ -12,7 +12,7 @@ from corpora import documents
 import pybpe
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
-from pybpe.tokens import packed_output
+from pybpe.tokens.pack import packing
 from pybpe.tokens.verification import verify
 
 EOT = "<|endoftext|>"
@@ -154,7 +154,7 @@ def test_what_a_killed_call_left_to_pack_goes_when_another_call_takes_its_output
 ) -> None:
     """D12"""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(packed_output, "pack", interrupted)
+        patch.setattr(packing, "pack", interrupted)
         pybpe.binarize(tok, "a.txt", "out", pack=True, progress=False)
     assert Path(".out.tokens.unfinished").exists()
     calls(tok)[name]("a.txt", "out", False)

@@ -22,12 +22,11 @@ from pybpe.cli import main
 from pybpe.loading import PackedSequences
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.pack import pieces as pieces_module
-from pybpe.tokens.pack import row_fault
 from pybpe.tokens.pack.best_fit import best_fit
-from pybpe.tokens.pack.columns import columns_of
 from pybpe.tokens.pack.exact_fit import _fill, _Lengths, refit
-from pybpe.tokens.pack.layout import METHODS, chunks, place, shuffled
-from pybpe.tokens.pack.pieces import groups
+from pybpe.tokens.pack.options import METHODS
+from pybpe.tokens.pack.pieces import chunks, groups, place, shuffled
+from pybpe.tokens.pack.rows import Rows, row_fault
 from pybpe.tokens.statistics import dataset_statistics
 from pybpe.tokens.token_files import TokenStream
 from pybpe.tokens.verification import verify
@@ -198,10 +197,9 @@ def packed(texts: list[list[int]], size: int, method: str) -> tuple[list[list[in
     rows: list[list[int]] = []
     number = -1
     for number, group in enumerate(groups(TokenStream(ids), MARK, size)):
-        assert group.number == number
         placed = shuffled(place(group.documents, size, method), 7, number)
-        for part in chunks(placed, size):
-            rows += columns_of(group.ids, part, size, MARK, PAD).input_ids.tolist()
+        for _, some in chunks(placed, size, 0, 10**9):
+            rows += Rows(group.ids, some, size, MARK, PAD).input_ids.tolist()
     return rows, number + 1
 
 

@@ -20,11 +20,10 @@ from reference.packing import columns, pieces_of_rows
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe.cli import main
-from pybpe.tokens.pack import layout as layout_module
 from pybpe.tokens.pack import pieces as pieces_module
-from pybpe.tokens.pack.columns import columns_of, spare_rows
-from pybpe.tokens.pack.layout import METHODS, chunks, place, shuffled
-from pybpe.tokens.pack.pieces import groups
+from pybpe.tokens.pack.options import METHODS
+from pybpe.tokens.pack.pieces import chunks, groups, pieces_of, place, row_count, shuffled
+from pybpe.tokens.pack.rows import COLUMNS, Rows
 from pybpe.tokens.statistics import dataset_statistics
 from pybpe.tokens.token_files import TokenStream
 from pybpe.tokens.verification import verify
@@ -44,7 +43,7 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.mark.parametrize("method", METHODS)
 def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces_module, "_GROUP_ROWS", 3)
-    monkeypatch.setattr(layout_module, "_CHUNK_TOKENS", 50)
+    monkeypatch.setattr(pieces_module, "_CHUNK_TOKENS", 50)
     rng = random.Random(8)
     for _ in range(60):
         monkeypatch.setattr(pieces_module, "_GROUP_TOKENS", rng.choice([1, 100, 1000]))
@@ -53,14 +52,17 @@ def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.Mon
         texts = [list(range(1000 * i + 2, 1000 * i + 2 + length)) for i, length in enumerate(lengths)]
         last = {text[-1] for text in texts}
         ids = numpy.array([i for text in texts for i in [MARK, *text]], dtype=numpy.uint32)
-        begins = 0
-        for group in groups(TokenStream(ids), MARK, size):
-            placed = shuffled(place(group.documents, size, method), 7, group.number)
-            for part in chunks(placed, size):
-                made = columns_of(group.ids, part, size, MARK, PAD)
-                begins += int(made.begins.sum())
-                found = {name: column for name, column in vars(made).items() if name != "begins"}
+        per_shard, before, begins = rng.choice([1, 3, 10**9]), 0, 0
+        for number, group in enumerate(groups(TokenStream(ids), MARK, size)):
+            placed = shuffled(place(group.documents, size, method), 7, number)
+            for shard, some in chunks(placed, size, before, per_shard):
+                made = Rows(group.ids, some, size, MARK, PAD)
+                begins += made.documents
+                found = {name: getattr(made, name) for name in COLUMNS}
                 assert [str(column.dtype) for column in found.values()] == ["uint32", "int32", "int32", "uint8"]
+                assert made.padding == (found["document_ids"] == -1).sum()
+                assert {row // per_shard for row in range(before, before + len(made.input_ids))} == {shard}
+                before += len(made.input_ids)
                 for i, row in enumerate(made.input_ids.tolist()):
                     parts = [(piece, piece[-1] in last) for piece in pieces_of_rows([row], MARK, PAD)]
                     assert {name: column[i].tolist() for name, column in found.items()} == columns(parts, size, PAD)
@@ -68,16 +70,14 @@ def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.Mon
 
 
 def test_a_spare_row_is_a_mark_and_padding() -> None:
-    made = vars(spare_rows(2, 5, MARK, PAD, "uint16"))
-    assert [str(column.dtype) for column in made.values()] == ["uint16", "int32", "int32", "uint8", "int64"]
-    assert made.pop("begins").tolist() == [0, 0]
+    spare = pieces_of(numpy.zeros(2), numpy.zeros(2), False, False, numpy.arange(2))
+    made = Rows(numpy.array([7], dtype=numpy.uint16), spare, 5, MARK, PAD)
+    assert [str(getattr(made, name).dtype) for name in COLUMNS] == ["uint16", "int32", "int32", "uint8"]
+    assert (made.documents, made.padding, row_count(spare)) == (0, 8, 2)
     expected = columns([([MARK], False)], 5, PAD)
-    assert {name: column.tolist() for name, column in made.items()} == {
+    assert {name: getattr(made, name).tolist() for name in COLUMNS} == {
         name: [row] * 2 for name, row in expected.items()
     }
-
-
-COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")
 
 
 def rows_of(folder: Path, split: str, form: str) -> dict[str, list[list[int]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from functools import partial
 
 from ..._numpy import Array, numpy
 from ...reading.parquet import pyarrow_parquet
@@ -18,7 +19,13 @@ def _read_parquet(path: str, dtype: str) -> Iterator[Array]:
         yield batch.column(0).flatten().to_numpy()
 
 
-PARQUET = Format(name="parquet", file="{name}_{split}_{index:06d}.parquet", read=_read_parquet, manifest=HIDDEN_NAME)
+PARQUET = Format(
+    name="parquet",
+    file="{name}_{split}_{index:06d}.parquet",
+    read=_read_parquet,
+    manifest=HIDDEN_NAME,
+    check_packages=partial(pyarrow_parquet, "format='parquet'"),
+)
 
 
 def _read_webdataset(path: str, dtype: str) -> Iterator[Array]:

@@ -7,11 +7,8 @@ A document of up to T tokens, its mark included, stays whole. A longer one is cu
 begins with a mark, so that nothing looks like the continuation of the document before it. llm.c steps through a shard
 by B * T tokens from its first token, so rows stay whole in its batches, shuffled or not, for any number of processes.
 
-pieces.py finds the documents, best_fit.py chooses their rows, layout.py puts the rows in order, shards.py writes them,
-writing.py has the function that users call, rows.py checks the result.
+pieces.py finds the documents and puts them into rows, with best_fit.py and exact_fit.py; rows.py makes the tokens of
+rows, and checks them; row_files.py writes them; options.py and packing.py have what users call.
 """
 
-from .layout import METHODS as METHODS
-from .row_files import ROW_FORMATS as ROW_FORMATS
-from .rows import row_fault as row_fault
-from .writing import pack as pack
+from .packing import pack as pack

@@ -1,63 +1,50 @@
-"""Finds the documents of a split, group by group, and cuts those that are too long for a row into pieces."""
+"""Finds the documents of a split, group by group, cuts those that are too long for a row, and chooses their rows.
+
+Pieces are parts of documents, without marks: an array of one dimension, whose items have the fields
+
+    start           where the piece starts in the ids of its group
+    text            its number of tokens, at least 1
+    begins, ends    whether it is the first and the last piece of its document
+    row             its row in the group: from 0, and no row is empty
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..._numpy import Array, numpy
 from ...errors import FormatError
+from ...support.permutation import Permutation
 from ..token_files import TokenStream
+from .best_fit import best_fit
+from .exact_fit import refit
 
+FIELDS = [("start", "i8"), ("text", "i8"), ("begins", "?"), ("ends", "?"), ("row", "i8")]
 _GROUP_TOKENS = 1 << 23
 _GROUP_ROWS = 256  # a group is at least this many rows
+_CHUNK_TOKENS = 1 << 20
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """Parts of documents, without marks. All arrays have one item per piece.
-
-    Attributes:
-        starts: where a piece starts in the group's ids.
-        texts: its number of tokens, at least 1.
-        begins: whether it is the first piece of its document.
-        ends: whether it is the last one.
-    """
-
-    starts: Array
-    texts: Array
-    begins: Array
-    ends: Array
-
-    def take(self, which: Array | slice) -> Pieces:
-        """Returns some of the pieces, by index, mask or slice."""
-        return Pieces(self.starts[which], self.texts[which], self.begins[which], self.ends[which])
-
-    def cut(self, most: int) -> Pieces:
-        """Cuts each piece into parts of `most` tokens and a rest."""
-        counts = -(-self.texts // most)
-        of = numpy.repeat(numpy.arange(len(counts)), counts)
-        offsets = (numpy.arange(len(of)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)) * most
-        texts = numpy.minimum(self.texts[of] - offsets, most)
-        begins, ends = self.begins[of] & (offsets == 0), self.ends[of] & (offsets + texts == self.texts[of])
-        return Pieces(self.starts[of] + offsets, texts, begins, ends)
+def pieces_of(start: Array, text: Array, begins: Array | bool, ends: Array | bool, row: Array | int = 0) -> Array:
+    """Returns pieces with these fields."""
+    pieces = numpy.empty(len(start), dtype=FIELDS)
+    pieces["start"], pieces["text"], pieces["begins"], pieces["ends"], pieces["row"] = start, text, begins, ends, row
+    return pieces
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Documents that are packed together, so that memory does not grow with the split.
 
     Attributes:
-        number: from 0.
         start: where its ids start in the split.
         ids: the tokens of its documents, marks included, and perhaps more tokens after them.
         documents: one piece per document. A document that is larger than a group is divided among groups.
     """
 
-    number: int
     start: int
     ids: Array
-    documents: Pieces
+    documents: Array
 
 
 def groups(stream: TokenStream, mark: int, size: int) -> Iterator[Group]:
@@ -72,7 +59,7 @@ def groups(stream: TokenStream, mark: int, size: int) -> Iterator[Group]:
         FormatError: the stream does not begin with a mark.
     """
     tokens = max(_GROUP_TOKENS, _GROUP_ROWS * size)
-    at = number = 0
+    at = 0
     inside = False  # whether `at` is inside a document
     while at < len(stream):
         ids = stream.slice(at, min(at + tokens, len(stream)))
@@ -81,27 +68,117 @@ def groups(stream: TokenStream, mark: int, size: int) -> Iterator[Group]:
         found = _documents(ids, mark, inside)
         step = len(ids)
         if at + step < len(stream):  # the last document may continue after these ids
-            inside = len(found.texts) == 1
+            inside = len(found) == 1
             found, step = _without_end(found, size - 1)
-        yield Group(number, at, ids, found.take(found.texts > 0))
-        at, number = at + step, number + 1
+        yield Group(at, ids, found[found["text"] > 0])
+        at += step
 
 
-def _documents(ids: Array, mark: int, inside: bool) -> Pieces:
-    starts = numpy.flatnonzero(ids == mark) + 1
-    ends = numpy.append(starts[1:] - 1, len(ids))
-    begins = numpy.ones(len(starts), dtype=bool)
+def _documents(ids: Array, mark: int, inside: bool) -> Array:
+    marks = numpy.flatnonzero(ids == mark)
     if inside:
-        first = starts[0] - 1 if len(starts) else len(ids)
-        ends = numpy.append(first, ends[: len(starts)])
-        starts, begins = numpy.append(0, starts), numpy.append(False, begins)
-    return Pieces(starts, ends - starts, begins, numpy.ones(len(starts), dtype=bool))
+        marks = numpy.append(-1, marks)
+    found = pieces_of(marks + 1, numpy.diff(marks, append=len(ids)) - 1, True, True)
+    found["begins"][:1] = not inside
+    return found
 
 
-def _without_end(found: Pieces, most: int) -> tuple[Pieces, int]:
+def _without_end(found: Array, most: int) -> tuple[Array, int]:
     """Leaves the last document to the next group; of an only one, what does not fill a row, and at least one token, as
     it may end there. Returns the pieces, and where the next group starts."""
-    if len(found.texts) > 1:
-        return found.take(slice(-1)), int(found.starts[-1]) - 1
-    texts = (found.texts - 1) // most * most
-    return Pieces(found.starts, texts, found.begins, ~found.ends), int(found.starts[0] + texts[0])
+    if len(found) > 1:
+        return found[:-1], int(found["start"][-1]) - 1
+    found["text"] = (found["text"] - 1) // most * most
+    found["ends"] = False
+    return found, int(found["start"][0] + found["text"][0])
+
+
+# ----------------------------------------------------------------------------------------------------
+# Rows
+
+
+def row_count(pieces: Array) -> int:
+    """Returns the number of rows of a group."""
+    return int(pieces["row"].max(initial=-1)) + 1
+
+
+def place(documents: Array, size: int, method: str) -> Array:
+    """Returns pieces of the documents of a group, with their rows, by one of METHODS."""
+    if method == "concat":
+        return _concatenated(documents, size)
+    pieces = _cut(documents, size - 1)
+    lengths = pieces["text"] + 1
+    pieces["row"] = refit(lengths, best_fit(lengths, size), size)
+    if method == "best-fit" or not len(pieces):
+        return pieces
+    is_full = numpy.bincount(pieces["row"], weights=lengths) == size
+    kept = is_full[pieces["row"]]
+    full, rest = pieces[kept], _concatenated(pieces[~kept], size)
+    full["row"] = (numpy.cumsum(is_full) - 1)[full["row"]]
+    rest["row"] += row_count(full)
+    return numpy.concatenate([full, rest])
+
+
+def _cut(documents: Array, most: int) -> Array:
+    """Cuts each document into pieces of `most` tokens and a rest."""
+    texts = documents["text"]
+    counts = -(-texts // most)
+    pieces = numpy.repeat(documents, counts)
+    offsets = (numpy.arange(len(pieces)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)) * most
+    left = pieces["text"] - offsets
+    pieces["start"] += offsets
+    pieces["text"] = numpy.minimum(left, most)
+    pieces["begins"] &= offsets == 0
+    pieces["ends"] &= left <= most
+    return pieces
+
+
+def _concatenated(pieces: Array, size: int) -> Array:
+    """Fills one row after another. Where only one token is left, the row ends: a mark without text is not a piece."""
+    found: list[tuple[int, int, bool, bool, int]] = []
+    row, room = 0, size
+    for start, text, begins, ends, _ in pieces.tolist():
+        while text:
+            if room < 2:
+                row, room = row + 1, size
+            part = min(text, room - 1)
+            found.append((start, part, begins, ends and part == text, row))
+            start, text, begins, room = start + part, text - part, False, room - part - 1
+    return numpy.array(found, dtype=FIELDS)
+
+
+def shuffled(pieces: Array, seed: int, group: int) -> Array:
+    """Returns the rows in another order, and the pieces in each row too: best fit places the longest first. The order
+    depends only on the numbers given, not on the version of any package."""
+    if not len(pieces):
+        return pieces
+    of_rows = Permutation(row_count(pieces), seed, 2 * group).take(numpy.arange(row_count(pieces)))
+    of_pieces = Permutation(len(pieces), seed, 2 * group + 1).take(numpy.arange(len(pieces)))
+    rows = of_rows[pieces["row"]]
+    order = numpy.lexsort((of_pieces, rows))
+    found = pieces[order]
+    found["row"] = rows[order]
+    return found
+
+
+def chunks(pieces: Array, size: int, before: int, per_shard: int) -> Iterator[tuple[int, Array]]:
+    """Yields the rows of a group in parts of about a million tokens, each in one shard.
+
+    Args:
+        pieces: in the order of rows.
+        size: tokens per row.
+        before: the number of rows in all groups before.
+        per_shard: the number of rows in a shard.
+
+    Returns:
+        The number of the shard, and its pieces, whose rows count from 0 again.
+    """
+    first, count, most = 0, row_count(pieces), max(1, _CHUNK_TOKENS // size)
+    while first < count:
+        shard, at = divmod(before + first, per_shard)
+        last = min(count, first + most - first % most, first + per_shard - at)
+        begin, end = numpy.searchsorted(pieces["row"], (first, last)).tolist()
+        some = pieces[begin:end].copy()
+        some["row"] -= first
+        yield shard, some
+        first = last

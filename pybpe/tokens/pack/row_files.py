@@ -5,33 +5,29 @@
     parquet     a row per row, a list per column
     webdataset  a tar with a sample per row, and a member KEY.COLUMN.npy per column
 
-They are written into a folder that has no name yet, so a file needs no temporary name.
+They are written into a folder that has no name yet, so a file needs no temporary name. The first file of a shard has
+its tokens.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import IO, TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from typing import Any, NamedTuple
 
-from ... import _binding
 from ..._numpy import numpy
+from ...errors import file_errors
 from ...reading.parquet import pyarrow_parquet
-from ...support import platform
+from ..formats.flat import llmc_header
+from ..manifest import FileRecord
 from ..spool import id_bytes
-from .columns import Columns
-
-if TYPE_CHECKING:
-    import tarfile
-
-COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")
+from .rows import COLUMNS, Rows
 
 
-@dataclass(frozen=True)
-class NewShard:
+class NewShard(NamedTuple):
     """A shard to write.
 
     Attributes:
@@ -48,175 +44,108 @@ class NewShard:
     mark: int
 
 
-class RowFile(ABC):
-    """A shard that is being written.
+class _File(io.RawIOBase):
+    """A new file, which is hashed while it is written."""
 
-    Attributes:
-        path: the file with the tokens.
-        others: files that belong to it.
-    """
+    def __init__(self, path: str) -> None:
+        self._path, self._digest, self._size = path, hashlib.sha256(), 0
+        with file_errors(path, "cannot be written"):
+            self._file = open(path, "wb")
 
-    path: str
-    others: tuple[str, ...] = ()
+    def writable(self) -> bool:
+        return True
 
-    @abstractmethod
-    def write(self, columns: Columns) -> None:
-        """Appends rows."""
+    def tell(self) -> int:
+        return self._size
 
-    @abstractmethod
-    def finish(self) -> None:
-        """Completes the file, after all rows of the shard, and writes it to disk."""
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        with file_errors(self._path, "cannot be written"):
+            self._file.write(view)
+        self._digest.update(view)
+        self._size += len(view)
+        return len(view)
 
-    @abstractmethod
-    def discard(self) -> None:
-        """Closes the file. It is removed with its folder."""
+    def finish(self) -> FileRecord:
+        """Writes everything to disk."""
+        with file_errors(self._path, "cannot be written"):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        return FileRecord(os.path.basename(self._path), self._size, self._digest.hexdigest())
 
-
-class LlmcFile(RowFile):
-    """A shard of llm.c."""
-
-    def __init__(self, shard: NewShard) -> None:
-        self.path = shard.base + ".bin"
-        self._shard = shard
-        self._writer = _binding.ShardWriter(self.path, "llmc", id_bytes(shard.dtype))
-
-    def write(self, columns: Columns) -> None:
-        """See RowFile."""
-        self._writer.write(columns.input_ids.reshape(-1).astype(self._shard.dtype, copy=False))
-
-    def finish(self) -> None:
-        """Ends the shard with a mark, the target of its last token: it begins the row that comes next, whichever."""
-        self._writer.write(numpy.array([self._shard.mark], dtype=self._shard.dtype))
-        self._writer.finish()
-
-    def discard(self) -> None:
-        """See RowFile."""
-        self._writer.discard()
+    def close(self) -> None:
+        with suppress(OSError):  # closing a file on a full disk fails again
+            self._file.close()
+        super().close()
 
 
-class NpyFiles(RowFile):
-    """An array per column."""
-
-    def __init__(self, shard: NewShard) -> None:
-        kinds = {"input_ids": f"<u{id_bytes(shard.dtype)}", "loss_mask": "|u1"}
-        self._kinds = {column: numpy.dtype(kinds.get(column, "<i4")) for column in COLUMNS}
-        self.path, *others = (f"{shard.base}.{column}.npy" for column in COLUMNS)
-        self.others = tuple(others)
-        self._streams: dict[str, IO[bytes]] = {}
-        for column, kind in self._kinds.items():
-            header = {"descr": kind.str, "fortran_order": False, "shape": (shard.rows, shard.size)}
-            self._streams[column] = open(f"{shard.base}.{column}.npy", "wb")
-            numpy.lib.format.write_array_header_1_0(self._streams[column], header)
-
-    def write(self, columns: Columns) -> None:
-        """See RowFile."""
-        for column, stream in self._streams.items():
-            stream.write(getattr(columns, column).astype(self._kinds[column]).tobytes())
-
-    def finish(self) -> None:
-        """See RowFile."""
-        self.discard()
-        for path in (self.path, *self.others):
-            platform.sync_file(path)
-
-    def discard(self) -> None:
-        """See RowFile."""
-        for stream in self._streams.values():
-            stream.close()
+def _write_llmc(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+    """The mark at the end is the target of the last token: it begins the row that comes next, whichever."""
+    with _File(shard.base + ".bin") as file:
+        file.write(llmc_header(shard.rows * shard.size + 1, shard.dtype))
+        kind = f"<u{id_bytes(shard.dtype)}"
+        for some in rows:
+            file.write(some.input_ids.astype(kind, copy=False))
+        file.write(numpy.array([shard.mark], dtype=kind))
+        return [file.finish()]
 
 
-class ParquetFile(RowFile):
-    """A parquet file."""
-
-    def __init__(self, shard: NewShard) -> None:
-        self.path = shard.base + ".parquet"
-        parquet = pyarrow_parquet(self.path)
-        import pyarrow
-
-        kinds = {"input_ids": getattr(pyarrow, shard.dtype)(), "loss_mask": pyarrow.uint8()}
-        self._kinds = {column: kinds.get(column, pyarrow.int32()) for column in COLUMNS}
-        schema = pyarrow.schema([(column, pyarrow.list_(kind)) for column, kind in self._kinds.items()])
-        self._writer = parquet.ParquetWriter(self.path, schema, compression="zstd")
-        self._schema = schema
-
-    def write(self, columns: Columns) -> None:
-        """See RowFile."""
-        import pyarrow
-
-        rows, size = columns.input_ids.shape
-        offsets = pyarrow.array(numpy.arange(0, (rows + 1) * size, size), pyarrow.int32())
-        lists = [
-            pyarrow.ListArray.from_arrays(offsets, pyarrow.array(getattr(columns, column).reshape(-1), kind))
-            for column, kind in self._kinds.items()
-        ]
-        self._writer.write_table(pyarrow.Table.from_arrays(lists, schema=self._schema))
-
-    def finish(self) -> None:
-        """See RowFile."""
-        self._writer.close()
-        platform.sync_file(self.path)
-
-    def discard(self) -> None:
-        """See RowFile."""
-        self._writer.close()
+def _write_npy(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+    kinds = {**dict.fromkeys(COLUMNS, "<i4"), "input_ids": f"<u{id_bytes(shard.dtype)}", "loss_mask": "|u1"}
+    with ExitStack() as opened:
+        files = {column: opened.enter_context(_File(f"{shard.base}.{column}.npy")) for column in COLUMNS}
+        for column, file in files.items():
+            header = {"descr": kinds[column], "fortran_order": False, "shape": (shard.rows, shard.size)}
+            numpy.lib.format.write_array_header_1_0(file, header)
+        for some in rows:
+            for column, file in files.items():
+                file.write(getattr(some, column).astype(kinds[column], copy=False))
+        return [file.finish() for file in files.values()]
 
 
-class WebdatasetFile(RowFile):
-    """A tar of WebDataset."""
+def _write_parquet(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+    path = shard.base + ".parquet"
+    parquet = pyarrow_parquet(path)
+    import pyarrow
 
-    def __init__(self, shard: NewShard) -> None:
-        import tarfile
-
-        self.path = shard.base + ".tar"
-        self._key = "-".join(shard.base.rsplit("_", 2)[1:])
-        self._tar: tarfile.TarFile = tarfile.open(self.path, mode="w", format=tarfile.USTAR_FORMAT)
-        self._count = 0
-
-    def write(self, columns: Columns) -> None:
-        """See RowFile."""
-        for row in range(len(columns.input_ids)):
-            for column in COLUMNS:
-                data = io.BytesIO()
-                numpy.save(data, getattr(columns, column)[row])
-                self._add(f"{self._key}-{self._count:09d}.{column}.npy", data.getvalue())
-            self._count += 1
-
-    def _add(self, name: str, data: bytes) -> None:
-        """Adds a member whose times and owners are 0, so that equal tokens give equal tars."""
-        import tarfile
-
-        member = tarfile.TarInfo(name)
-        member.size = len(data)
-        self._tar.addfile(member, io.BytesIO(data))
-
-    def finish(self) -> None:
-        """See RowFile."""
-        self._tar.close()
-        platform.sync_file(self.path)
-
-    def discard(self) -> None:
-        """See RowFile."""
-        self._tar.close()
+    kinds = {column: pyarrow.int32() for column in COLUMNS}
+    kinds |= {"input_ids": getattr(pyarrow, shard.dtype)(), "loss_mask": pyarrow.uint8()}
+    schema = pyarrow.schema([(column, pyarrow.list_(kind)) for column, kind in kinds.items()])
+    with _File(path) as file:
+        with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+            for some in rows:
+                columns = [pyarrow.array(getattr(some, column).reshape(-1), kind) for column, kind in kinds.items()]
+                offsets = pyarrow.array(numpy.arange(0, len(columns[0]) + 1, shard.size), pyarrow.int32())
+                lists = [pyarrow.ListArray.from_arrays(offsets, column) for column in columns]
+                writer.write_table(pyarrow.Table.from_arrays(lists, schema=schema))
+        return [file.finish()]
 
 
-@dataclass(frozen=True)
-class RowFormat:
-    """A format of packed rows.
+def _write_webdataset(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+    """The times and owners of members are 0, so that equal tokens give equal tars."""
+    import tarfile
 
-    Attributes:
-        new: begins to write a shard.
-        more: tokens of a shard after its rows.
-        check_packages: raises MissingExtraError if a package is not installed.
-    """
+    key, number = "-".join(shard.base.rsplit("_", 2)[1:]), 0
+    with _File(shard.base + ".tar") as file:
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for some in rows:
+                columns = {column: getattr(some, column) for column in COLUMNS}
+                for row in range(len(columns["input_ids"])):
+                    for column, values in columns.items():
+                        data = io.BytesIO()
+                        numpy.save(data, values[row])
+                        member = tarfile.TarInfo(f"{key}-{number:09d}.{column}.npy")
+                        member.size = data.tell()
+                        data.seek(0)
+                        tar.addfile(member, data)
+                    number += 1
+        return [file.finish()]
 
-    new: Callable[[NewShard], RowFile]
-    more: int = 0
-    check_packages: Callable[[], object] = lambda: None
 
-
-ROW_FORMATS = {
-    "llmc": RowFormat(LlmcFile, more=1),
-    "npy": RowFormat(NpyFiles),
-    "parquet": RowFormat(ParquetFile, check_packages=partial(pyarrow_parquet, "format='parquet'")),
-    "webdataset": RowFormat(WebdatasetFile),
+ROW_FORMATS: dict[str, Callable[[NewShard, Iterable[Rows]], list[FileRecord]]] = {
+    "llmc": _write_llmc,
+    "npy": _write_npy,
+    "parquet": _write_parquet,
+    "webdataset": _write_webdataset,
 }
+"""Write a shard, given its rows in order, and return the records of its files."""

@@ -1,0 +1,360 @@
+"""pack: writes the rows of each split into shards, and gives the folder its name when it is complete.
+
+The pieces of a split are placed first, which gives the number of rows and so the size of its shards, and then
+written. So no token is written twice, and memory is that of one group of documents.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
+from typing import IO, NamedTuple
+
+from ... import _binding
+from ..._numpy import Array, numpy
+from ...arguments import instance, shown
+from ...errors import ArgumentError, FormatError, LimitError, file_errors
+from ...reading.streams import file_sha256
+from ...support import platform
+from ...support.locking import only_writer
+from ...support.output_files import make_folder, remove_file, remove_folder, unfinished_folder
+from ...support.progress import Progress
+from ...tokenizer import Tokenizer
+from ..encoding import text_length
+from ..equal_shards import check_least
+from ..finished import Goal, hidden_folder, rows_call
+from ..formats import FORMATS
+from ..formats.flat import LLMC
+from ..manifest import FILE_NAME, Facts, FileRecord, Manifest, ShardRecord, split_paths
+from ..output_folder import TOKENIZER_NAMES, files_of_manifest, finished_manifest
+from ..spool import id_bytes
+from ..token_files import TokenStream
+from .options import RowOptions
+from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
+from .row_files import ROW_FORMATS, NewShard
+from .rows import Rows
+
+_PADDING_NAMES = ("<|padding|>", "<|pad|>")
+_DATA = "data"  # inside the unfinished folder
+
+
+def pack(
+    tok: Tokenizer,
+    data: _binding.PathLike,
+    out: _binding.PathLike,
+    *,
+    sequence_length: int,
+    packing: str = "best-fit",
+    format: str = "llmc",
+    pad: str | None = None,
+    seed: int = 0,
+    shard_tokens: int = 10**8,
+    force: bool = False,
+    progress: bool | None = None,
+) -> Manifest:
+    """Packs the documents of token files into rows of exactly `sequence_length` tokens.
+
+    Each row begins with the end-of-text token, and so does each document or part of one in it. A shard of llm.c is a
+    whole number of rows and one more end-of-text token, the target of its last token; all shards of a split have equal
+    size. The same arguments give the same bytes. A run that was killed starts again.
+
+    Args:
+        tok: the tokenizer that made `data`.
+        data: a folder that `binarize` or `prepare` wrote, with llm.c's shards and eot="prepend".
+        out: the output folder, which has nothing else. If it has the result of the same call, nothing is done.
+        sequence_length: tokens per row: llm.c's T.
+        packing: "best-fit" cuts only documents that are longer than a row, and pads rows; "fill" also cuts documents
+            to fill the rows that best fit leaves short; "concat" cuts wherever a row is full.
+        format: "llmc", or one whose rows have columns: "npy" (an array of shape (rows, sequence_length) per column),
+            "parquet" or "webdataset". The columns are input_ids in the dtype of `data`; document_ids, int32: from 0 in
+            each row, -1 for padding; position_ids, int32: from 0 in each document or part, and in the padding;
+            loss_mask, uint8: 0 for padding, for the first token of a row, and for an end-of-text token after a part
+            whose document continues in another row; otherwise 1. The mask is aligned with input_ids.
+        pad: the special token for padding. None means <|padding|> or <|pad|> if the tokenizer has one, otherwise its
+            end of text. The documents must not contain it.
+        seed: an integer that chooses the order of the rows, and of the documents in each row.
+        shard_tokens: the most tokens per shard.
+        force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes what is
+            complete. Otherwise pybpe refuses to replace them, and an equal call returns the manifest that is there.
+
+    Returns:
+        The manifest. settings["packing"] has the rows, padding tokens, and cuts in documents of each split.
+
+    Raises:
+        ArgumentError: an argument is invalid; another tokenizer made the data; the documents contain the padding token;
+        `out` has anything else. FormatError: the data do not match their manifest. LimitError: a shard would be
+        too small or too large. MissingExtraError: parquet without pyarrow.
+    """
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    options = RowOptions(sequence_length, packing, format, pad, seed, shard_tokens)
+    folder = _binding.path_text(data)
+    source = _source(folder, tok)
+    if format == LLMC.name and LLMC.header_bytes + shard_tokens * id_bytes(str(source.settings["dtype"])) > (
+        LLMC.max_bytes
+    ):
+        raise LimitError(
+            f"shard_tokens={shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer"
+        )
+    sha256 = file_sha256(os.path.join(folder, FILE_NAME))
+    goal = options.goal(out, force)
+    made = goal.made(source.call or sha256, tok, ())
+    if made is not None:
+        return made
+    hidden = unfinished_folder(goal.folder)
+    with only_writer(hidden, temporary=True), Progress("packing", 2 * source.tokens, "token", progress) as bar:
+        rows = os.path.join(hidden, _DATA)
+        _Packing(tok, folder, source, options, _pad_id(tok, pad), bar).write(rows, sha256)
+        _publish(rows, goal.folder)
+    return Manifest.load(goal.folder)
+
+
+def write_and_pack(
+    goal: Goal, rows: RowOptions, write: Callable[[str], tuple[Tokenizer, Manifest]], progress: bool | None
+) -> Manifest:
+    """Encodes and packs in one call: token files go into a hidden folder next to the output, where a killed run
+    resumes, and from there into rows.
+
+    Args:
+        goal: what `rows.goal` returned.
+        write: writes token files into a folder and returns the tokenizer and their manifest; or, if the goal is
+            complete, the manifest there.
+
+    Raises:
+        As `write` and `pack`.
+    """
+    folder = hidden_folder(goal.folder)
+    with only_writer(os.path.dirname(folder), temporary=True):
+        try:
+            tok, made = write(folder)
+        finally:
+            with suppress(OSError):  # it is not empty, so a rerun resumes
+                os.rmdir(folder)
+        if made.packing is None:
+            made = pack(tok, folder, goal.folder, **asdict(rows), force=goal.force, progress=progress)
+        remove_folder(folder)
+    return made
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is given, and what is there
+
+
+def _source(folder: str, tok: Tokenizer) -> Manifest:
+    """Returns the manifest of the data. Raises an error if they cannot be packed."""
+    manifest = finished_manifest(folder, tok)
+    settings = manifest.settings
+    if settings.get("packing") is not None:
+        raise ArgumentError(f"{folder}: has packed rows already: pack the folder that they were made from")
+    if settings.get("format") != "llmc" or settings.get("dtype") not in ("uint16", "uint32"):
+        raise ArgumentError(f"{folder}: only llm.c's shards can be packed: write them with binarize, format='llmc'")
+    if settings.get("eot") != "prepend":
+        raise ArgumentError(f"{folder}: a mark must begin each document: write the data with eot='prepend'")
+    return manifest
+
+
+def _pad_id(tok: Tokenizer, pad: str | None) -> int:
+    if pad is None:
+        names = [name for name in _PADDING_NAMES if name in tok.special_tokens]
+        assert tok.eot_token is not None
+        return tok.special_tokens[names[0]] if names else tok.eot_token
+    if not isinstance(pad, str) or pad not in tok.special_tokens:
+        raise ArgumentError(f"pad must be one of the tokenizer's special tokens, not {shown(pad)}")
+    return tok.special_tokens[pad]
+
+
+def _publish(folder: str, target: str) -> None:
+    """Gives the finished folder its name."""
+    with file_errors(target, "cannot be written"):
+        platform.sync_folder(folder)
+        if os.path.isdir(target):
+            for name in {*files_of_manifest(target), *TOKENIZER_NAMES}:
+                remove_file(os.path.join(target, name))
+            os.rmdir(target)
+        os.rename(folder, target)
+        platform.sync_folder(os.path.dirname(target))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Writing
+
+
+class _Placed(NamedTuple):
+    """A group whose pieces have rows.
+
+    Attributes:
+        start, end: where its ids are in the split.
+        pieces, rows: their numbers.
+        used: the tokens of the pieces, marks included.
+    """
+
+    start: int
+    end: int
+    pieces: int
+    rows: int
+    used: int
+
+
+class _Packing(NamedTuple):
+    """What to pack, and how.
+
+    Attributes:
+        tok: the tokenizer that made the data.
+        folder, source: the data, and their manifest.
+        options: the arguments of `pack`.
+        pad: the id of the padding token.
+        bar: counts tokens that are placed, and then tokens that are written.
+    """
+
+    tok: Tokenizer
+    folder: str
+    source: Manifest
+    options: RowOptions
+    pad: int
+    bar: Progress
+
+    @property
+    def mark(self) -> int:
+        """The id that begins each row and document."""
+        assert self.tok.eot_token is not None
+        return self.tok.eot_token
+
+    def write(self, out: str, sha256: str) -> None:
+        """Writes the shards of all splits and the manifest into a new folder. `sha256` is that of the manifest of the
+        data."""
+        source, options = self.source, self.options
+        remove_folder(out)
+        make_folder(out)
+        counts: dict[str, dict[str, int]] = {}
+        shards: dict[str, list[ShardRecord]] = {}
+        files: list[FileRecord] = []
+        for split in source.shards:
+            counts[split], shards[split] = {}, []
+            if source.split_tokens(split):  # otherwise, the split has no rows, and no file
+                counts[split], shards[split], others = self._write_split(split, out)
+                files += others
+        settings = {
+            **source.settings,
+            "format": options.format,
+            "shard_tokens": options.shard_tokens,
+            "sequence_length": options.sequence_length,
+            "packing": {
+                "sequence_length": options.sequence_length,
+                "method": options.packing,
+                "pad": self.pad,
+                "seed": options.seed,
+                "source": sha256,
+                "splits": counts,
+            },
+        }
+        call = rows_call(source.call or sha256, *vars(options).values())
+        made = Manifest(settings, source.tokenizer, source.text_bytes, shards, files, call=call, inputs=source.inputs)
+        _binding.write_file(os.path.join(out, FORMATS[options.format].manifest), made.to_json())
+
+    def _write_split(self, split: str, out: str) -> tuple[dict[str, int], list[ShardRecord], list[FileRecord]]:
+        """Writes one split. Returns the numbers of rows, padding tokens, and cuts in documents; and the records of its
+        shards and of other files."""
+        options, size = self.options, self.options.sequence_length
+        stream = TokenStream(split_paths(self.folder, self.source, split))
+        dtype, name = str(stream.dtype), self.source.shards[split][0].file.rsplit(f"_{split}_", 1)[0]
+        records, others = list[ShardRecord](), list[FileRecord]()
+        with file_errors(out, "cannot be written"), tempfile.TemporaryFile(dir=out) as file:
+            placed = [self._place(number, group, file) for number, group in enumerate(groups(stream, self.mark, size))]
+            rows = sum(group.rows for group in placed)
+            total, per_shard = self._divide(split, rows)
+            file.seek(0)
+            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard)
+            for number, some in groupby(parts, key=itemgetter(0)):
+                base = os.path.join(out, f"{name}_{split}_{number:06d}")
+                shard, facts = (
+                    NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark),
+                    Facts(),
+                )
+                first, *more = ROW_FORMATS[options.format](shard, self._counted(some, facts))
+                tokens = shard.rows * size + (options.format == LLMC.name)
+                records.append(
+                    ShardRecord(first.file, tokens, first.bytes, first.sha256, facts.documents, facts.text_bytes)
+                )
+                others += more
+        self._check(split, records)
+        cuts = sum(group.pieces for group in placed) - sum(record.documents for record in records)
+        padding = total * size - sum(group.used for group in placed)
+        return {"rows": total, "padding": padding, "cuts": cuts}, records, others
+
+    def _place(self, number: int, group: Group, file: IO[bytes]) -> _Placed:
+        """Chooses the rows of a group's pieces, and writes the pieces to a file.
+
+        Raises:
+            ArgumentError: the documents contain the padding token.
+        """
+        options = self.options
+        if self.pad != self.mark and (group.ids == self.pad).any():
+            raise ArgumentError(
+                f"{self.folder}: the documents contain the padding token, id {self.pad}: pass another one as pad"
+            )
+        pieces = shuffled(place(group.documents, options.sequence_length, str(options.packing)), options.seed, number)
+        file.write(pieces.tobytes())
+        self.bar.add(int(group.documents["text"].sum()) + len(group.documents))
+        used = int(pieces["text"].sum()) + len(pieces)
+        return _Placed(group.start, group.start + len(group.ids), len(pieces), row_count(pieces), used)
+
+    def _parts(self, groups: Iterable[tuple[Array, Array]], per_shard: int) -> Iterator[tuple[int, Rows]]:
+        """Yields the rows of all groups, some at a time, with the number of their shard."""
+        size, before = self.options.sequence_length, 0
+        for ids, pieces in groups:
+            for shard, some in chunks(pieces, size, before, per_shard):
+                yield shard, Rows(ids, some, size, self.mark, self.pad)
+            before += row_count(pieces)
+
+    def _again(
+        self, stream: TokenStream, placed: Sequence[_Placed], file: IO[bytes], spare: int
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yields the ids and the pieces of each group, and then those of `spare` rows that have only a mark."""
+        for group in placed:
+            pieces = numpy.frombuffer(file.read(group.pieces * numpy.dtype(FIELDS).itemsize), FIELDS)
+            yield stream.slice(group.start, group.end), pieces
+            self.bar.add(int(pieces["text"].sum()) + int(pieces["begins"].sum()))
+        numbers = numpy.arange(spare)
+        yield stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0, False, False, numbers)
+
+    def _counted(self, parts: Iterable[tuple[int, Rows]], facts: Facts) -> Iterator[Rows]:
+        """Yields rows, and adds them to the facts of their shard. Padding is not text."""
+        pad_bytes = 0 if self.pad == self.mark else len(self.tok.token_bytes(self.pad))
+        for _, rows in parts:
+            text = text_length(self.tok, rows.input_ids.reshape(-1).data) - rows.padding * pad_bytes
+            facts.add(rows.input_ids.size, rows.documents, text)
+            yield rows
+
+    def _divide(self, split: str, rows: int) -> tuple[int, int]:
+        """Returns the number of rows in all shards of a split, and in each; the last may have fewer.
+
+        Those of llm.c are equal. Of up to twice as many shards as necessary, the fewest that need the fewest rows of
+        padding to be equal.
+
+        Raises:
+            ShardTooSmallError: the split is too small for one shard.
+        """
+        size, most = self.options.sequence_length, self.options.shard_tokens
+        if self.options.format != LLMC.name:
+            return rows, max(1, most // size)
+        least = max(1, int(self.source.settings.get("min_shard_tokens", LLMC.min_tokens)))  # type: ignore[call-overload]
+        check_least(self.source.shards[split][0].file, rows * size + 1, least)
+        least_rows = -(-(least - 1) // size)
+        fewest = -(-rows // ((most - 1) // size))
+        counts = range(fewest, max(fewest, min(2 * fewest, rows // max(1, least_rows))) + 1)
+        shards = min(counts, key=lambda count: (-rows % count, count))
+        return shards * -(-rows // shards), -(-rows // shards)
+
+    def _check(self, split: str, records: Sequence[ShardRecord]) -> None:
+        """Raises FormatError unless what was packed is what the manifest says: the data may be damaged."""
+        documents, size = (sum(getattr(record, name) for record in records) for name in ("documents", "text_bytes"))
+        expected = self.source.split_documents(split), self.source.text_bytes.get(split, 0)
+        if (documents, size) != expected:
+            raise FormatError(
+                f"{self.folder}: its {split} split has {documents} documents and {size} bytes of text, but the"
+                f" manifest says {expected[0]} and {expected[1]}: write the data again"
+            )
