@@ -26,7 +26,7 @@ from pybpe.reading.sample import Sample  # noqa: E402
 from pybpe.support.run_options import RunOptions  # noqa: E402
 from pybpe.tokens import run as dataset_run  # noqa: E402
 from pybpe.tokens import shared_store  # noqa: E402
-from pybpe.tokens.mix import mixing, shuffled  # noqa: E402
+from pybpe.tokens.mix import mixing, shuffling  # noqa: E402
 from pybpe.training import checkpoint, saved_counting  # noqa: E402
 from pybpe.training.counting import count_to_file  # noqa: E402
 
@@ -39,7 +39,7 @@ mixing.LEAST_MEMORY = 1
 decisions.DEFAULT_MEMORY = 1  # runs of as few rows as possible
 sorting._MOST_RUNS = 3
 stages._LEAST_ROWS = 600
-shuffled._TASK_TOKENS = 2000
+shuffling._TASK_TOKENS = 2000
 
 SPECIALS = [
     "<|endoftext|>", "<|padding|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>",

@@ -16,7 +16,7 @@ from killed import die_at
 import pybpe
 from pybpe.support.run_options import RunOptions
 from pybpe.tokens import run
-from pybpe.tokens.mix import buckets, mixing, shuffled
+from pybpe.tokens.mix import mixing, shuffling
 from pybpe.tokens.mix.recipe import load_recipe
 from pybpe.tokens.mix.sources import open_sources
 
@@ -63,7 +63,7 @@ def test_memory_and_workers_do_not_change_the_bytes(
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     for memory in (20_000, 300_000):
         assert mixed_bytes(tok, data, tmp_path / str(memory), memory_limit=memory) == expected
-    monkeypatch.setattr(shuffled, "_TASK_TOKENS", 100)
+    monkeypatch.setattr(shuffling, "_TASK_TOKENS", 100)
     assert mixed_bytes(tok, data, tmp_path / "tasks", memory_limit=100_000) == expected
 
 
@@ -73,7 +73,7 @@ def test_a_killed_run_resumes(
 ) -> None:
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(shuffled, "_TASK_TOKENS", 6000)
+    monkeypatch.setattr(shuffling, "_TASK_TOKENS", 6000)
     keywords = {"workers": 1, "memory_limit": 60_000}
     expected = mixed_bytes(tok, data, tmp_path / "whole", **keywords)
     rng = random.Random(0)
@@ -103,11 +103,11 @@ def test_a_killed_run_resumes(
 def test_a_run_that_ends_in_the_middle_of_the_buckets_resumes(
     tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    """The buckets then have documents that the saved state does not count."""
+    """The distribution starts again."""
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", seconds)
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     expected = mixed_bytes(tok, data, tmp_path / "whole", memory_limit=60_000)
-    append = buckets._Buckets._append
+    append = shuffling.Shuffle._append
     for last in (3, 9, 14):
         left = iter(range(last, -1, -1))
 
@@ -117,7 +117,7 @@ def test_a_run_that_ends_in_the_middle_of_the_buckets_resumes(
             append(self, *args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(buckets._Buckets, "_append", counted)
+            patch.setattr(shuffling.Shuffle, "_append", counted)
             with pytest.raises(KeyboardInterrupt):
                 mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
     assert mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000) == expected
@@ -127,10 +127,10 @@ def test_a_run_that_resumes_does_not_start_again(
     tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(shuffled, "_TASK_TOKENS", 6000)
+    monkeypatch.setattr(shuffling, "_TASK_TOKENS", 6000)
     expected = mixed_bytes(tok, data, tmp_path / "whole")
     made: list[int] = []
-    result = shuffled.ShuffledDocuments._result
+    result = shuffling._Ordered.ids
 
     def counted(self: Any, *args: Any) -> Any:
         made.append(1)
@@ -138,11 +138,11 @@ def test_a_run_that_resumes_does_not_start_again(
             raise KeyboardInterrupt
         return result(self, *args)
 
-    monkeypatch.setattr(shuffled.ShuffledDocuments, "_result", counted)
+    monkeypatch.setattr(shuffling._Ordered, "ids", counted)
     with pytest.raises(KeyboardInterrupt):
         mixed_bytes(tok, data, tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr("pybpe.tokens.mix.sources.binarize", None)  # the texts are encoded already
+        patch.setattr("pybpe.tokens.binarization.write_dataset", None)  # the texts are encoded already
         assert mixed_bytes(tok, data, tmp_path / "out") == expected
     whole = len(made)
     made[:] = [1] * 5
@@ -167,7 +167,7 @@ def test_a_run_without_some_of_its_buckets_starts_again(
     expected = mixed_bytes(tok, data, tmp_path / "whole", memory_limit=60_000)
     for loss in (Path.unlink, lambda path: os.truncate(path, path.stat().st_size - 1)):
         with monkeypatch.context() as patch:
-            patch.setattr(shuffled.ShuffledDocuments, "_result", interrupted)
+            patch.setattr(shuffling._Ordered, "ids", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
         loss(buckets_of(tmp_path / "out", kind)[0])
@@ -179,7 +179,7 @@ def test_a_run_without_some_of_its_buckets_starts_again(
 def test_buckets_that_another_program_has_changed_are_refused(
     tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    distribute = mixing.distribute
+    distribute = shuffling.Shuffle._distribute
 
     def changed(*args: Any) -> None:
         distribute(*args)
@@ -187,16 +187,15 @@ def test_buckets_that_another_program_has_changed_are_refused(
             path.write_bytes(path.read_bytes() + b"x")
 
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(mixing, "distribute", changed)
+    monkeypatch.setattr(shuffling.Shuffle, "_distribute", changed)
     with pytest.raises(pybpe.errors.FormatError, match=rf"\.{kind}: another program has changed it"):
         mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
 
 
-def test_texts_that_another_recipe_encoded_are_removed(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    sources = load_recipe(text_recipe(data)).sources
-    kept = []
-    for _ in range(2):
-        (tmp_path / "staging" / "old").mkdir(parents=True)
-        open_sources(sources, tok, str(tmp_path / "out"), str(tmp_path / "staging"), RunOptions(1, None, None, False))
-        kept.append([path.name for path in (tmp_path / "staging").iterdir()])
-    assert len(kept[0]) == 1 and kept[0] == kept[1] != ["old"]
+def test_texts_that_another_recipe_encoded_are_replaced(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.jsonl", "b.jsonl", "a.txt"):
+        sources = load_recipe({"sources": {"text": {"inputs": str(data / name), "epochs": 1}}}).sources
+        run = RunOptions(1, None, None, False)
+        (opened,) = open_sources(sources, tok, str(tmp_path / "out"), str(tmp_path / "source-"), run)
+        assert [path for path, _ in opened.manifest.inputs] == [str(data / name)]
+        assert [path.name for path in tmp_path.iterdir()] == ["source-0"]

@@ -19,7 +19,7 @@ from pybpe.tokens.mix.documents import Documents, Marking, find_documents
 from pybpe.tokens.mix.drawing import Drawn, Passes, Stretch, draw, everything
 from pybpe.tokens.mix.keys import Keys, drawing_keys, writing_keys
 from pybpe.tokens.mix.recipe import load_recipe
-from pybpe.tokens.mix.shuffled import _order
+from pybpe.tokens.mix.shuffling import order_of
 from pybpe.tokens.token_files import TokenStream
 
 MARK = 0
@@ -36,7 +36,7 @@ def test_keys_are_those_of_the_slow_version() -> None:
 def test_equal_first_keys_are_ordered_by_the_second() -> None:
     first = numpy.array([5, 1, 5, 5], dtype=numpy.uint64)
     second = numpy.array([9, 0, 2, 2**63], dtype=numpy.uint64)
-    assert _order(first, second).tolist() == [1, 2, 0, 3]
+    assert order_of(first, second).tolist() == [1, 2, 0, 3]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -57,30 +57,22 @@ def numbered(lengths: Sequence[int]) -> list[list[int]]:
 def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents_module, "_BLOCK", block)
     rng = random.Random(block)
-    for number in range(30):
+    for _ in range(30):
         texts = numbered([rng.choice([1, 2, 5, 30]) for _ in range(rng.randint(1, 12))])
-        found = find_documents(stream_of(texts, eot), Marking(MARK, eot, 1000), str(tmp_path / str(number)))
+        found = find_documents(stream_of(texts, eot), Marking(MARK, eot, 1000), str(tmp_path))
         assert len(found) == len(texts) and found.tokens == sum(found.lengths)
         assert found.lengths.tolist() == [len(text) + 1 for text in texts]
         ends = [0, *found.lengths.cumsum().tolist()]
         for first in range(len(texts)):
             for last in range(first + 1, len(texts) + 1):
-                ids, lacks_mark = found.tokens_of(ends[first], ends[last])
-                expected = [i for text in texts[first:last] for i in [MARK, *text]]
-                assert [MARK] * lacks_mark + ids.tolist() == expected
+                ids = found.tokens_of(ends[first], ends[last], MARK)
+                assert ids.dtype == numpy.uint16
+                assert ids.tolist() == [i for text in texts[first:last] for i in [MARK, *text]]
 
 
 def test_an_empty_stream_has_no_documents(tmp_path: Path) -> None:
-    found = find_documents(TokenStream(numpy.empty(0, numpy.uint16)), Marking(MARK, "append", 9), str(tmp_path / "x"))
+    found = find_documents(TokenStream(numpy.empty(0, numpy.uint16)), Marking(MARK, "append", 9), str(tmp_path))
     assert len(found) == found.tokens == 0 and list(found.blocks()) == []
-
-
-def test_lengths_that_are_in_a_file_are_used(tmp_path: Path) -> None:
-    numpy.array([3, 5], dtype="<u8").tofile(tmp_path / "x")
-    stream = stream_of([[1, 2], [3, 4, 5, 6]], "append")
-    assert find_documents(stream, Marking(MARK, "append", 9), str(tmp_path / "x")).lengths.tolist() == [3, 5]
-    numpy.array([8], dtype="<u8").tofile(tmp_path / "y")
-    assert find_documents(stream, Marking(MARK, "append", 9), str(tmp_path / "y")).lengths.tolist() == [8]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +90,8 @@ def test_streams_that_are_not_documents_are_refused(ids: list[int], eot: str, me
     numpy.array(ids, dtype="<u2").tofile(tmp_path / "x.bin")
     stream = TokenStream(tmp_path / "x.bin", "uint16")
     with pytest.raises(FormatError, match=message):
-        find_documents(stream, Marking(MARK, eot, 1000), str(tmp_path / "lengths"))
-    assert not (tmp_path / "lengths").exists()
+        find_documents(stream, Marking(MARK, eot, 1000), str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["x.bin"]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -189,7 +181,7 @@ def global_shuffle(count: int, seed: int) -> list[int]:
     keys = [writing_keys(seed, "train", 0, source, 0) for source in ("a", "b")]
     first = numpy.concatenate([keys[0].first(numpy.arange(half)), keys[1].first(numpy.arange(count - half))])
     second = numpy.concatenate([keys[0].second(numpy.arange(half)), keys[1].second(numpy.arange(count - half))])
-    return [int(i) for i in _order(first, second)]
+    return [int(i) for i in order_of(first, second)]
 
 
 def windowed_shuffle(count: int, seed: int) -> list[int]:

@@ -3,8 +3,7 @@
 recipe.py      the recipe, a TOML file           amounts.py    how many tokens each phase asks of each source
 sources.py     folders of tokens, and texts      documents.py  where documents are in the tokens
 drawing.py     which documents each phase gets   keys.py       the random numbers that decide this, and the order
-buckets.py     documents among buckets on disk   shuffled.py   buckets, sorted, to the writer of token files
-plan.py        what a recipe asks, in seconds    settings.py   what the manifest says about a mixture
+shuffling.py   the order, in buckets on disk     plan.py       what a recipe asks, in seconds
 mixing.py      the function that users call
 """
 

@@ -1,12 +1,13 @@
-"""Finds the documents in token files: their lengths go into a file, since there may be more than fit in memory."""
+"""Finds the documents in token files. Their lengths go into a file without a name, since there may be more than fit in
+memory."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ... import _binding
 from ..._numpy import Array, numpy
 from ...errors import FormatError, file_errors
 from ..token_files import TokenStream
@@ -40,15 +41,12 @@ class Documents:
         for at in range(0, len(self.lengths), _BLOCK):
             yield at, self.lengths[at : at + _BLOCK]
 
-    def tokens_of(self, start: int, stop: int) -> tuple[Array, bool]:
+    def tokens_of(self, start: int, stop: int, mark: int) -> Array:
         """Returns the tokens from `start`, where a document begins, to `stop`, as a view of the file if possible, but
-        with the mark of each document before it: if files have it after documents, the mark of the document before.
-
-        Returns:
-            The tokens, and whether the first mark is missing, because there is no document before.
-        """
-        is_first = start == 0 and self._shift > 0
-        return self.stream.slice(start - (0 if is_first else self._shift), stop - self._shift), is_first
+        with the mark of each document before it: if files have it after documents, the mark of the document before."""
+        if start or not self._shift:
+            return self.stream.slice(start - self._shift, stop - self._shift)
+        return numpy.append(numpy.array([mark], dtype=self.stream.dtype), self.stream.slice(0, stop - 1))
 
 
 @dataclass(frozen=True)
@@ -66,25 +64,20 @@ class Marking:
     n_vocab: int
 
 
-def find_documents(stream: TokenStream, marking: Marking, path: str) -> Documents:
-    """Finds the documents of a stream, and writes their lengths to `path`, unless they are there already.
+def find_documents(stream: TokenStream, marking: Marking, folder: str) -> Documents:
+    """Finds the documents of a stream. The file of their lengths is in `folder`.
 
     Raises:
         FormatError: the stream does not begin or end with a mark, as it must; two marks follow each other; or an id is
             not in the vocabulary.
     """
-    if not os.path.exists(path):
-        with _binding.Output(path) as output:
-            for lengths in _lengths(stream, marking):
-                output.write(lengths.astype("<u8").tobytes())
-    with file_errors(path, "cannot be read"):
-        count = os.path.getsize(path) // 8
-        lengths = numpy.memmap(path, dtype="<u8", mode="r", shape=(count,)).view(numpy.ndarray) if count else _none()
-    return Documents(stream, lengths, marking.eot)
-
-
-def _none() -> Array:
-    return numpy.empty(0, dtype="<u8")
+    with file_errors(folder, "cannot be written"), tempfile.TemporaryFile(dir=folder) as file:
+        for lengths in _lengths(stream, marking):
+            file.write(lengths.astype("u8").tobytes())
+        file.flush()
+        # An empty file cannot be mapped.
+        found = numpy.memmap(file, dtype="u8", mode="r").view(numpy.ndarray) if file.tell() else numpy.empty(0, "u8")
+    return Documents(stream, found, marking.eot)
 
 
 def _lengths(stream: TokenStream, marking: Marking) -> Iterator[Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +25,11 @@ from ..options import OutputOptions
 from ..parts import PartsLog
 from ..run import Run
 from .amounts import asked_tokens
-from .buckets import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle, distribute, sections_of
 from .documents import Documents
 from .drawing import Drawn, draw, everything
 from .plan import refuse_impossible
 from .recipe import Recipe, load_recipe
-from .settings import mixture_settings
-from .shuffled import ShuffledDocuments
+from .shuffling import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle
 from .sources import Opened, check_sources, open_sources, source_states
 
 
@@ -121,8 +118,8 @@ class _Plan:
 
     @property
     def staging(self) -> str:
-        """The folder for everything that is made before the token files. The log keeps it until the run ends."""
-        return os.path.join(self.folder, FOLDER, STAGED + "mix")
+        """The beginning of the paths of folders with encoded texts, which the log keeps until the run ends."""
+        return os.path.join(self.folder, FOLDER, STAGED + "source-")
 
     def write(self, run: RunOptions) -> Manifest:
         """Does the work. The caller holds the folder's lock."""
@@ -131,20 +128,23 @@ class _Plan:
         made = Goal(self.folder, self.force).made(call, self.tok, texts)
         if made is not None:
             return made
-        opened = open_sources(self.recipe.sources, self.tok, self.folder, os.path.join(self.staging, "sources"), run)
+        opened = open_sources(self.recipe.sources, self.tok, self.folder, self.staging, run)
         asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
-        documents = [source.documents(os.path.join(self.staging, "lengths")) for source in opened]
+        documents = [source.documents(os.path.join(self.folder, FOLDER)) for source in opened]
         phases = draw(self.recipe, documents, asked, self.sequence_length)
-        settings = {**self._settings(), "mixture": mixture_settings(self.recipe, opened, asked, phases)}
+        settings = {**self._settings(), "mixture": self._mixture(opened, asked, phases)}
         shuffle = self._shuffle(opened, documents, phases, run)
-        parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name or "mix"])
-        layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {}, call)
-        store = AppendStore(layout, self._splits(opened))
-        log = PartsLog(layout, hashlib.sha256(parts.encode()).hexdigest(), store, True)
-        distribute(shuffle, run.progress)
-        work = Run(ShuffledDocuments(self.tok, shuffle), layout, log, lambda: None)
+        name = self.output.name or "mix"
+        identity = (__version__, [source.state for source in opened], shuffle.sections, shuffle.buckets, settings, name)
+        layout = Layout(self.tok, self.output, self.folder, name, {}, call)
+        log = PartsLog(
+            layout,
+            hashlib.sha256(repr(identity).encode("utf-8", "surrogateescape")).hexdigest(),
+            AppendStore(layout, self._splits(opened)),
+            resume=shuffle.is_direct or shuffle.has_buckets(),
+        )
         total = sum(section.tokens for section in shuffle.sections)
-        return work.write(run, total, Manifest(settings, described(self.tok)))
+        return Run(shuffle, layout, log, lambda: None).write(run, total, Manifest(settings, described(self.tok)))
 
     def _shuffle(
         self,
@@ -153,24 +153,19 @@ class _Plan:
         phases: Sequence[Sequence[Drawn]],
         run: RunOptions,
     ) -> Shuffle:
-        memory = run.memory_limit or DEFAULT_MEMORY
         sections = [Section(0, number, drawn) for number, drawn in enumerate(phases)]
         for split in range(1, self._splits(opened)):
             found = [splits[split] for splits in documents]
             sections.append(Section(split, 0, [everything(some) if some else Drawn() for some in found]))
-        identity = [__version__, [[source.name, source.state] for source in opened], self.recipe.seed]
-        drawn_all = [[repr(drawn) for drawn in section.drawn] for section in sections]
-        assert self.tok.eot_token is not None
         return Shuffle(
-            os.path.join(self.staging, "buckets"),
+            self.tok,
+            os.path.join(self.folder, FOLDER, "buckets"),
             [source.name for source in opened],
             documents,
-            sections_of(sections, self.output.id_bytes, memory),
+            sections,
             self.recipe.seed,
-            self.tok.eot_token,
             self.output.dtype,
-            memory,
-            json.dumps([*identity, drawn_all, self.output.dtype]),
+            run.memory_limit or DEFAULT_MEMORY,
         )
 
     @staticmethod
@@ -188,3 +183,38 @@ class _Plan:
             "min_shard_tokens": output.least_tokens,
             "sequence_length": self.sequence_length,
         }
+
+    def _mixture(
+        self, opened: Sequence[Opened], asked: Sequence[Mapping[str, int]], phases: Sequence[Sequence[Drawn]]
+    ) -> dict[str, Any]:
+        """Returns what the manifest says about the recipe, what it asked, and what came of it: see
+        docs/file-formats.md."""
+        sources = {}
+        for place, source in enumerate(opened):
+            tokens, used = source.split_tokens("train"), sum(drawn[place].tokens for drawn in phases)
+            sources[source.name] = {
+                "manifest": source.sha256,
+                "tokens": tokens,
+                "documents": source.split_documents("train"),
+                "used": used,
+                "epochs": round(used / tokens, 6),
+                "held_out": {split: source.split_documents(split) for split in SPLIT_NAMES[1:]},
+            }
+        described = [
+            {"name": phase.name, "asked": sum(amounts.values()), "sources": _parts(opened, amounts, drawn)}
+            for phase, amounts, drawn in zip(self.recipe.phases, asked, phases)
+        ]
+        return {"seed": self.recipe.seed, "recipe": self.recipe.content, "sources": sources, "phases": described}
+
+
+def _parts(opened: Sequence[Opened], amounts: Mapping[str, int], drawn: Sequence[Drawn]) -> dict[str, Any]:
+    return {
+        source.name: {
+            "asked": amounts[source.name],
+            "tokens": some.tokens,
+            "documents": some.documents,
+            "cuts": some.cuts,
+        }
+        for source, some in zip(opened, drawn)
+        if source.name in amounts
+    }

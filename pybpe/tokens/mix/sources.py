@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..._version import __version__
 from ...errors import ArgumentError, FormatError, file_errors
 from ...reading.files import corpus_files
 from ...reading.input_file import InputFile
@@ -16,7 +14,7 @@ from ...reading.options import ReadOptions
 from ...reading.splits import SPLIT_NAMES
 from ...reading.staging import Staged
 from ...reading.streams import file_sha256
-from ...support.output_files import make_folder
+from ...support.output_files import remove_folder
 from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import binarize
@@ -71,7 +69,7 @@ class Opened:
         return self.manifest.split_documents(split) if split in self.manifest.shards else 0
 
     def documents(self, folder: str) -> list[Documents | None]:
-        """Finds the documents of each split. Files in `folder` hold their lengths.
+        """Finds the documents of each split. Files without names in `folder` hold their lengths.
 
         Raises:
             FormatError: the tokens are not what the manifest says.
@@ -83,9 +81,8 @@ class Opened:
             return None
         eot, tokenizer = str(self.manifest.settings["eot"]), self.manifest.tokenizer
         marking = Marking(int(tokenizer["eot"]), eot, int(tokenizer["n_vocab"]))  # type: ignore[call-overload]
-        path = os.path.join(make_folder(folder), f"{self.state}-{split}")
         stream = TokenStream(split_paths(self.folder, self.manifest, split), str(self.manifest.settings.get("dtype")))
-        found = find_documents(stream, marking, path)
+        found = find_documents(stream, marking, folder)
         if len(found) != self.split_documents(split) or found.tokens != self.split_tokens(split):
             raise FormatError(
                 f"{self.folder}: its {split} split has {len(found)} documents in {found.tokens} tokens, but the"
@@ -156,18 +153,14 @@ def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str, staging: s
         sources: those of the recipe.
         tok: the tokenizer.
         out: the output folder, which cannot be a source.
-        staging: the folder for encoded texts. What a run that was killed left there is used again.
+        staging: encoded texts go into folders whose paths begin with this. A run that was killed resumes there.
         run: how to use the machine.
     """
     folders = {source.name: _not(out, open_folder(source, tok)) for source in sources if source.data is not None}
-    texts = [source for source in sources if source.data is None]
-    kept = {source.name: _staged_name(source, tok, out) for source in texts}
-    if os.path.isdir(staging):
-        for name in set(os.listdir(staging)) - set(kept.values()):
-            shutil.rmtree(os.path.join(staging, name))
-    for source in texts:
-        folders[source.name] = _encoded(source, tok, os.path.join(staging, kept[source.name]), run)
-    return [folders[source.name] for source in sources]
+    return [
+        folders[source.name] if source.data is not None else _encoded(source, tok, f"{staging}{number}", run)
+        for number, source in enumerate(sources)
+    ]
 
 
 def source_states(sources: Sequence[Source], out: str) -> tuple[list[str], list[InputFile]]:
@@ -189,20 +182,12 @@ def _not(out: str, source: Opened) -> Opened:
     return source
 
 
-def _staged_name(source: Source, tok: Tokenizer, out: str) -> str:
-    """Returns the name of the folder for the encoded texts of a source. It changes if the result would."""
-    files = [file.identity for file in corpus_files(source.inputs, source.read, [out])]
-    identity = (__version__, tok.model.fingerprint(), source.read, source.split, files)
-    return hashlib.sha256(repr(identity).encode("utf-8", "surrogateescape")).hexdigest()
-
-
 def _encoded(source: Source, tok: Tokenizer, folder: str, run: RunOptions) -> Opened:
-    """Encodes a source into a folder, unless it has been encoded."""
+    """Encodes a source into a folder. A run that was killed may have begun to, perhaps with another recipe."""
     read: ReadOptions = source.read
-    try:
-        manifest = finished_manifest(folder, tok)
-    except (OSError, ArgumentError, FormatError):
-        manifest = binarize(
+
+    def encode() -> Manifest:
+        return binarize(
             tok,
             list(source.inputs),
             folder,
@@ -216,7 +201,12 @@ def _encoded(source: Source, tok: Tokenizer, folder: str, run: RunOptions) -> Op
             encoding=read.encoding,
             name="text",
             workers=run.workers,
-            force=True,
             progress=run.progress,
         )
+
+    try:
+        manifest = encode()
+    except ArgumentError:  # if these are tokens of other texts
+        remove_folder(folder)
+        manifest = encode()
     return Opened.of(source.name, folder, manifest)

@@ -1,0 +1,343 @@
+"""The global shuffle: sorts all documents by their writing keys (keys.py), in buckets that fit in memory.
+
+The output consists of sections: a phase of the train split, or a whole other split. A bucket has the documents of a
+section whose keys are in one of several equal ranges, so the order does not depend on how many buckets there are:
+
+    sources, in order           buckets, by key                 output
+    a b c d e f g h      ->     [ c g a ] [ h b d ] [ e f ]  ->  g a c  b h d  f e
+
+A bucket is two files: NUMBER.tokens has the ids of its documents, each after its mark, and NUMBER.index an item for
+each document. The first task of the run distributes the documents among all buckets. If it is killed, it starts again:
+it takes as long as copying the tokens. The next tasks sort one bucket after another. If everything fits in memory,
+there are no buckets: the documents are read where they are.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from ..._numpy import Array, numpy
+from ...errors import FileError, FormatError, file_errors
+from ...reading.splits import SPLIT_NAMES
+from ...reading.streams import open_input
+from ...reading.text_encoding import Doubts
+from ...support import platform
+from ...support.output_files import make_folder
+from ...support.progress import Progress
+from ...support.run_options import RunOptions
+from ...tokenizer import Tokenizer
+from ..encoding import Segment, text_length
+from ..spool import TYPECODES, id_bytes
+from ..workers import Result
+from .documents import Documents
+from .drawing import Drawn
+from .keys import drawing_keys, writing_keys
+
+DEFAULT_MEMORY = 1 << 30
+LEAST_MEMORY = 1 << 20
+_DOCUMENT_BYTES = 128  # memory for a document while a bucket is sorted
+_WRITE_BYTES = 1 << 16  # a block has about this much for each bucket
+_BLOCK_BYTES = 1 << 24  # the least size of a block
+_TASK_TOKENS = 1 << 20
+_INDEX = [("first", "u8"), ("second", "u8"), ("tokens", "i8")]  # both keys of a document, and its tokens
+
+
+@dataclass(frozen=True)
+class Section:
+    """Documents that are shuffled together.
+
+    Attributes:
+        split: index into SPLIT_NAMES.
+        phase: the number of the phase.
+        drawn: what each source gives.
+    """
+
+    split: int
+    phase: int
+    drawn: Sequence[Drawn]
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens."""
+        return sum(drawn.tokens for drawn in self.drawn)
+
+    def size(self, id_bytes: int) -> int:
+        """Returns how much memory it would take to sort it at once."""
+        return self.tokens * id_bytes + sum(drawn.documents for drawn in self.drawn) * _DOCUMENT_BYTES
+
+
+class _Block(NamedTuple):
+    """Consecutive documents of a split of a source.
+
+    Attributes:
+        source, split: whose they are.
+        first: the number of the first.
+        lengths: their tokens.
+        start: the token where the first begins.
+    """
+
+    source: int
+    split: int
+    first: int
+    lengths: Array
+    start: int
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """The work of a run that writes the documents of all sections: see Work in workers.py. A task is the distribution
+    among buckets, up to about a million tokens of whole documents, or a part of one document that is longer.
+
+    Attributes:
+        tok: the tokenizer that made the tokens.
+        folder: where the buckets are.
+        names: the names of the sources.
+        documents: documents[source][split] are those of a source's split, or None.
+        sections: in the order of the output.
+        seed: chooses the order.
+        dtype: that of the ids.
+        memory: about how many bytes of memory may be used.
+    """
+
+    tok: Tokenizer
+    folder: str
+    names: Sequence[str]
+    documents: Sequence[Sequence[Documents | None]]
+    sections: Sequence[Section]
+    seed: int
+    dtype: str
+    memory: int
+
+    description, unit = "shuffling", "token"
+
+    @property
+    def buckets(self) -> list[int]:
+        """The number of buckets of each section."""
+        most = max(1, self.memory // 4)
+        return [max(1, -(-section.size(id_bytes(self.dtype)) // most)) for section in self.sections]
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether no buckets are needed."""
+        tokens = sum(found.tokens for splits in self.documents for found in splits if found is not None)
+        return set(self.buckets) == {1} and tokens * id_bytes(self.dtype) <= self.memory // 2
+
+    def has_buckets(self) -> bool:
+        """Returns whether the buckets are there, as far as their sizes tell."""
+        try:
+            for number in range(sum(self.buckets)):
+                self._bucket(number)
+            return True
+        except (FileError, FormatError):
+            return False
+
+    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
+        """See Work. One thread does everything: it mostly copies memory."""
+        number = 0 if self.is_direct else 1
+        if first < number:
+            self._distribute(options.progress)
+            yield Result([], 0, True)
+        for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
+            for bucket in range(last - count, last):
+                ordered = self._of_sources(section) if self.is_direct else self._bucket(bucket)
+                for task in ordered.tasks():
+                    if number >= first:
+                        ids = ordered.ids(task, TYPECODES[self.dtype])
+                        size = text_length(self.tok, memoryview(ids))
+                        segment = Segment(section.split, ids, task.documents, size, task.ends_document)
+                        yield Result([segment], len(ids), True)
+                    number += 1
+
+    # ------------------------------------------------------------------------------------------------
+    # Sources
+
+    def _blocks(self, most_bytes: int) -> Iterator[_Block]:
+        """Yields all documents in blocks of about this size, in order."""
+        most_tokens, most_documents = most_bytes // id_bytes(self.dtype), max(1, most_bytes // _DOCUMENT_BYTES)
+        for source, splits in enumerate(self.documents):
+            for split, documents in enumerate(splits):
+                start = at = 0
+                while documents is not None and at < len(documents):
+                    lengths = documents.lengths[at : at + most_documents].astype("i8")
+                    count = max(1, int(lengths.cumsum().searchsorted(most_tokens, side="right")))
+                    yield _Block(source, split, at, lengths[:count], start)
+                    at, start = at + len(lengths[:count]), start + int(lengths[:count].sum())
+
+    def _ids(self, block: _Block) -> memoryview:
+        """Returns the ids of a block, with the mark of each document before it."""
+        documents, mark = self.documents[block.source][block.split], self.tok.eot_token
+        assert documents is not None and mark is not None
+        ids = documents.tokens_of(block.start, block.start + int(block.lengths.sum()), mark)
+        return numpy.ascontiguousarray(ids, dtype=self.dtype).data
+
+    def _drawn(self, section: Section, block: _Block) -> Iterator[tuple[Array, Array]]:
+        """Yields the documents of a block that a section has, for each pass over the source: their places in the
+        block, and their index."""
+        name, numbers = self.names[block.source], numpy.arange(block.first, block.first + len(block.lengths))
+        for stretch in section.drawn[block.source].stretches:
+            places = stretch.chosen(drawing_keys(self.seed, name, stretch.number).first(numbers)).nonzero()[0]
+            keys = writing_keys(self.seed, SPLIT_NAMES[section.split], section.phase, name, stretch.number)
+            index = numpy.empty(len(places), dtype=_INDEX)
+            index["first"], index["second"] = keys.first(numbers[places]), keys.second(numbers[places])
+            index["tokens"] = block.lengths[places]
+            if stretch.cut is not None:
+                index["tokens"][numbers[places] == stretch.cut[0]] = stretch.cut[1]
+            yield places, index
+
+    def _of_sources(self, section: Section) -> _Ordered:
+        """Opens the documents of a section where they are."""
+        data: list[memoryview] = []
+        found = [(numpy.empty(0, dtype=_INDEX), *numpy.zeros((2, 0), dtype=numpy.int64))]
+        for source, splits in enumerate(self.documents):
+            documents = splits[section.split]
+            if documents is not None:
+                block = _Block(source, section.split, 0, documents.lengths.astype("i8"), 0)
+                starts = _starts(block.lengths)
+                for places, index in self._drawn(section, block):
+                    found.append((index, numpy.full(len(places), len(data)), starts[places]))
+                data.append(self._ids(block))
+        return _Ordered(data, *map(numpy.concatenate, zip(*found)))
+
+    # ------------------------------------------------------------------------------------------------
+    # Buckets
+
+    def _paths(self, number: int) -> tuple[str, str]:
+        """Returns the files of a bucket: its tokens, and its index."""
+        base = os.path.join(self.folder, f"{number:06d}")
+        return base + ".tokens", base + ".index"
+
+    def _distribute(self, progress: bool | None) -> None:
+        """Distributes all documents among the buckets."""
+        make_folder(self.folder)
+        paths = [path for number in range(sum(self.buckets)) for path in self._paths(number)]
+        for path in paths:
+            with file_errors(path, "cannot be written"):
+                open(path, "wb").close()
+        block_bytes = min(max(len(paths) // 2 * _WRITE_BYTES, _BLOCK_BYTES), max(self.memory // 4, 1))
+        with Progress("distributing", sum(section.tokens for section in self.sections), "token", progress) as bar:
+            for block in self._blocks(block_bytes):
+                bar.add(self._distribute_block(block))
+        for path in paths:
+            with file_errors(path, "cannot be written"):
+                platform.sync_file(path)
+
+    def _distribute_block(self, block: _Block) -> int:
+        """Returns the number of tokens that were written."""
+        ids, starts = self._ids(block), _starts(block.lengths)
+        written = 0
+        for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
+            for places, index in self._drawn(section, block) if section.split == block.split else ():
+                buckets = ((index["first"] >> numpy.uint64(32)) * numpy.uint64(count) >> numpy.uint64(32)).astype("i8")
+                order = numpy.argsort(buckets, kind="stable")
+                ends = numpy.cumsum(numpy.bincount(buckets, minlength=count)).tolist()
+                for bucket, (begin, end) in enumerate(zip([0, *ends], ends), last - count):
+                    if begin < end:
+                        some = order[begin:end]
+                        self._append(bucket, joined([ids], starts[places[some]], index["tokens"][some]), index[some])
+                written += int(index["tokens"].sum())
+        return written
+
+    def _append(self, bucket: int, ids: bytes, index: Array) -> None:
+        for path, data in zip(self._paths(bucket), (ids, index.tobytes())):
+            with file_errors(path, "cannot be written"), open(path, "ab") as stream:
+                stream.write(data)
+
+    def _bucket(self, number: int) -> _Ordered:
+        """Opens a bucket."""
+        tokens_path, index_path = self._paths(number)
+        with open_input(index_path) as stream:
+            data = stream.read()
+        if len(data) % numpy.dtype(_INDEX).itemsize:
+            raise FormatError(f"{index_path}: another program has changed it")
+        index = numpy.frombuffer(data, _INDEX)
+        tokens = int(index["tokens"].sum())
+        with file_errors(tokens_path, "cannot be read"):
+            if os.path.getsize(tokens_path) != tokens * id_bytes(self.dtype):
+                raise FormatError(f"{tokens_path}: another program has changed it")
+            # An empty file cannot be mapped.
+            ids = numpy.memmap(tokens_path, self.dtype, "r").view(numpy.ndarray).data if tokens else memoryview(b"")
+        return _Ordered([ids], index, numpy.zeros(len(index), dtype=numpy.int64), _starts(index["tokens"]))
+
+
+class _Task(NamedTuple):
+    """What is written at once: documents by their place in the order, or a part of one.
+
+    Attributes:
+        begin, end: the first document, and the one after the last.
+        start, stop: the first token of the first document, and the one after the last token of the last.
+        documents: how many documents begin.
+        ends_document: whether the last is complete.
+    """
+
+    begin: int
+    end: int
+    start: int
+    stop: int
+    documents: int
+    ends_document: bool
+
+
+class _Ordered:
+    """Documents in the order of their keys, and where their tokens are.
+
+    Args:
+        data: buffers of ids.
+        index: an item per document.
+        buffers, starts: the number of each document's buffer, and the token where it begins there.
+    """
+
+    def __init__(self, data: list[memoryview], index: Array, buffers: Array, starts: Array) -> None:
+        order = order_of(index["first"], index["second"])
+        self._data, self._lengths = data, index["tokens"][order]
+        self._buffers, self._starts = buffers[order], starts[order]
+
+    def tasks(self) -> Iterator[_Task]:
+        """Yields the tasks, in order."""
+        ends = self._lengths.cumsum()
+        at = 0
+        while at < len(ends):
+            before = int(ends[at - 1]) if at else 0
+            end = max(at + 1, int(ends.searchsorted(before + _TASK_TOKENS, side="right")))
+            last = int(self._lengths[end - 1])
+            if end - at > 1 or last <= _TASK_TOKENS:
+                yield _Task(at, end, 0, last, end - at, True)
+            else:
+                for start in range(0, last, _TASK_TOKENS):
+                    stop = min(start + _TASK_TOKENS, last)
+                    yield _Task(at, end, start, stop, int(start == 0), stop == last)
+            at = end
+
+    def ids(self, task: _Task, typecode: str) -> array[int]:
+        """Returns the ids of a task."""
+        some = slice(task.begin, task.end)
+        starts, lengths = self._starts[some].copy(), self._lengths[some].copy()
+        lengths[-1] = task.stop
+        starts[0] += task.start
+        lengths[0] -= task.start
+        ids = array(typecode)
+        ids.frombytes(joined(self._data, starts, lengths, self._buffers[some]))
+        return ids
+
+
+def joined(data: Sequence[memoryview], starts: Array, lengths: Array, buffers: Array | None = None) -> bytes:
+    """Returns ids that are in some buffers, one document after another; without `buffers`, all are in the first."""
+    numbers = numpy.zeros(len(starts), dtype=numpy.int64) if buffers is None else buffers
+    places = zip(numbers.tolist(), starts.tolist(), (starts + lengths).tolist())
+    return b"".join([data[number][start:end] for number, start, end in places])
+
+
+def _starts(lengths: Array) -> Array:
+    starts: Array = lengths.cumsum() - lengths
+    return starts
+
+
+def order_of(first: Array, second: Array) -> Array:
+    """Returns the order of pairs of keys."""
+    order = numpy.argsort(first)
+    ordered = first[order]
+    return numpy.lexsort((second, first)) if (ordered[1:] == ordered[:-1]).any() else order
