@@ -323,7 +323,7 @@ class _Packing(NamedTuple):
 
     def _counted(self, parts: Iterable[tuple[int, Rows]], facts: Facts) -> Iterator[Rows]:
         """Yields rows, and adds them to the facts of their shard. Padding is not text."""
-        pad_bytes = 0 if self.pad == self.mark else len(self.tok.token_bytes(self.pad))
+        pad_bytes = 0 if self.pad == self.mark else len(self.tok.decode_single_token_bytes(self.pad))
         for _, rows in parts:
             text = text_length(self.tok, rows.input_ids.reshape(-1).data) - rows.padding * pad_bytes
             facts.add(rows.input_ids.size, rows.documents, text)
