@@ -243,7 +243,7 @@ def write_chat(
     force = force or os.path.exists(unfinished + _PUBLISHING)  # a run was killed when some files had got their names
     with only_writer(folder), _emptied(unfinished):
         stem = os.path.join(unfinished, name)
-        writers = {split: _SplitWriter(f"{stem}_{split}", output) for split in options.names}
+        writers = {split: _TokenWriter(f"{stem}_{split}", output) for split in options.names}
         try:
             conversations = _write_tokens(tok, chat, sources, list(writers.values()), options.splits)
             hidden = {split: writer.finish(folder) for split, writer in writers.items()}
@@ -259,7 +259,7 @@ def write_chat(
     return ChatData(conversations, {split: writer.tokens for split, writer in writers.items()}, trained, shards)
 
 
-class _SplitWriter:
+class _TokenWriter:
     """Writes the tokens of a split into its first shard, from which the others are cut at the end.
 
     Args:
@@ -351,7 +351,7 @@ def _write_tokens(
     tok: Tokenizer,
     chat: ChatFormat,
     sources: Iterable[_binding.PathLike | BinaryIO],
-    writers: Sequence[_SplitWriter],
+    writers: Sequence[_TokenWriter],
     splits: Sequence[float],
 ) -> int:
     """Encodes each conversation into its split. Returns the number of conversations."""

@@ -32,23 +32,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from .. import _binding
 from ..errors import file_errors
 from ..reading.bad_records import Seen, SkipState
 from ..reading.text_encoding import Doubts
 from ..support.locking import LOCK, STAGED
-from ..support.output_files import make_folder, remove_entry
+from ..support.output_files import give_name, make_folder, remove_entry
 from ..support.run_options import RunOptions
 from .layout import Layout
 from .manifest import Facts, Records, is_plain_name
 from .output_folder import LOG_NAME, files_of_manifest, stale_tokenizers
-from .skip_list import has_list
 
+LIST_NAME = "skipped.jsonl"
 _VERSION = 1
 _CHECKSUM_BYTES = 8  # of a line: hexadecimal digits
 
@@ -377,3 +378,62 @@ def _line(record: Mapping[str, Any], checksum: int) -> tuple[bytes, int]:
     text = b" " + json.dumps(record).encode()
     checksum = zlib.crc32(text, checksum)
     return b"%08x%s\n" % (checksum, text), checksum
+
+
+# ----------------------------------------------------------------------------------------------------
+# The list of skipped records
+
+
+class SkipList:
+    """The list of records that a run skipped. Until the run ends, it is in the hidden folder, and only grows.
+
+    Args:
+        folder: the hidden folder.
+        size: the number of bytes of an existing list that count; anything after them is dropped.
+    """
+
+    def __init__(self, folder: str, size: int) -> None:
+        self._path = os.path.join(folder, LIST_NAME)
+        self._size = size
+        self._stream: BinaryIO | None = None
+
+    def write(self, lines: bytes) -> None:
+        """Appends lines."""
+        with file_errors(self._path, "cannot be written"):
+            if self._stream is None:
+                self._stream = open(self._path, "ab", buffering=0)
+                self._stream.truncate(self._size)
+            view = memoryview(lines)
+            while view:
+                view = view[self._stream.write(view) :]
+
+    def sync(self) -> None:
+        """Syncs the lines to disk."""
+        if self._stream is not None:
+            with file_errors(self._path, "cannot be written"):
+                os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._stream is not None:
+            with file_errors(self._path, "cannot be written"):
+                self._stream.close()
+
+    def publish(self, folder: str) -> tuple[str, bytes]:
+        """Copies the list into a folder. Returns the path of the copy, and its first line. After a kill, it can be
+        copied again."""
+        copy, path = f"{self._path}.copy", os.path.join(folder, LIST_NAME)
+        self.write(b"")
+        with file_errors(copy, "cannot be written"):
+            shutil.copyfile(self._path, copy)
+        give_name(copy, path)
+        with file_errors(path, "cannot be read"), open(path, "rb") as stream:
+            return path, stream.readline()
+
+
+def has_list(folder: str, size: int) -> bool:
+    """Returns whether the list in a hidden folder has at least so many bytes."""
+    try:
+        return not size or os.path.getsize(os.path.join(folder, LIST_NAME)) >= size
+    except OSError:
+        return False

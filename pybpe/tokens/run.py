@@ -19,9 +19,7 @@ from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .layout import Layout
 from .manifest import FILE_NAMES, Facts, FileRecord, Manifest, Records, record_file
-from .parts import Part, PartsLog, Step, Store
-from .skip_list import NAME as LIST
-from .skip_list import SkipList
+from .parts import LIST_NAME, Part, PartsLog, SkipList, Step, Store
 from .workers import Work
 
 CHECKPOINT_SECONDS = 10.0
@@ -169,7 +167,7 @@ class Run:
         """Returns the names of all files that get published."""
         found = zip(self._store.names, shards)
         names = [name for split, some in found for name in self._layout.file_names(split, len(some))]
-        return names + [LIST] * self._skips
+        return names + [LIST_NAME] * self._skips
 
     def _replace_older(self, files: Sequence[str]) -> None:
         """Removes the files of earlier runs that this run does not replace, the manifest first, since it would be wrong
@@ -189,7 +187,7 @@ class Run:
         files, skipped = self._companions(records), None
         if self._skips:
             path, first = self._list.publish(self._layout.folder)
-            skipped = {**self._records.finish(path, first), "file": LIST}
+            skipped = {**self._records.finish(path, first), "file": LIST_NAME}
             files.append(record_file(path))
         text_bytes = {split: sum(record.text_bytes for record in found) for split, found in records.items()}
         manifest = replace(
