@@ -77,8 +77,7 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     add_options(parser, RunOptions, "memory_limit", "workers")
     add_dask(
         parser,
-        "do the steps; they need the files at the same paths, and the folder of the output if --near-dedup is given."
-        " --memory-limit is then for each of them",
+        "do the steps; they need the files at the same paths",
     )
     parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume a killed run")

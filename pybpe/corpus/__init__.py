@@ -5,10 +5,9 @@ detect_language, find_pii and replace_pii, signatures and find_clusters.
 """
 
 from .cleaning import clean
-from .clusters import find_clusters
 from .filters import Filters
 from .language import detect_language
-from .minhash import Banding, jaccard, signatures
+from .near_duplicates import Banding, find_clusters, jaccard, signatures
 from .pii import Finding, find_pii, replace_pii
 from .report import Report
 

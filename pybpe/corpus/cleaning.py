@@ -17,15 +17,14 @@ from ..support.call_paths import check_paths
 from ..support.locking import only_writer
 from ..support.output_files import output_file, unfinished_folder
 from ..support.run_options import RunOptions
-from .decisions import Decisions
-from .duplicates import check_memory_limit
+from .decisions import Decisions, check_memory_limit
 from .filters import Filters
-from .output import check_name
+from .reading import plan_tasks
 from .report import Report
-from .running import identity_of, plan_tasks, run_tasks
+from .running import identity_of, run_tasks
 from .spool import Spool
 from .steps import Scorer, Steps, kinds_of, strings
-from .writing import write_list, write_output
+from .writing import check_name, write_list, write_output
 
 
 def clean(
@@ -58,7 +57,7 @@ def clean(
 
     A run that was interrupted, even killed, resumes when called again with the same arguments and writes identical
     output. Until it finishes, a hidden folder next to `out` holds the results so far. It can grow as large as the
-    uncompressed output, plus 1.3 kB per document for near duplicates.
+    uncompressed output, plus 0.7 kB per document for near duplicates.
 
     Args:
         inputs: paths, URLs, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet, Arrow; also .gz, .bz2, .xz,
@@ -86,13 +85,11 @@ def clean(
             warning at the end. If more than half of the records are not valid, the run stops. See docs/records.md.
         skipped: the file that lists skipped records, as JSON lines; None is the name of `out` with .skipped.jsonl after
             it.
-        memory_limit: bytes of memory for finding duplicates, approximately; None means 1 GiB. Whatever needs more is
-            sorted on disk, in the hidden folder.
+        memory_limit: bytes of memory for finding duplicates, approximately: at least 32 for each document with
+            near_dedup, otherwise 4, and 4 for each paragraph. None means 1 GiB, or what is needed.
         workers: the number of processes; None uses all CPUs, or one for a small corpus. The output is the same for
             any number. With an executor: the number of its workers; None submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers can read the inputs.
-            With near_dedup, they also find the duplicates, and must share the folder of `out`; `memory_limit` is then
-            for each of them.
         task_timeout: as in `pybpe.binarize`.
         resume: False starts over and ignores an unfinished run.
         progress: as in `pybpe.train`.
@@ -101,8 +98,7 @@ def clean(
         A report of what was dropped and why, with histograms and samples; `.save("report.html")` writes it.
 
     Raises:
-        ArgumentError, FileError, FormatError: bad arguments, files or records. WorkerError: a worker died, or does not
-            share the folder of `out`.
+        ArgumentError, FileError, FormatError: bad arguments, files or records. WorkerError: a worker died.
         MissingExtraError: a step needs a package that is not installed.
     """
     path = check_name(out)
@@ -130,14 +126,14 @@ def clean(
     with only_writer(folder, temporary=True):
         staged = stage(given, folder, steps.read, [path, list_path])
         _tell_of_output_among(given, path)
-        tasks, described = plan_tasks(steps, staged)
+        tasks, described = plan_tasks(steps.kinds, staged)
         spool = Spool(folder, described, identity_of(steps), resume)
         try:
-            run_tasks(steps, tasks, staged, spool, run)
-            decisions = Decisions(steps, spool, run)
+            results = run_tasks(steps, tasks, staged, spool, run)
+            decisions = Decisions(steps, results, run.memory_limit)
             if steps.read.skips:
-                found = write_list(list_path, spool, staged.names)
-            tally = write_output(path, steps, spool, decisions)
+                found = write_list(list_path, folder, results, staged.names)
+            tally = write_output(path, folder, steps.read.text_key, decisions)
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:

@@ -1,43 +1,43 @@
-"""Decides which documents and paragraphs of a corpus are repeated, over all tasks, in corpus order.
-
-What was found is sorted by the number of the document or paragraph (sorting.py), and read again in this order, so that
-memory does not grow with the corpus.
-"""
+"""Decides which documents and paragraphs of a corpus are repeated, over all tasks, in corpus order."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from .._numpy import Array, numpy
-from ..support.remote import Workers
-from ..support.run_options import RunOptions
-from ..support.shared_folder import SharedFolder
-from .clusters import connected
-from .documents import Documents
-from .duplicates import DIGEST_BYTES, digest_rows, repeated
-from .minhash import Banding
-from .sorting import DEFAULT_MEMORY, Cursor, SortedRows, Sorter
-from .spool import Result, Spool
-from .stages import LocalStages, SharedStages, Stages
+from ..arguments import whole_number
+from ..errors import ArgumentError
+from .duplicates import DIGEST_BYTES, repeated
+from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, bands_of, clusters
+from .spool import Result
 from .steps import Steps
-from .work import integers
 
-EXACT, NEAR = "duplicate", "near_duplicate"
+REASONS = ("", "duplicate", "near_duplicate")  # by the numbers in Fates.drops
+_EXACT, _NEAR = 1, 2
+_LEAST_MEMORY = 10**6
+_FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory for each paragraph or document: whether it is repeated; its cluster
 
 
-class Fate(NamedTuple):
-    """What happens to a document.
+class Fates(NamedTuple):
+    """What happens to the documents of a result.
 
     Attributes:
-        reason: why it is dropped, or None.
-        cluster: the name of its cluster, if near duplicates were searched for.
+        drops: uint8, shape (documents,): why each is dropped, as its place in REASONS; 0 if it is kept.
+        clusters: the name of the cluster of each; none if near duplicates were not searched for.
+        repeated: bool, for each paragraph of those that are kept: whether it is removed.
     """
 
-    reason: str | None
-    cluster: str | None
+    drops: Array
+    clusters: Sequence[str]
+    repeated: Array
+
+
+def check_memory_limit(memory_limit: int | None) -> None:
+    """Raises ArgumentError if the limit is too low to be useful."""
+    if memory_limit is not None:
+        whole_number("memory_limit", memory_limit, _LEAST_MEMORY)
 
 
 class Decisions:
@@ -45,104 +45,99 @@ class Decisions:
 
     Args:
         steps: what `clean` does.
-        spool: the results of all tasks.
-        run: how to use the machine. With an executor, its workers find near duplicates, and share the spool's folder.
+        results: the results of all tasks, in order.
+        memory_limit: bytes, approximately; None means DEFAULT_MEMORY, or more for very many documents.
+
+    Raises:
+        ArgumentError: the memory is too little for so many documents or paragraphs.
     """
 
-    def __init__(self, steps: Steps, spool: Spool, run: RunOptions) -> None:
-        self._steps, self._spool = steps, spool
-        self._memory = DEFAULT_MEMORY if run.memory_limit is None else run.memory_limit
-        self._local = LocalStages(self._path("rows"), self._memory)
-        self._exact: SortedRows | None = None
-        self._near: SortedRows | None = None  # rows (document, name of its cluster) of those that are not the first
-        self._paragraphs: SortedRows | None = None
-        if steps.dedup is not None or steps.near_dedup is not None:
-            documents = Documents(spool, self._path("documents"))
-            stages = self._stages(run)
-            if steps.dedup is not None:
-                digests = stages.first("digests", documents.digests, documents.sizes(1), 3)
-                self._exact = stages.then("exact", repeated, digests, 1)
-            if steps.near_dedup is not None:
-                self._near = self._named(self._clusters(steps.near_dedup, stages, documents))
+    def __init__(self, steps: Steps, results: Sequence[Result], memory_limit: int | None) -> None:
+        self._steps, self._results, self._limit = steps, results, memory_limit
+        self._starts = numpy.cumsum([0, *(result.documents for result in results)]).tolist()
+        count = self._starts[-1]
+        self._drops = numpy.zeros(count, dtype=numpy.uint8)
+        self._repeated = numpy.zeros(0, dtype=bool)
+        if steps.dedup is not None:
+            memory = self._memory("documents", count, _FLAG_BYTES)
+            self._drops[repeated(self._digests, count, memory)] = _EXACT
+        if steps.near_dedup is not None:
+            memory = self._memory("documents", count, _CLUSTER_BYTES)
+            self._firsts = clusters(count, steps.near_dedup, self._band_rows, self._signatures, memory)
+            if not steps.keep_near:
+                self._drops[self._later()] = _NEAR
         if steps.dedup_paragraphs:
-            self._paragraphs = self._local.then("paragraphs", repeated, self._paragraph_digests(), 1)
+            paragraphs = sum(map(len, self._paragraphs())) // DIGEST_BYTES
+            memory = self._memory("paragraphs", paragraphs, _FLAG_BYTES)
+            self._repeated = repeated(self._paragraphs, paragraphs, memory)
 
-    def _path(self, name: str) -> str:
-        return os.path.join(self._spool.folder, name)
+    def _memory(self, what: str, count: int, each: int) -> int:
+        """Returns the memory for sorting, which is at least half."""
+        least = 2 * count * each
+        limit = max(DEFAULT_MEMORY, least) if self._limit is None else self._limit
+        if limit < least:
+            raise ArgumentError(
+                f"memory_limit must be at least {least} to find duplicates among {count} {what}. Run the same again"
+                " with this limit, and it resumes; or clean parts of the corpus"
+            )
+        return limit - count * each
 
-    def _stages(self, run: RunOptions) -> Stages:
-        """Returns what finds exact and near duplicates."""
-        if run.executor is None or self._steps.near_dedup is None:
-            return self._local
-        return SharedStages(SharedFolder.begin(self._spool.folder), Workers.of(run), self._memory)
+    def _parts(self) -> Iterator[tuple[Result, int, int]]:
+        """Yields each result, the number of its first document, and that after its last one."""
+        return zip(self._results, self._starts, self._starts[1:])
 
-    def _clusters(self, threshold: float, stages: Stages, documents: Documents) -> SortedRows:
-        """Returns rows (document, first document of its cluster), without the first ones."""
-        banding = Banding.of(threshold)
-        source = partial(documents.bands, banding, self._exact)
-        bands = stages.first("bands", source, documents.sizes(banding.bands), 2)
-        return connected(stages, bands, threshold, documents.signatures)
+    def _digests(self) -> Iterator[bytes]:
+        return (result.section("digests") for result in self._results)
 
-    def _named(self, clusters: SortedRows) -> SortedRows:
-        """Returns rows (document, name of its cluster), a name being two numbers: the digest of the first document."""
-        firsts = self._local.then("firsts", _reversed, clusters, 2)
-        named = Sorter(self._path("named"), 3, self._memory // 2)
-        cursor = Cursor(firsts.blocks(), 2)
-        number = 0
-        for result in self._spool.results():
-            digests = numpy.frombuffer(result.section("digests"), dtype="<u8").reshape(-1, 2)
-            rows = cursor.take(number + len(digests))
-            named.add(numpy.concatenate([rows[:, 1:], digests[rows[:, 0].astype(numpy.int64) - number]], axis=1))
-            number += len(digests)
-        firsts.close()
-        return named
+    def _paragraphs(self) -> Iterator[bytes]:
+        """Yields the digests of the paragraphs of kept documents."""
+        for result, start, end in self._parts():
+            counts = result.array("paragraph_counts", "<i8")
+            kept = numpy.repeat(self._drops[start:end] == 0, counts)
+            yield result.array("paragraphs", "<u8", 2)[kept].tobytes()
 
-    def fates(self) -> Iterator[tuple[Result, list[Fate]]]:
-        """Yields the result of each task, with the fates of its documents."""
-        exact = _places(self._exact)
-        near = None if self._near is None else Cursor(self._near.blocks(), 3)
-        number = 0
-        for result in self._spool.results():
-            count = result.header["documents"]
-            names: list[str | None] = [None] * count
-            reasons: list[str | None] = [None] * count
-            if near is not None:
-                names = list(_hex(result.section("digests")))
-                rows = near.take(number + count)
-                for place, name in zip((rows[:, 0] - number).tolist(), _hex(rows[:, 1:].astype("<u8").tobytes())):
-                    names[place] = name
-                    reasons[place] = None if self._steps.keep_near else NEAR
-            for place in (exact.take(number + count)[:, 0] - number).tolist():
-                names[place], reasons[place] = None, EXACT
-            yield result, list(map(Fate, reasons, names))
-            number += count
+    def _band_rows(self, low: int, last: int) -> Iterator[Array]:
+        """Yields rows (key, document), as in `groups`, of the documents that are not dropped yet."""
+        for result, start, end in self._parts():
+            stay = numpy.flatnonzero(self._drops[start:end] == 0)
+            numbers = (stay + start).astype(numpy.uint64)
+            for keys in result.array("bands", "<u8", end - start, bands_of(low, last)) if end > start else ():
+                yield numpy.stack([keys[stay], numbers], axis=1)
 
-    def _paragraph_digests(self) -> SortedRows:
-        """Returns the digests of the paragraphs of kept documents."""
-        digests = Sorter(self._path("paragraphs"), 3, self._memory // 2)
-        number = 0
-        for result, fates in self.fates():
-            data = result.section("paragraphs")
-            ends = integers(result.section("paragraph_sizes")).cumsum().tolist()
-            kept = (data[a:b] for a, b, fate in zip([0, *ends], ends, fates) if fate.reason is None)
-            rows = digest_rows(b"".join(kept), number)
-            digests.add(rows)
-            number += len(rows)
-        return digests
+    def _signatures(self, documents: Array) -> Array:
+        found = numpy.empty((len(documents), PERMUTATIONS), dtype=numpy.uint32)
+        bounds = numpy.searchsorted(documents, self._starts).tolist()
+        for (result, start, _), first, end in zip(self._parts(), bounds, bounds[1:]):
+            if first < end:  # a file is closed again soon: it would count as memory
+                found[first:end] = result.mapped("signatures", "<u4", PERMUTATIONS)[documents[first:end] - start]
+        return found
 
-    def paragraphs(self) -> Cursor:
-        """Returns the numbers of the paragraphs to remove, among those of kept documents, in order."""
-        return _places(self._paragraphs)
+    def fates(self) -> Iterator[tuple[Result, Fates]]:
+        """Yields the results of all tasks, with the fates of their documents."""
+        names = repeat(()) if self._steps.near_dedup is None else self._names()
+        at = 0
+        for result, start, end, cluster_names in zip(self._results, self._starts, self._starts[1:], names):
+            drops, paragraphs = self._drops[start:end], 0
+            if self._steps.dedup_paragraphs:
+                paragraphs = int(result.array("paragraph_counts", "<i8")[drops == 0].sum())
+            yield result, Fates(drops, cluster_names, self._repeated[at : at + paragraphs])
+            at += paragraphs
 
+    def _names(self) -> Iterator[list[str]]:
+        """Yields the names of the clusters of each result's documents. It is the digest of the first one of a
+        cluster."""
+        leaders = numpy.unique(self._firsts[self._later()])  # of clusters with several documents
+        known = numpy.empty((len(leaders), 2), dtype="<u8")
+        for result, start, end in self._parts():
+            digests = result.array("digests", "<u8", 2).copy()
+            first, last = numpy.searchsorted(leaders, [start, end])
+            known[first:last] = digests[leaders[first:last] - start]
+            later = self._later(start, end)
+            digests[later] = known[numpy.searchsorted(leaders, self._firsts[start:end][later])]
+            digits = digests.tobytes().hex()
+            yield [digits[i : i + 2 * DIGEST_BYTES] for i in range(0, len(digits), 2 * DIGEST_BYTES)]
 
-def _places(rows: SortedRows | None) -> Cursor:
-    """Returns a cursor over rows of one number; over none for None."""
-    return Cursor(() if rows is None else rows.blocks(), 1)
-
-
-def _reversed(blocks: Iterable[Array]) -> Iterator[Array]:
-    return (rows[:, ::-1] for rows in blocks)
-
-
-def _hex(digests: bytes) -> Iterator[str]:
-    return (digests[at : at + DIGEST_BYTES].hex() for at in range(0, len(digests), DIGEST_BYTES))
+    def _later(self, start: int = 0, end: int | None = None) -> Array:
+        """Returns the places of documents that are not the first ones of their clusters, from `start` on."""
+        firsts = self._firsts[start:end]
+        return numpy.flatnonzero(firsts != numpy.arange(start, start + len(firsts)))

@@ -8,7 +8,7 @@ Sources of the rules and thresholds:
 - FineWeb: Penedo et al. 2024 (arXiv:2406.17557), section 3.6, three filters on lines.
 - ROOTS: Laurencon et al. 2022 (arXiv:2303.03915): shares of special characters, repeated words.
 
-Shares are of characters, and of words as characters.py defines them, so that the limits mean the same for Chinese.
+Shares are of characters, and of words as measures.py defines them, so that the limits mean the same for Chinese.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import Any
 from .._numpy import Array
 from ..arguments import instance, whole_number
 from ..errors import ArgumentError
-from .characters import check_texts
-from .measures import Measures
+from .measures import Measures, check_texts
 
 _MOST_WORDS = 1000  # the longest n-gram
 _NO_SHARES = ("chars", "words", "distinct_words", "mean_word_length", "hashes_per_word")  # all others are from 0 to 1

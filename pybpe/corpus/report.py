@@ -11,7 +11,7 @@ from typing import Any
 from .. import _binding
 from ..arguments import counted
 from .filters import Filters
-from .minhash import Banding
+from .near_duplicates import Banding
 from .tally import Tally, bin_end
 
 

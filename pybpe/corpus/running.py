@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -11,22 +12,21 @@ from functools import partial
 from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError
-from ..reading import planning
 from ..reading.bad_records import Seen, SkippedRecords
 from ..reading.input_file import InputFile, known_total
 from ..reading.staging import Staged
 from ..reading.text_encoding import Doubts
 from ..support.parallel import worker_count
+from .processes import process_pool
 from ..support.progress import Progress
 from ..support.remote import Workers, build, map_by_executor
 from ..support.run_options import RunOptions
-from .processes import process_pool
-from .reading import DocumentPlan
-from .spool import Spool
+from .reading import Task, anchored
+from .spool import Result, Spool, results_in
 from .steps import Steps
 from .work import Work, run_task, run_task_to, write_results
 
-_RESULTS = 4  # the version of what tasks return: results of another version are not used
+_RESULTS = 5  # the version of what tasks return: results of another version are not used
 _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
@@ -37,54 +37,50 @@ def identity_of(steps: Steps) -> str:
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def plan_tasks(steps: Steps, staged: Staged) -> tuple[list[planning.Task], list[bytes]]:
-    """Returns the tasks of a corpus, and what distinguishes each from others."""
-    tasks = list(DocumentPlan(staged.files, steps.kinds).tasks())
-    identities = dict(zip((file.path for file in staged.files), staged.identities))
-    return tasks, [planning.described(task, identities) for task in tasks]
-
-
-def run_tasks(steps: Steps, tasks: Sequence[planning.Task], staged: Staged, spool: Spool, run: RunOptions) -> None:
-    """Runs all unfinished tasks; their results go to the spool.
+def run_tasks(steps: Steps, tasks: Sequence[Task], staged: Staged, spool: Spool, run: RunOptions) -> list[Result]:
+    """Runs all unfinished tasks, whose results go to the spool. Returns the results of all tasks, in order.
 
     Raises:
         ArgumentError: more than half of the records are not valid.
     """
-    left = [task for task in range(len(tasks)) if not _is_done(spool, task, steps.read.skips)]
+    left = [order for order in zip(spool.paths, tasks) if not _is_done(order[0], steps.read.skips)]
+    unfinished = {path for path, _ in left}
     doubts, records = Doubts(), SkippedRecords(names=staged.names)
+    found: list[Result] = []
     with ExitStack() as stack:
         bar = stack.enter_context(Progress("cleaning", _total(staged.files), "B", run.progress))
-        done = _done(Work(steps), [(spool.name(task), tasks[task]) for task in left], run, stack)
-        unfinished = set(left)
-        for task in range(len(tasks)):
-            if task in unfinished:
+        done = _done(Work(steps), left, run, stack)
+        for path in spool.paths:
+            if path in unfinished:
                 next(done)
-            for result in spool.results_of(task):
-                header = result.header
+            for result in results_in(path):
+                found.append(result)
+                header = result.header()
                 bar.add(header["read"])
-                for doubt in header["doubts"] if task in unfinished else ():
+                for doubt in header["doubts"] if path in unfinished else ():
                     doubts.tell(doubt)
                 for seen in header["seen"]:
                     records.add(Seen.of(seen))
             records.check()
     records.check(at_end=True)
+    return found
 
 
-def _is_done(spool: Spool, task: int, skips: bool) -> bool:
+def _is_done(path: str, skips: bool) -> bool:
     """Returns whether a task has a result. A run that stops at bad records does a task again in which one was
     skipped."""
-    if not spool.has(task):
+    if not os.path.exists(path):
         return False
-    return skips or not any(Seen.of(seen).bad for result in spool.results_of(task) for seen in result.header["seen"])
+    return skips or not any(Seen.of(seen).bad for result in results_in(path) for seen in result.header()["seen"])
 
 
-def _done(work: Work, orders: Sequence[tuple[str, planning.Task]], run: RunOptions, stack: ExitStack) -> Iterator[None]:
+def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack: ExitStack) -> Iterator[None]:
     """Writes the results of each task to its file, in order, and yields after each. Processes that it starts end with
     `stack`."""
     count = min(worker_count(run.workers), len(orders))
     if run.executor is not None:
         pending = _PENDING if run.workers is None else 2 * run.workers
-        tasks = (planning.anchored(task) for _, task in orders)
+        tasks = (anchored(task) for _, task in orders)
         workers = Workers(run.executor, run.task_timeout)
         results = map_by_executor(partial(run_task, _pickled(work)), tasks, workers, pending)
         for (path, _), result in zip(orders, results):

@@ -17,13 +17,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import _binding
+from .._numpy import Array, numpy
 from ..errors import FileMissingError, FormatError, file_error, file_errors
 from ..reading.streams import open_input
 from ..support.output_files import make_folder, remove_folder
 
 
 def pack(header: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
-    """Returns a result in the file's format."""
+    """Returns a result in the file's format. The header has the number of `documents`."""
     sizes = {name: len(data) for name, data in sections.items()}
     head = json.dumps({**header, "sections": sizes}).encode()
     return b"".join([len(head).to_bytes(8, "little"), head, *sections.values()])
@@ -33,39 +34,67 @@ class Result:
     """A result in the file of a task.
 
     Attributes:
-        header: its JSON.
+        documents: how many documents it has.
         start, end: its place in the file.
     """
 
-    def __init__(self, path: str, start: int = 0) -> None:
+    def __init__(self, path: str, start: int) -> None:
         self._path, self.start = path, start
-        with open_input(path) as stream:
-            stream.seek(start)
-            size = int.from_bytes(stream.read(8), "little")
-            try:
-                self.header: dict[str, Any] = json.loads(stream.read(size))
-            except ValueError:
-                raise FormatError(f"{path}: damaged; delete its folder and run the command again", start + 8) from None
-        self._places = {}
-        at = start + 8 + size
-        for name, length in self.header["sections"].items():
+        header, at = self._header()
+        self.documents: int = header["documents"]
+        self._places: dict[str, tuple[int, int]] = {}
+        for name, length in header["sections"].items():
             self._places[name] = (at, length)
             at += length
         self.end = at
 
-    def place(self, name: str) -> tuple[str, int]:
-        """Returns the file, and where in it a section begins."""
-        return self._path, self._places[name][0]
+    def _header(self) -> tuple[dict[str, Any], int]:
+        with open_input(self._path) as stream:
+            stream.seek(self.start)
+            size = int.from_bytes(stream.read(8), "little")
+            try:
+                return json.loads(stream.read(size)), self.start + 8 + size
+            except ValueError:
+                problem = "damaged; delete its folder and run the command again"
+                raise FormatError(f"{self._path}: {problem}", self.start + 8) from None
+
+    def header(self) -> dict[str, Any]:
+        """Returns its JSON. It is read again, because the headers of all results can be large."""
+        return self._header()[0]
 
     def section(self, name: str) -> bytes:
         """Returns the bytes of a section."""
+        return self._bytes(*self._places[name])
+
+    def array(self, name: str, dtype: str, columns: int = 0, rows: slice = slice(None)) -> Array:
+        """Returns the numbers of a section; with `columns`, some of its rows: shape (rows, columns)."""
         at, length = self._places[name]
+        if not columns:
+            return numpy.frombuffer(self._bytes(at, length), dtype)
+        size = numpy.dtype(dtype).itemsize * columns
+        first, end, _ = rows.indices(length // size)
+        return numpy.frombuffer(self._bytes(at + size * first, size * (end - first)), dtype).reshape(-1, columns)
+
+    def mapped(self, name: str, dtype: str, columns: int) -> Array:
+        """Returns the rows of a section, of which only those that are used are read."""
+        at, length = self._places[name]
+        shape = length // (numpy.dtype(dtype).itemsize * columns), columns
+        with file_errors(self._path, "cannot be read"):
+            try:
+                return numpy.memmap(self._path, dtype, "r", at, shape)
+            except ValueError:
+                raise self._shorter(at) from None
+
+    def _bytes(self, at: int, length: int) -> bytes:
         with open_input(self._path) as stream:
             stream.seek(at)
             data = stream.read(length)
         if len(data) < length:
-            raise FormatError(f"{self._path}: became shorter; delete its folder and run the command again", at)
+            raise self._shorter(at)
         return data
+
+    def _shorter(self, at: int) -> FormatError:
+        return FormatError(f"{self._path}: became shorter; delete its folder and run the command again", at)
 
 
 class Spool:
@@ -76,22 +105,22 @@ class Spool:
         tasks: what distinguishes each task from others (see planning.described).
         identity: the run's identity; results of a run with another identity are dropped.
         resume: False drops the results of any run.
+
+    Attributes:
+        paths: the file of each task.
     """
 
     def __init__(self, folder: str, tasks: Iterable[bytes], identity: str, resume: bool) -> None:
         self.folder = folder
-        self._names = [f"task-{hashlib.blake2b(task, digest_size=16).hexdigest()}" for task in tasks]
+        names = [f"task-{hashlib.blake2b(task, digest_size=16).hexdigest()}" for task in tasks]
+        self.paths = [os.path.join(folder, name) for name in names]
         self._identity_file = os.path.join(folder, "identity")
         if resume and self._is(identity):
-            self._clean({"identity", *self._names})
+            self._clean({"identity", *names})
         else:
             self._clean(())
             make_folder(folder)
             _binding.write_file(self._identity_file, identity.encode())
-
-    def __len__(self) -> int:
-        """Returns the number of tasks."""
-        return len(self._names)
 
     def _is(self, identity: str) -> bool:
         try:
@@ -111,34 +140,22 @@ class Spool:
         except OSError as error:
             raise file_error(error.errno or 0, f"{self.folder}: cannot be emptied: {error.strerror}") from None
 
-    def name(self, task: int) -> str:
-        """Returns the path of a task's file."""
-        return os.path.join(self.folder, self._names[task])
-
-    def has(self, task: int) -> bool:
-        """Returns whether a task is finished."""
-        return os.path.exists(self.name(task))
-
-    def results_of(self, task: int) -> Iterator[Result]:
-        """Yields the results of a finished task, in order."""
-        path, start = self.name(task), 0
-        with file_errors(path, "cannot be read"):
-            size = os.path.getsize(path)
-        while start < size:
-            result = Result(path, start)
-            yield result
-            start = result.end
-
-    def results(self) -> Iterator[Result]:
-        """Yields the results of all tasks, in order."""
-        for task in range(len(self)):
-            yield from self.results_of(task)
-
     def leave(self) -> None:
         """Ends a failed run. A later run resumes if there is anything to resume from."""
-        if not any(map(self.has, range(len(self)))):
+        if not any(map(os.path.exists, self.paths)):
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def remove(self) -> None:
         """Ends a finished run."""
         remove_folder(self.folder)
+
+
+def results_in(path: str) -> Iterator[Result]:
+    """Yields the results in the file of a task, in order."""
+    start = 0
+    with file_errors(path, "cannot be read"):
+        size = os.path.getsize(path)
+    while start < size:
+        result = Result(path, start)
+        yield result
+        start = result.end

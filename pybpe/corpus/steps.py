@@ -15,7 +15,7 @@ from ..reading.documents import Kinds
 from ..reading.options import ReadOptions
 from .filters import Filters
 from .language import check_languages
-from .minhash import check_near_dedup
+from .near_duplicates import check_near_dedup
 from .pii import KINDS, check_kinds
 
 DEDUP = ("exact", "normalized")

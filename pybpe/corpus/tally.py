@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._numpy import Array, numpy
 from ..arguments import utf8
 
 SAMPLES = 8  # per kind
@@ -35,15 +35,17 @@ class Tally:
     histograms: dict[str, Counter[float]] = field(default_factory=dict)
     samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
-    def count(self, name: str, size: int) -> None:
-        """Counts a document of `size` bytes."""
-        self.documents[name] += 1
-        self.bytes[name] += size
+    def count(self, name: str, documents: int, size: int) -> None:
+        """Counts documents of `size` bytes together."""
+        if documents:
+            self.documents[name] += documents
+            self.bytes[name] += size
 
-    def measure(self, name: str, values: Iterable[float]) -> None:
+    def measure(self, name: str, values: Sequence[float] | Array) -> None:
         """Adds values to a histogram. NaN (no value) is skipped."""
-        histogram = self.histograms.setdefault(name, Counter())
-        histogram.update(_bin(name, value) for value in values if value == value)
+        numbers = numpy.asarray(values, dtype=numpy.float64)
+        bins, counts = numpy.unique(_bins(name, numbers[~numpy.isnan(numbers)]), return_counts=True)
+        self.histograms.setdefault(name, Counter()).update(dict(zip(bins.tolist(), counts.tolist())))
 
     def sample(self, name: str, text: str) -> None:
         """Offers a text as a sample."""
@@ -87,17 +89,20 @@ class Tally:
 _COUNTS = ("chars", "words", "distinct_words")
 
 
-def _bin(name: str, value: float) -> float:
+def _bins(name: str, values: Array) -> Array:
     """Returns the bins: shares in steps of 0.05, mean word lengths in steps of 1, counts in powers of two. Scores can
-    be any
-    numbers: those from -1 to 1 are binned like shares, others in powers of two."""
-    if name.startswith("score ") and not -1 < value < 1:
-        return math.copysign(2.0 ** (math.frexp(value)[1] - 1 if math.isfinite(value) else 1023), value)
-    if name.startswith(_COUNTS):
-        return float(1 << (int(value).bit_length() - 1)) if value >= 1 else 0.0
-    if name == "mean_word_length":
-        return float(min(int(value), 30))
-    return math.floor(min(value, 1.0) * 20) / 20
+    be any numbers: those from -1 to 1 are binned like shares, others in powers of two."""
+    powers = numpy.exp2(numpy.where(numpy.isfinite(values), numpy.frexp(values)[1] - 1, 1023))
+    shares = numpy.floor(numpy.minimum(values, 1) * 20) / 20
+    bins: Array = shares
+    if name.startswith("score "):
+        bins = numpy.where(abs(values) < 1, shares, numpy.copysign(powers, values))
+    elif name.startswith(_COUNTS):
+        bins = numpy.where(values >= 1, powers, 0)
+    elif name == "mean_word_length":
+        bins = numpy.minimum(numpy.trunc(values), 30)
+    bins += 0.0  # no negative zero
+    return bins
 
 
 def bin_end(name: str, start: float) -> float | None:

@@ -13,19 +13,16 @@ from .._numpy import numpy
 from ..arguments import utf8
 from ..normalize import normalize_text
 from ..reading.bad_records import Seen
-from ..reading.planning import Task
-from .duplicates import digest, normalized
+from .duplicates import DIGEST_BYTES, digest, normalized, paragraph_digests
 from .language import detect_language
-from .minhash import signatures_of_bytes
-from .paragraphs import paragraph_digests
+from .near_duplicates import PERMUTATIONS, Banding, band_keys, signatures_of_bytes
 from .pii import find_pii, replace_pii
-from .raw_json import json_line, respelled
-from .reading import Document, batches
+from .reading import Document, Task, batches, spelled
 from .spool import pack
 from .steps import Steps
 from .tally import Tally
 
-_RESULT_BYTES = 1 << 22  # of lines; how results are divided does not change the output
+_RESULT_BYTES = 1 << 22  # of lines and signatures; how results are divided does not change the output
 _AROUND = 40  # characters shown on each side of a replacement
 
 
@@ -40,47 +37,42 @@ class Work:
         is one for each _RESULT_BYTES, because a compressed file is one task, however long its text is."""
         doubts: list[str] = []
         seen: list[Seen] = []
-        tally, kept, read, told = Tally(), _Kept(), 0, 0
+        found, told = _Found(self.steps), 0
         for batch, size in batches(task, self.steps.kinds, doubts, seen):
-            read += size
+            found.read += size
             if batch:
-                self._batch(batch, tally, kept)
-            if kept.bytes >= _RESULT_BYTES:
-                yield _packed(tally, kept, read, doubts[told:], seen)
-                tally, kept, read, told = Tally(), _Kept(), 0, len(doubts)
+                self._batch(batch, found)
+            if found.size >= _RESULT_BYTES:
+                yield found.packed(doubts[told:], seen)
+                found, told = _Found(self.steps), len(doubts)
                 seen.clear()
-        yield _packed(tally, kept, read, doubts[told:], seen)
+        yield found.packed(doubts[told:], seen)
 
-    def _batch(self, batch: Sequence[Document], tally: Tally, kept: _Kept) -> None:
-        texts = [normalize_text(document.text, self.steps.normalizer) for document in batch]
-        tally.measure("chars in", map(len, texts))
-        for document in batch:
-            tally.count("in", len(utf8(document.text)))
-        reasons = self._filtered(texts, tally)
-        stay: list[tuple[str, dict[str, Any]]] = []
-        for document, text, reason in zip(batch, texts, reasons):
+    def _batch(self, batch: Sequence[Document], found: _Found) -> None:
+        steps, tally = self.steps, found.tally
+        tally.count("in", len(batch), sum(len(document.data) for document in batch))
+        if steps.normalizer is not None:
+            batch = [self._normalized(document) for document in batch]
+        tally.measure("chars in", [len(document.text) for document in batch])
+        for document, reason in zip(batch, self._filtered(batch, tally)):
             extra: dict[str, Any] = {}
-            reason = reason or self._language(text, tally, extra) or self._scored(text, tally)
+            reason = reason or self._language(document.text, tally, extra) or self._scored(document.text, tally)
             if reason is not None:
-                tally.count(reason, len(utf8(text)))
-                tally.sample(reason, text)
+                tally.count(reason, 1, len(document.data))
+                tally.sample(reason, document.text)
                 continue
-            text = self._scrubbed(text, tally)
-            key = self.steps.read.text_key
-            spelled = respelled(document.fields[key], text) if text is document.text else text
-            fields = {**document.fields, key: spelled, **extra}
-            if self.steps.near_dedup is not None:
-                fields.pop("cluster", None)  # from an earlier run; writing.py adds the new one
-            stay.append((text, fields))
-        if stay:
-            kept.add(self.steps, stay)
+            found.add(self._scrubbed(document, tally), extra)
+        found.add_signatures()
 
-    def _filtered(self, texts: Sequence[str], tally: Tally) -> list[str | None]:
+    def _normalized(self, document: Document) -> Document:
+        return _changed(document, normalize_text(document.text, self.steps.normalizer))
+
+    def _filtered(self, batch: Sequence[Document], tally: Tally) -> Sequence[str | None]:
         if not self.steps.filters.limits():
-            return [None] * len(texts)
-        reasons, measures = self.steps.filters.judge(texts)
+            return [None] * len(batch)
+        reasons, measures = self.steps.filters.judge([document.data for document in batch])
         for name, values in measures.items():
-            tally.measure(name, values.tolist())
+            tally.measure(name, values)
         return reasons
 
     def _language(self, text: str, tally: Tally, extra: dict[str, Any]) -> str | None:
@@ -101,69 +93,89 @@ class Work:
                 return f"score {scorer.name}"
         return None
 
-    def _scrubbed(self, text: str, tally: Tally) -> str:
+    def _scrubbed(self, document: Document, tally: Tally) -> Document:
+        text = document.text
         findings = find_pii(text, self.steps.scrub_pii) if self.steps.scrub_pii else []
         for kind, start, end in findings:
             tally.changes[kind] += 1
             tally.sample(kind, text[max(0, start - _AROUND) : end + _AROUND])
-        return replace_pii(text, findings) if findings else text
+        return _changed(document, replace_pii(text, findings)) if findings else document
 
 
-def _packed(tally: Tally, kept: _Kept, read: int, doubts: Sequence[str], seen: Sequence[Seen]) -> bytes:
-    header: dict[str, Any] = {
-        "tally": tally.to_json(),
-        "read": read,
-        "documents": len(kept.lines),
-        "doubts": list(doubts),
-        "seen": [some.plain() for some in seen],
-    }
-    return pack(header, kept.sections())
+def _changed(document: Document, text: str) -> Document:
+    return document if text == document.text else document._replace(text=text, data=utf8(text))
 
 
-class _Kept:
-    """The documents of a result that are kept, and the data for finding duplicates. `bytes` is the size of the
-    lines."""
+class _Found:
+    """The documents of a result that are kept, and the data for finding duplicates.
 
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.lines: list[bytes] = []
-        self.sizes: list[tuple[int, int]] = []
-        self.digests: list[bytes] = []
-        self.signatures: list[bytes] = []
-        self.paragraphs: list[bytes] = []
+    Attributes:
+        tally: what happened to the documents.
+        read: the number of bytes of input.
+        size: the number of bytes of the result, approximately.
+    """
 
-    def add(self, steps: Steps, stay: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        texts = [text for text, _ in stay]
-        encoded = [utf8(text) for text in texts]
-        lines = [json_line(fields) for _, fields in stay]
-        self.lines += lines
-        self.bytes += sum(map(len, lines))
-        self.sizes += [(len(text), len(data)) for text, data in zip(texts, encoded)]
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self.tally = Tally()
+        self.read = self.size = 0
+        self._new: list[bytes] = []  # the texts of documents without signatures
+        self._lines: list[bytes] = []
+        self._sizes: list[tuple[int, int]] = []
+        self._digests: list[bytes] = []
+        self._signatures = [numpy.empty((0, PERMUTATIONS), dtype=numpy.uint32)]
+        self._paragraphs: list[bytes] = []
+
+    def add(self, document: Document, extra: dict[str, Any]) -> None:
+        """Adds a document, with more fields for its record."""
+        steps, text, data = self._steps, document.text, document.data
+        key = steps.read.text_key
+        changes = extra if text is document.record[key] else {key: text, **extra}
+        # A cluster is from an earlier run; writing.py adds the new one.
+        without = None if steps.near_dedup is None else "cluster"
+        line = spelled(document.record, document.line, key, changes, without)
+        self._lines.append(line)
+        self._sizes.append((len(text), len(data)))
+        self.size += len(line)
         if steps.dedup is not None or steps.near_dedup is not None:
-            self.digests += map(digest, map(normalized, texts) if steps.dedup == "normalized" else encoded)
+            self._digests.append(digest(normalized(text) if steps.dedup == "normalized" else data))
         if steps.near_dedup is not None:
-            self.signatures.append(signatures_of_bytes(encoded).tobytes())
+            self._new.append(data)
         if steps.dedup_paragraphs:
-            self.paragraphs += map(paragraph_digests, texts)
+            self._paragraphs.append(paragraph_digests(text))
 
-    def sections(self) -> dict[str, bytes]:
-        return {
-            "digests": b"".join(self.digests),
-            "signatures": b"".join(self.signatures),
-            "paragraph_sizes": _integers(list(map(len, self.paragraphs))),
-            "paragraphs": b"".join(self.paragraphs),
-            "sizes": _integers([size for sizes in self.sizes for size in sizes]),
-            "lines": b"".join(line + b"\n" for line in self.lines),
+    def add_signatures(self) -> None:
+        """Adds the signatures of the documents that were added."""
+        if self._new:
+            self._signatures.append(signatures_of_bytes(self._new))
+            self.size += self._signatures[-1].nbytes
+            self._new.clear()
+
+    def packed(self, doubts: Sequence[str], seen: Sequence[Seen]) -> bytes:
+        """Returns the result."""
+        signatures = numpy.concatenate(self._signatures)
+        header: dict[str, Any] = {
+            "tally": self.tally.to_json(),
+            "read": self.read,
+            "documents": len(self._lines),
+            "doubts": list(doubts),
+            "seen": [some.plain() for some in seen],
         }
+        near = self._steps.near_dedup
+        sections = {
+            "digests": b"".join(self._digests),
+            "bands": b"" if near is None else band_keys(Banding.of(near), signatures).tobytes(),
+            "signatures": signatures.tobytes(),
+            "paragraph_counts": _integers([len(digests) // DIGEST_BYTES for digests in self._paragraphs]),
+            "paragraphs": b"".join(self._paragraphs),
+            "sizes": _integers([size for sizes in self._sizes for size in sizes]),
+            "lines": b"".join(line + b"\n" for line in self._lines),
+        }
+        return pack(header, sections)
 
 
 def _integers(values: Sequence[int]) -> bytes:
     return numpy.array(values, dtype="<i8").tobytes()
-
-
-def integers(data: bytes) -> numpy.ndarray[Any, Any]:
-    """Returns the numbers of a section, int64."""
-    return numpy.frombuffer(data, dtype="<i8")
 
 
 def run_task(pickled: bytes, task: Task) -> bytes:

@@ -4,94 +4,116 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _binding
 from ..arguments import utf8
+from ..errors import ArgumentError
 from ..reading.bad_records import Seen, SkippedRecords
+from ..reading.unpacking import zstd_module
 from ..support.output_files import give_name, output_file
-from .decisions import Decisions, Fate
-from .duplicates import DIGEST_BYTES
-from .output import LineWriter
-from .paragraphs import without_paragraphs
-from .raw_json import json_line, raw_fields
-from .spool import Result, Spool
-from .steps import Steps
+from .decisions import REASONS, Decisions, Fates
+from .duplicates import without_paragraphs
+from .reading import spelled
+from .spool import Result
 from .tally import Tally
-from .work import integers
 
 
-def write_list(path: str, spool: Spool, names: Mapping[str, str]) -> dict[str, Any]:
-    """Writes the list of the records that were skipped. Returns what a report says about them."""
-    temporary = os.path.join(spool.folder, os.path.basename(path))
+def check_name(path: _binding.PathLike) -> str:
+    """Returns the path. Raises ArgumentError unless its name ends in a known format."""
+    name = _binding.path_text(path)
+    if not name.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson")):
+        raise ArgumentError(f"{name}: the output is JSON lines: name it .jsonl, .jsonl.gz or .jsonl.zst")
+    if os.path.isdir(name):
+        raise ArgumentError(f"{name}: this is a folder; give the name of a file")
+    _compressor(name)
+    return name
+
+
+def _compressor(name: str) -> Any:
+    if name.endswith(".gz"):
+        return zlib.compressobj(wbits=31)  # a gzip header without a timestamp: equal texts give equal bytes
+    if name.endswith(".zst"):
+        return zstd_module(name).ZstdCompressor()
+    return None
+
+
+def write_list(path: str, folder: str, results: Sequence[Result], names: Mapping[str, str]) -> dict[str, Any]:
+    """Writes the list of the records that were skipped, by way of a folder. Returns what a report says about them."""
+    temporary = os.path.join(folder, os.path.basename(path))
     with _binding.Output(temporary) as output:
         records = SkippedRecords(output.write, names)
-        for result in spool.results():
-            for seen in result.header["seen"]:
+        for result in results:
+            for seen in result.header()["seen"]:
                 records.add(Seen.of(seen))
     give_name(temporary, output_file(path))
     return {**records.finish(path), "file": path}
 
 
-def write_output(path: str, steps: Steps, spool: Spool, decisions: Decisions) -> Tally:
+def write_output(path: str, folder: str, text_key: str, decisions: Decisions) -> Tally:
     """Writes the output file. Returns what happened to all documents."""
-    writing = _Writing(steps, decisions)
+    tally = Tally()
     # A kill leaves nothing next to the output except the folder, which a later run removes.
-    temporary = os.path.join(spool.folder, os.path.basename(path))
-    with LineWriter(temporary) as writer:
+    temporary = os.path.join(folder, os.path.basename(path))
+    compressor = _compressor(path)
+    with _binding.Output(temporary) as output:
         for result, fates in decisions.fates():
-            writer.write(writing.lines(result, fates))
+            tally.add(Tally.from_json(result.header()["tally"]))
+            lines = _kept_lines(result, fates, text_key, tally)
+            output.write(lines if compressor is None else compressor.compress(lines))
+        if compressor is not None:
+            output.write(compressor.flush())
     give_name(temporary, output_file(path))
-    return writing.tally
+    return tally
 
 
-class _Writing:
-    """The position in the corpus."""
+def _kept_lines(result: Result, fates: Fates, key: str, tally: Tally) -> bytes:
+    """Returns the lines of the documents of a result that are kept."""
+    data, sizes = result.section("lines"), result.array("sizes", "<i8", 2).tolist()
+    if fates.drops.any() or fates.repeated.any() or fates.clusters:
+        lines, reasons = data.split(b"\n")[:-1], [REASONS[drop] for drop in fates.drops.tolist()]
+        if fates.repeated.any():
+            _remove_paragraphs(result, fates, lines, sizes, reasons, key, tally)
+        for reason, line, (_, size) in zip(reasons, lines, sizes):
+            if reason:
+                tally.count(reason, 1, size)
+                tally.sample(reason, json.loads(line)[key])
+        kept = [place for place, reason in enumerate(reasons) if not reason]
+        lines, sizes = [lines[place] for place in kept], [sizes[place] for place in kept]
+        if fates.clusters:  # no record has this field yet, so it can be appended
+            names = (fates.clusters[place].encode() for place in kept)
+            lines = [line[:-1] + b', "cluster": "' + name + b'"}' for line, name in zip(lines, names)]
+        data = b"".join(line + b"\n" for line in lines)
+    if sizes:
+        tally.count("out", len(sizes), sum(size for _, size in sizes))
+        tally.measure("chars out", [chars for chars, _ in sizes])
+    return data
 
-    def __init__(self, steps: Steps, decisions: Decisions) -> None:
-        self._text_key = steps.read.text_key
-        self._paragraphs = steps.dedup_paragraphs
-        self._repeated = decisions.paragraphs()
-        self._removed: set[int] = set()  # the numbers of paragraphs of this task that are removed
-        self._paragraph = 0  # the number of paragraphs in the documents that were kept so far
-        self.tally = Tally()
 
-    def lines(self, result: Result, fates: Sequence[Fate]) -> bytes:
-        """Returns the lines of a task's kept documents."""
-        self.tally.add(Tally.from_json(result.header["tally"]))
-        lines = result.section("lines").split(b"\n")[:-1]
-        chars, sizes = integers(result.section("sizes")).reshape(-1, 2).T.tolist()
-        counts = [0] * len(lines)
-        if self._paragraphs:
-            counts = (integers(result.section("paragraph_sizes")) // DIGEST_BYTES).tolist()
-            kept = sum(count for count, fate in zip(counts, fates) if fate.reason is None)
-            self._removed = set(self._repeated.take(self._paragraph + kept)[:, 0].tolist())
-        return b"".join(self._document(*row) for row in zip(lines, chars, sizes, counts, fates))
-
-    def _document(self, line: bytes, chars: int, size: int, paragraphs: int, fate: Fate) -> bytes:
-        reason, cluster = fate
-        if reason is None and self._paragraphs:
-            repeated = {i for i in range(paragraphs) if self._paragraph + i in self._removed}
-            self._paragraph += paragraphs
-            if repeated:
-                text = self._without(json.loads(line)[self._text_key], repeated)
-                fields: dict[str, Any] = {**raw_fields(line), self._text_key: text}
-                line, chars, size = json_line(fields), len(text), len(utf8(text))
-                reason = None if text.strip() else "paragraphs"
-        if reason is not None:
-            self.tally.count(reason, size)
-            self.tally.sample(reason, json.loads(line)[self._text_key])
-            return b""
-        self.tally.count("out", size)
-        self.tally.measure("chars out", [chars])
-        if cluster is not None:  # no record has this field yet, so it can be appended
-            line = line[:-1] + b', "cluster": "' + cluster.encode() + b'"}'
-        return line + b"\n"
-
-    def _without(self, text: str, repeated: set[int]) -> str:
-        text, removed = without_paragraphs(text, repeated)
-        self.tally.changes["paragraph"] += len(removed)
-        for paragraph in removed:
-            self.tally.sample("paragraph", paragraph)
-        return text
+def _remove_paragraphs(
+    result: Result,
+    fates: Fates,
+    lines: list[bytes],
+    sizes: list[list[int]],
+    reasons: list[str],
+    key: str,
+    tally: Tally,
+) -> None:
+    """Removes repeated paragraphs from kept documents: changes `lines`, `sizes` and, if nothing is left, `reasons`."""
+    at = 0
+    for place, count in enumerate(result.array("paragraph_counts", "<i8").tolist()):
+        if reasons[place]:
+            continue
+        repeated = set(fates.repeated[at : at + count].nonzero()[0].tolist())
+        at += count
+        if repeated:
+            record = json.loads(lines[place])
+            text, removed = without_paragraphs(record[key], repeated)
+            lines[place] = spelled(record, lines[place], key, {key: text}, None)
+            sizes[place] = [len(text), len(utf8(text))]
+            reasons[place] = "" if text.strip() else "paragraphs"
+            tally.changes["paragraph"] += len(removed)
+            for paragraph in removed:
+                tally.sample("paragraph", paragraph)

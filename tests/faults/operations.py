@@ -20,7 +20,7 @@ from llmc_compat import chat, evals, huggingface, initialization, resize, worksp
 from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import corpus, viz  # noqa: E402
-from pybpe.corpus import decisions, sorting, stages  # noqa: E402
+from pybpe.corpus import decisions  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.sample import Sample  # noqa: E402
 from pybpe.support.run_options import RunOptions  # noqa: E402
@@ -36,9 +36,7 @@ dataset_run.CHECKPOINT_SECONDS = shared_store._PATIENCE_SECONDS = 0.0
 shared_store._THREADS = 1
 planning.TASK_BYTES = 6000
 mixing.LEAST_MEMORY = 1
-decisions.DEFAULT_MEMORY = 1  # runs of as few rows as possible
-sorting._MOST_RUNS = 3
-stages._LEAST_ROWS = 600
+decisions.DEFAULT_MEMORY = 1  # as many passes as possible
 shuffling._TASK_TOKENS = 2000
 
 SPECIALS = [

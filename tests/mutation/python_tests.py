@@ -41,19 +41,11 @@ TESTS = {
         "test_compare.py::test_zipf",
         "test_compare.py::test_gini",
     ],
-    "corpus/connecting.py": [
-        "test_corpus_sorting.py::test_components",
-        "test_corpus_sorting.py::test_nodes_that_continue_from_block_to_block",
-    ],
+    "corpus/duplicates.py": ["test_corpus_duplicates.py", "test_corpus_clean.py::test_normalized"],
     "corpus/filters.py": ["test_corpus_filters.py"],
     "corpus/measures.py": ["test_corpus_filters.py"],
+    "corpus/near_duplicates.py": ["test_corpus_duplicates.py", "test_near_duplicates.py"],
     "corpus/pii.py": ["test_corpus_pii.py"],
-    "corpus/sorting.py": [
-        "test_corpus_sorting.py::test_sorting",
-        "test_corpus_sorting.py::test_components",
-        "test_corpus_sorting.py::test_distinct_rows_are_in_blocks_that_are_not_empty",
-        "test_corpus_sorting.py::test_the_least_memory_limit",
-    ],
     "tokens/pack/best_fit.py": _ROWS,
     "tokens/pack/rows.py": [
         "test_row_formats.py::test_columns_are_as_in_the_slow_version",
@@ -78,7 +70,5 @@ SLOW = [
     "test_corpus_filters.py::test_measures_of_longer_texts",
     "test_corpus_filters.py::test_ngrams_of_a_long_text",
     "test_corpus_pii.py::test_time_is_linear",
-    "test_corpus_sorting.py::test_sorting[2-20000]",
-    "test_corpus_sorting.py::test_sorting[3-20000]",
     "test_sampling.py::test_all_orders_are_about_equally_likely",
 ]

@@ -19,10 +19,7 @@ from pages import blocks
 import pybpe
 from pybpe.cli import main
 from pybpe.corpus import Filters, clean, running
-from pybpe.corpus.duplicates import digest, digest_rows, normalized, repeated
-from pybpe.corpus.paragraphs import without_paragraphs
-from pybpe.corpus.sorting import DEFAULT_MEMORY, LEAST_MEMORY, Sorter
-from pybpe.corpus.stages import LocalStages
+from pybpe.corpus.duplicates import normalized, without_paragraphs
 from pybpe.corpus.steps import Steps
 from pybpe.reading import planning
 from pybpe.reading.options import ReadOptions
@@ -168,21 +165,6 @@ def test_a_run_is_not_resumed_with_other_unicode_tables(monkeypatch: pytest.Monk
     other = running.build()._replace(unicode=("1.0.0", "1", "1.0.0"))
     monkeypatch.setattr(running, "build", lambda: other)
     assert running.identity_of(steps) != mine
-
-
-def test_repeats_with_little_memory(tmp_path: Path) -> None:
-    digests = [digest(str(i * i % 10007)) for i in range(60_000)]
-    seen: set[bytes] = set()
-    expected = [i for i, d in enumerate(digests) if d in seen or seen.add(d) is not None]
-    for memory in (DEFAULT_MEMORY, LEAST_MEMORY):
-        rows = Sorter(str(tmp_path / "d"), 3, memory // 2)
-        for start in range(0, len(digests), 7000):
-            rows.add(digest_rows(b"".join(digests[start : start + 7000]), start))
-        assert any(tmp_path.iterdir()) == (memory == LEAST_MEMORY)
-        found = LocalStages(str(tmp_path / "f"), memory).then("repeated", repeated, rows, 1)
-        assert [place for rows in found.blocks() for place in rows[:, 0].tolist()] == expected
-        found.close()
-        assert not any(tmp_path.iterdir())
 
 
 def vowels(text: str) -> float:

@@ -15,8 +15,8 @@ from texts import chinese, english
 
 import pybpe
 from pybpe import _binding, corpus
-from pybpe.corpus.characters import characters
-from pybpe.corpus.minhash import PERMUTATIONS, Banding, jaccard, signatures
+from pybpe.corpus.measures import characters
+from pybpe.corpus.near_duplicates import PERMUTATIONS, Banding, jaccard, signatures
 from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
 

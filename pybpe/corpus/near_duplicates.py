@@ -1,0 +1,210 @@
+"""Near duplicates: MinHash signatures, the pairs of texts worth comparing, and the clusters that similar pairs form.
+
+Texts are compared by their shingles, runs of five words. The Jaccard similarity of two sets of shingles is the
+size of their intersection divided by that of their union. The share of equal positions in two signatures estimates it
+(Broder 1997), with a standard error of sqrt(J (1 - J) / PERMUTATIONS), 0.035 at 0.8. Signatures are cut into bands of
+several rows; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
+Datasets", chapter 3. The C library makes the signatures (csrc/shingles/shingles_minhash.c).
+
+Texts are numbered in the order of the corpus. In each band, texts with equal keys form a group. Each is compared with
+the one before it in the group and with the first of it, unless they are linked already. Pairs whose signatures are
+similar enough are linked, and the texts that links connect are a cluster. So the clusters depend only on the texts and
+their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from .. import _binding
+from .._numpy import Array, numpy
+from ..arguments import utf8
+from ..errors import ArgumentError
+from .duplicates import RowsOf, groups
+from .measures import characters, check_texts
+
+PERMUTATIONS = _binding.MINHASH_SIZE
+_HASH_BITS = 57  # of the key of a band, whose other bits are the number of the band, below 128
+DEFAULT_MEMORY = 1 << 30
+_RECALL = 0.99
+_PAIR_BYTES = 4 * 4 * PERMUTATIONS  # of memory to compare two signatures
+_LEAST_PAIRS = 64
+_BLOCK = 1 << 16
+
+
+def check_near_dedup(threshold: float) -> None:
+    """Raises ArgumentError unless the threshold is above 0 and at most 1."""
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 < threshold <= 1:
+        raise ArgumentError(f"near_dedup must be a similarity above 0 and at most 1, such as 0.8, not {threshold!r}")
+
+
+class Banding(NamedTuple):
+    """How signatures are cut into bands.
+
+    Attributes:
+        bands: the number of bands.
+        rows: the rows per band.
+    """
+
+    bands: int
+    rows: int
+
+    @classmethod
+    def of(cls, threshold: float) -> Banding:
+        """Returns the banding with the most rows, and so the fewest needless comparisons, that still compares a pair at
+        the threshold in 99 of 100 cases.
+
+        >>> Banding.of(0.8)
+        Banding(bands=21, rows=6)
+        """
+        for rows in range(PERMUTATIONS, 1, -1):
+            banding = cls(PERMUTATIONS // rows, rows)
+            if banding.probability(threshold) >= _RECALL:
+                return banding
+        return cls(PERMUTATIONS, 1)
+
+    def probability(self, similarity: float) -> float:
+        """The probability that a pair of this Jaccard similarity is compared: 1 - (1 - s^rows)^bands."""
+        return float(1 - (1 - similarity**self.rows) ** self.bands)
+
+    def curve(self) -> list[tuple[float, float]]:
+        """Returns (similarity, probability) in steps of 0.1."""
+        return [(i / 10, self.probability(i / 10)) for i in range(11)]
+
+
+def signatures(texts: Sequence[str]) -> Array:
+    """Returns the signatures of texts: uint32, shape (texts, PERMUTATIONS)."""
+    return signatures_of_bytes(list(map(utf8, check_texts(texts))))
+
+
+def signatures_of_bytes(texts: Sequence[bytes]) -> Array:
+    """Returns the signatures of texts in UTF-8."""
+    return _binding.minhash_texts(texts, characters())
+
+
+def band_keys(banding: Banding, rows: Array) -> Array:
+    """Returns the keys of signatures: uint64, shape (bands, signatures). The key of a band begins with its number; the
+    rest is a hash of its rows."""
+    keys = numpy.zeros((banding.bands, len(rows)), dtype=numpy.uint64)
+    for band in range(banding.bands):
+        for column in range(band * banding.rows, (band + 1) * banding.rows):
+            keys[band] = _scramble(keys[band] + numpy.uint64(1) + rows[:, column])
+        keys[band] = keys[band] >> numpy.uint64(64 - _HASH_BITS) | numpy.uint64(band << _HASH_BITS)
+    return keys
+
+
+def _scramble(values: Array) -> Array:
+    """Applies a bijection on uint64 that spreads every bit over all others: the finalizer of MurmurHash3 (Austin
+    Appleby)."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        values = values ^ (values >> numpy.uint64(33))
+        values = values * numpy.uint64(factor)
+    result: Array = values ^ (values >> numpy.uint64(33))
+    return result
+
+
+def jaccard(first: str, second: str) -> float:
+    """Returns the exact Jaccard similarity of two texts' sets of shingles.
+
+    >>> round(jaccard("one two three four five six", "one two three four five seven"), 3)
+    0.333
+    """
+    a, b = (set(_binding.shingle_hashes(utf8(text), characters()).tolist()) for text in check_texts([first, second]))
+    return len(a & b) / len(a | b)
+
+
+def find_clusters(signatures: Array, threshold: float) -> Array:
+    """Returns the first member of each text's cluster: int64, shape (texts,). A text similar to no other is its own.
+
+    Args:
+        signatures: uint32, shape (texts, PERMUTATIONS), in the order of the corpus.
+        threshold: the minimum estimated similarity of a pair.
+    """
+    keys = band_keys(Banding.of(threshold), signatures)
+    numbers = numpy.arange(len(signatures), dtype=numpy.uint64)
+
+    def rows_of(low: int, last: int) -> Iterator[Array]:
+        return (numpy.stack([band, numbers], axis=1) for band in keys[bands_of(low, last)])
+
+    return clusters(len(signatures), threshold, rows_of, signatures.__getitem__, DEFAULT_MEMORY)
+
+
+def bands_of(low: int, last: int) -> slice:
+    """Returns the bands that have keys from `low` to `last`."""
+    return slice(low >> _HASH_BITS, (last >> _HASH_BITS) + 1)
+
+
+def clusters(
+    texts: int, threshold: float, rows_of: RowsOf, signatures_of: Callable[[Array], Array], memory: int
+) -> Array:
+    """Returns the first member of each text's cluster: int64, shape (texts,).
+
+    Args:
+        texts: the number of texts.
+        threshold: the minimum estimated similarity of a pair.
+        rows_of: rows_of(low, high) yields rows (key, text), as in `groups`, of the texts to compare.
+        signatures_of: returns the signatures of the texts with these numbers, which ascend.
+        memory: bytes, approximately, besides the result.
+    """
+    firsts = numpy.arange(texts, dtype=numpy.int64)
+    at_once = max(_LEAST_PAIRS, memory // _PAIR_BYTES)
+    for band in range(Banding.of(threshold).bands):
+        keys = range(band << _HASH_BITS, (band + 1) << _HASH_BITS)
+        for numbers, begins in groups(rows_of, texts, 2, keys, memory):
+            pairs = _pairs(numbers, begins)
+            pairs = _distinct(pairs[firsts[pairs[:, 0]] != firsts[pairs[:, 1]]])
+            for start in range(0, len(pairs), at_once):
+                part = pairs[start : start + at_once]
+                _link(firsts, part[_similarity(part, signatures_of) >= threshold])
+            _shorten(firsts)
+    return firsts
+
+
+def _pairs(numbers: Array, begins: Array) -> Array:
+    """Returns the pairs to compare in a chunk of `groups`: shape (pairs, 2)."""
+    later = numpy.flatnonzero(~begins)
+    starts = numpy.flatnonzero(begins)
+    firsts = starts[numpy.searchsorted(starts, later) - 1]
+    return numpy.concatenate([numpy.stack([numbers[others], numbers[later]], axis=1) for others in (firsts, later - 1)])
+
+
+def _distinct(pairs: Array) -> Array:
+    """Returns pairs in ascending order, once each."""
+    pairs = pairs[numpy.lexsort(pairs.T[::-1])]
+    distinct: Array = pairs[numpy.append(True, (pairs[1:] != pairs[:-1]).any(axis=1))[: len(pairs)]]
+    return distinct
+
+
+def _similarity(pairs: Array, signatures_of: Callable[[Array], Array]) -> Array:
+    """Returns the share of positions at which the signatures of each pair are equal."""
+    numbers, places = numpy.unique(pairs, return_inverse=True)
+    rows = signatures_of(numbers)
+    first, second = places.reshape(-1, 2).T
+    shares: Array = numpy.count_nonzero(rows[first] == rows[second], axis=1) / PERMUTATIONS
+    return shares
+
+
+def _link(firsts: Array, pairs: Array) -> None:
+    """Links pairs of texts. `firsts` is a forest: it has an earlier text of the same cluster for each text, or, for the
+    first one of a cluster, the text itself."""
+    parents = firsts.data
+    for pair in pairs.tolist():
+        low, high = sorted(_first(parents, text) for text in pair)
+        parents[high] = low
+
+
+def _first(parents: memoryview, text: int) -> int:
+    """Returns the first text of a cluster, and halves the way to it."""
+    while (parent := parents[text]) != text:
+        parents[text] = parents[parent]
+        text = parent
+    return text
+
+
+def _shorten(firsts: Array) -> None:
+    """Replaces each text in the forest by the first one of its cluster."""
+    for start in range(0, len(firsts), _BLOCK):
+        block = firsts[start : start + _BLOCK]  # a view; what is before it is done
+        while ((parents := firsts[block]) != block).any():
+            block[:] = parents
