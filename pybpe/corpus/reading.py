@@ -1,17 +1,17 @@
 """Turns parts of files into documents, and documents into JSON lines.
 
 The fields of a JSON record that are not changed stay as they are spelled: large integers, decimals of any length,
-escapes. A record is one line that is known to be a JSON object. Nothing recurses, however deeply its values are nested.
+escapes. A record is one line that is known to be a JSON object.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..arguments import utf8
+from ..errors import FormatError
 from ..reading.bad_records import Seen
 from ..reading.documents import RECORDS, Kinds
 from ..reading.input_file import InputFile
@@ -26,13 +26,10 @@ from ..reading.text_encoding import doubt_of
 _BATCH_CHARACTERS = 1 << 17  # arrays of this many characters fit in a CPU cache
 _LEAST_TASK = 1 << 20
 _LEAST_TASKS = 64  # a task takes seconds, and progress is reported per task
-_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_BETWEEN = re.compile(r"[\s,:]*")
-_SCALAR = re.compile(_STRING + r"|[^\s,\]}]+")
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
-_BRACKET = re.compile(_STRING + r"|[\[\]{}]")
+_DECODE = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode  # numbers may have any length
 
-__all__ = ["Document", "Task", "anchored", "batches", "plan_tasks"]
+__all__ = ["Document", "Task", "anchored", "batches", "json_line", "plan_tasks"]
 
 
 class Document(NamedTuple):
@@ -41,14 +38,18 @@ class Document(NamedTuple):
     Attributes:
         text: its text.
         data: the text in UTF-8.
-        record: the fields of its JSON record; only the text if there are no others.
-        line: the line of its record; empty if there are no other fields.
+        line: the line of its JSON record; empty if there are no other fields.
+        given: the text that the input has.
     """
 
     text: str
     data: bytes
-    record: dict[str, Any]
     line: bytes
+    given: str
+
+    def with_text(self, text: str) -> Document:
+        """Returns the document with another text."""
+        return self if text == self.text else self._replace(text=text, data=utf8(text))
 
 
 class DocumentPlan(Plan):
@@ -95,14 +96,14 @@ def _documents(piece: PlannedPiece, kinds: Kinds) -> Iterator[Document]:
         for record, line in record_lines(piece.data, key, piece.seen):
             if record[key]:
                 encoded = utf8(record[key])
-                record[key] = text = encoded.decode()  # without lone surrogates
-                yield Document(text, encoded, record, line if len(record) > 1 else b"")
+                text = encoded.decode()  # without lone surrogates
+                yield Document(text, encoded, line if len(record) > 1 else b"", text)
         return
     data = piece.data
     for document in kinds.divide(piece.kind, data, piece.seen) if isinstance(data, memoryview) else data:
         if document:
             text = document.decode("utf-8", "replace")
-            yield Document(text, text.encode(), {key: text}, b"")
+            yield Document(text, text.encode(), b"", text)
 
 
 class Raw(NamedTuple):
@@ -111,75 +112,57 @@ class Raw(NamedTuple):
     json: str
 
 
-def raw_fields(line: bytes) -> dict[str, Raw]:
-    """Returns the fields of a record. If a name is repeated, the last one counts, as in Python's json module."""
+def raw_fields(line: bytes) -> dict[str, Any]:
+    """Returns the fields of a record, as Raw. If a name is repeated, the last one counts, as in Python's json module.
+
+    Raises:
+        FormatError: there are too many brackets in brackets.
+    """
     text = line.decode("utf-8-sig")
     at = text.index("{") + 1
-    fields: dict[str, Raw] = {}
-    while text[at := _end(_BETWEEN, text, at)] != "}":
-        end = _end(_SCALAR, text, at)
-        key = json.loads(text[at:end])
-        at = _end(_BETWEEN, text, end)
-        end = _value_end(text, at)
-        fields[key] = Raw(text[at:end])
-        at = end
+    fields: dict[str, Any] = {}
+    try:
+        while text[at := _end_of_space(text, at)] != "}":
+            key, at = _DECODE(text, at)
+            at = _end_of_space(text, at)
+            _, end = _DECODE(text, at)
+            fields[key] = Raw(text[at:end])
+            at = end
+    except RecursionError:
+        raise FormatError(f"a record has too many brackets in brackets: {line[:40]!r}...") from None
     return fields
 
 
-def spelled(record: dict[str, Any], line: bytes, key: str, changes: dict[str, Any], without: str | None) -> bytes:
-    """Returns a record as a JSON line, without the newline. The text has the escapes of Python's json module, whatever
-    the input has; other fields stay as they are spelled there.
+def _end_of_space(text: str, at: int) -> int:
+    while text[at] in " \t\r\n,:":
+        at += 1
+    return at
+
+
+def json_line(document: Document, key: str, extra: dict[str, Any], without: str | None) -> bytes:
+    """Returns a document as a JSON line, without the newline. The text has the escapes of Python's json module,
+    whatever the input has; other fields stay as they are spelled there.
 
     Args:
-        record: the record.
-        line: its line of the input; empty if there is only the text.
+        document: the document, whose text may have changed.
         key: the field with the text.
-        changes: new values of some fields.
+        extra: new fields, or new values of some fields.
         without: a field to leave out.
     """
-    fields, plain = record, _plain(record)
-    if line and plain != line.strip():
-        fields = dict(raw_fields(line))
-        if any(escape in fields[key].json for escape in ("\\u", "\\/")):  # otherwise, copying is faster
-            fields[key] = record[key]
-    elif not changes and without not in record:
-        return plain
-    return json_line({name: value for name, value in {**fields, **changes}.items() if name != without})
-
-
-def _plain(record: dict[str, Any]) -> bytes:
-    """Returns a record as Python's json module spells it; nothing if that is not possible."""
-    try:
-        return _ENCODE(record).encode()
-    except (UnicodeEncodeError, RecursionError):  # a lone surrogate, or too many brackets
-        return b""
-
-
-def _value_end(text: str, at: int) -> int:
-    if text[at] not in "[{":
-        return _end(_SCALAR, text, at)
-    depth = 0
-    for found in _BRACKET.finditer(text, at):
-        depth += (found[0] in "[{") - (found[0] in "]}")  # a string contains neither
-        if depth == 0:
-            return found.end()
-    return len(text)
-
-
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return at if found is None else found.end()
-
-
-def json_line(fields: dict[str, Any]) -> bytes:
-    """Returns a record as a JSON line, without the newline."""
-    members = (
-        f"{_dumped(key)}: {value.json if isinstance(value, Raw) else _dumped(value)}" for key, value in fields.items()
-    )
-    return ("{" + ", ".join(members) + "}").encode()
+    fields = raw_fields(document.line) if document.line else {}
+    raw = fields.get(key)
+    # Copying is faster, if the input has no escapes that the output does not have.
+    if raw is None or document.text is not document.given or "\\u" in raw.json or "\\/" in raw.json:
+        fields[key] = document.text
+    fields |= extra
+    return (
+        "{" + ", ".join(f"{_dumped(name)}: {_dumped(fields[name])}" for name in fields if name != without) + "}"
+    ).encode()
 
 
 def _dumped(value: object) -> str:
+    if isinstance(value, Raw):
+        return value.json
     text = _ENCODE(value)
     try:
         text.encode()

@@ -89,7 +89,20 @@ class Report:
 
     def to_html(self) -> str:
         """Returns the page. Its samples show scrubbed data, so share it only with people who may see the corpus."""
-        return report_page(self)
+        head = (
+            '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>Corpus report</title><style>{_STYLE}</style>"
+        )
+        parts = [
+            "<h1>Corpus report</h1>",
+            _figures(self),
+            _dropped(self),
+            _cards("Other changes", [_changes(self), _curve(self), _languages(self)]),
+            _cards("Measures of the documents", _histograms(self)),
+            _samples(self),
+        ]
+        body = "\n".join(filter(None, parts))
+        return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
 
     def save(self, path: _binding.PathLike) -> None:
         """Writes the page, or JSON if the name ends in .json, atomically."""
@@ -129,24 +142,6 @@ _TITLES = {
     "chars in": "characters read",
     "chars out": "characters written",
 }
-
-
-def report_page(report: Report) -> str:
-    """Returns the page. Its samples show scrubbed data, so share it only with people who may see the corpus."""
-    head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Corpus report</title><style>{_STYLE}</style>"
-    )
-    parts = [
-        "<h1>Corpus report</h1>",
-        _figures(report),
-        _dropped(report),
-        _cards("Other changes", [_changes(report), _curve(report), _languages(report)]),
-        _cards("Measures of the documents", _histograms(report)),
-        _samples(report),
-    ]
-    body = "\n".join(filter(None, parts))
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
 
 
 def _figures(report: Report) -> str:

@@ -7,7 +7,6 @@ import os
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 
 from .. import _binding
 from .._version import __version__
@@ -17,14 +16,14 @@ from ..reading.input_file import InputFile, known_total
 from ..reading.staging import Staged
 from ..reading.text_encoding import Doubts
 from ..support.parallel import worker_count
-from .processes import process_pool
 from ..support.progress import Progress
 from ..support.remote import Workers, build, map_by_executor
 from ..support.run_options import RunOptions
+from .processes import process_pool
 from .reading import Task, anchored
 from .spool import Result, Spool, results_in
 from .steps import Steps
-from .work import Work, run_task, run_task_to, write_results
+from .work import Work
 
 _RESULTS = 5  # the version of what tasks return: results of another version are not used
 _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
@@ -78,30 +77,29 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
     """Writes the results of each task to its file, in order, and yields after each. Processes that it starts end with
     `stack`."""
     count = min(worker_count(run.workers), len(orders))
-    if run.executor is not None:
-        pending = _PENDING if run.workers is None else 2 * run.workers
-        tasks = (anchored(task) for _, task in orders)
-        workers = Workers(run.executor, run.task_timeout)
-        results = map_by_executor(partial(run_task, _pickled(work)), tasks, workers, pending)
-        for (path, _), result in zip(orders, results):
-            _binding.write_file(path, result)
-            yield
-    elif count > 1:
+    if run.executor is None and count <= 1:
+        yield from map(work.write, orders)
+        return
+    _check_that_it_can_be_sent(work)
+    if run.executor is None:
         workers = Workers(stack.enter_context(process_pool(count)))
-        yield from map_by_executor(partial(run_task_to, _pickled(work)), orders, workers, 2 * count)
-    else:
-        for path, task in orders:
-            write_results(path, work.run(task))
-            yield
+        yield from map_by_executor(work.write, orders, workers, 2 * count)
+        return
+    pending = _PENDING if run.workers is None else 2 * run.workers
+    tasks = (anchored(task) for _, task in orders)
+    results = map_by_executor(work.collected, tasks, Workers.of(run), pending)
+    for (path, _), result in zip(orders, results):
+        _binding.write_file(path, result)
+        yield
 
 
 def _total(files: Sequence[InputFile]) -> int | None:
     return None if any(file.has_rows for file in files) else known_total(files)
 
 
-def _pickled(work: Work) -> bytes:
+def _check_that_it_can_be_sent(work: Work) -> None:
     try:
-        return pickle.dumps(work)
+        pickle.dumps(work)
     except Exception as error:  # pickle can raise anything
         raise ArgumentError(
             f"a scorer cannot be sent to other processes: define it at the top level of a module, or use workers=1"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from .. import _binding
 from .._numpy import numpy
-from ..arguments import utf8
 from ..normalize import normalize_text
 from ..reading.bad_records import Seen
 from .duplicates import DIGEST_BYTES, digest, normalized, paragraph_digests
 from .language import detect_language
 from .near_duplicates import PERMUTATIONS, Banding, band_keys, signatures_of_bytes
 from .pii import find_pii, replace_pii
-from .reading import Document, Task, batches, spelled
+from .reading import Document, Task, batches, json_line
 from .spool import pack
 from .steps import Steps
 from .tally import Tally
@@ -48,11 +45,22 @@ class Work:
                 seen.clear()
         yield found.packed(doubts[told:], seen)
 
+    def collected(self, task: Task) -> bytes:
+        """Returns a task's results, one after another."""
+        return b"".join(self.run(task))
+
+    def write(self, order: tuple[str, Task]) -> None:
+        """Writes a task's results, one after another, to a file that appears complete or not at all."""
+        path, task = order
+        with _binding.Output(path) as output:
+            for result in self.run(task):
+                output.write(result)
+
     def _batch(self, batch: Sequence[Document], found: _Found) -> None:
         steps, tally = self.steps, found.tally
         tally.count("in", len(batch), sum(len(document.data) for document in batch))
         if steps.normalizer is not None:
-            batch = [self._normalized(document) for document in batch]
+            batch = [document.with_text(normalize_text(document.text, steps.normalizer)) for document in batch]
         tally.measure("chars in", [len(document.text) for document in batch])
         for document, reason in zip(batch, self._filtered(batch, tally)):
             extra: dict[str, Any] = {}
@@ -63,9 +71,6 @@ class Work:
                 continue
             found.add(self._scrubbed(document, tally), extra)
         found.add_signatures()
-
-    def _normalized(self, document: Document) -> Document:
-        return _changed(document, normalize_text(document.text, self.steps.normalizer))
 
     def _filtered(self, batch: Sequence[Document], tally: Tally) -> Sequence[str | None]:
         if not self.steps.filters.limits():
@@ -99,11 +104,7 @@ class Work:
         for kind, start, end in findings:
             tally.changes[kind] += 1
             tally.sample(kind, text[max(0, start - _AROUND) : end + _AROUND])
-        return _changed(document, replace_pii(text, findings)) if findings else document
-
-
-def _changed(document: Document, text: str) -> Document:
-    return document if text == document.text else document._replace(text=text, data=utf8(text))
+        return document.with_text(replace_pii(text, findings)) if findings else document
 
 
 class _Found:
@@ -129,11 +130,9 @@ class _Found:
     def add(self, document: Document, extra: dict[str, Any]) -> None:
         """Adds a document, with more fields for its record."""
         steps, text, data = self._steps, document.text, document.data
-        key = steps.read.text_key
-        changes = extra if text is document.record[key] else {key: text, **extra}
         # A cluster is from an earlier run; writing.py adds the new one.
         without = None if steps.near_dedup is None else "cluster"
-        line = spelled(document.record, document.line, key, changes, without)
+        line = json_line(document, steps.read.text_key, extra, without)
         self._lines.append(line)
         self._sizes.append((len(text), len(data)))
         self.size += len(line)
@@ -176,26 +175,3 @@ class _Found:
 
 def _integers(values: Sequence[int]) -> bytes:
     return numpy.array(values, dtype="<i8").tobytes()
-
-
-def run_task(pickled: bytes, task: Task) -> bytes:
-    """Runs a task in a worker. Returns its results, one after another."""
-    return b"".join(_work(pickled).run(task))
-
-
-def run_task_to(pickled: bytes, order: tuple[str, Task]) -> None:
-    """Runs a task in a worker on this machine, which writes the results to a file."""
-    path, task = order
-    write_results(path, _work(pickled).run(task))
-
-
-def write_results(path: str, results: Iterable[bytes]) -> None:
-    """Writes results, one after another, to a file that appears complete or not at all."""
-    with _binding.Output(path) as output:
-        for result in results:
-            output.write(result)
-
-
-@lru_cache(maxsize=2)
-def _work(pickled: bytes) -> Work:
-    return pickle.loads(pickled)  # type: ignore[no-any-return]

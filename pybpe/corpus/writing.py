@@ -16,7 +16,7 @@ from ..reading.unpacking import zstd_module
 from ..support.output_files import give_name, output_file
 from .decisions import REASONS, Decisions, Fates
 from .duplicates import without_paragraphs
-from .reading import spelled
+from .reading import Document, json_line
 from .spool import Result
 from .tally import Tally
 
@@ -111,8 +111,9 @@ def _remove_paragraphs(
         if repeated:
             record = json.loads(lines[place])
             text, removed = without_paragraphs(record[key], repeated)
-            lines[place] = spelled(record, lines[place], key, {key: text}, None)
-            sizes[place] = [len(text), len(utf8(text))]
+            document = Document(text, utf8(text), lines[place], record[key])
+            lines[place] = json_line(document, key, {}, None)
+            sizes[place] = [len(text), len(document.data)]
             reasons[place] = "" if text.strip() else "paragraphs"
             tally.changes["paragraph"] += len(removed)
             for paragraph in removed:
