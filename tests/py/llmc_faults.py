@@ -585,7 +585,7 @@ MODEL_FAULTS = {
         MODEL,
         "rows 400 to 512 of wte are not zero",
         "norm explodes",
-        "resize",
+        "checkpoint convert",
         SAME,
         "warning",
     ),
