@@ -17,7 +17,7 @@ test:
 	$(MAKE) $(TWO) all lint ctest
 	$(MAKE) $(TWO) pytest
 
-## what make test leaves out: sanitizers, proofs, the kept inputs of fuzzing, the slow Python tests
+## the rest: sanitizers, proofs, the kept inputs of fuzzing, and the slow Python tests
 test-slow:
 	$(MAKE) $(TWO) all sanitize prove-quick llmc-test replay
 	$(MAKE) $(TWO) pytest-slow

@@ -110,6 +110,7 @@ RANKS: dict[str, Callable[[int], list[bytes]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", RANKS)
 def test_recovering_merges(count: Count, tmp_path: Path, shape: str) -> None:
     """Tokens of any length: a tokenizer.bin has at most 255 bytes in each."""
@@ -117,6 +118,7 @@ def test_recovering_merges(count: Count, tmp_path: Path, shape: str) -> None:
     check_growth(count, [("recover", path) for path in paths])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("open_, close", ["[]", ('{"a":', "}")])
 def test_nested_json(count: Count, tmp_path: Path, open_: str, close: str) -> None:
     """Before the vocabulary. Python's parser, which reads this part, refuses what is nested too deeply."""

@@ -34,6 +34,7 @@ def translated(pattern: str, source: str, target: str) -> str | None:
 # Sets of characters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["rust", "onig"])
 def test_names_of_sets_mean_the_same(engine: str) -> None:
     for name in sorted(classes.PROPERTIES):

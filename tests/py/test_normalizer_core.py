@@ -34,6 +34,7 @@ def tables(generator: ModuleType) -> object:
     return generator.Tables()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_code_point(form: str) -> None:
     """Tests each character alone, after a letter, after a mark, and before two marks."""
@@ -52,6 +53,7 @@ def test_every_pair_that_could_compose(form: str, tables: object) -> None:
         check("".join(f"{first}{second}\n" for second in seconds), form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_two_classes_of_marks(form: str, tables: object) -> None:
     classes: dict[int, list[str]] = {}

@@ -53,6 +53,7 @@ def loaded(seed: int, count: int, normalizer: str | None = None) -> list[Case]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalizer", [None, "NFC", "NFKC"])
 def test_ids_and_offsets_are_those_of_hugging_face(normalizer: str | None) -> None:
     again = 0

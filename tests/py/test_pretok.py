@@ -320,6 +320,7 @@ def test_long_texts_take_linear_time(splitters: list[tuple[int, Splitter]], unit
 # Safe cuts
 
 
+@pytest.mark.slow
 def test_cuts_give_the_words_of_the_whole(splitters: list[tuple[int, Splitter]]) -> None:
     rng = random.Random(4)
     some = 0

@@ -123,6 +123,7 @@ def test_threads_share_a_tokenizer(tok: pybpe.Tokenizer) -> None:
         assert all(pool.map(work, range(8)))
 
 
+@pytest.mark.slow
 def test_ids_outlive_their_tokenizer() -> None:
     ids = []
     for _ in range(20):

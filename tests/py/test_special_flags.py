@@ -122,6 +122,7 @@ def test_the_reference_is_hugging_face() -> None:
             assert reference.encode(text, flags, ours.special_tokens, ours.encode_ordinary) == expected, (flags, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalizer", [None, "NFC"])
 def test_ids_and_offsets_are_those_of_hugging_face(normalizer: str | None, tmp_path: Path) -> None:
     kinds, again = set(), 0
