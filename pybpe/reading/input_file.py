@@ -96,7 +96,7 @@ class InputFile(NamedTuple):
     @classmethod
     def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
         """Looks at a file. Returns the file, and its kind if it is not text, or None."""
-        unread = cls(path, encoding=encoding, form="jsonl" if says_records(path) else "")
+        unread = cls(path, encoding=encoding, form=_form_of_name(path))
         if path == STDIN:
             return unread, None
         if is_url(path):
@@ -121,8 +121,7 @@ class InputFile(NamedTuple):
     def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
         remote, stream = RemoteFile.look(url)
         if stream is None:
-            form = "jsonl" if says_records(remote.name) else ""
-            return cls(remote.name, encoding=encoding, remote=remote, form=form), None
+            return cls(remote.name, encoding=encoding, remote=remote, form=_form_of_name(remote.name)), None
         with stream:
             packing, head = _head_of(remote.name, stream)
         return cls(remote.name, remote.size, 0, packing, encoding, "", remote)._described(head)
@@ -334,7 +333,12 @@ def _marked_encoding(head: bytes, encoding: str | None) -> tuple[str | None, boo
 def _form(head: bytes, path: str, encoding: str | None) -> str:
     if encoding is not None:
         head = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
-    return row_kind(path) or ("jsonl" if says_records(path) or holds_records(head, path) else "text")
+    return _form_of_name(path) or ("jsonl" if holds_records(head, path) else "text")
+
+
+def _form_of_name(path: str) -> str:
+    """Returns what the name of a file shows that it holds; "" if it shows nothing."""
+    return row_kind(path) or ("jsonl" if says_records(path) else "")
 
 
 def told_of_mark(encoding: str | None) -> str:

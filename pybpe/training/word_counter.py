@@ -206,11 +206,8 @@ class WordCounter:
         self._runs.add(words)
 
     def finish(self) -> _binding.Words:
-        """Returns all words with their counts. Afterwards the counter is empty, and its temporary files are removed."""
-        try:
-            return run_interruptibly(self._finish)
-        finally:
-            self.close()
+        """Returns all words with their counts. Afterwards the counter is empty."""
+        return run_interruptibly(self._finish)
 
     def _finish(self) -> _binding.Words:
         if self._runs is None or not self._runs.names:
@@ -219,11 +216,8 @@ class WordCounter:
 
     def write(self, path: _binding.PathLike, header: Mapping[str, object]) -> int:
         """Writes all words to a .counts file, atomically, and returns their number. With a memory limit, they need not
-        fit into memory. Afterwards the counter is as after `finish`."""
-        try:
-            return run_interruptibly(self._write, path, header, patience=1.0)
-        finally:
-            self.close()
+        fit into memory. Afterwards the counter is empty."""
+        return run_interruptibly(self._write, path, header, patience=1.0)
 
     def _write(self, path: _binding.PathLike, header: Mapping[str, object]) -> int:
         if self._runs is None or not self._runs.names:

@@ -17,7 +17,7 @@ from pyarrow import feather, parquet  # noqa: E402
 from texts import chinese, english  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.errors import FormatError, PybpeWarning  # noqa: E402
+from pybpe.errors import FileError, FormatError, PybpeWarning  # noqa: E402
 from pybpe.training import counting  # noqa: E402
 
 MARK = "<|endoftext|>"
@@ -100,3 +100,11 @@ def test_rows_that_are_null(tmp_path: Path) -> None:
     with pytest.warns(PybpeWarning, match="1 of 4 records are not valid"):
         assert pybpe.count_words(tmp_path / "x.parquet", on_error="skip").to_dict().keys() == {b"x", b" y", b"z", b"w"}
     assert os.listdir(tmp_path) == ["x.parquet"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_rows_from_a_pipe_are_refused(tmp_path: Path) -> None:
+    """They are not counted as text."""
+    os.mkfifo(tmp_path / "x.parquet")
+    with pytest.raises(FileError, match=r"x\.parquet: a parquet file cannot be read from a stream: copy it first"):
+        pybpe.count_words(tmp_path / "x.parquet")
