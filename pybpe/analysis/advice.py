@@ -29,7 +29,7 @@ from ..pattern import Digits, Pattern, PatternLike
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
-from ..reading.planned_pieces import planned_pieces
+from ..reading.planning import pieces_of
 from ..reading.text_encoding import Doubts
 from ..tokenizer import Tokenizer
 from ..trainer import train
@@ -229,7 +229,7 @@ def _split_counts(inputs: Inputs, settings: CountSettings, most: int, seed: int)
     held_out, doubts, size = len(parts) >= _HELD_OUT, Doubts(), 0
     for i, part in enumerate(parts):
         counter = counters[held_out and i % _HELD_OUT == _HELD_OUT - 1]
-        for piece in planned_pieces([plan.at_cuts(part)], plan.kinds, cut):
+        for piece in pieces_of([plan.at_cuts(part)], plan.kinds, cut):
             found = count_piece(counter, doubts, piece)
             doubts.tell(found.doubt)
             size += found.size

@@ -28,8 +28,7 @@ from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, is_path_list
 from ..reading.pieces import Cut, cutter, data_pieces
-from ..reading.planned_pieces import PlannedPiece, planned_pieces, text_piece
-from ..reading.planning import whole
+from ..reading.planning import Piece, pieces_of, text_piece, whole
 from ..reading.sample import flat_texts
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered, worker_count
@@ -89,7 +88,7 @@ class Tally:
 class _Item(NamedTuple):
     """A piece of text for a thread."""
 
-    piece: PlannedPiece
+    piece: Piece
     continues: bool = False
     """Whether the previous piece belongs to the same text."""
 
@@ -163,7 +162,7 @@ class Tallier:
         return (item for text in flat_texts(inputs) for item in self._text_items(text)), None
 
     def _file_items(self, file: InputFile) -> Iterator[_Item]:
-        for number, piece in enumerate(planned_pieces(whole(file), Kinds("auto", self._text_key, None), self._cut)):
+        for number, piece in enumerate(pieces_of(whole(file), Kinds("auto", self._text_key, None), self._cut)):
             yield _Item(piece, number > 0)
 
     def _text_items(self, text: Text) -> Iterator[_Item]:

@@ -36,7 +36,7 @@ from .train import CUTTING
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from ..reading.planned_pieces import PlannedPiece
+    from ..reading.planning import Piece
     from ..tokenizer import Tokenizer
 
 
@@ -83,13 +83,12 @@ def _run_count(args: argparse.Namespace) -> None:
 # Tokens
 
 
-def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[PlannedPiece]:
+def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[Piece]:
     """Yields the pieces of --text or of the files."""
     from ..reading.documents import Kinds
     from ..reading.files import corpus_files
     from ..reading.pieces import data_pieces
-    from ..reading.planned_pieces import planned_pieces, text_piece
-    from ..reading.planning import whole
+    from ..reading.planning import pieces_of, text_piece, whole
 
     cut = tokenizer._encoder.cut
     if args.text is not None:
@@ -103,7 +102,7 @@ def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator
     with hinting_at_text(paths):
         files = corpus_files(paths, ReadOptions(args.text_key, args.encoding, args.documents))
     for file in files:
-        yield from planned_pieces(whole(file), Kinds("auto", args.text_key, None), cut)
+        yield from pieces_of(whole(file), Kinds("auto", args.text_key, None), cut)
 
 
 def _count_tokens(args: argparse.Namespace) -> None:
@@ -114,7 +113,7 @@ def _count_tokens(args: argparse.Namespace) -> None:
     allowed: Any = () if args.ordinary else "all"
     doubts = Doubts()
 
-    def count(piece: PlannedPiece) -> tuple[int, int]:
+    def count(piece: Piece) -> tuple[int, int]:
         if not piece.is_text:
             texts = piece.record_texts(args.text_key)
             return sum(tokenizer.count(text, allowed_special=()) for text in texts), sum(map(len, texts))

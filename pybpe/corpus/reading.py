@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 from ..arguments import utf8
 from ..errors import FormatError
 from ..reading.bad_records import Seen
-from ..reading.documents import RECORDS, Kinds
+from ..reading.documents import RECORDS, Kinds, record_lines
 from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
-from ..reading.planned_pieces import PlannedPiece, planned_pieces
-from ..reading.planning import Plan, Task, anchored, described
-from ..reading.records import record_lines
+from ..reading.planning import Piece, Plan, Task, anchored, described, pieces_of
 from ..reading.splits import SplitOptions
 from ..reading.staging import Staged
 from ..reading.text_encoding import doubt_of
@@ -73,7 +71,7 @@ def plan_tasks(kinds: Kinds, staged: Staged) -> tuple[list[Task], list[bytes]]:
 def batches(task: Task, kinds: Kinds, doubts: list[str], records: list[Seen]) -> Iterator[tuple[list[Document], int]]:
     """Yields batches of a task's non-empty documents, each with the number of bytes read for it. A warning about the
     first file that is not UTF-8 is put into `doubts`, and the records of pieces into `records`."""
-    for piece in planned_pieces(task, kinds, lambda data, start: len(data)):
+    for piece in pieces_of(task, kinds, lambda data, start: len(data)):
         if not doubts and isinstance(piece.data, memoryview) and piece.kind not in RECORDS:
             doubts += filter(None, [doubt_of(piece.data, piece.path, piece.start)])
         batch: list[Document] = []
@@ -90,7 +88,7 @@ def batches(task: Task, kinds: Kinds, doubts: list[str], records: list[Seen]) ->
         yield batch, len(data) if isinstance(data, memoryview) else data.size
 
 
-def _documents(piece: PlannedPiece, kinds: Kinds) -> Iterator[Document]:
+def _documents(piece: Piece, kinds: Kinds) -> Iterator[Document]:
     key = kinds.text_key
     if isinstance(piece.data, memoryview) and piece.kind == "jsonl":
         for record, line in record_lines(piece.data, key, piece.seen):

@@ -14,7 +14,7 @@ from functools import lru_cache
 from .. import _binding
 from .bad_records import Seen
 from .documents import Kinds, mark_matcher
-from .planned_pieces import PlannedPiece
+from .planning import Piece
 from .splits import hash_split, last_hashes
 
 
@@ -55,7 +55,7 @@ def dividers(separator: bytes, mark: str | None, text_key: str, splits: Sequence
     return Dividers(separator, mark, text_key, splits)
 
 
-def add_documents(divider: _binding.Divider, piece: PlannedPiece) -> bool:
+def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
     """Adds the documents of a divided piece to a divider. Returns False if Python must read the piece instead."""
     if not isinstance(piece.data, memoryview):
         for data, offsets in piece.data.parts:
@@ -78,7 +78,7 @@ def note_records(seen: Seen, lines: memoryview, divider: _binding.Divider) -> No
     seen.records, seen.lines = divider.records()
 
 
-def divide(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
+def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
     """Yields the documents of a divided piece by split, each split's in piece order. This is slow; it reads what
     `add_documents` does not."""
     data = piece.data
@@ -97,7 +97,7 @@ def divide(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> Iterat
     yield from ((split, group) for split, group in enumerate(by_split) if group)
 
 
-def document_sizes(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> list[tuple[int, int, int]]:
+def document_sizes(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> list[tuple[int, int, int]]:
     """Returns the split, the number and the bytes of the documents of a piece, by split."""
     free = dividers(b"", kinds.mark, kinds.text_key, shares_of(piece, splits))
     with free.take() as divider:
@@ -107,6 +107,6 @@ def document_sizes(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -
     return [(split, len(some), sum(map(len, some))) for split, some in divide(piece, kinds, splits)]
 
 
-def shares_of(piece: PlannedPiece, splits: Sequence[float]) -> Sequence[float]:
+def shares_of(piece: Piece, splits: Sequence[float]) -> Sequence[float]:
     """Returns the shares among which a divider divides a piece: one if the split of the piece is known."""
     return tuple(splits) if piece.split is None else (1.0,)

@@ -1,4 +1,5 @@
-"""Divides a corpus into tasks, by file and byte range. The tasks are the same on one machine and on many.
+"""Divides a corpus into tasks, by file and byte range, and reads these in pieces: Plan -> Task -> Piece. Tasks and
+pieces are the same on one machine and on many.
 
 The plan depends only on the files and the settings. Each task's result has one place in the token files, whichever
 worker runs it and in whatever order. So the files are the same for any number of workers and any executor, and an
@@ -14,10 +15,11 @@ from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
 from ..support.parallel import map_ordered
-from .documents import Kinds
+from .bad_records import Seen
+from .documents import RECORDS, Kinds, record_texts
 from .input_file import InputFile
-from .pieces import PIECE_BYTES, Cut, Cutting, find_cut
-from .rows import open_rows
+from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
+from .rows import Texts, open_rows
 from .splits import SplitOptions, has_many_documents, hash_split_of_range, marks
 from .streams import Limited
 
@@ -26,7 +28,7 @@ _LEAST_AMOUNT = 1 << 12  # bytes; smaller files count as this size, so that a ta
 _MOST_PACKED = 16  # the ratio of compression that text rarely exceeds
 
 
-class PlannedRange(NamedTuple):
+class Range(NamedTuple):
     """A range of a file between two positions where it can be cut.
 
     Attributes:
@@ -49,12 +51,12 @@ class PlannedRange(NamedTuple):
         return self.file.path
 
 
-Task = Sequence[PlannedRange]
+Task = Sequence[Range]
 
 
 def whole(file: InputFile) -> Task:
     """Returns a task that reads a file to its end, for callers that need no plan."""
-    return [PlannedRange(file, 0, None, 0, False)]
+    return [Range(file, 0, None, 0, False)]
 
 
 def anchored(task: Task) -> Task:
@@ -130,7 +132,7 @@ class Plan:
             threads: how many files are planned at once. More than one helps if they are on other machines, since each
                 cut waits for a read.
         """
-        task: list[PlannedRange] = []
+        task: list[Range] = []
         size = 0
         for ranges in self._all_ranges(threads):
             for planned, amount in ranges:
@@ -142,7 +144,7 @@ class Plan:
         if task:
             yield task
 
-    def shuffled(self, size: int, seed: int) -> list[PlannedRange]:
+    def shuffled(self, size: int, seed: int) -> list[Range]:
         """Returns ranges of about `size` bytes, in an order that the seed decides, if there is one split. They do not
         end at cuts yet: `at_cuts` reads a file to find these, which a sample needs only for the ranges that it takes.
         """
@@ -152,8 +154,8 @@ class Plan:
         random.Random(seed).shuffle(parts)
         return parts
 
-    def _parts(self, file: InputFile, size: int) -> Iterator[PlannedRange]:
-        whole, length = PlannedRange(file, 0, None, 0, False), file.known_size
+    def _parts(self, file: InputFile, size: int) -> Iterator[Range]:
+        whole, length = Range(file, 0, None, 0, False), file.known_size
         if file.has_rows:
             rows = open_rows(file, self.kinds.text_key)
             yield from (whole._replace(start=start, end=end) for start, end, _ in rows.between(0, rows.rows))
@@ -162,7 +164,7 @@ class Plan:
         else:
             yield from (whole._replace(start=start, end=min(start + size, length)) for start in range(0, length, size))
 
-    def at_cuts(self, part: PlannedRange) -> PlannedRange:
+    def at_cuts(self, part: Range) -> Range:
         """Returns one of the ranges that `shuffled` returned, from the first cut at or after its start to the first at
         or after its end."""
         if part.end is None or part.file.has_rows:
@@ -171,7 +173,7 @@ class Plan:
             start, end = (self._border(part.file, stream, at, part.file.size or 0) for at in (part.start, part.end))
         return part._replace(start=start, end=max(start, end))
 
-    def _all_ranges(self, threads: int) -> Iterator[Iterable[tuple[PlannedRange, int]]]:
+    def _all_ranges(self, threads: int) -> Iterator[Iterable[tuple[Range, int]]]:
         """Yields the ranges of each file."""
         pairs = zip(self.files, self._extents())
         if threads == 1:
@@ -199,7 +201,7 @@ class Plan:
         with file.open() as stream:
             return _length(stream)
 
-    def _ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
+    def _ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a file, each with its approximate size in bytes."""
         if file.has_rows:
             yield from self._row_ranges(file, extent)
@@ -208,22 +210,22 @@ class Plan:
         else:
             yield from self._byte_ranges(file, extent)
 
-    def _row_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
+    def _row_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
         groups = open_rows(file, self.kinds.text_key)
         for split, start, end in self._shares(groups.rows, extent, lambda row: row):
             for first, last, size in groups.between(start, end):
-                yield PlannedRange(file, first, last, split, True), size
+                yield Range(file, first, last, split, True), size
 
-    def _packed_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
+    def _packed_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a compressed file: one, or one per split."""
         size = file.size or 0
         if self.hashed or len(self.splits) == 1:
-            yield PlannedRange(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
+            yield Range(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
             return
         with file.open() as stream:
             length = _length(stream)
             for split, start, end in self._shares(length, extent, lambda at: self._border(file, stream, at, length)):
-                yield PlannedRange(file, start, end, split, True), size * (end - start) // max(1, length)
+                yield Range(file, start, end, split, True), size * (end - start) // max(1, length)
 
     def _packed_split(self, file: InputFile, size: int) -> int | None:
         """Returns the split of a large compressed file that is one document, or None for other files."""
@@ -237,12 +239,12 @@ class Plan:
                     return None
             return hash_split_of_range(stream, 0, sys.maxsize, self.splits)
 
-    def _byte_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
+    def _byte_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
         size = file.size or 0
         whole_documents = self.hashed and not self.kinds.is_divided(file)
         if size <= self.task_bytes and (self.hashed or len(self.splits) == 1):  # one range, whatever it contains
             if size:
-                yield PlannedRange(file, 0, size, None if self.hashed else 0, True), size
+                yield Range(file, 0, size, None if self.hashed else 0, True), size
             return
         with file.open() as stream:
             if whole_documents:
@@ -253,7 +255,7 @@ class Plan:
 
     def _cut_ranges(
         self, file: InputFile, stream: BinaryIO, start: int, end: int, split: int | None
-    ) -> Iterator[tuple[PlannedRange, int]]:
+    ) -> Iterator[tuple[Range, int]]:
         """Yields the ranges between two positions of a file, each about the size of a task."""
         cut = self._inner_cut(file)
         while start < end:
@@ -261,7 +263,7 @@ class Plan:
             if cut is not None and end - start > self.task_bytes:
                 stop = min(end, find_cut(stream, start + self.task_bytes, cut, self._context))
             file.check_progress(start, stop)
-            yield PlannedRange(file, start, stop, split, stop == end or self.kinds.is_divided(file)), stop - start
+            yield Range(file, start, stop, split, stop == end or self.kinds.is_divided(file)), stop - start
             start = stop
 
     def _inner_cut(self, file: InputFile) -> Cut | None:
@@ -270,7 +272,7 @@ class Plan:
             return self.kinds.document_cut(file)
         return None if self._cutting.none else self._cutting.cut
 
-    def _hashed_ranges(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[PlannedRange, int]]:
+    def _hashed_ranges(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a text whose documents are assigned to splits by hash: several documents each, or a
         piece of a document that is too long to hold in memory. This function hashes such a long document itself.
 
@@ -284,11 +286,11 @@ class Plan:
             end, stop = _first_mark(stream, self.kinds, min(start + self.task_bytes, size)) if marked else (size, size)
             file.check_progress(start, stop)
             if end - start <= 2 * self.task_bytes:
-                yield PlannedRange(file, start, stop, None, True), stop - start
+                yield Range(file, start, stop, None, True), stop - start
             else:
                 begin = _last_mark_end(stream, self.kinds, start, self.task_bytes) if marked else start
                 if begin > start:
-                    yield PlannedRange(file, start, begin, None, True), begin - start
+                    yield Range(file, start, begin, None, True), begin - start
                 split = hash_split_of_range(stream, begin, end, self.splits)
                 yield from self._cut_ranges(file, stream, begin, end, split)
             start = stop
@@ -346,3 +348,103 @@ def _length(stream: BinaryIO) -> int:
     while block := stream.read(PIECE_BYTES):
         length += len(block)
     return length
+
+
+# ----------------------------------------------------------------------------------------------------
+# Pieces: a thread encodes or counts one at a time
+
+
+_SMALL = 1 << 16  # bytes; reading a smaller file costs little more than opening it
+
+
+class Piece(NamedTuple):
+    """A piece of a range.
+
+    Attributes:
+        path, start, end: its source, as in Range.
+        split: the split, as in Range.
+        data: text or JSON lines; or the texts of rows.
+        divided: whether the piece holds complete documents that are not separated yet; otherwise it is a part of a
+            text.
+        ends_document: whether a document ends where the piece ends.
+        seen: notes the records of the piece: those of rows are noted already, those of JSON lines when the piece is
+            divided.
+        kind: the kind of the file (see Kinds).
+    """
+
+    path: str
+    start: int
+    end: int
+    split: int | None
+    data: memoryview | Texts
+    divided: bool
+    ends_document: bool
+    seen: Seen
+    kind: str
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the data."""
+        return len(self.data) if isinstance(self.data, memoryview) else self.data.size
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the data is text, not records."""
+        return self.kind not in RECORDS
+
+    @property
+    def text(self) -> memoryview:
+        """The data of a piece of text."""
+        assert isinstance(self.data, memoryview)
+        return self.data
+
+    def record_texts(self, text_key: str) -> list[bytes]:
+        """Returns the texts of the records, and notes them. `text_key` is their key in JSON lines."""
+        lines = isinstance(self.data, memoryview)
+        return list(record_texts(self.data, text_key, self.seen) if lines else self.data)  # type: ignore[arg-type]
+
+
+def text_piece(data: memoryview) -> Piece:
+    """Returns a piece of a text that is in memory."""
+    return Piece("", 0, 0, 0, data, False, False, Seen("", 0, False), "file")
+
+
+def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
+    """Yields the pieces of a task, in order. They depend only on the task."""
+    for planned in task:
+        if planned.file.has_rows:
+            yield from _row_pieces(planned, kinds)
+        else:
+            yield from _byte_pieces(planned, kinds, text_cut)
+
+
+def _row_pieces(planned: Range, kinds: Kinds) -> Iterator[Piece]:
+    rows, kind = open_rows(planned.file, kinds.text_key), kinds.kind(planned.file)
+    end = rows.rows if planned.end is None else planned.end
+    for texts, seen in rows.texts(planned.start, end, Seen(planned.path, planned.start, kinds.skips)):
+        yield Piece(planned.path, seen.start, seen.start + len(texts), planned.split, texts, True, True, seen, kind)
+
+
+def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
+    size = None if planned.end is None else planned.end - planned.start
+    small = planned.file.read_if_small(_SMALL) if planned.start == 0 and size == planned.file.size else None
+    if small is not None:
+        yield _piece(planned, planned.file, kinds, 0, memoryview(small))._replace(
+            ends_document=planned.split is None or planned.ends_document or kinds.is_divided(planned.file)
+        )
+        return
+    offset = planned.start
+    with planned.file.open_in_form(offset, planned.end) as (stream, file):
+        divided = planned.split is None or kinds.is_divided(file)
+        for data in stream_pieces(stream, kinds.document_cut(file) if divided else text_cut, size=size):
+            yield _piece(planned, file, kinds, offset, data)
+            offset += len(data)
+    if planned.ends_document and not divided:
+        yield _piece(planned, file, kinds, offset, memoryview(b""))._replace(ends_document=True)
+
+
+def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memoryview) -> Piece:
+    kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
+    text = data if kind == "jsonl" else without_mark(data, start)
+    seen = Seen(planned.path, start, kinds.skips)
+    return Piece(planned.path, start, start + len(data), planned.split, text, divided, divided, seen, kind)

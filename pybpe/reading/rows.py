@@ -1,11 +1,405 @@
-"""Files whose documents are rows: parquet and Arrow."""
+"""Files whose documents are rows: parquet, and Arrow (.arrow, .feather and .ipc), as streams (which Hugging Face's
+`datasets` writes) or as files (which Feather is). Each has a column of texts, and is read in groups of rows: row groups
+or record batches.
+
+Both formats of Arrow are a sequence of messages. A file has a mark before them, and a footer after them, which is not
+needed here:
+
+    FF FF FF FF   size of the metadata (int32)   metadata   body
+    FF FF FF FF   0                              the end
+
+Source: https://arrow.apache.org/docs/format/Columnar.html (Encapsulated message format) and format/Message.fbs. The
+metadata is a FlatBuffer. This module reads only three of its fields, to find the record batches and their numbers of
+rows without reading their bodies; pyarrow reads the batches.
+"""
 
 from __future__ import annotations
 
-from .arrow import ArrowBatches
+import errno
+import struct
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import pairwise
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+
+from .._numpy import numpy
+from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
+from .bad_records import Seen
 from .input_file import InputFile
-from .parquet import RowGroups
-from .row_file import RowFile
+from .pieces import PIECE_BYTES
+
+Result = TypeVar("Result")
+
+
+_Part = tuple[memoryview, memoryview]  # bytes, and 64-bit numbers: text i is data[offsets[i] : offsets[i + 1]]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of some rows, in the memory of Arrow: `parts` in order, each with at least one text."""
+
+    parts: Sequence[_Part]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yields the texts that are not empty."""
+        for data, offsets in self.parts:
+            yield from (bytes(data[start:end]) for start, end in pairwise(offsets) if end > start)
+
+    def __len__(self) -> int:
+        """Returns the number of texts that are not empty."""
+        return int(sum(numpy.count_nonzero(numpy.diff(numpy.frombuffer(ends, "q"))) for _, ends in self.parts))
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return sum(offsets[-1] - offsets[0] for _, offsets in self.parts)
+
+
+class RowFile:
+    """A file of rows. `groups` has the number of rows and bytes of each group.
+
+    Raises:
+        FormatError: the file is damaged, or has no text column with that name.
+    """
+
+    kind = "parquet"  # for errors
+
+    def __init__(self, file: InputFile, text_key: str) -> None:
+        if file.size is None:
+            raise file_error(errno.ESPIPE, f"{file.location}: {self.kind} cannot be read from a stream: copy it first")
+        file.check_now()
+        self._input, self._path, self._key = file, file.location, text_key
+        self._starts, self._sizes = [0], list[int]()
+
+    def _set_groups(self, groups: Sequence[tuple[int, int]]) -> None:
+        """Sets the groups: (number of rows, bytes) of each."""
+        for rows, size in groups:
+            self._starts.append(self._starts[-1] + rows)
+            self._sizes.append(size)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self._starts[-1]
+
+    def between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yields (first row, end row, bytes) of each group, limited to rows start .. end."""
+        for first, last, size in zip(self._starts, self._starts[1:], self._sizes):
+            a, b = max(first, start), min(last, end)
+            if a < b:
+                yield a, b, size * (b - a) // (last - first)
+
+    def texts(self, start: int, end: int, seen: Seen) -> Iterator[tuple[Texts, Seen]]:
+        """Yields the texts of some rows, in batches of about PIECE_BYTES, each with what was seen. `seen` is for the
+        first batch."""
+        parts, size, nulls, last = list[_Part](), 0, deque[int](), start
+        for row, data, offsets in self._rows(start, end, nulls if seen.skips else None):
+            at, rows = 0, len(offsets) - 1
+            while (stop := bisect_left(offsets, offsets[at] + PIECE_BYTES - size, at + 1)) <= rows:
+                yield Texts([*parts, (data, offsets[at : stop + 1])]), self._noted(seen, row + stop, nulls)
+                parts, size, at, seen = [], 0, stop, Seen(seen.path, row + stop, seen.skips)
+            parts.append((data, offsets[at:]))
+            size += offsets[rows] - offsets[at]
+            last = row + rows
+        if last > seen.start:
+            yield Texts(parts), self._noted(seen, last, nulls)
+        self._input.check_now()
+
+    def _noted(self, seen: Seen, end: int, nulls: deque[int]) -> Seen:
+        """Notes the rows of a batch that ends at a row, and takes those that are null from `nulls`."""
+        seen.end, seen.records = end, end - seen.start
+        while nulls and nulls[0] < end:
+            seen.bad_row(nulls.popleft(), f"the column {self._key!r} is null")
+        return seen
+
+    def _rows(self, start: int, end: int, nulls: deque[int] | None) -> Iterator[tuple[int, memoryview, memoryview]]:
+        """Yields the texts of the rows start .. end in parts: the first row, and the data and offsets of a _Part. Rows
+        that are null are empty texts, and their numbers are appended to `nulls`; if that is None, they are an error."""
+        for group, (first, last) in enumerate(zip(self._starts, self._starts[1:])):
+            if last <= start or first >= end:
+                continue
+            row = first
+            for column in self._columns(group):
+                some = column.slice(max(0, start - row), max(0, end - max(row, start)))
+                if len(some):
+                    first_row = row + max(0, start - row)
+                    yield first_row, *self._part(some, first_row, nulls)
+                row += len(column)
+
+    def _part(self, column: Any, row: int, nulls: deque[int] | None) -> _Part:
+        """Returns the texts of an Arrow array that begins at a row. `nulls` is as in `_rows`."""
+        if column.null_count:
+            is_null = column.is_null()
+            if nulls is None:
+                null = is_null.index(True).as_py()
+                raise FormatError(f"{self._path}: row {row + null}: the column {self._key!r} is null")
+            nulls += (row + number for number, null in enumerate(is_null.to_pylist()) if null)
+        return self._checked(part_of, column)
+
+    def _columns(self, group: int) -> Iterator[Any]:
+        """Yields the text column of a group, in parts."""
+        raise NotImplementedError
+
+    def _check_schema(self, schema: Any) -> None:
+        """Raises FormatError unless an Arrow schema has one column of texts with this key."""
+        path, key, names = self._path, self._key, schema.names
+        if key not in names:
+            raise FormatError(f"{path}: no column {key!r}; set text_key to one of {', '.join(names)}")
+        if names.count(key) > 1:
+            raise FormatError(f"{path}: {names.count(key)} columns are named {key!r}: rename all but one")
+        kind = str(schema.field(key).type)
+        if kind.removeprefix("large_").removesuffix("_view") not in ("string", "binary"):
+            raise FormatError(f"{path}: the column {key!r} holds {kind}, expected string")
+
+    def _checked(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Returns function(*args). Turns the errors of pyarrow into ours."""
+        import pyarrow
+
+        path = self._path
+        try:
+            return function(*args)
+        except Error:  # of our streams
+            raise
+        except MemoryError as error:  # one of pyarrow's own kinds is also an ArrowException
+            raise OutOfMemoryError(f"{path}: there is not enough memory for its rows ({error})") from None
+        except (pyarrow.ArrowException, EOFError) as error:
+            raise FormatError(f"{path}: not {self.kind}, or damaged: {' '.join(str(error).split())}") from None
+        except OSError as error:
+            if error.errno is None:  # Arrow found an error in the content
+                raise FormatError(f"{path}: damaged: {' '.join(str(error).split())}") from None
+            raise file_error(error.errno, f"{path}: {error.strerror}") from None
+
+
+def part_of(column: Any) -> _Part:
+    """Returns the texts of an Arrow array of strings. A null is an empty text."""
+    import pyarrow
+
+    array = column.cast(pyarrow.large_binary())
+    if array.null_count:
+        array = array.fill_null(b"")  # otherwise the bytes of a null may be anything
+    _, offsets, data = array.buffers()
+    first, rows = array.offset, len(array)
+    return memoryview(data or b""), memoryview(offsets).cast("b").cast("q")[first : first + rows + 1]
+
+
+def import_pyarrow(path: str, kind: str) -> Any:
+    """Returns pyarrow, or raises a MissingExtraError that says what to install."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError(f"{path}: {kind} files need a package: pip install 'pybpe[parquet]'") from None
+    return pyarrow
+
+
+# ----------------------------------------------------------------------------------------------------
+# Parquet
+
+
+_MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
+_MOST_BYTES = 16 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
+
+
+def pyarrow_parquet(path: str) -> Any:
+    """Returns pyarrow.parquet, or raises a MissingExtraError that says what to install."""
+    import_pyarrow(path, "parquet")
+    from pyarrow import parquet
+
+    return parquet
+
+
+class RowGroups(RowFile):
+    """A parquet file, read by row groups."""
+
+    kind = "a parquet file"
+
+    def __init__(self, file: InputFile, text_key: str) -> None:
+        self._parquet = pyarrow_parquet(file.location)
+        super().__init__(file, text_key)
+        self._file = self._open()
+        self._check_schema(self._file.schema_arrow)
+        metadata = self._file.metadata
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        self._set_groups([(group.num_rows, self._bytes(group)) for group in groups])
+
+    def _bytes(self, group: Any) -> int:
+        columns = [group.column(i) for i in range(group.num_columns)]
+        return sum(column.total_uncompressed_size for column in columns if column.path_in_schema == self._key)
+
+    def _open(self, **options: Any) -> Any:
+        file = self._input
+        source = file.location if file.remote is None else file.open_stored()
+        return self._checked(partial(self._parquet.ParquetFile, source, **options))
+
+    def _columns(self, group: int) -> Iterator[Any]:
+        batches = self._file.iter_batches(self._batch_rows(group), row_groups=[group], columns=[self._key])
+        while (batch := self._checked(next, batches, None)) is not None:
+            yield batch.column(0)
+
+    def _batch_rows(self, group: int) -> int:
+        """Returns the number of rows to read at once: about PIECE_BYTES as they are stored, and at most _MOST_BYTES if
+        all of them are the longest text of the group's dictionary (a text in it may be stored once for many rows)."""
+        rows = self._starts[group + 1] - self._starts[group]
+        some = min(_MOST_ROWS, max(1, rows * PIECE_BYTES // max(1, self._sizes[group])))
+        if some * self._sizes[group] <= _MOST_BYTES:
+            return some
+        return min(some, max(1, _MOST_BYTES // max(1, self._longest_in_dictionary(group))))
+
+    def _longest_in_dictionary(self, group: int) -> int:
+        """Returns the number of bytes of the longest text in the dictionary of a group; 0 if it has none. Reads only
+        the beginning of the group."""
+        from pyarrow import DictionaryArray
+
+        options = {"metadata": self._file.metadata, "read_dictionary": [self._key], "buffer_size": PIECE_BYTES}
+        with self._open(**options) as file:
+            first = self._checked(next, file.iter_batches(1, row_groups=[group], columns=[self._key]), None)
+        if first is None or not isinstance(first.column(0), DictionaryArray):
+            return 0
+        _, offsets = part_of(first.column(0).dictionary)
+        return int(numpy.diff(numpy.frombuffer(offsets, "q")).max(initial=0))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Arrow
+
+
+_FILE_MARK = b"ARROW1\0\0"
+_CONTINUES = b"\xff\xff\xff\xff"
+_LONGEST_METADATA = 1 << 28  # bytes; real ones have some kilobytes
+_HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # fields of a Message
+_SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3  # types of its header
+_LENGTH = 0  # the field of a RecordBatch with the number of rows
+
+
+class _Message(NamedTuple):
+    """A message: its offset in the file, the type of its header, its number of rows, and the offset of the next."""
+
+    offset: int
+    type: int
+    rows: int
+    end: int
+
+
+class _Index(NamedTuple):
+    """Where things are in a file.
+
+    Attributes:
+        start: the offset of the schema.
+        batches: the record batches.
+        has_dictionaries: whether a column is encoded with a dictionary. Such batches must be read in order.
+    """
+
+    start: int
+    batches: list[_Message]
+    has_dictionaries: bool
+
+
+class ArrowBatches(RowFile):
+    """An Arrow file, read by record batches."""
+
+    kind = "an Arrow file"
+
+    def __init__(self, file: InputFile, text_key: str) -> None:
+        pyarrow = import_pyarrow(file.location, "Arrow")
+        super().__init__(file, text_key)
+        self._index = _index_of(file)
+        with file.open_stored() as stream:
+            stream.seek(self._index.start)
+            self._schema = self._checked(pyarrow.ipc.read_schema, stream)
+        self._check_schema(self._schema)
+        batches = [(batch.rows, batch.end - batch.offset) for batch in self._index.batches]
+        if self._index.has_dictionaries:
+            batches = [(sum(rows for rows, _ in batches), sum(size for _, size in batches))]
+        self._set_groups(batches)
+
+    def _columns(self, group: int) -> Iterator[Any]:
+        from pyarrow import ipc
+
+        with self._input.open_stored() as stream:
+            if self._index.has_dictionaries:
+                stream.seek(self._index.start)
+                reader = self._checked(ipc.open_stream, stream)
+                while (batch := self._checked(next, reader, None)) is not None:
+                    yield self._column(batch)
+            else:
+                stream.seek(self._index.batches[group].offset)
+                message = self._checked(ipc.read_message, stream)
+                yield self._column(self._checked(ipc.read_record_batch, message, self._schema))
+
+    def _column(self, batch: Any) -> Any:
+        column = batch.column(self._schema.get_field_index(self._key))
+        self._checked(partial(column.validate, full=True))  # otherwise wrong offsets would read memory outside it
+        return column
+
+
+@lru_cache(maxsize=8)
+def _index_of(file: InputFile) -> _Index:
+    """Finds the record batches of a file. A task reads only some of them, so their places are kept."""
+    path, size = file.location, file.size or 0
+    with file.open_stored() as stream:
+        start = len(_FILE_MARK) if stream.read(len(_FILE_MARK)) == _FILE_MARK else 0
+        messages = list(_messages(path, stream, start, size))
+    types = [message.type for message in messages]
+    if types[:1] != [_SCHEMA] or not set(types[1:]) <= {_DICTIONARY, _RECORDS}:
+        raise _damaged(path, start, "it does not begin with a schema" if types[:1] != [_SCHEMA] else "unknown messages")
+    return _Index(start, [message for message in messages if message.type == _RECORDS], _DICTIONARY in types)
+
+
+def _messages(path: str, stream: BinaryIO, at: int, size: int) -> Iterator[_Message]:
+    while at < size:
+        stream.seek(at)
+        prefix = stream.read(8)
+        if len(prefix) < 8 or prefix[:4] != _CONTINUES:
+            raise _damaged(path, at, "expected a message")
+        length = int.from_bytes(prefix[4:], "little")
+        if length == 0:
+            return
+        if length > min(_LONGEST_METADATA, size - at - 8):
+            raise _damaged(path, at, f"its {length} bytes of metadata extend past the end of the file")
+        message = _parsed(path, at, stream.read(length))
+        if message.end > size:
+            raise _damaged(path, at, f"the message ends at byte {message.end}, and the file at byte {size}")
+        yield message
+        at = message.end
+
+
+def _parsed(path: str, at: int, metadata: bytes) -> _Message:
+    try:
+        table = _number(metadata, 0, "I")
+        kind = _number(metadata, _field(metadata, table, _HEADER_TYPE), "B")
+        body_at = _field(metadata, table, _BODY_LENGTH)
+        body = _number(metadata, body_at, "q") if body_at else 0
+        header_at = _field(metadata, table, _HEADER)
+        header = header_at + _number(metadata, header_at, "I")
+        rows_at = _field(metadata, header, _LENGTH) if kind == _RECORDS else 0
+        rows = _number(metadata, rows_at, "q") if rows_at else 0
+    except struct.error:
+        raise _damaged(path, at, "its metadata is not valid") from None
+    if body < 0 or rows < 0:
+        raise _damaged(path, at, "its metadata has a negative length")
+    return _Message(at, kind, rows, at + 8 + len(metadata) + body)
+
+
+def _field(data: bytes, table: int, field: int) -> int:
+    """Returns where a field of a FlatBuffer's table is; 0 if it has its default value, which is 0."""
+    fields = table - _number(data, table, "i")
+    if _number(data, fields, "H") < 6 + 2 * field:
+        return 0
+    offset = _number(data, fields + 4 + 2 * field, "H")
+    return table + offset if offset else 0
+
+
+def _number(data: bytes, at: int, kind: str) -> int:
+    if at < 0:  # struct would count from the end
+        raise struct.error
+    number: int = struct.unpack_from("<" + kind, data, at)[0]
+    return number
+
+
+def _damaged(path: str, at: int, problem: str) -> FormatError:
+    return FormatError(f"{path}: not an Arrow file, or damaged: the message at byte {at}: {problem}", at)
 
 
 def open_rows(file: InputFile, text_key: str) -> RowFile:

@@ -9,9 +9,8 @@ from typing import Any
 
 from ..arguments import option, refuse_unused, utf8, whole_number
 from .pieces import Cut
-from .planned_pieces import PlannedPiece, planned_pieces
-from .planning import Plan
-from .row_file import Texts
+from .planning import Piece, Plan, pieces_of
+from .rows import Texts
 
 _RANGE_BYTES = 1 << 20
 
@@ -67,13 +66,13 @@ class Sample:
             if left.none:
                 return
 
-    def pieces(self, plan: Plan, cut: Cut) -> Iterator[PlannedPiece]:
+    def pieces(self, plan: Plan, cut: Cut) -> Iterator[Piece]:
         """Yields the pieces of a corpus that belong to the sample."""
         left = _Rest(self)
         for part in plan.shuffled(_RANGE_BYTES, self.seed):
             if left.none:
                 return
-            for number, piece in enumerate(planned_pieces([plan.at_cuts(part)], plan.kinds, cut)):
+            for number, piece in enumerate(pieces_of([plan.at_cuts(part)], plan.kinds, cut)):
                 left.documents -= piece.is_text and number == 0
                 yield piece._replace(data=left.take(piece, cut))
                 if left.bytes <= 0 or (left.none and not piece.is_text):
@@ -91,7 +90,7 @@ class _Rest:
     def none(self) -> bool:
         return self.documents <= 0 or self.bytes <= 0
 
-    def take(self, piece: PlannedPiece, cut: Cut) -> memoryview | Texts:
+    def take(self, piece: Piece, cut: Cut) -> memoryview | Texts:
         if not isinstance(piece.data, memoryview):
             return self._take_rows(piece.data)
         return self.take_text(piece.data, cut) if piece.is_text else self._take_records(piece.data)

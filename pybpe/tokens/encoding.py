@@ -17,8 +17,7 @@ from ..matching import PLAIN
 from ..model import END_OF_TEXT
 from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds
-from ..reading.planned_pieces import PlannedPiece, planned_pieces
-from ..reading.planning import Task
+from ..reading.planning import Piece, Task, pieces_of
 from ..reading.splits import hash_split
 from ..tokenizer import Tokenizer
 from .spool import TYPECODES
@@ -64,11 +63,11 @@ class TaskEncoder:
     dtype: str
     joins: bool = True
 
-    def task_pieces(self, task: Task) -> Iterator[PlannedPiece]:
+    def task_pieces(self, task: Task) -> Iterator[Piece]:
         """Yields the pieces of a task, in order."""
-        return planned_pieces(task, self.kinds, self.tok._encoder.cut)
+        return pieces_of(task, self.kinds, self.tok._encoder.cut)
 
-    def segments(self, piece: PlannedPiece) -> list[Segment]:
+    def segments(self, piece: Piece) -> list[Segment]:
         """Returns the segments of a piece.
 
         Raises:
@@ -90,7 +89,7 @@ class TaskEncoder:
                 found.append(self._segment(piece, split, self._encode(group, piece.kind), size))
         return found
 
-    def _joined_segments(self, piece: PlannedPiece) -> list[Segment] | None:
+    def _joined_segments(self, piece: Piece) -> list[Segment] | None:
         """Returns the segments of a divided piece, encoded with one call per split; None if its documents must be read
         or encoded one by one."""
         records = piece.kind in RECORDS
@@ -105,9 +104,7 @@ class TaskEncoder:
                 return None
             return self._segments_of(divider, piece, {mark} if records else "all")
 
-    def _segments_of(
-        self, divider: _binding.Divider, piece: PlannedPiece, allowed: AllowedSpecial
-    ) -> list[Segment] | None:
+    def _segments_of(self, divider: _binding.Divider, piece: Piece, allowed: AllowedSpecial) -> list[Segment] | None:
         """Returns the segments of a piece whose documents a divider has; None if one of its records contains the mark's
         text, which is not a mark there."""
         found = []
@@ -136,7 +133,7 @@ class TaskEncoder:
             ids.extend(self._ids(document, allowed))
         return ids
 
-    def _segment(self, piece: PlannedPiece, split: int, ids: array[int], size: int) -> Segment:
+    def _segment(self, piece: Piece, split: int, ids: array[int], size: int) -> Segment:
         """Returns the size of the text. `size` is the bytes that were encoded, marks included."""
         marks = _binding.count_id(ids, self.tok.eot_token) if self.tok.eot_token is not None else 0
         text_bytes = size - marks * self._mark_bytes
@@ -174,10 +171,10 @@ def _reaches_into(special: str, mark: str) -> bool:
 # Small files, many at a time: one call to C for each would take longer than the encoding
 
 
-def segments_of(encoder: TaskEncoder, pieces: Iterable[PlannedPiece]) -> list[Segment]:
+def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
     """Returns the segments of pieces, in order: those that `encoder.segments` returns for each."""
     found: list[Segment] = []
-    group: list[PlannedPiece] = []
+    group: list[Piece] = []
     documents: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -194,7 +191,7 @@ def segments_of(encoder: TaskEncoder, pieces: Iterable[PlannedPiece]) -> list[Se
     return found + _segments(encoder, group, documents)
 
 
-def _small_document(encoder: TaskEncoder, piece: PlannedPiece) -> bytes | None:
+def _small_document(encoder: TaskEncoder, piece: Piece) -> bytes | None:
     """Returns the text of a small piece that is one document without marks, or None."""
     if not piece.ends_document or not isinstance(piece.data, memoryview) or not 0 < len(piece.data) <= _SMALL:
         return None
@@ -204,7 +201,7 @@ def _small_document(encoder: TaskEncoder, piece: PlannedPiece) -> bytes | None:
     return text if mark is None or mark.encode() not in text else None
 
 
-def _segments(encoder: TaskEncoder, pieces: Sequence[PlannedPiece], documents: Sequence[bytes]) -> list[Segment]:
+def _segments(encoder: TaskEncoder, pieces: Sequence[Piece], documents: Sequence[bytes]) -> list[Segment]:
     """Returns the segments of pieces that are one document each, without marks."""
     tok = encoder.tok
     specials = tok._encoder.allowed((), "all")

@@ -13,8 +13,7 @@ from ..errors import LimitError, warn
 from ..reading.bad_records import SkippedRecords
 from ..reading.division import document_sizes
 from ..reading.documents import Kinds
-from ..reading.planned_pieces import planned_pieces
-from ..reading.planning import Plan
+from ..reading.planning import Plan, pieces_of
 from ..reading.splits import SPLIT_NAMES
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
@@ -56,7 +55,7 @@ def _text_bytes(plan: Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] 
                 found[planned.split] += planned.end - planned.start
                 documents += planned.ends_document
                 continue
-            for piece in planned_pieces([planned], kinds, lambda data, start: len(data)):
+            for piece in pieces_of([planned], kinds, lambda data, start: len(data)):
                 for split, count, size in document_sizes(piece, kinds, splits):
                     found[split] += size
                     documents += count

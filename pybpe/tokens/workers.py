@@ -12,8 +12,7 @@ from typing import NamedTuple, Protocol
 from ..reading.bad_records import Seen
 from ..reading.documents import RECORDS
 from ..reading.pieces import PIECE_BYTES
-from ..reading.planned_pieces import PlannedPiece
-from ..reading.planning import Plan, Task, anchored, hashed_tasks
+from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks
 from ..reading.text_encoding import Doubts, are_utf8
 from ..support.parallel import map_ordered
 from ..support.remote import Workers, map_by_executor
@@ -106,13 +105,13 @@ class Encoding(NamedTuple):
 def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Result]:
     """Runs tasks with threads, which share a task piece by piece."""
 
-    def items() -> Iterator[tuple[list[PlannedPiece], bool]]:
+    def items() -> Iterator[tuple[list[Piece], bool]]:
         for task in tasks:
             for some in _groups(encoder.task_pieces(task)):
                 yield some, False
             yield [], True
 
-    def encode(item: tuple[list[PlannedPiece], bool]) -> Result:
+    def encode(item: tuple[list[Piece], bool]) -> Result:
         some, ends_task = item
         segments = segments_of(encoder, some)
         return Result(segments, sum(map(_size, some)), ends_task, _doubt(encoder, some, doubts), _seen(some))
@@ -120,9 +119,9 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, 
     return map_ordered(encode, items(), workers)
 
 
-def _groups(pieces: Iterable[PlannedPiece]) -> Iterator[list[PlannedPiece]]:
+def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Groups small pieces together: one group is one thread's unit of work."""
-    group: list[PlannedPiece] = []
+    group: list[Piece] = []
     size = 0
     for piece in pieces:
         group.append(piece)
@@ -134,7 +133,7 @@ def _groups(pieces: Iterable[PlannedPiece]) -> Iterator[list[PlannedPiece]]:
         yield group
 
 
-def _doubt(encoder: TaskEncoder, some: Iterable[PlannedPiece], doubts: Doubts) -> str | None:
+def _doubt(encoder: TaskEncoder, some: Iterable[Piece], doubts: Doubts) -> str | None:
     """A warning about the first piece that is text, and not UTF-8."""
     texts = [
         (piece.data, piece.path, piece.start)
@@ -146,12 +145,12 @@ def _doubt(encoder: TaskEncoder, some: Iterable[PlannedPiece], doubts: Doubts) -
     return next((doubt for text in texts if (doubt := doubts.look(*text)) is not None), None)
 
 
-def _seen(some: Iterable[PlannedPiece]) -> list[Seen]:
+def _seen(some: Iterable[Piece]) -> list[Seen]:
     """Returns the records of pieces that have any, after they were encoded."""
     return [piece.seen for piece in some if piece.seen.end]
 
 
-def _size(piece: PlannedPiece) -> int:
+def _size(piece: Piece) -> int:
     return len(piece.data) if isinstance(piece.data, memoryview) else piece.data.size
 
 

@@ -23,8 +23,7 @@ from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import STDIN, Inputs, is_path_list
 from ..reading.pieces import Cut, data_pieces
-from ..reading.planned_pieces import PlannedPiece, planned_pieces, text_piece
-from ..reading.planning import Plan, Task, anchored
+from ..reading.planning import Piece, Plan, Task, anchored, pieces_of, text_piece
 from ..reading.sample import Sample, flat_texts
 from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
@@ -184,19 +183,19 @@ def _check_whole_files(files: Sequence[InputFile] | None, sample: Sample) -> Non
 class _Item(NamedTuple):
     """What is counted at once, and the place after it. Workers begin a task at its piece number `first`."""
 
-    what: Any  # PlannedPiece | Task
+    what: Any  # Piece | Task
     end: Place
     first: int = 0
     number: int = 0
 
 
-def _placed(pieces: Iterable[PlannedPiece], task: int = 0, first: int = 0) -> Iterator[_Item]:
+def _placed(pieces: Iterable[Piece], task: int = 0, first: int = 0) -> Iterator[_Item]:
     """Yields the pieces of a task from number `first` on."""
     for number, piece in enumerate(islice(pieces, first, None), first):
         yield _Item(piece, Place(task, number + 1))
 
 
-def _text_pieces(inputs: Any, sample: Sample, cut: Cut) -> Iterator[PlannedPiece]:
+def _text_pieces(inputs: Any, sample: Sample, cut: Cut) -> Iterator[Piece]:
     """Yields the pieces of texts. Each text is separate."""
     texts = flat_texts(inputs)
     for text in texts if sample.is_all else sample.texts(texts, cut):
@@ -254,7 +253,7 @@ class _Counting:
         cut, (done, first, _) = self._settings.cutting.cut, self.place
         for number, task in enumerate(islice(self._plan.tasks(), done, None), done):
             if self._run.executor is None:
-                yield from _placed(planned_pieces(task, self._plan.kinds, cut), number, first)
+                yield from _placed(pieces_of(task, self._plan.kinds, cut), number, first)
             else:
                 yield _Item(anchored(task), Place(number + 1), first)
             first = 0
@@ -312,7 +311,7 @@ class _Counting:
                 future.cancel()
 
 
-def count_piece(counter: WordCounter, doubts: Doubts, piece: PlannedPiece) -> Counted:
+def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> Counted:
     """Counts a piece with a counter."""
     doubt = None
     if piece.path and piece.is_text:
@@ -325,7 +324,7 @@ def count_task(settings: CountSettings, kinds: Kinds, shares: Sequence[float], f
     """Counts a task in a worker, from its piece number `first` on."""
     counter, doubts = WordCounter(settings, kinds, shares, workers=1), Doubts()
     size, doubt, seen = 0, None, list[Seen]()
-    for piece in islice(planned_pieces(task, kinds, settings.cutting.cut), first, None):
+    for piece in islice(pieces_of(task, kinds, settings.cutting.cut), first, None):
         found = count_piece(counter, doubts, piece)
         size, doubt = size + found.size, doubt or found.doubt
         seen += found.seen

@@ -25,7 +25,7 @@ from .checkpoint import Checkpoint, only_trainer
 from .counting import count_inputs
 from .counts import Counts
 from .parity import LanguageWords, check_inputs, count_languages
-from .plan import Plan, Stage, TrainOptions
+from .plan import Stage, TrainOptions, TrainPlan
 from .superwords import words_of
 from .word_counter import CountSettings
 
@@ -53,7 +53,7 @@ class TrainInput:
         if self.counts is not None and not self.sample.is_all:
             raise ArgumentError("max_documents and max_bytes need inputs: they cannot sample counts")
 
-    def plan(self, options: TrainOptions) -> Plan:
+    def plan(self, options: TrainOptions) -> TrainPlan:
         """Returns the plan of a training run with these options."""
         if options.parity is not None:
             if self.counts is not None:
@@ -62,9 +62,9 @@ class TrainInput:
                 raise ArgumentError("on_error='skip' cannot be used with parity, which compares texts line by line")
             check_inputs(self.inputs, options.parity)
         counted = self.counts.settings if isinstance(self.counts, Counts) else None
-        return Plan.of(options, counted, self.read)
+        return TrainPlan.of(options, counted, self.read)
 
-    def ready_counts(self, plan: Plan) -> Counts | None:
+    def ready_counts(self, plan: TrainPlan) -> Counts | None:
         """Returns the counts that the caller passed, or None."""
         if self.counts is None:
             return None
@@ -103,7 +103,9 @@ def train_model(
         return plan.model(_merge(words, plan, saved, run.progress))
 
 
-def _count(source: TrainInput, plan: Plan, run: RunOptions, saved: Checkpoint | None) -> _binding.Words | LanguageWords:
+def _count(
+    source: TrainInput, plan: TrainPlan, run: RunOptions, saved: Checkpoint | None
+) -> _binding.Words | LanguageWords:
     assert source.inputs is not None
     options = plan.options
     if options.parity is None:
@@ -171,7 +173,7 @@ def _input_fingerprint(source: TrainInput, counts: Counts | None) -> dict[str, o
 
 
 def _merge(
-    counted: _binding.Words | LanguageWords, plan: Plan, saved: Checkpoint | None, progress: bool | None
+    counted: _binding.Words | LanguageWords, plan: TrainPlan, saved: Checkpoint | None, progress: bool | None
 ) -> list[tuple[int, int, int]]:
     """Returns all merges, including those of the base and of a checkpoint."""
     if saved is not None:
@@ -194,7 +196,7 @@ def _merge(
 
 
 def _words_of_stage(
-    counted: _binding.Words | LanguageWords, plan: Plan, stage: Stage
+    counted: _binding.Words | LanguageWords, plan: TrainPlan, stage: Stage
 ) -> _binding.Words | Sequence[_binding.Language]:
     if isinstance(counted, LanguageWords):
         if stage.parity:

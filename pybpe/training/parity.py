@@ -21,8 +21,7 @@ from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.paths import STDIN, is_path_list, path_list
-from ..reading.planned_pieces import planned_pieces
-from ..reading.planning import whole
+from ..reading.planning import pieces_of, whole
 from ..reading.sample import Sample, flat_texts
 from ..support.run_options import RunOptions
 from .counting import count_inputs
@@ -156,7 +155,7 @@ def _lines(texts: Any, settings: CountSettings) -> int:
     lines, key, cut = 0, settings.read.text_key, settings.cutting.cut
     for file in corpus_files(texts, settings.read):
         ends_in_line = False
-        for piece in planned_pieces(whole(file), Kinds("auto", key, None), cut):
+        for piece in pieces_of(whole(file), Kinds("auto", key, None), cut):
             if not piece.is_text:
                 piece.record_texts(key)
                 lines += piece.seen.records

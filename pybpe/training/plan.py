@@ -72,7 +72,7 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         for name, least, most in (
-            ("vocab_size", None, MOST_IDS),  # the minimum depends on the special tokens: see Plan
+            ("vocab_size", None, MOST_IDS),  # the minimum depends on the special tokens: see TrainPlan
             ("min_frequency", 0, (1 << 64) - 1),
             ("max_token_length", 1, (1 << 32) - 1),
         ):
@@ -130,7 +130,7 @@ class Stage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainPlan:
     """Everything except the text that the result depends on.
 
     Attributes:
@@ -161,7 +161,7 @@ class Plan:
         self.numbering  # noqa: B018  refuses a base that cannot be extended now, not after counting
 
     @classmethod
-    def of(cls, options: TrainOptions, counted: CountSettings | None, read: ReadOptions) -> Plan:
+    def of(cls, options: TrainOptions, counted: CountSettings | None, read: ReadOptions) -> TrainPlan:
         """Returns the plan for the options. `counted` says how words were counted, if they already were.
 
         Raises:

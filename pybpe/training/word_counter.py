@@ -18,7 +18,7 @@ from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import Kinds
 from ..reading.options import ReadOptions
 from ..reading.pieces import Cutting
-from ..reading.planned_pieces import PlannedPiece
+from ..reading.planning import Piece
 from ..support.parallel import end_if_unwanted, run_interruptibly, worker_count
 from .runs import Runs
 
@@ -113,7 +113,7 @@ class WordCounter:
             self._folder = tempfile.TemporaryDirectory(prefix="pybpe-")
             self._runs = Runs(self._folder.name)
 
-    def add(self, piece: PlannedPiece) -> None:
+    def add(self, piece: Piece) -> None:
         """Counts the words of a piece."""
         if piece.split not in (None, 0):
             return
@@ -150,7 +150,7 @@ class WordCounter:
         else:
             self._free[has_specials].append(counter)
 
-    def _add_at_once(self, piece: PlannedPiece, counter: _binding.Counter) -> bool:
+    def _add_at_once(self, piece: Piece, counter: _binding.Counter) -> bool:
         """Counts a piece with calls to C. Returns False if its texts must be counted one by one."""
         if self._settings.changes_text:
             return False
@@ -164,7 +164,7 @@ class WordCounter:
             counter.add_documents(divider.documents(0))
             return True
 
-    def _texts(self, piece: PlannedPiece) -> Iterable[_binding.Data]:
+    def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
         """Yields the texts of a piece that are counted, one by one. If they are normalized, or Python splits them into
         words, special tokens are found first, as in encoding."""
         texts: Iterable[_binding.Data] = [piece.data]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from texts import chinese, english
 
 import pybpe
-from pybpe.reading import planned_pieces, planning, splits
+from pybpe.reading import planning, splits
 from pybpe.reading.documents import Kinds
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.pieces import stream_pieces
@@ -195,7 +195,7 @@ def test_documents_are_found_whatever_the_blocks(
         file.flush()
         patch.setattr(splits, "PIECE_BYTES", block)
         patch.setattr(planning, "TASK_BYTES", task)
-        patch.setattr(planned_pieces, "stream_pieces", partial(stream_pieces, piece_bytes=block))
+        patch.setattr(planning, "stream_pieces", partial(stream_pieces, piece_bytes=block))
         expected = documents_of(text, kind)
         many = kind in ("blank", "line") or len(expected) > 1
         assert splits.has_many_documents([InputFile.of(file.name)], kinds) == many
@@ -204,7 +204,7 @@ def test_documents_are_found_whatever_the_blocks(
         found: list[list[bytes]] = [[], []]
         long_one = b""
         for unit in plan.tasks():
-            for piece in planned_pieces.planned_pieces(unit, kinds, lambda data, start: len(data)):
+            for piece in planning.pieces_of(unit, kinds, lambda data, start: len(data)):
                 if piece.divided:
                     for split, documents in divide(piece, kinds, (8, 1)):
                         found[split] += documents

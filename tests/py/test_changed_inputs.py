@@ -15,7 +15,6 @@ from texts import english
 import pybpe
 from pybpe.errors import FileChangedError
 from pybpe.reading import pieces as pieces_module
-from pybpe.reading import planned_pieces as reading
 from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 
@@ -69,7 +68,7 @@ def change_after(patch: pytest.MonkeyPatch, module: object, pieces: int, change:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("pieces", [0, 4])
 def test_counting(corpus: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], pieces: int) -> None:
-    change_after(monkeypatch, reading, pieces, lambda: change(corpus))
+    change_after(monkeypatch, planning, pieces, lambda: change(corpus))
     if change is replace:  # the open file is the old one, read to its end: only a second reader could notice
         assert pybpe.count_words(corpus, workers=2)
         return
@@ -89,7 +88,7 @@ def test_binarize(
     split_by: str,
 ) -> None:
     monkeypatch.setattr(planning, "TASK_BYTES", 30_000)
-    change_after(monkeypatch, reading, 2, lambda: change(corpus))
+    change_after(monkeypatch, planning, 2, lambda: change(corpus))
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(FileChangedError, match="changed after this run first looked at it"):
             pybpe.binarize(
@@ -124,7 +123,7 @@ def test_planning_ends_when_a_file_has_been_cut(tmp_path: Path, monkeypatch: pyt
 def test_parquet_and_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "in.txt"
     path.write_text(TEXT.replace(". ", EOT))
-    change_after(monkeypatch, reading, 2, lambda: cut(path))
+    change_after(monkeypatch, planning, 2, lambda: cut(path))
     with pytest.raises(FileChangedError):
         pybpe.corpus.clean(path, tmp_path / "out.jsonl", workers=1)
     assert not (tmp_path / "out.jsonl").exists()

@@ -21,7 +21,7 @@ import pybpe
 from pybpe.analysis import measures, tally
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
-from pybpe.reading import pieces, planned_pieces
+from pybpe.reading import pieces, planning
 
 NFKC = ("ﬁ", "①", "e\u0301", "\ufb2a", "ｱ", "㍿")  # what normalizers change
 
@@ -146,7 +146,7 @@ def check(found: pybpe.Comparison, name: str, tok: pybpe.Tokenizer, on: str, tex
 def test_files_in_pieces_of_any_size(
     tokenizers: dict[str, pybpe.Tokenizer], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planned_pieces, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
+    monkeypatch.setattr(planning, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
     texts = write_texts(tmp_path)
     with pytest.warns(PybpeWarning):
         found = pybpe.compare(tokenizers, {name: files for name, (files, _, _) in texts.items()}, workers=2)
@@ -189,7 +189,7 @@ def test_memory_does_not_grow_with_the_text(
 ) -> None:
     """Pieces stay small although each tokenizer has different safe cuts."""
     block = 1 << 17
-    monkeypatch.setattr(planned_pieces, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
+    monkeypatch.setattr(planning, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
     longest = 0
     look = tally.Tallier._look
 

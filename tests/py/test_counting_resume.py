@@ -17,7 +17,7 @@ import pytest
 from texts import chinese, english, mixed
 
 import pybpe
-from pybpe.reading import planned_pieces, sample
+from pybpe.reading import planning, sample
 from pybpe.reading.pieces import stream_pieces
 from pybpe.training import counting, saved_counting, word_counter
 
@@ -41,7 +41,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces and ranges are small, and every piece is a turn."""
-    monkeypatch.setattr(planned_pieces, "stream_pieces", partial(stream_pieces, piece_bytes=3000))
+    monkeypatch.setattr(planning, "stream_pieces", partial(stream_pieces, piece_bytes=3000))
     monkeypatch.setattr("pybpe.reading.pieces._CUT_WINDOW", 300)
     monkeypatch.setattr(sample, "_RANGE_BYTES", 5000)
     monkeypatch.setattr(counting, "LEAST_TASK", 7000)

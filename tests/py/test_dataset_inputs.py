@@ -20,7 +20,7 @@ from texts import chinese, english
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe.errors import PybpeWarning
-from pybpe.reading import pieces, planned_pieces, planning
+from pybpe.reading import pieces, planning
 from pybpe.reading.splits import hash_split
 from pybpe.tokens import assembly
 from pybpe.tokens.encoding import Segment, TaskEncoder
@@ -103,12 +103,12 @@ def test_long_documents_are_not_held_as_a_whole(
     tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, eot: str
 ) -> None:
     small_tasks(monkeypatch)
-    monkeypatch.setattr(planned_pieces, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=5000))
+    monkeypatch.setattr(planning, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=5000))
     monkeypatch.setattr(pieces, "_CUT_WINDOW", 500)
     held = []
     segments = TaskEncoder.segments
 
-    def spy(self: TaskEncoder, block: planned_pieces.PlannedPiece) -> list[Segment]:
+    def spy(self: TaskEncoder, block: planning.Piece) -> list[Segment]:
         held.append(len(block.data))
         return segments(self, block)
 

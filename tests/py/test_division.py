@@ -11,7 +11,7 @@ from pybpe import _binding
 from pybpe.reading import division, documents, splits
 from pybpe.reading.bad_records import Seen
 from pybpe.reading.input_file import InputFile
-from pybpe.reading.planned_pieces import PlannedPiece
+from pybpe.reading.planning import Piece
 from pybpe.tokens.encoding import TaskEncoder, segments_of
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
@@ -90,7 +90,7 @@ def test_records_are_counted_as_python_counts_them() -> None:
     parts = [b'{"text": "a"}', b'{"text": ""}', b"", b" ", b"\t\r", b'{"text": "b\\n"} \r']
     for size in range(200):
         data = b"\n".join(rng.choices(parts, k=size % 12))
-        piece = PlannedPiece(
+        piece = Piece(
             "x.jsonl", 5, 5 + len(data), None, memoryview(data), True, True, Seen("x.jsonl", 5, False), "jsonl"
         )
         with division.dividers(b"", MARK, "text", (8.0, 1.0, 1.0)).take() as divider:
@@ -110,7 +110,7 @@ def test_sizes_of_documents(kind: str, split: int | None) -> None:
             [line_of(rng), b'{"text": "half \\ud800"}'] if kind == "jsonl" else [b"a b", MARK.encode(), b"", b"\xff"]
         )
         data = b"\n".join(rng.choices(parts, k=size % 9))
-        piece = PlannedPiece("x", 0, len(data), split, memoryview(data), True, True, Seen("x", 0, False), kind)
+        piece = Piece("x", 0, len(data), split, memoryview(data), True, True, Seen("x", 0, False), kind)
         expected = {place: (len(some), sum(map(len, some))) for place, some in division.divide(piece, kinds, SHARES[1])}
         found = division.document_sizes(piece, kinds, SHARES[1])
         assert {place: (count, size) for place, count, size in found if count} == expected, data
@@ -177,9 +177,7 @@ def test_small_pieces_give_the_segments_of_each(kind: str, split: int | None) ->
         divided = split is None or kinds.is_divided(InputFile("a.txt"))
         ends = divided or rng.random() < 0.9
         name = f"{number}.txt"
-        pieces.append(
-            PlannedPiece(name, 0, len(data), split, memoryview(data), divided, ends, Seen(name, 0, False), kind)
-        )
+        pieces.append(Piece(name, 0, len(data), split, memoryview(data), divided, ends, Seen(name, 0, False), kind))
     expected = [segment for piece in pieces for segment in encoder.segments(piece)]
     found = segments_of(encoder, pieces)
     assert [segment for segment in found if segment.ids] == [segment for segment in expected if segment.ids]

@@ -14,7 +14,6 @@ from texts import english
 import pybpe
 from pybpe.errors import Error, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
-from pybpe.reading import planned_pieces as reading
 from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
 from pybpe.tokens import preparation, run, shares
@@ -202,9 +201,9 @@ def test_many_documents_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Mo
 
     def counted(task: Any, *rest: Any) -> Any:
         seen.append(task)
-        return reading.planned_pieces(task, *rest)
+        return planning.pieces_of(task, *rest)
 
-    monkeypatch.setattr(shares, "planned_pieces", counted)
+    monkeypatch.setattr(shares, "pieces_of", counted)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pybpe.binarize(small_tokenizer(), tmp_path / "a.jsonl", tmp_path / "out")

@@ -13,7 +13,7 @@ from texts import chinese, english, mixed
 import pybpe
 from pybpe.pattern import Pattern
 from pybpe.reading.input_file import InputFile
-from pybpe.reading.planned_pieces import planned_pieces
+from pybpe.reading.planning import pieces_of
 from pybpe.training.counting import corpus_plan
 from pybpe.training.word_counter import CountSettings, WordCounter
 
@@ -147,7 +147,7 @@ def counts_in_ranges(paths: list[Path], settings: CountSettings, size: int) -> p
     plan = corpus_plan([InputFile.of(str(path)) for path in paths], settings)
     counter = WordCounter(settings, plan.kinds, workers=1)
     for part in plan.shuffled(size, 1):
-        for piece in planned_pieces([plan.at_cuts(part)], plan.kinds, settings.cutting.cut):
+        for piece in pieces_of([plan.at_cuts(part)], plan.kinds, settings.cutting.cut):
             counter.add(piece)
     return pybpe.Counts(counter.finish(), settings)
 

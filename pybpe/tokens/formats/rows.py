@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..._numpy import Array, numpy
-from ...reading.parquet import pyarrow_parquet
+from ...reading.rows import pyarrow_parquet
 from ..manifest import HIDDEN_NAME
 from .base import Format
 

@@ -14,8 +14,7 @@ from ...reading.documents import Kinds, check_mark
 from ...reading.files import corpus_files
 from ...reading.input_file import InputFile
 from ...reading.pieces import Cutting
-from ...reading.planned_pieces import PlannedPiece
-from ...reading.planning import Plan
+from ...reading.planning import Piece, Plan
 from ...reading.splits import SplitOptions
 from ...tokenizer import Tokenizer
 from ..encoding import TaskEncoder
@@ -156,7 +155,7 @@ def _tokens_per_byte(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer) -
     return tokens / max(1, size)
 
 
-def _sample(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer, encoder: TaskEncoder) -> Iterator[PlannedPiece]:
+def _sample(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer, encoder: TaskEncoder) -> Iterator[Piece]:
     """Yields the first pieces of some tasks of some files, spread over the corpus."""
     cutting = Cutting.of_model(tok.model)
     some = _spread(files, _FILES)

@@ -16,10 +16,10 @@ from pyarrow import feather, ipc  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.errors import FormatError  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
-from pybpe.reading.arrow import ArrowBatches, _index_of  # noqa: E402
 from pybpe.reading.bad_records import Seen  # noqa: E402
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
+from pybpe.reading.rows import ArrowBatches, _index_of  # noqa: E402
 
 TEXTS = documents(300)
 

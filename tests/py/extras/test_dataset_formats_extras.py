@@ -12,7 +12,8 @@ from corpora import EOT, SPLITS, documents, tokens_of
 from reference.dataset import streams
 
 import pybpe
-from pybpe.reading import planning, row_file
+from pybpe.reading import planning
+from pybpe.reading import rows as row_reading
 from pybpe.reading.splits import hash_split
 from pybpe.tokens.verification import verify
 
@@ -64,7 +65,7 @@ def test_parquet_is_read_by_row_group(
 ) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
-    monkeypatch.setattr(row_file, "PIECE_BYTES", 5000)
+    monkeypatch.setattr(row_reading, "PIECE_BYTES", 5000)
     texts = [f"forged {EOT} mark", "", *documents(300)]
     column = pyarrow.array([text.encode() for text in texts] if kind == "binary" else texts, getattr(pyarrow, kind)())
     table = pyarrow.table({"id": list(range(302)), "content": column})
