@@ -9,16 +9,16 @@
 TWO = --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2)
 
 ## after each change, half a minute: linters, C tests, and the Python tests that find the most
-check:
+check: .venv/stamp
 	$(MAKE) $(TWO) lint-quick ctest pytest-check
 
 ## before each commit: everything except what takes long
-test:
+test: .venv/stamp
 	$(MAKE) $(TWO) all lint ctest
 	$(MAKE) $(TWO) pytest
 
 ## the rest: sanitizers, proofs, the kept inputs of fuzzing, and the slow Python tests
-test-slow:
+test-slow: .venv/stamp
 	$(MAKE) $(TWO) all sanitize prove-quick llmc-test replay
 	$(MAKE) $(TWO) pytest-slow
 

@@ -109,6 +109,8 @@ def _run_train(args: argparse.Namespace) -> None:
     check_tokenizer_output(args.output)
     if args.parity and (args.counts or args.sizes is not None):
         raise ArgumentError("--parity cannot be used with --counts or --sizes")
+    if args.sizes is not None and args.base is not None:
+        raise ArgumentError("--sizes cannot be used with --base")
     if args.plot is not None and args.sizes is None:
         raise ArgumentError("--plot draws the curve of --sizes: give --sizes too")
     if args.plot is not None:
@@ -165,8 +167,6 @@ def fewer_than(size: int, got: int) -> str:
 
 
 def _vocab_size(args: argparse.Namespace) -> int:
-    if args.sizes is not None and args.base is not None:
-        raise ArgumentError("--sizes cannot be used with --base")
     if args.sizes is not None and args.superwords:
         raise ArgumentError(
             "--sizes cannot be used with --superwords: where its second stage begins depends on the size"

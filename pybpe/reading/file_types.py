@@ -117,10 +117,9 @@ def no_text(head: bytes, path: str) -> NoText | None:
 
 
 def binary_kind(head: bytes) -> NoText | None:
-    """Returns the kind of a file of which nothing else is known, and which certainly is not text: more than a tenth of
-    its first bytes are control characters, or some are and it is not UTF-8 either."""
-    controls = len(_CONTROL.findall(head))
-    if 10 * controls <= len(head) and not (controls and not _decodes(head)):
+    """Returns the kind of a file of which nothing else is known, and which certainly is not text: it has zeros and is
+    not UTF-8, or more than a tenth of its first bytes are control characters."""
+    if 10 * len(_CONTROL.findall(head)) <= len(head) and (b"\0" not in head or _decodes(head)):
         return None
     return NoText(
         f"binary data, which begins with {head[:8]!r}",

@@ -94,7 +94,13 @@ def test_gini() -> None:
 def write_texts(folder: Path) -> dict[str, tuple[list[Path], list[list[bytes]], int]]:
     """Kinds of texts: their files, the separate texts in each file, and how many lines they have."""
     marked = f"{english()[:9000]}{EOT}{english()[9000:9500]}<|im_end|>{EOT}\n{chinese()[:3000]}".encode()
-    broken = random_bytes(4000, 3) + mixed()[:9000].encode() + b"\xe4\xb8 end \xf0\x9f\x98" + b"word" * 400 + b"\n\n\n"
+    broken = (
+        random_bytes(4000, 3).translate(None, bytes(range(9)))
+        + mixed()[:9000].encode()
+        + b"\xe4\xb8 end \xf0\x9f\x98"
+        + b"word" * 400
+        + b"\n\n\n"
+    )
     strange = "".join(random.Random(4).choices([*NFKC, " ", "a", "\u3000", "\n", "中"], k=5000)).encode()
     records = [english()[:700], "", f"forged {EOT} mark", "中文" * 90, "\ud800 lone"]
     (folder / "marked.txt").write_bytes(marked)

@@ -63,7 +63,7 @@ def test_a_worker_that_hangs_is_given_up(
     hangs, ticks = threading.Event(), itertools.count()
 
     def hang(number: int) -> None:
-        if number == 3:
+        if number == 6:  # the first four ask whether the workers see the folder
             hangs.set()
             end.wait()
 
@@ -71,14 +71,14 @@ def test_a_worker_that_hangs_is_given_up(
     with monkeypatch.context() as patch, pytest.raises(pybpe.errors.WorkerError, match=told):
         # No time passes before the worker hangs, however slow this machine is.
         patch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: next(ticks) if hangs.is_set() else 0))
-        pybpe.binarize(tok, corpus, out, executor=Changed(hang), task_timeout=0.2, **GIVEN)
+        pybpe.binarize(tok, corpus, out, executor=Changed(hang), workers=2, task_timeout=0.2, **GIVEN)
     assert (out / FOLDER / "parts.log").exists()
     started: list[int] = []
-    pybpe.binarize(tok, corpus, out, executor=Changed(started.append), task_timeout=60, **GIVEN)
+    pybpe.binarize(tok, corpus, out, executor=Changed(started.append), workers=2, task_timeout=60, **GIVEN)
     pybpe.binarize(tok, corpus, tmp_path / "local", **GIVEN)
     assert content(out) == content(tmp_path / "local")
     every: list[int] = []
-    pybpe.binarize(tok, corpus, tmp_path / "all", executor=Changed(every.append), **GIVEN)
+    pybpe.binarize(tok, corpus, tmp_path / "all", executor=Changed(every.append), workers=2, **GIVEN)
     assert 0 < len(started) < len(every)  # the first ones were not done again
 
 

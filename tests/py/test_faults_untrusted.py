@@ -15,7 +15,7 @@ from corpora import documents, small_tokenizer
 import pybpe
 from pybpe import viz
 from pybpe.errors import PybpeWarning
-from pybpe.tokens.formats import webdataset
+from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.token_file import TokenFile
 
@@ -50,7 +50,7 @@ def test_archives_are_read_without_being_unpacked(tmp_path: Path) -> None:
             member.size = len(data.getvalue())
             tar.addfile(member, io.BytesIO(data.getvalue()))
     before = sorted(tmp_path.parent.iterdir())
-    assert [block.tolist() for block in webdataset.FORMAT.read(str(path), "uint16")] == [[0, 1, 2, 3, 4]] * 2
+    assert [block.tolist() for block in FORMATS["webdataset"].read(str(path), "uint16")] == [[0, 1, 2, 3, 4]] * 2
     assert sorted(tmp_path.parent.iterdir()) == before and sorted(tmp_path.iterdir()) == [path]
     assert not os.path.exists("/tmp/pybpe-escaped.input_ids.npy")
 
@@ -87,7 +87,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
 
 # The only pickles that are read: what an executor's worker gets from the process that started the run, in a message, or
 # in a file whose SHA-256 is in the message.
-OWN_PICKLES = {("workers.py", "loads"), ("work.py", "loads")}  # of dataset and corpus
+OWN_PICKLES = {("workers.py", "loads")}
 OWN_PICKLES |= {("shared_store.py", "loads")}
 OWN_PICKLES |= {("__main__.py", "exec")}  # of an empty string
 DANGEROUS = {"pickle": {"load", "loads", "Unpickler"}, "marshal": {"load", "loads"}, "torch": {"load"}}

@@ -15,7 +15,7 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.cli import binarize, corpus, counts, main
+from pybpe.cli import corpus, count, main, token_files
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
 
@@ -39,7 +39,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def executor(address: str) -> Iterator[ProcessPoolExecutor]:
         yield pool
 
-    for module in (binarize, corpus, counts):
+    for module in (token_files, corpus, count):
         monkeypatch.setattr(module, "dask_executor", executor)
     yield
     os.kill(process, signal.SIGKILL)

@@ -106,4 +106,4 @@ def test_a_clone_that_is_not_built_has_no_include_folder(root: Path, tmp_path: P
     command = [sys.executable, "-S", "-m", "pybpe", "--include-dir"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 2 and result.stdout == ""
-    assert result.stderr.count("\n") == 1 and "run `make` in the clone of pybpe" in result.stderr
+    assert result.stderr.count("\n") == 1 and "run `make` there" in result.stderr

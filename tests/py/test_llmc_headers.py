@@ -107,9 +107,9 @@ def test_a_tokenizer_that_needs_python_says_so(c_program: Callable[[str], Path],
     assert ids == [None, None] and "tokenizer_encode: " in errors
 
 
-def build_page(root: Path, page: str, folder: Path) -> Path:
-    """Builds the C program of a page of the documentation."""
-    (code,) = re.findall(r"```c\n(.*?)```", (root / page).read_text(encoding="utf-8"), re.S)
+def build_page(root: Path, page: str, folder: Path, number: int = 0) -> Path:
+    """Builds a C program of a page of the documentation."""
+    code = re.findall(r"```c\n(.*?)```", (root / page).read_text(encoding="utf-8"), re.S)[number]
     (folder / "main.c").write_text(code, encoding="utf-8")
     include = [f"-I{root}/csrc", f"-I{root}/llmc_compat/include"]
     command = ["cc", "-std=c11", *STRICT, *include, "main.c", root / "build/libpybpe.a", "-o", "main"]
@@ -117,11 +117,11 @@ def build_page(root: Path, page: str, folder: Path) -> Path:
     return folder / "main"
 
 
-def test_the_program_of_the_readme(root: Path, c_program: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_program_with_the_headers(root: Path, c_program: Callable[[str], Path], tmp_path: Path) -> None:
     c_program("prompt_ids")  # so that the library exists
     tok = pybpe.train(iter([english()[:5000]]), vocab_size=400)
     tok.save(tmp_path / "gpt2_tokenizer.bin")
-    program = build_page(root, "README.md", tmp_path)
+    program = build_page(root, "docs/llm.c.md", tmp_path, 1)
     assert subprocess.check_output([program], cwd=tmp_path) == b"Once upon a time"
 
 

@@ -51,7 +51,7 @@ def test_their_first_tokens() -> None:
         late().prune(vocab_size=258)
     assert late().prune(vocab_size=257).merges == [(b"a", b"b")]
     assert late().prune([257]).encode("abcd") == [257]
-    assert never().prune(vocab_size=257).vocab[256] == b"xy"  # no merge makes it, so it is present from the start
+    assert never().prune(vocab_size=257).model.vocab[256] == b"xy"  # no merge makes it, so it is present from the start
 
 
 def test_what_is_taken_whole_teaches_nothing() -> None:

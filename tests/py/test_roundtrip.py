@@ -20,8 +20,8 @@ TEXTS = {
     "english": english().encode(),
     "chinese": chinese().encode(),
     "mixed": mixed().encode(),
-    "invalid": random_bytes(30_000, 3),
-    "nuls": b"\x00a\x00\x00b" * 4000,
+    "invalid": random_bytes(30_000, 3).translate(None, bytes(range(9))),
+    "nuls": b"a word and \x00 or \x00b another; " * 700,
     "no newline": b"word " * 3000 + b"end",
     "one line": english().replace("\n", " ").encode() * 2,
 }

@@ -22,7 +22,7 @@ def test_the_navigation_has_every_page() -> None:
     assert sorted(NAVIGATION) == sorted(pages | MADE)
 
 
-@pytest.mark.parametrize("name", ["pybpe", "pybpe.tokens", "pybpe.corpus", "pybpe.viz"])
+@pytest.mark.parametrize("name", ["pybpe", "pybpe.loading", "pybpe.corpus", "pybpe.viz"])
 def test_the_reference_has_every_public_name(name: str) -> None:
     shown = {path for page in REFERENCE.glob("*.md") for path in described(page)}
     shown_names = {path.rpartition(".")[2] for path in shown}
