@@ -12,6 +12,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 VOCAB_SIZE = 3000
 SPECIAL = "<|endoftext|>"
 
@@ -45,7 +46,6 @@ def run_pipeline(program: Path, corpus: Path, folder: Path, simd: str | None = N
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 @pytest.mark.parametrize("optimisation", ["-O0", "-O3"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_compilers(root: Path, tmp_path: Path, corpus: Path, of_python: str, compiler: str, optimisation: str) -> None:
