@@ -27,7 +27,7 @@ from pathlib import Path
 from measure import machine, median, run, table
 
 MARK = "<|endoftext|>"
-COMMANDS = ("binarize", "counts", "train", "prepare", "corpus", "count", "verify", "stats")
+COMMANDS = ("binarize", "counts", "train", "prepare", "corpus", "count", "verify", "inspect")
 _TICK = 1000  # microseconds between two samples
 _TINY = 20_000  # bytes of the input that shows how long the start takes
 
@@ -137,11 +137,11 @@ def arguments(command: str, shape: str, folder: Path, tokenizer: Path, workers: 
         "binarize": ["binarize", "-t", str(tokenizer), corpus, "-o", out, "--min-shard-tokens", "0", *how, *many],
         "prepare": ["prepare", corpus, "-o", out, "--vocab-size", "1000", "--min-shard-tokens", "0", *how, *many],
         "corpus": ["corpus", corpus, "-o", f"{out}.jsonl", "--min-chars", "1", *how, *many],
-        "counts": ["counts", corpus, "-o", f"{out}.counts", *many],
+        "counts": ["count", corpus, "-o", f"{out}.counts", *many],
         "train": ["train", corpus, "--vocab-size", "1000", "-o", f"{out}.json", *many],
         "count": ["count", "-t", str(tokenizer), corpus, *many],
         "verify": ["verify", "-t", str(tokenizer), binarized, "--quiet"],
-        "stats": ["stats", binarized, "--quiet"],
+        "inspect": ["inspect", binarized, "--quiet"],
     }[command]
 
 

@@ -38,7 +38,8 @@ exhaustive: all
 
 ## optional features: PyTorch, transformers, pyarrow, Dask and others (a large install)
 test-extras: all .venv/extras-stamp
-	$(VENV)/python -m pytest --numprocesses=2 --dist=loadfile tests/py/extras
+	$(VENV)/python -m pytest --numprocesses=2 --dist=loadfile tests/py/extras \
+	    "tests/py/test_docs.py::test_the_code_of_the_page_runs[remote.md]"
 
 .venv/extras-stamp: tests/requirements-extras.txt .venv/test-stamp
 	$(VENV)/python -m pip install --quiet -r $<

@@ -18,7 +18,7 @@ COMMANDS = {
     "pathology": ["build/benchmarks/encode_file", "--runs", "1", "--bytes", "10000"],
     "shapes": [
         *("TEXT", "--gil", "build/benchmarks/gil.so", "--megabytes", "0.03", "--shapes", "documents"),
-        *("--commands", "binarize,prepare,corpus,verify,stats"),
+        *("--commands", "binarize,prepare,corpus,verify,inspect"),
     ],
     "growing_corpus": ["TEXT", "--bytes", "2M"],
     "call_graph": [],

@@ -78,7 +78,7 @@ def write_strings(path: Path, strings: Sequence[bytes]) -> Path:
 
 def bare(tok: pybpe.Tokenizer, path: Path) -> Path:
     """Writes a tokenizer.bin without merges, as llm.c's own scripts do."""
-    tok.save(path)
+    tok.save(path, "bin")
     raw = bytearray(path.read_bytes())
     end = 1024
     for _ in range(tok.vocab_size):

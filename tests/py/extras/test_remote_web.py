@@ -156,7 +156,7 @@ def test_ctrl_c_ends_a_wait_for_a_server(server: Server) -> None:
         ended.wait()
 
     url = server.put("/a.txt", DATA, on_request=at)
-    process = subprocess.Popen([sys.executable, "-m", "pybpe", "counts", url, "-o", os.devnull])
+    process = subprocess.Popen([sys.executable, "-m", "pybpe", "count", url, "-o", os.devnull])
     assert asked.wait(100)
     process.send_signal(signal.SIGINT)
     try:

@@ -208,6 +208,7 @@ def test_hover_search_and_merge_tree(browser: Any, tmp_path: Path) -> None:
     page.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*about a hundred times slower")
 def test_what_cannot_be_done_is_said(browser: Any, tmp_path: Path) -> None:
     page = Opened(browser, tmp_path, "word " * 100, {"a": tokenizer(r"\w\X|\W|\w"), "b": tokenizer()}, max_bytes=100)
     assert "first 100 of 500 bytes" in page.tab.locator("#cut").inner_text()
