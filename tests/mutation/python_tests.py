@@ -27,7 +27,6 @@ _RECIPE = [
 _DRAWING = [
     "test_mix_shuffle.py::test_documents_are_found",
     "test_mix_shuffle.py::test_an_empty_stream_has_no_documents",
-    "test_mix_shuffle.py::test_lengths_that_are_in_a_file_are_used",
     "test_mix_shuffle.py::test_streams_that_are_not_documents_are_refused",
     "test_mix_shuffle.py::test_phases_draw_what_the_slow_version_draws",
     "test_mix_shuffle.py::test_phases_draw_from_several_sources_what_the_slow_version_draws",
