@@ -52,8 +52,6 @@ from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
 from pybpe.reading.streams import open_input, read_items
 
-TESTS = sorted(Path(__file__).parent.glob("test_*.py"))
-
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -354,14 +352,3 @@ def test_exit_codes_and_output(work: Path) -> None:
     for bad in (work / "none", work / "README.md"):
         result = run(bad)
         assert result.returncode == 2 and result.stderr.count("\n") == 1
-
-
-def test_the_page_names_faults_that_are_tried() -> None:
-    """docs/llmc-check.md names the test of each condition."""
-    page = (Path(__file__).parents[2] / "docs" / "llmc-check.md").read_text("utf-8")
-    rows = [row.replace(r"\|", "") for row in page.splitlines() if re.match(r"\| (?!---|line|place|condition)", row)]
-    named = [re.findall(r'"([^"]+)"|\b(test_\w+)', row.split("|")[-2]) for row in rows]
-    assert len(rows) > 60 and all(named)
-    assert {name for found in named for name, _ in found if name} <= set(FAULTS)
-    tests = set(re.findall(r"^def (test_\w+)", "".join(path.read_text("utf-8") for path in TESTS), re.MULTILINE))
-    assert {test for found in named for _, test in found if test} <= tests
