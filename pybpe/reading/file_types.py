@@ -67,7 +67,7 @@ _MARKS = {
     **dict.fromkeys((b"GGUF\2\0", b"GGUF\3\0"), NoText("a GGUF model", _LEAVE_OUT)),
     b"\x93NUMPY": NoText("a numpy array", _TOKENS, is_own=True),
     b"MMIDIDX\0": NoText("a Megatron index", _TOKENS, is_own=True),
-    b"pybpecnt": NoText("a pybpe counts file", "pass it to `pybpe train --counts`", is_own=True),
+    b"pybpecnt": NoText("a file of word counts", "pass it to `pybpe train --counts`", is_own=True),
 }
 _STARTS = (*_MARKS, *(mark for mark, _ in PACKING_MARKS), *(number.to_bytes(4, "little") for number in _LLMC_FILES))
 _OF_DATASETS = NoText(
