@@ -1,16 +1,34 @@
-"""The code in the README and on every page of docs/ runs, and the README links to every page."""
+"""The documentation is true: its code runs, its links lead somewhere, the files, functions and options that it names
+exist, and its reference has every public name. `make docs` checks the rest."""
 
+import argparse
+import doctest
+import importlib
+import pkgutil
+import re
+import runpy
 import shutil
 import subprocess
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from pages import blocks, run_page
 from texts import chinese, english
 
+import llmc_compat
+import pybpe
+from pybpe import cli
+
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-NAMES = [page.name for page in PAGES]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks/RESULTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WITH_CODE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def parametrize_pages(pages: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", pages, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +52,7 @@ def folder(tmp_path: Path, downloads: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
 def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
     if page.name == "remote.md":
         pytest.importorskip("obstore")  # as in `make test-extras`
@@ -42,8 +60,8 @@ def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
 
 
 def test_the_readme_names_every_page() -> None:
-    readme = PAGES[0].read_text(encoding="utf-8")
-    for page in PAGES[1:]:
+    readme = WITH_CODE[0].read_text(encoding="utf-8")
+    for page in WITH_CODE[1:]:
         assert f"]({page.relative_to(ROOT)})" in readme, f"{page.name} is not in the README's list of documentation"
 
 
@@ -59,3 +77,265 @@ def test_a_page_that_is_not_true_fails(tmp_path: Path) -> None:
             run_page(page, tmp_path)
     page.write_text("```python\nx = 1\nprint(x)\n```\n```text\n1\n```\n\n```\nno code\n```\n\n```sh\necho 2\n```\n")
     assert run_page(page, tmp_path) == 2
+
+
+# ---------------------------------------------------------------------------------------------------
+# Links
+
+CODE = re.compile(r"^( *)(```+|~~~+).*?^\1\2[`~]*[ \t]*$|`+[^`\n]+`+", re.DOTALL | re.MULTILINE)
+LINK = re.compile(
+    r"""\]\(\s*<?([^)\s>]+)[^)]*\)      # [text](target), ![text](target), [text](<target> "title")
+    | ^[ ]{0,3}\[[^\]]+\]:\s*(\S+)      # [name]: target
+    | \b(?:href|src)=["']([^"']+)["']   # HTML""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def links(text: str) -> list[str]:
+    """Returns the targets of the links of a page, without those in code."""
+    return [next(filter(None, found)) for found in LINK.findall(CODE.sub("`code`", text))]
+
+
+def anchors(text: str) -> set[str]:
+    """Returns the names that GitHub gives the headings of a page, and those that the page itself defines."""
+    found: dict[str, int] = {}
+    names = set(re.findall(r'<a (?:name|id)="([^"]+)"', text))
+    fences = re.compile(r"^( *)(```+|~~~+).*?^\1\2[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
+    for heading in re.findall(r"^#{1,6} +(.*?)[ #]*$", fences.sub("", text), re.MULTILINE):
+        heading = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        names.add(f"{name}-{found[name]}" if name in found else name)
+        found[name] = found.get(name, 0) + 1
+    return names
+
+
+def broken(page: Path) -> list[str]:
+    """Returns the broken links of a page."""
+    return [target for target in links(page.read_text(encoding="utf-8")) if not leads_somewhere(target, page)]
+
+
+def leads_somewhere(target: str, page: Path) -> bool:
+    if re.match(r"[a-z][a-z+.-]*:", target):
+        return not target.startswith("file:")
+    path, _, anchor = unquote(target).partition("#")
+    file = page.parent / path if path else page
+    if path in MADE.get(page.name, ()):
+        return True
+    inside = file.resolve().is_relative_to(ROOT.resolve()) or not page.is_relative_to(ROOT)
+    if path.startswith("/") or not file.exists() or not inside:
+        return False
+    return not anchor or (file.suffix == ".md" and anchor in anchors(file.read_text(encoding="utf-8")))
+
+
+# Files that exist only on the site.
+MADE = {"viewer.md": ("viewers/english.html", "viewers/chinese.html")}
+
+
+@parametrize_pages(PAGES)
+def test_the_links_of_the_page_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+GOOD = """
+[a](there.md) [b](there.md#a-b-c) [c](<there.md#检查点> 'title') ![d](there.md#twice-1) [e](https://f.g)
+
+[h]: there.md
+
+`[a](nowhere.md)`
+
+```
+[b](nowhere.md)
+```
+"""
+BAD = """
+[a](nowhere.md) [b](there.md#none) [c](#none) ![d](none.png) [e](there.md#no-heading) [f](/etc)
+
+[g]: none.md
+
+<img src="none.svg">
+"""
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    headings = ("# A `b`, [c](d.md)!", "## 检查点", "## Twice", "## Twice", "```\n# no heading\n```")
+    (tmp_path / "there.md").write_text("\n\n".join(headings))
+    page = tmp_path / "page.md"
+    page.write_text(GOOD)
+    assert broken(page) == []
+    page.write_text(GOOD + BAD)
+    assert broken(page) == [
+        *("nowhere.md", "there.md#none", "#none", "none.png", "there.md#no-heading", "/etc", "none.md", "none.svg")
+    ]
+
+
+def test_the_page_of_a_package_index_has_no_links_to_files() -> None:
+    index_page = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")["index_page"]
+    assert (
+        index_page("[`a.md`](a.md) [b](c/d.py#e) [f](#g) [h](https://i.j)")
+        == "`a.md` b (`c/d.py`) [f](#g) [h](https://i.j)"
+    )
+    readme = index_page((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert [target for target in links(readme) if not target.startswith(("https://", "#"))] == []
+    assert "tutorial (`docs/tutorial.md`)" in readme
+
+
+# ---------------------------------------------------------------------------------------------------
+# Names of files and options
+
+SOURCES = sorted((ROOT / "csrc").rglob("*.[ch]"))
+FILES = [
+    path.relative_to(ROOT).as_posix()
+    for folder in ("csrc", "pybpe", "llmc_compat", "tests", "docs", "benchmarks")
+    for path in (ROOT / folder).rglob("*.*")
+] + [path.name for path in ROOT.glob("*.*")]
+
+# Files of other projects, and files that a command makes.
+FOREIGN = {
+    *("llm.c", "train_gpt2.c", "train_gpt2.py", "train_llama3.py", "utils.h", "data_common.py", "pybpe.c", "Python.h"),
+    *("fineweb.py", "hellaswag.py", "tinyshakespeare.py", "prepare.py", "sample.py", "encoder.py"),
+}
+
+NAME = re.compile(r"(?<![\w/*.-])(?:[\w*-]+/)*[\w*][\w*.-]*\.(?:py|md|mk|[ch]|\[ch\])(?![\w/]|\.\w)")
+SYSTEM_HEADER = re.compile(r"#include <[^>\n]+>")
+COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
+
+
+def files_named(text: str) -> set[str]:
+    """Returns the names of source files in a text: paths, bare names, and patterns such as train*.[ch]."""
+    text = SYSTEM_HEADER.sub("", text)
+    return {name for name in NAME.findall(text) if name.rpartition("/")[2] not in FOREIGN and name != "work/README.md"}
+
+
+def exists(name: str) -> bool:
+    """Returns whether a file of the project has this path, or a path that ends with it."""
+    return any(fnmatchcase(f"/{file}", f"*/{name}") for file in FILES)
+
+
+def comments(source: str) -> str:
+    """Returns the comments of a C file."""
+    return "\n".join(part for part in COMMENT.findall(source) if part[0] == "/")
+
+
+@parametrize_pages(PAGES)
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    assert [name for name in sorted(files_named(page.read_text(encoding="utf-8"))) if not exists(name)] == []
+
+
+def test_the_files_that_comments_of_c_name_exist() -> None:
+    stale = [
+        f"{source.name}: {name}"
+        for source in SOURCES
+        for name in sorted(files_named(comments(source.read_text(encoding="utf-8"))))
+        if not exists(name)
+    ]
+    assert stale == []
+
+
+Options = dict[tuple[str, ...], set[str]]
+
+
+def options_of(parser: argparse.ArgumentParser, command: tuple[str, ...] = ()) -> Options:
+    """Returns the options of each command: ("llmc", "check") -> {"--json", "-b", ...}."""
+    found: Options = {command: set(parser._option_string_actions)}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                found |= options_of(below, (*command, name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def options() -> Options:
+    return options_of(cli._parser())
+
+
+def calls(text: str) -> Iterator[list[str]]:
+    """Returns the words after `pybpe` of each call in a text, to the end of the command; `...\\` continues a line."""
+    for rest in re.findall(r"(?<![\w./-])pybpe ((?:\\\n|[^\n`|&;#>()])*)", text):
+        yield rest.replace("\\\n", " ").split()
+
+
+def unknown(words: list[str], options: Options) -> list[str]:
+    """Returns the options in a call that its command does not have."""
+    command: tuple[str, ...] = ()
+    while (*command, *words[len(command) : len(command) + 1]) in options and len(command) < len(words):
+        command = (*command, words[len(command)])
+    known = options[command] if command else set().union(*options.values())
+    named = [re.split(r"[=,:\]]", word.strip("[]'\""))[0] for word in words if re.match(r"\[?-[-a-z]", word)]
+    return [word for word in named if word not in known]
+
+
+@parametrize_pages(PAGES)
+def test_the_options_that_a_page_names_exist(page: Path, options: Options) -> None:
+    text = page.read_text(encoding="utf-8")
+    wrong = [f"{' '.join(words)}: {name}" for words in calls(text) for name in unknown(words, options)]
+    alone = re.findall(r"`(--[a-z][a-z-]*)(?=[ =`])", text)  # with an underscore it is one of llm.c's scripts
+    known = set().union(*options.values())
+    assert wrong + [name for name in alone if name not in known] == []
+
+
+def test_stale_names_are_found(options: Options) -> None:
+    assert not exists("csrc/no_such.c") and not exists("cut.c") and exists("pretok_cut.c") and exists("pretok*.[ch]")
+    assert files_named("see `csrc/a_1.h`, b.py, docs/c.md, d*.[ch]; not llm.c, e.g. f.txt, x.cu") == {
+        *("csrc/a_1.h", "b.py", "docs/c.md", "d*.[ch]")
+    }
+    text = "`pybpe train --vocab-size 5` and\npybpe llmc check \\\n    --jsn -b 4 | grep --x\n"
+    assert [unknown(words, options) for words in calls(text)] == [[], ["--jsn"]]
+    assert comments('x = "/* no */"; /* a.c */ // b.c') == "/* a.c */\n// b.c"
+
+
+# ---------------------------------------------------------------------------------------------------
+# The site and its reference
+
+REFERENCE = ROOT / "docs/reference"
+NAVIGATION = re.findall(r"^ +- [^:#]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+GENERATED = {"readme.md", "contributing.md", "changelog.md", "results.md", "reference/cli.md", "reference/c.md"}
+
+
+def described(page: Path) -> list[str]:
+    """Returns the names whose docstrings a page of the reference shows."""
+    return re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_navigation_has_every_page() -> None:
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert sorted(NAVIGATION) == sorted(pages | GENERATED)
+
+
+@pytest.mark.parametrize("name", ["pybpe", "pybpe.loading", "pybpe.corpus", "pybpe.viz"])
+def test_the_reference_has_every_public_name(name: str) -> None:
+    shown = {path for page in REFERENCE.glob("*.md") for path in described(page)}
+    shown_names = {path.rpartition(".")[2] for path in shown}
+    errors = set(vars(importlib.import_module("pybpe.errors"))) if "pybpe.errors" in shown else set()
+    public = set(importlib.import_module(name).__all__) - {"__version__"}
+    assert public - shown_names - errors == set()
+
+
+@pytest.mark.parametrize("page", sorted(REFERENCE.glob("*.md")), ids=lambda page: page.name)
+def test_the_names_of_the_reference_exist(page: Path) -> None:
+    for path in described(page):
+        parent, _, name = path.rpartition(".")
+        module = importlib.import_module(parent)
+        assert hasattr(module, name) or importlib.import_module(path), path
+
+
+# ---------------------------------------------------------------------------------------------------
+# Examples in docstrings
+
+MODULES = sorted(
+    module.name
+    for package in (pybpe, llmc_compat)
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+    if not module.name.endswith(("._core", ".__main__"))
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_there_are_examples() -> None:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    examples = [test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
+    assert len(examples) >= 3
