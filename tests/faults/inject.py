@@ -1,6 +1,6 @@
 """Makes every system call of every writing operation fail in turn, and checks the remaining files.
 
-Runs under the shim: python -m pytest does it by test_faults_syscalls.py, and `make faults` with all operations:
+Runs under the shim: python -m pytest does it by test_faults.py, and `make faults` with all operations:
 
     inject.py errors|deaths|order [--every N] [OPERATION...]
 

@@ -13,7 +13,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from test_shapes import peak_megabytes
+from test_memory import peak_megabytes
 
 import pybpe
 from pybpe.cli.coding import _read_ids

@@ -2,8 +2,6 @@
 
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -139,29 +137,3 @@ def test_a_worker_with_another_copy_of_a_file(tmp_path: Path) -> None:
         file.open()
     again = pickle.loads(pickle.dumps(error.value))  # as a worker sends it back
     assert type(again) is FileChangedError and str(again) == str(error.value)
-
-
-SMALL_FILES = """
-import re, sys, pybpe
-from corpora import small_tokenizer
-tok = small_tokenizer()
-def peak():  # the getrusage of a new process includes the memory of its parent
-    return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
-before = peak()
-pybpe.binarize(tok, sys.argv[1], sys.argv[2], min_shard_tokens=0, workers=2)
-pybpe.count_words(sys.argv[1])
-print((peak() - before) // 1024)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell the memory of a process")
-def test_small_files_take_little_memory(tmp_path: Path) -> None:
-    """A file of 96 bytes does not take the memory of a whole piece of text."""
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for number in range(3000):
-        (folder / f"{number}.txt").write_text(f"{number} " + TEXT[number : number + 90])
-    command = [sys.executable, "-c", SMALL_FILES, str(folder), str(tmp_path / "out")]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=os.path.dirname(__file__))
-    assert int(found.stdout) < 100  # megabytes; 6000 if each took a piece

@@ -14,7 +14,7 @@ import numpy
 import pytest
 from corpora import EOT, jsonl
 from reference import measures as oracle
-from test_lacking_bytes import trained
+from test_odd_vocabularies import trained
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe

@@ -1,13 +1,17 @@
-"""The ways to get the C library: `make install`, pkg-config, CMake, and two files in the Python package."""
+"""The ways to get the C library: `make install`, pkg-config, CMake, and the amalgamation, two files that any C project
+can take, strict with every compiler and equal to the library."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from texts import mixed
 
 import pybpe
 
@@ -107,3 +111,61 @@ def test_a_clone_that_is_not_built_has_no_include_folder(root: Path, tmp_path: P
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr.count("\n") == 1 and "run `make` there" in result.stderr
+
+
+# ---------------------------------------------------------------------------------------------------
+# The amalgamation
+
+STRICT = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Werror".split()
+
+
+@pytest.fixture(scope="module")
+def amalgamation(root: Path) -> Path:
+    subprocess.run(["make", "amalgamation"], cwd=root, check=True, capture_output=True)
+    return root / "build" / "amalgamation"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_program_with_the_two_files_does_what_the_library_does(
+    root: Path, amalgamation: Path, c_program: Callable[[str], Path], tmp_path: Path, compiler: str
+) -> None:
+    needs(compiler)
+    for name in ("pybpe.c", "pybpe.h"):  # alone in a folder, so that no other file of csrc/ can be included
+        shutil.copy(amalgamation / name, tmp_path)
+    run(compiler, "-std=c11", *STRICT, "-O2", "-c", tmp_path / "pybpe.c", "-o", tmp_path / "pybpe.o")
+    program = tmp_path / "decode_test"
+    source = root / "tests/c/decode_test.c"
+    run(compiler, f"-I{tmp_path}", source, tmp_path / "pybpe.o", "-o", program)
+
+    (tmp_path / "corpus.txt").write_text(mixed(), encoding="utf-8", newline="")
+    tok = pybpe.train(tmp_path / "corpus.txt", vocab_size=600, special_tokens=["<|endoftext|>"])
+    tok.save(tmp_path / "tokenizer.bin")
+    manifest = pybpe.binarize(tok, tmp_path / "corpus.txt", tmp_path / "out")
+    shards = sorted((tmp_path / "out").glob("*.bin"))
+    assert manifest.tokens > 10_000 and shards
+    shown = run(program, tmp_path / "tokenizer.bin", *shards)
+    assert shown == run(c_program("decode_test"), tmp_path / "tokenizer.bin", *shards)
+
+
+@pytest.mark.slow
+def test_a_program_sees_only_public_names(amalgamation: Path, tmp_path: Path) -> None:
+    needs("nm")
+    run("cc", "-c", amalgamation / "pybpe.c", "-o", tmp_path / "pybpe.o")
+    names = re.findall(r" [A-TV-Z] (\w+)", run("nm", tmp_path / "pybpe.o"))
+    assert len(names) > 50
+    assert [name for name in names if not name.lstrip("_").startswith("pybpe_")] == []
+
+
+@pytest.mark.slow
+def test_the_header_is_whole_and_is_cpp_too(amalgamation: Path, tmp_path: Path) -> None:
+    includes = re.findall(r"^#include (.*)", (amalgamation / "pybpe.h").read_text(encoding="utf-8"), re.M)
+    assert includes == ["<stddef.h>", "<stdint.h>"]
+    needs("c++")
+    run("cc", "-c", amalgamation / "pybpe.c", "-o", tmp_path / "pybpe.o")
+    source = tmp_path / "main.cpp"
+    source.write_text('#include "pybpe.h"\n#include <cstdio>\nint main() { std::puts(pybpe_version()); }\n')
+    strict = [flag for flag in STRICT if flag != "-Wstrict-prototypes"]
+    program = tmp_path / "main"
+    run("c++", "-std=c++17", *strict, f"-I{amalgamation}", source, tmp_path / "pybpe.o", "-o", program)
+    assert run(program).strip() == pybpe.__version__

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 import pytest
-from test_lacking_bytes import trained
+from test_odd_vocabularies import trained
 
 import pybpe
 

@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -409,15 +407,6 @@ def test_programs_that_show_a_tokenizer(tmp_path: Path) -> None:
     page = tokenizer_data("tok", tok, text.encode())
     assert page["rewrites"] and page["pattern"]["why"] == "its special token '<mask>' has lstrip on"
     assert tokenizer_data("plain", plain, text.encode())["pattern"]["why"] is None
-
-
-# ----------------------------------------------------------------------------------------------------
-# The table of word characters
-
-
-@pytest.mark.slow
-def test_the_table_is_that_of_hugging_face(root: Path) -> None:
-    subprocess.run([sys.executable, root / "csrc" / "generate" / "special_generate.py", "--check"], check=True)
 
 
 def test_inspect_says_that_it_counts_without_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,18 +1,25 @@
 """What several threads share gives each of them the same results, also in free-threaded Python. docs/threads.md lists
 everything that changes, and test_mutable_state.py compares that list with the source."""
 
+import multiprocessing
+import os
+import subprocess
 import sys
 import sysconfig
+import textwrap
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import numpy
 import pytest
+from gpt2 import gpt2_tokenizer
 from texts import chinese, english, mixed
 
 import pybpe
+from llmc_compat.shards import write_shard
 from pybpe import encoding
 from pybpe.reading.pieces import data_pieces
 
@@ -82,3 +89,178 @@ def test_threads_take_and_return_the_same_buffers(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL")
 def test_the_extension_leaves_the_gil_off() -> None:
     assert not sys._is_gil_enabled()  # type: ignore[attr-defined,unused-ignore]
+
+
+# ---------------------------------------------------------------------------------------------------
+# GPT-2's tokenizer in threads and processes, interrupted, and with each instruction set
+
+TEXTS = [english()[:300_000], chinese(), mixed(), "<|endoftext|>" * 50 + "x" * 3000]
+GPT2 = gpt2_tokenizer()
+
+
+def everything(tok: pybpe.Tokenizer, text: str) -> tuple[object, ...]:
+    """Returns the results of all methods for a text."""
+    ids = tok.encode(text)
+    array = tok.encode_to_numpy(text.encode())
+    ordinary = tok.encode(text, allowed_special=set())
+    return ids, array.tolist(), ordinary, tok.count(text), tok.decode(array), tok.encode_batch([text[:900], text])
+
+
+def test_eight_threads_get_the_same_ids() -> None:
+    """All threads start at once, with a tokenizer that was never used before."""
+    expected = [everything(GPT2, text) for text in TEXTS]
+    tok = pybpe.tokenizer.of_model(GPT2.model)
+    barrier = threading.Barrier(8)
+
+    def work(i: int) -> bool:
+        barrier.wait()
+        order = [*range(i % len(TEXTS), len(TEXTS)), *range(i % len(TEXTS))] * 2
+        return all(everything(tok, TEXTS[k]) == expected[k] for k in order)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+_TURNS = """
+import sys, threading
+from llmc_compat.shards import DataLoader
+
+loader = DataLoader(sys.argv[1], 1, 4, should_shuffle=True)
+expected = loader.next_batch()[0].tolist()
+
+def work(call):
+    for _ in range(2000):
+        call()
+
+calls = [loader.next_batch] * 2 + [lambda: loader.seek(3 * loader.batches_per_epoch)] * 4
+threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+loader.seek(0)
+assert loader.next_batch()[0].tolist() == expected
+"""
+
+
+def test_threads_take_turns_with_a_data_loader(tmp_path: Path) -> None:
+    """One thread may rewind the loader while others read."""
+    for i in range(3):
+        write_shard(tmp_path / f"{i}.bin", numpy.arange(5000, dtype="u2"))
+    subprocess.run([sys.executable, "-c", _TURNS, str(tmp_path / "*.bin")], check=True)
+
+
+def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads cannot start if memory is limited or Python is exiting. Work that needs no threads runs without them."""
+    text = "x" * 20_000_000  # a word that takes long, and another thread, so that Ctrl-C is answered
+    expected = GPT2.count(text)
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert GPT2.count(text) == len(GPT2.encode(text)) == expected
+    for call in (
+        lambda: GPT2.encode_batch(TEXTS, num_threads=4),
+        lambda: pybpe.train(iter(TEXTS), vocab_size=300, workers=4, progress=False),
+    ):
+        with pytest.raises(pybpe.errors.WorkerError, match="can't start new thread: use fewer workers than 4"):
+            call()
+    assert GPT2.encode_batch(TEXTS, num_threads=1) == [GPT2.encode(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_processes_get_the_same_ids(method: str) -> None:
+    """The tokenizer reaches the processes as a pickle, or unchanged by a fork."""
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map(GPT2.encode, TEXTS) == [GPT2.encode(text) for text in TEXTS]
+
+
+@pytest.mark.slow
+def test_a_fork_while_other_threads_encode() -> None:
+    expected = [GPT2.encode(text) for text in TEXTS]
+    stop = threading.Event()
+    started = threading.Barrier(5)
+
+    def work(text: str) -> None:
+        GPT2.encode(text)
+        started.wait()
+        while not stop.is_set():
+            GPT2.encode_to_numpy(text * 5)
+
+    threads = [threading.Thread(target=work, args=(text,)) for text in TEXTS]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                equal = [GPT2.encode(text) for text in TEXTS] == expected
+                equal = equal and GPT2.encode_batch(TEXTS, num_threads=2) == expected
+                os._exit(0 if equal else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert [GPT2.encode(text) for text in TEXTS] == expected
+
+
+def with_pattern(pattern: str, digits: int | None) -> pybpe.Tokenizer:
+    return pybpe.Tokenizer(GPT2.model.vocab, GPT2.merges, GPT2.special_tokens, pattern=pattern, digits=digits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("digits", [None, 1])
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k"])
+def test_forced_vector_instructions_give_the_same_ids(
+    monkeypatch: pytest.MonkeyPatch, pattern: str, digits: int | None
+) -> None:
+    """The name of an instruction set that this machine lacks has no effect."""
+    monkeypatch.delenv("PYBPE_SIMD", raising=False)
+    texts = [english()[:50_000], chinese()[:20_000], mixed()[:20_000]]
+    expected = [everything(with_pattern(pattern, digits), text) for text in texts]
+    for simd in ("swar", "avx2", "avx512", "neon", "no such"):
+        monkeypatch.setenv("PYBPE_SIMD", simd)
+        assert [everything(with_pattern(pattern, digits), text) for text in texts] == expected
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import numpy, pybpe
+sys.path.insert(0, sys.argv[1])
+from gpt2 import gpt2_tokenizer
+tok = gpt2_tokenizer()
+data = {text} * (20_000_000 // len({text}))
+text, ids = data.decode(), tok.encode_to_numpy(data)
+listed = ids.tolist()
+calls = dict(
+    encode=lambda: tok.encode(text), encode_bytes=lambda: tok.encode(data),
+    encode_to_numpy=lambda: tok.encode_to_numpy(data), count=lambda: tok.count(text),
+    threads=lambda: tok.encode_to_numpy(data, num_threads=2), batch=lambda: tok.encode_batch([text, text]),
+    decode=lambda: tok.decode(ids), decode_list=lambda: tok.decode(listed), decode_bytes=lambda: tok.decode_bytes(ids),
+)
+for name, call in calls.items():
+    timer = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT])
+    try:
+        timer.start()
+        while True:
+            call()
+    except KeyboardInterrupt:
+        print(name)
+    assert tok.encode("Hello world") == [15496, 995] and tok.decode([15496, 995]) == "Hello world"
+assert numpy.array_equal(tok.encode_to_numpy(data), ids) and tok.decode(ids) == text
+print("usable")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [b"Some words, again. ", b"a"], ids=["words", "one word"])
+def test_ctrl_c(text: bytes) -> None:
+    """Each call raises KeyboardInterrupt, and the tokenizer still works."""
+    script = textwrap.dedent(INTERRUPTED).format(text=text)
+    command = [sys.executable, "-c", script, os.path.dirname(__file__)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    names = "encode encode_bytes encode_to_numpy count threads batch decode decode_list decode_bytes usable"
+    assert done.stdout.split() == names.split(), done.stderr

@@ -2,7 +2,6 @@
 
 import pickle
 import random
-import threading
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate
@@ -382,22 +381,6 @@ def test_encode_iterable_joins_the_halves_of_a_character(small: pybpe.Tokenizer)
         assert list(small.encode_iterable(texts)) == small.encode("".join(texts)), texts
     mixed_kinds = [high, b"", low, high, b"x", low]  # with bytes between them, they are not a pair
     assert small.decode(list(small.encode_iterable(mixed_kinds))) == "😀\ufffdx\ufffd"
-
-
-def test_threads_share_one_tokenizer(small: pybpe.Tokenizer) -> None:
-    texts = [english()[i * 1000 : i * 1000 + 5000] for i in range(40)]
-    expected = [small.encode(text) for text in texts]
-    results: list[list[list[int]]] = [[] for _ in range(8)]
-
-    def work(i: int) -> None:
-        results[i] = [small.encode(text) for text in texts]
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(result == expected for result in results)
 
 
 def test_a_tokenizer_can_be_pickled(small: pybpe.Tokenizer) -> None:

@@ -10,7 +10,7 @@ import pytest
 pyarrow = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402
 from test_bombs import limited  # noqa: E402
-from test_shapes import peak_megabytes  # noqa: E402
+from test_memory import peak_megabytes  # noqa: E402
 
 
 def write_rows(path: Path, rows: int, text: str) -> None:

@@ -1,5 +1,4 @@
-"""Operations that write files survive every failing system call: the quick part of `make faults`
-(tests/faults/inject.py)."""
+"""Failing system calls and allocations, kills, and damaged files: the quick parts of `make faults` and `make soak`."""
 
 import sys
 from pathlib import Path
@@ -10,10 +9,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
 import shim  # noqa: E402
 
-pytestmark = pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.unavailable()))
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.unavailable())),
+]
 
 
-@pytest.mark.slow
 def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     out = shim.run("inject.py", "errors", "save", "save bin", "counts", "write_shard", "checkpoint", "eval", "viz")
     assert "0 problems" in out
@@ -25,7 +26,6 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     assert "0 problems" in shim.run("inject.py", "errors", "--every", "61", "clean corpus", "clean corpus by workers")
 
 
-@pytest.mark.slow
 def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> None:
     out = shim.run("inject.py", "deaths", "--every", "3", "save", "save bin", "counts", "train", "write_shard")
     assert "0 problems" in out
@@ -34,6 +34,38 @@ def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> 
     assert "0 problems" in shim.run("inject.py", "deaths", "--every", "19", "clean corpus", "clean corpus by workers")
 
 
-@pytest.mark.slow
 def test_write_then_flush_then_rename_then_flush_the_folder() -> None:
     assert "0 problems" in shim.run("inject.py", "order")
+
+
+def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable() -> None:
+    names = (
+        "tokenizer",
+        "from bin",
+        "encode",
+        "normalize",
+        "count words",
+        "read shard",
+        "loader",
+        "save bin",
+        "write_shard",
+        "signatures",
+        "filters",
+        "clean",
+    )
+    assert "0 problems" in shim.run("memory.py", *names)
+
+
+def test_rounds_of_everything_give_the_same_results_and_leave_nothing() -> None:
+    assert "hours: 0 problems" in shim.run("hours.py", "--rounds", "2")
+
+
+def test_damaged_files_of_every_format() -> None:
+    out = shim.run("corrupt.py", "--each", "120")
+    assert "'files': 2040" in out and "0 problems" in out
+
+
+def test_what_was_found_before(root: Path) -> None:
+    out = shim.run("corrupt.py", "--found", str(root / "tests" / "corrupt"))
+    found = len(list((root / "tests" / "corrupt").glob("*/*")))
+    assert f"corrupt: {{'files': {found}, 'refused': {found}}}, 0 problems" in out

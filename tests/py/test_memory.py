@@ -1,0 +1,280 @@
+"""The peak memory of the commands that read or check a corpus grows neither with the corpus nor with its shape.
+
+Each command runs in its own process, whose peak memory Linux reports when it ends.
+"""
+
+import gzip
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from corpora import EOT, small_tokenizer
+
+from pybpe.errors import FormatError, MissingExtraError
+from pybpe.reading.unpacking import zstd_module
+from pybpe.tokens.formats import FORMATS
+
+pytest.importorskip("resource")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
+
+WORDS = [f"{word}{number}" for word in ("red", "green", "blue", "one", "two") for number in range(100)]
+LIMITS = {"binarize": 110, "prepare": 110, "counts": 90, "verify": 130, "stats": 130}  # MB
+
+# Python itself starts with the memory of the process that starts it, if that has more: so a small one starts it.
+RUN = """
+import os, sys
+pid = os.posix_spawn(sys.executable, [sys.executable, *sys.argv[1:]], os.environ)
+_, status, usage = os.wait4(pid, 0)
+print(usage.ru_maxrss // 1024)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+READ = """
+import sys
+from pybpe.tokens.formats import FORMATS
+print(sum(int(block.sum()) for block in FORMATS[sys.argv[1]].read(sys.argv[2], "uint16")))
+"""
+
+
+def peak_megabytes(*args: object) -> int:
+    """Runs a command of pybpe in another process. Returns its peak memory."""
+    return peak_of_python("-m", "pybpe", *args)
+
+
+def peak_of_python(*args: object) -> int:
+    command = [sys.executable, "-S", "-c", RUN, *map(str, args)]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return int(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("memory")
+    small_tokenizer().save(folder / "tok.json")
+    return folder
+
+
+# ------------------------------------------------------------------------------------------------------
+# Files of several sizes
+
+# A file, and one of four times its size. The words are those of a fixed vocabulary, so word counts do not grow either.
+SIZES = (1500, 6000)  # records of 4 kB
+GROWTH = 15  # MB; the sizes differ by 23
+# Arrow keeps memory that it has freed, more in some runs than in others.
+ARROW_SIZES = (1500, 30_000)
+ARROW_GROWTH = 80  # MB; the sizes differ by 110
+QUIET = ["--workers", 1, "--quiet"]
+
+
+def texts(count: int) -> Iterator[str]:
+    """Yields texts, of which every tenth one is a near duplicate of another, and every hundredth one equals one."""
+    rng = random.Random(1)
+    one: list[str] = []
+    for number in range(count):
+        if number % 10 or number < 10:
+            one = rng.choices(WORDS, k=800)
+        elif number % 100:
+            one = [*one[:400], "changed", *one[401:]]
+        yield " ".join(one)
+
+
+def jsonl(path: Path, count: int) -> None:
+    with path.open("w") as stream:
+        stream.writelines(json.dumps({"text": text}) + "\n" for text in texts(count))
+
+
+def zst(path: Path, count: int) -> None:
+    with zstd_module(str(path)).open(path, "wt") as stream:
+        stream.writelines(json.dumps({"text": text}) + "\n" for text in texts(count))
+
+
+def parquet(path: Path, count: int) -> None:
+    """Writes groups of some MB, as large files have them. pyarrow takes much memory, so another process does it."""
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = list(texts(count))
+    pyarrow.parquet.write_table(pyarrow.table({"text": rows}), path, row_group_size=500)
+
+
+def can_read_zst() -> bool:
+    try:
+        return zstd_module("x.zst") is not None
+    except MissingExtraError:
+        return False
+
+
+KINDS: dict[str, tuple[Callable[[Path, int], None], bool]] = {
+    "jsonl": (jsonl, True),
+    "jsonl.zst": (zst, can_read_zst()),
+    "parquet": (parquet, find_spec("pyarrow") is not None),
+}
+
+
+@pytest.fixture(scope="module")
+def files(folder: Path) -> dict[str, list[Path]]:
+    """Returns the two files of each format that can be read here."""
+    found = {}
+    for name, (write, available) in KINDS.items():
+        if available:
+            sizes = ARROW_SIZES if name == "parquet" else SIZES
+            found[name] = [folder / f"{count}.{name}" for count in sizes]
+            for path, count in zip(found[name], sizes):
+                write(path, count)
+    return found
+
+
+def growth(*commands: list[Any]) -> int:
+    """Returns the difference of the peak memory of two commands, in MB."""
+    first, second = (peak_megabytes(*command, *QUIET) for command in commands)
+    return second - first
+
+
+COMMANDS: dict[str, Callable[[Path, Path], list[Any]]] = {
+    "binarize": lambda path, out: ["binarize", "-t", out.parent / "tok.json", path, "-o", out],
+    "counts": lambda path, out: ["count", path, "-o", f"{out}.counts"],
+    "train": lambda path, out: ["train", path, "--vocab-size", 300, "-o", f"{out}.json"],
+    "corpus": lambda path, out: [
+        "corpus", path, "-o", f"{out}.jsonl", "--filters", "gopher", "--dedup", "--near-dedup", 0.8,
+        "--dedup-paragraphs", "--memory-limit", "1M",
+    ],
+    "prepare": lambda path, out: ["prepare", path, "--vocab-size", 300, "-o", out],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command, form",
+    [
+        (command, form)
+        for command in COMMANDS
+        for form in KINDS
+        if (command, form) not in (("counts", "parquet"), ("train", "parquet"))  # they read no parquet
+    ],
+)
+def test_reading_takes_no_more_memory(command: str, form: str, files: dict[str, list[Path]], folder: Path) -> None:
+    if form not in files:
+        pytest.skip(f"{form} needs a package that is not installed")
+    made = [COMMANDS[command](path, folder / f"{command}-{path.name}") for path in files[form]]
+    assert growth(*made) < (ARROW_GROWTH if form == "parquet" else GROWTH)
+
+
+@pytest.mark.slow
+def test_checking_takes_no_more_memory(files: dict[str, list[Path]], folder: Path) -> None:
+    outs = [folder / f"checked-{path.name}" for path in files["jsonl"]]
+    for path, out in zip(files["jsonl"], outs):
+        peak_megabytes(*COMMANDS["binarize"](path, out), "--shard-tokens", 200_000, *QUIET)
+    for command in (["verify", "-t", folder / "tok.json"], ["inspect"]):
+        peaks = [peak_megabytes(*command, out, "--quiet") for out in outs]
+        assert peaks[1] - peaks[0] < GROWTH
+
+
+# ------------------------------------------------------------------------------------------------------
+# Corpora of several shapes. The limits leave room for other versions of Python and numpy, but not for what used to go
+# wrong: a buffer of 2 MiB for each small file, or a whole document or all documents in memory.
+
+
+def text(size: int, seed: int) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=size // 5))[:size]
+
+
+def small_files(folder: Path) -> Path:
+    (folder / "small").mkdir()
+    for number in range(3000):
+        (folder / "small" / f"{number}.txt").write_text(f"{number} {WORDS[number % 500]}")
+    return folder / "small"
+
+
+def lines(folder: Path) -> Path:
+    (folder / "lines.txt").write_text("".join(f"{word} {number}\n" for number in range(400) for word in WORDS))
+    return folder / "lines.txt"
+
+
+def short_records(folder: Path) -> Path:
+    (folder / "short.jsonl").write_text("".join(f'{{"text": "{w} {n}"}}\n' for n in range(300) for w in WORDS))
+    return folder / "short.jsonl"
+
+
+def one_document(folder: Path) -> Path:
+    (folder / "book.txt").write_text(text(1 << 20, 1) * 64)
+    return folder / "book.txt"
+
+
+def many_documents(folder: Path) -> Path:
+    one = text(3000, 2)
+    with (folder / "marked.txt").open("w") as stream:
+        stream.writelines(f"{number} {one}{EOT}" for number in range(16_000))
+    return folder / "marked.txt"
+
+
+def compressed(folder: Path) -> Path:
+    one = text(3000, 3)
+    with gzip.open(folder / "long.jsonl.gz", "wt", compresslevel=1) as stream:
+        stream.writelines(json.dumps({"text": f"{number} {one}"}) + "\n" for number in range(16_000))
+    return folder / "long.jsonl.gz"
+
+
+SHAPES = {
+    "small files": (small_files, []),
+    "lines": (lines, ["--documents", "line"]),
+    "short records": (short_records, []),
+    "one document": (one_document, []),
+    "many documents": (many_documents, []),
+    "compressed": (compressed, []),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_peak_memory(folder: Path, shape: str) -> None:
+    make, how = SHAPES[shape]
+    corpus, out = make(folder), folder / f"out {shape}"
+    quiet = ["--workers", 2, "--quiet"]
+    found = {
+        "binarize": peak_megabytes("binarize", "-t", folder / "tok.json", corpus, "-o", out, *how, *quiet),
+        "verify": peak_megabytes("verify", "-t", folder / "tok.json", out, "--quiet"),
+        "stats": peak_megabytes("inspect", out, "--quiet"),
+        "counts": peak_megabytes("count", corpus, "-o", folder / "x.counts", *quiet),
+    }
+    assert not {command: peak for command, peak in found.items() if peak >= LIMITS[command]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["small files", "many documents"])
+def test_peak_memory_of_prepare(folder: Path, shape: str) -> None:
+    again = folder / f"again {shape}"
+    again.mkdir()
+    corpus, out = SHAPES[shape][0](again), folder / f"prepared {shape}"
+    found = peak_megabytes("prepare", corpus, "-o", out, "--vocab-size", 400, "--workers", 2, "--quiet")
+    assert found < LIMITS["prepare"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "shape"), [("raw", None), ("npy", (1 << 27,)), ("npy", (1 << 17, 1 << 10))])
+def test_peak_memory_of_reading_a_large_token_file(tmp_path: Path, form: str, shape: tuple[int, ...] | None) -> None:
+    path = tmp_path / "large"
+    header = b""
+    if shape is not None:
+        stream = io.BytesIO()
+        numpy.lib.format.write_array_header_1_0(stream, {"descr": "<u2", "fortran_order": False, "shape": shape})
+        header = stream.getvalue()
+    path.write_bytes(header)
+    os.truncate(path, len(header) + (1 << 28))  # zeros, which need no space on the disk
+    assert peak_of_python("-c", READ, form, path) < 130
+
+
+def test_an_array_stored_by_columns_is_refused(tmp_path: Path) -> None:
+    numpy.save(tmp_path / "columns.npy", numpy.asfortranarray(numpy.arange(6, dtype=numpy.uint16).reshape(2, 3)))
+    with pytest.raises(FormatError, match="columns.npy: stores its rows by columns"):
+        list(FORMATS["npy"].read(str(tmp_path / "columns.npy"), "uint16"))
