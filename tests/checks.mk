@@ -1,9 +1,9 @@
 # The checks of every day. tests/check.txt names the Python tests of `make check`; those marked "slow" run only in
-# `make test-slow`. .ci/run, which CI runs, does what `make test-all` does, and more.
+# `make test-all`. .ci/run, which CI runs, does that and more.
 
 ### Checks
 
-.PHONY: check test test-slow test-all ctest pytest pytest-check pytest-slow lint lint-quick format
+.PHONY: check test test-all ctest pytest pytest-all pytest-check lint lint-quick format
 
 # Two steps at a time, unless make has been told how many. The steps write little, and a fault of one stops the other.
 TWO = --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2)
@@ -17,15 +17,10 @@ test: .venv/stamp
 	$(MAKE) $(TWO) all lint ctest
 	$(MAKE) $(TWO) pytest
 
-## the rest: sanitizers, proofs, the kept inputs of fuzzing, and the slow Python tests
-test-slow: .venv/stamp
-	$(MAKE) $(TWO) all sanitize prove-quick llmc-test replay
-	$(MAKE) $(TWO) pytest-slow
-
-## make test, then make test-slow
-test-all:
-	$(MAKE) $(TWO) test
-	$(MAKE) $(TWO) test-slow
+## the same with sanitizers, proofs, the kept inputs of fuzzing, and the slow Python tests
+test-all: .venv/stamp
+	$(MAKE) $(TWO) all lint ctest sanitize prove-quick llmc-test replay
+	$(MAKE) $(TWO) pytest-all
 
 # Runs programs. Shows the output of one that fails. $(1) the programs, $(2) their arguments, $(3) what precedes them
 RUN_EACH = for program in $(1); do \
@@ -42,8 +37,8 @@ PYTEST = $(VENV)/python -m pytest -q -rfE --numprocesses=2 --dist=loadfile
 pytest: all .venv/texts/stamp
 	$(PYTEST) -m "not slow"
 
-pytest-slow: all .venv/texts/stamp
-	$(PYTEST) -m slow
+pytest-all: all .venv/texts/stamp
+	$(PYTEST)
 
 pytest-check: all
 	$(VENV)/python -m pytest -q -rfE -m "not slow" @tests/check.txt

@@ -52,9 +52,12 @@ $(FUZZ_TARGETS:%=fuzz-%): fuzz-%: build/fuzz/fuzz_% build/fuzz/seeds.stamp
 	$(call FUZZ_RUN,$*,build/fuzz/fuzz_$*)
 
 ## the same for the readers in Python, with atheris
-fuzz-python: build/fuzz/seeds.stamp
-	$(VENV)/python -m pip install --quiet atheris==3.0.0
+fuzz-python: build/fuzz/seeds.stamp .venv/atheris-stamp
 	$(call FUZZ_RUN,python,$(VENV)/python tests/fuzz/fuzz_python.py)
+
+.venv/atheris-stamp: .venv/stamp
+	$(PIP_INSTALL) atheris==3.0.0
+	touch $@
 
 ## the seeds and findings of the fuzz targets, once, with gcc's sanitizers
 replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp

@@ -4,7 +4,7 @@
 
 .PHONY: faults soak soak-hours interrupts determinism threads exhaustive test-extras parity parity-all llmc-verdicts
 
-# `make test-slow` runs the quick part.
+# `make test-all` runs the quick part.
 ## every case of a failing system call, a kill, or a wrong order of flushes
 faults: all
 	$(VENV)/python tests/faults/run.py faults
@@ -42,7 +42,7 @@ test-extras: all .venv/extras-stamp
 	    "tests/py/test_docs.py::test_the_code_of_the_page_runs[remote.md]"
 
 .venv/extras-stamp: tests/requirements-extras.txt .venv/test-stamp
-	$(VENV)/python -m pip install --quiet -r $<
+	$(PIP_INSTALL) -r $<
 	touch $@
 
 ## compare with tiktoken, Hugging Face's trainer: CORPUS=file vocab=32000 only=encoding|training
@@ -55,7 +55,7 @@ parity-all: build/extension.stamp .venv/parity-stamp
 	$(VENV)/python tests/parity_all.py $(if $(bytes),--bytes $(bytes)) $(if $(folders),--folders $(folders))
 
 .venv/parity-stamp: tests/requirements-parity.txt .venv/test-stamp
-	$(VENV)/python -m pip install --quiet --no-deps -r $<
+	$(PIP_INSTALL) --no-deps -r $<
 	touch $@
 
 ## check what `pybpe llmc check` says: run llm.c on faulty files; LLMC=path

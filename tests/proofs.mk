@@ -40,7 +40,7 @@ analyze-cppcheck: build/analyze/llmc.c
 # ---------------------------------------------------------------------------------------------------
 # The arguments in csrc/encode/encode_boundary.c, csrc/apply/apply_chars.h and csrc/pretok/pretok_cut.c: each program of tests/proofs checks
 # all cases up to a size (three minutes). Then proofs with the model checker cbmc, if it is installed, that no input up to
-# a bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test-slow`, takes smaller cases, and
+# a bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test-all`, takes smaller cases, and
 # random inputs instead of the model checker.
 
 PROOFS := $(patsubst tests/proofs/%.c,build/proofs/%,$(wildcard tests/proofs/*.c))
@@ -54,16 +54,15 @@ prove prove-quick: $(PROOFS)
 build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/libpybpe.a | build/proofs
 	$(COMPILE) $(CFLAGS) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
-# Draws the same faults again on the same commit.
 .PHONY: mutants mutants-python
-DRAWN = --count $(or $(count),50) --seed $(or $(seed),$(shell git rev-parse HEAD))
+DRAWN = $(if $(count),--count $(count)) $(if $(seed),--seed $(seed)) $(if $(known),--known)
 ## small faults in the C library, count=50: do the C tests notice? known=1: only judged faults
-mutants:
-	$(PYTHON) tests/mutation/run.py $(DRAWN) $(if $(known),--known) $(files)
+mutants: build/sanitize/libpybpe.a
+	$(PYTHON) tests/mutation/run.py $(DRAWN) $(files)
 
 ## the same in modules of the Python package
 mutants-python: all
-	PYTHONPATH=$(CURDIR) $(VENV)/python tests/mutation/run_python.py $(DRAWN) $(if $(known),--known) $(modules)
+	PYTHONPATH=$(CURDIR) $(VENV)/python tests/mutation/run_python.py $(DRAWN) $(modules)
 
 # ---------------------------------------------------------------------------------------------------
 # Coverage. For C, builds a copy of the tree with clang and counters, and runs there the C tests and the inputs kept from
@@ -93,7 +92,7 @@ coverage-c: .venv/test-stamp
 # Reports what was reached even if a test failed.
 coverage-python: export COVERAGE_FILE = $(CURDIR)/build/coverage/python/data
 coverage-python: all .venv/extras-stamp .venv/texts/stamp
-	$(VENV)/python -m pip install --quiet coverage==7.16.1
+	$(PIP_INSTALL) coverage==7.16.1
 	rm -rf build/coverage/python
 	mkdir -p build/coverage/python
 	@status=0; $(VENV)/coverage run -m pytest -q --numprocesses=2 --dist=loadfile || status=$$?; \

@@ -13,7 +13,7 @@ docs: build/extension.stamp .venv/docs-stamp .venv/texts/stamp
 # The packages of the tests have the ranks of GPT-2, which the site compares with its own tokenizers.
 .venv/docs-stamp: .venv/test-stamp
 	$(call PACKAGES_OF,docs) > .venv/docs.txt
-	$(VENV)/python -m pip install --quiet -r .venv/docs.txt
+	$(PIP_INSTALL) -r .venv/docs.txt
 	touch $@
 
 # ---------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ PYTHONS ?= $(foreach minor,10 11 12 13 14,$(shell python3.$(minor) -c 'import sy
 
 $(RELEASE)/stamp: tests/requirements-release.txt
 	$(PYTHON) -m venv $(RELEASE)
-	$(RELEASE)/bin/python -m pip install --quiet --require-hashes -r $<
+	$(RELEASE)/bin/python -m pip install --quiet --no-compile --require-hashes -r $<
 	touch $@
 
 # Two builds of the same commit, in other folders and at another time, give the same bytes.
@@ -53,7 +53,7 @@ release-check: reproducible
 	$(RELEASE)/bin/abi3audit --strict --summary $(RELEASE)/dist/*.whl
 	$(RELEASE)/bin/python tests/sbom.py $(RELEASE)/dist/*.whl
 	@for python in $(or $(PYTHONS),$(PYTHON)); do \
-	    $$python -m venv --clear $(RELEASE)/user && \
-	    $(RELEASE)/user/bin/python -m pip install --quiet $(RELEASE)/dist/*.whl && \
+	    $$python -m venv --clear --without-pip $(RELEASE)/user && \
+	    $(RELEASE)/bin/python -m pip --python $(RELEASE)/user install --quiet --no-compile $(RELEASE)/dist/*.whl && \
 	    $(RELEASE)/user/bin/python -I tests/installed.py || exit 1; \
 	done

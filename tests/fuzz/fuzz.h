@@ -2,7 +2,7 @@
 Shared by the fuzz targets: a reader of the fuzzer's bytes, and checks that end the process.
 
 Each target is one file with LLVMFuzzerTestOneInput, as libFuzzer and OSS-Fuzz require. `make fuzz` builds them with
-clang, libFuzzer and sanitizers. `make test-slow` builds them with replay.c instead, and runs the kept inputs.
+clang, libFuzzer and sanitizers. `make test-all` builds them with replay.c instead, and runs the kept inputs.
 */
 #ifndef FUZZ_H
 #define FUZZ_H

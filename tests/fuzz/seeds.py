@@ -3,7 +3,7 @@ runs found (tests/fuzz/corpus, see corpus.py).
 
     python tests/fuzz/seeds.py FOLDER      makes FOLDER/vocab, FOLDER/shard and so on
 
-Findings are kept in tests/fuzz/findings/TARGET/, one file each; `make test-slow` replays both.
+Findings are kept in tests/fuzz/findings/TARGET/, one file each; `make test-all` replays both.
 """
 
 from __future__ import annotations

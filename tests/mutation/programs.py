@@ -2,8 +2,8 @@
 
 The library is a shared object. A fault is one source, compiled again and preloaded, so it replaces that part of the
 library in every test program without linking them. The programs stop at their first failure. gcov says which of them
-reach a line; only these run, the fastest first. If all of them pass, the four fastest run again under AddressSanitizer
-and UndefinedBehaviorSanitizer, linked with the fault.
+reach a line; only these run, the fastest first. If all of them pass, the quick ones run again under AddressSanitizer
+and UndefinedBehaviorSanitizer, linked with the fault and with the library of `make sanitize`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import os
 import pickle
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "mutants"
+SANITIZED_LIBRARY = ROOT / "build" / "sanitize" / "libpybpe.a"
 PLAIN = ["-O1", "-fPIC"]
 SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COUNTED = ["-O0", "--coverage"]
@@ -78,7 +78,7 @@ def digest(*sources: Path) -> str:
         *sorted(folders[0].rglob("*.c")),
         *sources,
     ]
-    content = repr([FLAGS, PLAIN, SANITIZED, COUNTED]).encode() + b"".join(path.read_bytes() for path in files)
+    content = repr([FLAGS, PLAIN, COUNTED]).encode() + b"".join(path.read_bytes() for path in files)
     return hashlib.sha256(content).hexdigest()[:16]
 
 
@@ -117,9 +117,9 @@ class Test:
         return BUILD / "plain" / self.name
 
     @property
-    def sanitized(self) -> Path:
-        """The object file of the program for sanitizers."""
-        return BUILD / "sanitized" / f"{self.name}.o"
+    def source(self) -> Path:
+        """The program's C file."""
+        return ROOT / "tests" / "c" / f"{self.name}.c"
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,8 @@ class Library:
         (BUILD / "scratch").mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(2) as pool:
             plain = list(pool.map(lambda path: compile_one(path, "plain", PLAIN), sources))
-            sanitized = list(pool.map(lambda path: compile_one(path, "sanitized", SANITIZED), sources))
             counted_objects = list(pool.map(lambda path: compile_one(path, "counted", COUNTED), sources))
             run("cc", "-shared", "-o", BUILD / "libpybpe.so", *plain, *LIBRARIES)
-            run("ar", "rcs", BUILD / "libsanitized.a", *sanitized)
             found = list(pool.map(lambda path: _measured(path, counted_objects), tests))
         counted: dict[str, set[int]] = {}
         for _, lines in found:
@@ -176,7 +174,8 @@ class Library:
         made, program = folder / "sanitized.o", folder / "sanitized"
         run("cc", *FLAGS, *SANITIZED, "-c", "-o", made, changed)
         for test in tests:
-            run("cc", *SANITIZED, "-o", program, test.sanitized, made, BUILD / "libsanitized.a", *LIBRARIES)
+            if not run("cc", *FLAGS, *SANITIZED, "-o", program, test.source, made, SANITIZED_LIBRARY, *LIBRARIES):
+                raise SystemExit(f"{test.name} cannot be linked with {SANITIZED_LIBRARY}")
             if not run_limited(program, 5 * test.seconds + 1):
                 return f"noticed by {test.name} under sanitizers"
         return "survived"
@@ -200,29 +199,28 @@ def _measured(path: Path, counted: list[Path]) -> tuple[Test, dict[str, set[int]
 
 
 def _measure(path: Path, counted: list[Path]) -> tuple[Test, dict[str, set[int]]]:
-    compile_one(path, "sanitized", SANITIZED)
     made = compile_one(path, "plain", PLAIN)
     program = made.with_suffix("")
     run("cc", "-o", program, made, BUILD / "libpybpe.so", f"-Wl,-rpath,{BUILD}", *LIBRARIES)
-    if not run("sh", "-c", f'ulimit -v {MEMORY}; exec "{program}"', limit=600):
-        raise SystemExit(f"{path.stem}: fails without a fault")
+    seconds = _processor_time(program)
     all_lines: dict[str, set[int]] = {}
     reached: dict[str, set[int]] = {}
     for file, line, count in _counts(compile_one(path, "counted", COUNTED), counted):
         all_lines.setdefault(file, set()).add(line)
         if count > 0:
             reached.setdefault(file, set()).add(line)
-    return Test(path.stem, _processor_time(program), reached), all_lines
+    return Test(path.stem, seconds, reached), all_lines
 
 
 def _processor_time(program: Path) -> float:
-    code = (
-        "import resource as r, subprocess as s, sys; s.run(sys.argv[1:], stdout=-3); u = r.getrusage(r.RUSAGE_CHILDREN)"
-    )
-    report = subprocess.check_output(
-        [sys.executable, "-c", code + "; print(u.ru_utime + u.ru_stime)", program], cwd=ROOT
-    )
-    return float(report)
+    """Returns the processor time of a test program, which must pass."""
+    command = ["sh", "-c", f'ulimit -t 600; ulimit -v {MEMORY}; exec "{program}"']
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise SystemExit(f"{program.name}: fails without a fault")
+    return used.ru_utime + used.ru_stime
 
 
 def _counts(test: Path, counted: list[Path]) -> list[tuple[str, int, int]]:

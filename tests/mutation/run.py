@@ -1,16 +1,17 @@
 """Mutation testing: puts small faults into the C library, one at a time, and counts how many the C tests notice.
 
-    make mutants [count=50] [seed=COMMIT] [known=1] [files="csrc/json/json.c ..."]
+    make mutants [count=50] [seed=1] [known=1] [files="csrc/json/json.c ..."]
 
 A fault (operators.py) is noticed if a test program (programs.py) fails, crashes, or takes five times as long as it
 should. Faults that do not compile or do not change the object code are drawn again. The run fails if a fault survives
 that no file of survivors/ lists. Each line there gives the reason: most such faults change only speed or the size of a
 table.
 
-There are too many faults to judge all of them. known=1 draws only from those that have been judged, so that all that
-survive are listed; CI draws from these. They are those of the files in judged.txt: `json.c 6` means that of its faults
-one in six has been judged, chosen by a hash of the line and the change. A new line may thus bring in a fault that must
-be judged.
+There are too many faults to judge all of them. known=1 draws only from those that have been judged and that are not
+listed, so each must be noticed; CI draws from these. They are in the files of judged.txt: `json.c 6` means that of its
+faults one in six has been judged, chosen by a hash of the line and the change. A new line may thus bring in a fault
+that must be judged. What is drawn depends on the sources and the seed, and on nothing else: a change of one line leaves
+the other faults as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import argparse
 import hashlib
 import itertools
 import math
-import random
 import sys
 import tempfile
 from collections import Counter, deque
@@ -63,7 +63,7 @@ class Drawn:
         return f"{self.file}: {line}: {change}"
 
     def is_known(self, judged: dict[str, int]) -> bool:
-        """Returns whether the fault has been judged, and is listed if it survived. `judged` is judged_files()."""
+        """Returns whether the fault has been judged. `judged` is judged_files()."""
         one_of = judged.get(self.file, 0)
         return one_of > 0 and int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "little") % one_of == 0
 
@@ -77,19 +77,20 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     """Returns a parser of the arguments that the runs for C and for Python share."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=50, help="of faults (default 50)")
-    parser.add_argument("--seed", default="1", help="which faults are drawn, such as the hash of a commit")
-    parser.add_argument("--known", action="store_true", help="only faults that have been judged")
+    parser.add_argument("--seed", default="1", help="which faults are drawn")
+    parser.add_argument("--known", action="store_true", help="only faults that have been judged and must be noticed")
     parser.add_argument("--workers", type=int, default=2)
     return parser
 
 
 def draw(folder: Path, files: list[Path], faults: Callable[[str], list[Mutant]], seed: str, known: bool) -> list[Drawn]:
-    """Returns the faults of the sources in a folder, or those that have been judged, in an order that `seed` gives."""
+    """Returns the faults of the sources in a folder, or those that must be noticed, in an order that `seed` gives."""
     sources = {path: (folder / path).read_text(encoding="utf-8") for path in files}
     drawn = [Drawn(path, source, fault) for path, source in sources.items() for fault in faults(source)]
-    files_judged = judged_files()
-    drawn = [one for one in drawn if not known or one.is_known(files_judged)]
-    return random.Random(hashlib.sha256(seed.encode()).digest()).sample(drawn, len(drawn))
+    if known:
+        files_judged, may_survive = judged_files(), survivors()
+        drawn = [one for one in drawn if one.is_known(files_judged) and one.name not in may_survive]
+    return sorted(drawn, key=lambda one: hashlib.sha256(f"{seed} {one.name}".encode()).digest())
 
 
 def listed(*paths: Path) -> list[str]:

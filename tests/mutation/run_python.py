@@ -1,6 +1,6 @@
 """Mutation testing of Python modules that contain only logic: run.py does the same for the C library.
 
-    make mutants-python [count=50] [seed=COMMIT] [known=1] [modules="corpus/duplicates.py ..."]
+    make mutants-python [count=50] [seed=1] [known=1] [modules="corpus/duplicates.py ..."]
 
 python_tests.py has the modules and their tests, which python_session.py runs. judged.txt and survivors/ are those of
 run.py; a module's name is its path in the package.

@@ -255,7 +255,7 @@ def test_the_demo_installs_and_compiles_only_what_it_needs(root: Path) -> None:
     """It says in one line at most that it compiles the library. Other targets install the tests' tools as well."""
     fresh = ("-n", "-W", "pyproject.toml", "-W", "csrc/base/base.c")
     demo, every = make(root, *fresh, "demo"), make(root, *fresh, "all")
-    tools = "pip install -qq -r .venv/test.txt"
+    tools = " -r .venv/test.txt"
     assert tools not in demo and tools in every and tools in make(root, *fresh, "lint")
     programs = re.compile(r" -o (build/tests/\w+) ")
     assert programs.findall(demo) == ["build/tests/decode_test"] and len(programs.findall(every)) > 20
