@@ -49,13 +49,16 @@ def link_args() -> list[str]:
 
 
 HARDENING = runpy.run_path("csrc/hardening.py")
+# `make` sets this variable: it compiles the library once, for C programs and for the extension.
+LIBRARY = os.environ.get("PYBPE_LIBRARY")
 
 ffi = FFI()
 ffi.cdef("".join(map(read_cdef, [HEADER, *PYTHON_HEADERS])))
 ffi.set_source(
     "pybpe._core",
     "".join(f'#include "{Path(header).relative_to("csrc").as_posix()}"\n' for header in [HEADER, *PYTHON_HEADERS]),
-    sources=sorted(glob("csrc/*/*.c")),
+    sources=[] if LIBRARY else sorted(glob("csrc/*/*.c")),
+    extra_objects=[LIBRARY] if LIBRARY else [],
     depends=[HEADER, *sorted(glob("csrc/*/*.h")), "pybpe/_version.py"],
     include_dirs=["csrc"],
     define_macros=[("PYBPE_VERSION", f'"{read_version()}"')],
