@@ -111,9 +111,8 @@ def make_workspace(
     training = chosen(TrainOptions, arguments, special_tokens=check_specials(special_tokens))
     read, split = chosen(ReadOptions, arguments), chosen(SplitOptions, arguments)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
-    _check(training, split)
+    _check(training, split, model)
     rows = RowOptions.of(pack, sequence_length, packing, shard_tokens=shard_tokens)
-    model.config(training.vocab_size)  # refused now, not after training
     folder = _binding.path_text(out)
     with only_writer(folder):
         given = [file.given for file in corpus_files(inputs, read, [folder])]
@@ -195,10 +194,6 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
-        if self.sequence_length < CPU_BATCH.T:
-            raise ArgumentError(
-                f"sequence_length must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {self.sequence_length}"
-            )
 
     def config(self, vocab_size: int) -> GPT2Config:
         """Returns the shape of the model for a vocabulary."""
@@ -206,14 +201,19 @@ class ModelOptions:
         return GPT2Config.of_depth(self.depth, vocab_size, self.sequence_length, self.pad, **shape)
 
 
-def _check(training: TrainOptions, split: SplitOptions) -> None:
+def _check(training: TrainOptions, split: SplitOptions, model: ModelOptions) -> None:
     """Refuses, before training, what can be refused early."""
+    if model.sequence_length < CPU_BATCH.T:
+        raise ArgumentError(
+            f"sequence_length must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {model.sequence_length}"
+        )
     if training.vocab_size > MAX_VOCAB_SIZE:
         raise ArgumentError(f"vocab_size must be at most {MAX_VOCAB_SIZE}, for llm.c's uint16 shards")
     if find_end_of_text(training.specials, training.end_of_text) is None:
         raise ArgumentError(f"no special token is the end of text, which starts llm.c's samples: {NAME_IT}")
     if len(split.splits) < 2 or split.splits[1] <= 0:
         raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it: {split.splits}")
+    model.config(training.vocab_size)
 
 
 def _remove_stale_shards(data: str, manifest: pybpe.Manifest) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import Any
 
 from pybpe.arguments import counted
-from pybpe.cli.common import add_common, add_files, add_output, describe, progress, report
-from pybpe.cli.options import add_options, given
-from pybpe.cli.token_files import add_pack_options, pack_log_path, tell_set_aside
-from pybpe.cli.train import fewer_than, training_arguments
+from pybpe.cli.common import add_common, add_files, add_output, call, describe, report
+from pybpe.cli.options import add_options
+from pybpe.cli.token_files import add_pack_options, pack_log_path, split_tokens, tell_set_aside
+from pybpe.cli.train import fewer_than, tell_of_commas
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.support.run_options import RunOptions
 from pybpe.tokens.options import OutputOptions
-from pybpe.tokens.pack.options import RowOptions
 from pybpe.training.plan import TrainOptions
 
 from ..workspace import ModelOptions
@@ -66,38 +64,29 @@ def _add_workspace(parser: argparse.ArgumentParser) -> None:
     add_options(parser, OutputOptions, "shard_tokens")
     add_pack_options(parser)
     add_options(parser, RunOptions, "workers")
-    add_common(parser)
-    parser.set_defaults(
-        run=_run_workspace,
-        state=lambda args: pack_log_path(
-            argparse.Namespace(output=os.path.join(args.output, "data"), pack=args.pack, format="llmc")
-        ),
-    )
+    add_common(parser, _run_workspace, _log_path)
+
+
+def _log_path(args: argparse.Namespace) -> str:
+    data = os.path.join(args.output, "data")
+    return pack_log_path(argparse.Namespace(output=data, pack=args.pack, format="llmc"))
 
 
 def _run_workspace(args: argparse.Namespace) -> None:
     from llmc_compat.workspace import make_workspace
 
-    options = given(args, ReadOptions, ModelOptions, SplitOptions, OutputOptions, RowOptions, RunOptions)
-    workspace = make_workspace(
-        args.files,
-        args.output,
-        **options,
-        **training_arguments(args),
-        pack=args.pack,
-        force=args.force,
-        progress=progress(args),
-    )
+    tell_of_commas(args)
+    workspace = call(make_workspace, args, args.files, args.output)
     config, manifest = workspace.config, workspace.manifest
-    tell_set_aside(manifest, args.splits)
+    tell_set_aside(args, manifest)
     facts = {
         "output": workspace.folder,
         "vocab_size": config.vocab_size,
         "padded_vocab_size": config.padded_vocab_size,
         "parameters": config.num_parameters,
-        "tokens": {split: manifest.split_tokens(split) for split in manifest.shards},
+        "tokens": split_tokens(manifest),
     }
-    counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
+    counts = ", ".join(f"{split} {tokens}" for split, tokens in split_tokens(manifest).items())
     text = (
         f"{workspace.folder}: {config.vocab_size} tokens{fewer_than(args.vocab_size, config.vocab_size)},"
         f" padded to {config.padded_vocab_size}; {config.num_parameters} parameters; {counts} tokens of"
@@ -120,11 +109,10 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-b", type=int, metavar="B", help="batch size per process (default: 4, as on the CPU)")
     parser.add_argument("-t", type=int, metavar="T", help="sequence length (default: 64, as on the CPU)")
     parser.add_argument("-n", type=int, metavar="N", help="number of processes (default: 1, as on the CPU)")
-    add_common(parser)
-    parser.set_defaults(run=_run_check)
+    add_common(parser, _run_check)
 
 
-def _run_check(args: argparse.Namespace) -> None:
+def _run_check(args: argparse.Namespace) -> int:
     from llmc_compat.batch import Batch
     from llmc_compat.check import check
 
@@ -139,5 +127,4 @@ def _run_check(args: argparse.Namespace) -> None:
     if not errors:
         lines.append(f"{'no error' if findings else 'no fault'}: {found}")
     report(args, facts, "\n".join(lines))
-    if errors:
-        sys.exit(1)
+    return 1 if errors else 0

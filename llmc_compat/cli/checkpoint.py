@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from pybpe.arguments import chosen
 from pybpe.cli.common import add_common, add_output, add_tokenizer, check_writable, describe, load, report
 from pybpe.cli.options import add_options
 from pybpe.errors import ArgumentError
@@ -58,17 +59,13 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
     add_tokenizer(parser)
     add_output(parser, "the checkpoint to write")
     add_options(parser, ModelOptions)
-    add_common(parser)
-    parser.set_defaults(run=_run_new)
+    add_common(parser, _run_new)
 
 
 def _run_new(args: argparse.Namespace) -> None:
-    from llmc_compat.gpt2_config import GPT2Config
     from llmc_compat.initialization import write_random_checkpoint
 
-    check_writable(args.output)
-    shape = {"layers": args.layers, "heads": args.heads, "channels": args.channels}
-    config = GPT2Config.of_depth(args.depth, len(load(args.tokenizer)), args.sequence_length, args.pad, **shape)
+    config = chosen(ModelOptions, vars(args)).config(len(load(args.tokenizer)))
     write_random_checkpoint(args.output, config, dtype=args.dtype, seed=args.seed)
     facts = {"output": args.output, "dtype": args.dtype, **_facts(config)}
     report(args, facts, f"{args.output}: {_text(config)}, {args.dtype}")
@@ -87,14 +84,13 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
         "pybpe llmc checkpoint convert gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16",
     )
     parser.add_argument("model", metavar="MODEL", help="a checkpoint, or a folder with config.json, model.safetensors")
-    add_output(parser, "the new checkpoint, which may be MODEL, or the folder for Hugging Face")
+    add_output(parser, "the new checkpoint, which may be MODEL, or the folder for Hugging Face", "OUT|DIR")
     parser.add_argument("--from", dest="old", metavar="TOK", help="the tokenizer of MODEL")
     parser.add_argument("--to", dest="new", metavar="TOK", help="the new tokenizer")
     parser.add_argument("-t", "--tokenizer", metavar="TOK", help="the tokenizer of MODEL, for Hugging Face")
     parser.add_argument("--dtype", metavar="D", help="of a new checkpoint: fp32 (default; for the CPU) or bf16 (CUDA)")
     parser.add_argument("--pad", type=int, metavar="N", help="pad the vocabulary to a multiple of N (default: 128)")
-    add_common(parser)
-    parser.set_defaults(run=_run_convert)
+    add_common(parser, _run_convert)
 
 
 def _run_convert(args: argparse.Namespace) -> None:
@@ -112,6 +108,8 @@ def _run_convert(args: argparse.Namespace) -> None:
         raise ArgumentError("--dtype is for a folder of Hugging Face: a checkpoint keeps its type")
     if args.pad is not None and given[2] is not None:
         raise ArgumentError("--pad is for a checkpoint: a folder of Hugging Face has no padding")
+    if args.tokenizer is None:
+        check_writable(args.output)
     convert = _from_hugging_face if of_hugging_face else _resize if moves else _to_hugging_face
     facts, text = convert(args, 128 if args.pad is None else args.pad)
     report(args, {"output": args.output, **facts}, f"{args.output}: {text}")
@@ -120,7 +118,6 @@ def _run_convert(args: argparse.Namespace) -> None:
 def _resize(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any], str]:
     from llmc_compat.resize import resize_checkpoint
 
-    check_writable(args.output)
     made = resize_checkpoint(args.model, load(args.old), load(args.new), args.output, pad=pad)
     shares = f"{made.copied} tokens keep their weights, {made.averaged} start as the mean"
     facts = {"copied": made.copied, "averaged": made.averaged, **_facts(made.config)}
@@ -137,7 +134,6 @@ def _to_hugging_face(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any]
 def _from_hugging_face(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any], str]:
     from llmc_compat.huggingface import checkpoint_from_huggingface
 
-    check_writable(args.output)
     dtype = args.dtype or "fp32"
     config = checkpoint_from_huggingface(args.model, args.output, dtype=dtype, pad=pad)
     return {"dtype": dtype, **_facts(config)}, f"{_text(config)}, {dtype}"

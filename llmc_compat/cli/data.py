@@ -5,17 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pybpe.arguments import counted
-from pybpe.cli.common import (
-    add_common,
-    add_output,
-    add_tokenizer,
-    check_writable,
-    describe,
-    load,
-    open_source,
-    report,
-)
-from pybpe.cli.options import add_options, given
+from pybpe.cli.common import add_common, add_output, add_tokenizer, call, describe, load, open_source, report
+from pybpe.cli.options import add_options
 from pybpe.reading.splits import SplitOptions
 from pybpe.tokens.options import OutputOptions
 
@@ -37,20 +28,14 @@ def add_chat(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default="chat", metavar="NAME", help="name prefix of the shards (default: chat)")
     add_options(parser, SplitOptions, "splits")
     add_options(parser, OutputOptions, "shard_tokens", "min_shard_tokens", min_shard_tokens=257)
-    add_common(parser)
-    parser.set_defaults(run=_run_chat)
+    add_common(parser, _run_chat)
 
 
 def _run_chat(args: argparse.Namespace) -> None:
     from llmc_compat.chat import write_chat
 
-    data = write_chat(
-        load(args.tokenizer),
-        [open_source("-", records="accept") if file == "-" else file for file in args.files],
-        args.output,
-        **given(args, SplitOptions, OutputOptions),
-        force=args.force,
-    )
+    sources = [open_source("-", records="accept") if file == "-" else file for file in args.files]
+    data = call(write_chat, args, load(args.tokenizer), sources, args.output)
     facts = {
         "output": args.output,
         "conversations": data.conversations,
@@ -79,14 +64,12 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--separator", default=" ", metavar="S", help="text before each completion (default: a space, as in llm.c)"
     )
-    add_common(parser)
-    parser.set_defaults(run=_run_eval)
+    add_common(parser, _run_eval)
 
 
 def _run_eval(args: argparse.Namespace) -> None:
     from llmc_compat.evals import encode_examples, write_eval
 
-    check_writable(args.output)
     source = open_source("-", records="accept") if args.file == "-" else args.file
     facts = write_eval(args.output, encode_examples(load(args.tokenizer), source, separator=args.separator))
     report(

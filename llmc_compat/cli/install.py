@@ -19,8 +19,7 @@ def add_install(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("llmc", type=Path, metavar="LLMC", help="the folder with train_gpt2.c and llmc/")
     parser.add_argument("--undo", action="store_true", help="restore llm.c's own files")
-    add_common(parser)
-    parser.set_defaults(run=_run)
+    add_common(parser, _run)
 
 
 def _run(args: argparse.Namespace) -> None:

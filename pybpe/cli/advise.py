@@ -7,8 +7,8 @@ import argparse
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
 from ..training.plan import TrainOptions
-from .common import add_common, add_files, check_writable, describe, progress, report
-from .options import add_options, given, parse_amount
+from .common import add_common, add_files, call, describe, report
+from .options import add_options, parse_amount
 from .train import CUTTING
 
 
@@ -41,25 +41,15 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     add_options(parser, ReadOptions, "text_key", "encoding")
     add_options(parser, Sample, "max_bytes", "seed", max_bytes=200_000_000)
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to *.png, *.svg or *.pdf")
-    add_common(parser)
-    parser.set_defaults(run=_run_advise)
+    add_common(parser, _run_advise)
 
 
 def _run_advise(args: argparse.Namespace) -> None:
     from ..analysis import advice, compression_curve
 
     if args.plot is not None:
-        check_writable(args.plot)
         compression_curve.check_plot(args.plot)
-    found = advice.advise(
-        args.files,
-        tokens=args.tokens,
-        params=args.params,
-        layers=args.layers,
-        channels=args.channels,
-        **given(args, TrainOptions, ReadOptions, Sample),
-        progress=progress(args),
-    )
+    found = call(advice.advise, args, args.files)
     if args.plot is not None:
         advice.plot(found, args.plot)
     report(args, found.to_dict(), str(found))

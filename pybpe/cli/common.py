@@ -11,9 +11,10 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from inspect import signature
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from ..errors import ArgumentError, FormatError, file_error, warn
 from ..support.run_options import RunOptions
@@ -22,6 +23,8 @@ from .options import add_options
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
+
+Result = TypeVar("Result")
 
 # Which arguments name files: what a flag writes by its name, what an argument reads by its metavar.
 _WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint"))
@@ -56,11 +59,15 @@ def check_call(args: argparse.Namespace) -> list[str]:
     from .outputs import check_replaced
 
     paths = paths_of(args)
+    written = {flag: some[0] for flag, some in paths["writes"].items()}
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
         paths["writes"]["--output"] += with_content(args.output)[1:]
     check_paths(**paths)
-    written = {flag: some[0] for flag, some in paths["writes"].items()}
-    return check_replaced(args, written, load)
+    replaced = check_replaced(args, written, load)
+    for action in args.parser._actions:
+        if "DIR" not in str(action.metavar) and (flag := (*action.option_strings, "")[-1]) in written:
+            check_writable(written[flag])
+    return replaced
 
 
 def add_tokenizer(parser: argparse.ArgumentParser) -> None:
@@ -107,13 +114,26 @@ def describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None:
     parser.set_defaults(parser=parser, writes_tokenizer=name in ("train", "export", "prune"))
 
 
-def add_common(parser: argparse.ArgumentParser) -> None:
+def add_common(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int | None],
+    state: Callable[[argparse.Namespace], str] | None = None,
+) -> None:
+    """Adds the options of all commands, and what the command does. `state` returns the file from which a run that was
+    interrupted resumes."""
+    parser.set_defaults(run=run, state=state)
     parser.add_argument(
         "--quiet", action="store_true", help="show no progress bars, no notes and no summary of what was written"
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     if any(action.dest in _WRITTEN for action in parser._actions):
         add_force(parser)
+
+
+def add_resume(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-resume", dest="resume", action="store_false", help="start over; do not resume an interrupted run"
+    )
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -144,6 +164,22 @@ def log_path(args: argparse.Namespace) -> str:
     from ..support.locking import FOLDER
 
     return os.path.join(args.output, FOLDER, "parts.log")
+
+
+def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any, **more: Any) -> Result:
+    """Calls a function of the package with `given` and `more`, and with each option of the command that it has a
+    keyword argument for. None stands for the function's own default. The workers of --dask are its executor."""
+    from .executors import dask_executor
+
+    names = signature(function)
+    own = names.parameters.keys() - names.bind_partial(*given).arguments.keys()
+    options = {name: value for name, value in vars(args).items() if name in own and value is not None}
+    if "progress" in own:
+        options["progress"] = progress(args)
+    with dask_executor(getattr(args, "dask", None)) as executor:
+        if executor is not None:
+            options["executor"] = executor
+        return function(*given, **options | more)
 
 
 def progress(args: argparse.Namespace) -> bool | None:
@@ -263,14 +299,6 @@ def named_output(path: str, ending: str) -> Iterator[str]:
         with open(name, "rb") as stream:
             shutil.copyfileobj(stream, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-
-
-def check_tokenizer_output(path: str) -> None:
-    """Raises an error now, not after an hour of training, if `save_tokenizer` would."""
-    from ..formats.export import format_of
-
-    check_writable(path)
-    format_of(path)
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:

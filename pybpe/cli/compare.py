@@ -9,8 +9,8 @@ from ..arguments import counted
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..support.run_options import RunOptions
-from .common import Sink, add_common, check_writable, describe, load, load_all, open_source, progress, report
-from .options import add_options, given, named_files
+from .common import Sink, add_common, call, describe, load, load_all, open_source, report
+from .options import add_options, named_files
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +47,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", help="with --on, also write an HTML page; - is stdout")
     add_options(parser, ReadOptions, "text_key", "encoding")
     add_options(parser, RunOptions, "workers")
-    add_common(parser)
-    parser.set_defaults(run=_run_compare)
+    add_common(parser, _run_compare)
 
 
 def _run_compare(args: argparse.Namespace) -> int:
@@ -58,10 +57,7 @@ def _run_compare(args: argparse.Namespace) -> int:
         return _run_differences(args)
     if args.text is not None:
         raise ArgumentError("--text shows where two tokenizers differ, without --on: leave one of them out")
-    on = named_files("--on", args.on)
-    if args.output is not None:
-        check_writable(args.output)
-    comparison = compare(load_all(args.tokenizers), on, **given(args, ReadOptions, RunOptions), progress=progress(args))
+    comparison = call(compare, args, load_all(args.tokenizers), named_files("--on", args.on))
     if args.output is not None:
         with Sink(args.output) as sink:
             sink.write(comparison.to_html().encode("utf-8"))

@@ -19,7 +19,6 @@ from .common import (
     add_common,
     add_dask,
     add_files,
-    check_writable,
     describe,
     list_of_skipped,
     load,
@@ -30,12 +29,10 @@ from .common import (
     tell_terminal,
 )
 from .executors import dask_executor
-from .options import add_options, given
+from .options import add_options
 from .train import CUTTING
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from ..reading.planning import Piece
     from ..tokenizer import Tokenizer
 
@@ -64,8 +61,7 @@ def add_count(parser: argparse.ArgumentParser) -> None:
     add_options(words, RunOptions, "memory_limit")
     add_dask(words, "count; they need the files at the same paths. A rerun starts over")
     add_options(parser, RunOptions, "workers")
-    add_common(parser)
-    parser.set_defaults(run=_run_count)
+    add_common(parser, _run_count)
 
 
 def _run_count(args: argparse.Namespace) -> None:
@@ -136,43 +132,39 @@ def _count_tokens(args: argparse.Namespace) -> None:
 
 
 def _count_words(args: argparse.Namespace) -> None:
-    check_writable(args.output)
+    """Writes the sum of the words of texts and of .counts files."""
+    from ..training.counts import Counts
+
     texts = [path for path in args.files if not path.endswith(".counts")]
     counts = [path for path in args.files if path.endswith(".counts")]
     if not args.files:
         raise ArgumentError("name files to count, or *.counts files to add")
     if args.dask is not None and counts:
         raise ArgumentError("--dask counts texts: add *.counts files without it")
-    with named_output(args.output, ".counts") as name, dask_executor(args.dask) as executor:
-        words = _write_counts(args, texts, counts, name, executor)
+    with named_output(args.output, ".counts") as name, tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
+        if texts:
+            part = os.path.join(folder, "texts.counts") if counts else name
+            words = _count_texts(args, texts, counts, part)
+            counts = [*counts, part]
+        if counts != [name]:
+            words = Counts.merge_files(counts, name)
     remove_old_list(args)
     report(args, {"output": args.output, "words": words}, f"{args.output}: {words} distinct words")
 
 
-def _write_counts(
-    args: argparse.Namespace, texts: list[str], counts: list[str], output: str, executor: Executor | None
-) -> int:
-    """Writes the sum of the words of texts and of .counts files. Returns the number of words."""
+def _count_texts(args: argparse.Namespace, texts: list[str], counts: list[str], output: str) -> int:
+    """Writes the words of texts to a file, if the words of `counts` can be added. Returns the number of words."""
     from ..model import special_ids_of
     from ..pattern import Pattern
     from ..training.counting import count_to_file
-    from ..training.counts import Counts, check_addable, settings_of_files
+    from ..training.counts import check_addable, settings_of_files
     from ..training.word_counter import CountSettings
 
-    run = chosen(RunOptions, given(args, RunOptions), executor=executor, progress=progress(args))
-    if not texts:
-        return Counts.merge_files(counts, output)
-    settings = CountSettings(
-        Pattern(args.pattern or "gpt2", args.digits),
-        tuple(special_ids_of(args.special_tokens or ())),
-        args.normalizer,
-        chosen(ReadOptions, given(args, ReadOptions), skipped=list_of_skipped(args)),
-    )
-    sample = chosen(Sample, given(args, Sample))
-    if not counts:
-        return count_to_file(texts, settings, sample, run, output)
-    check_addable(settings_of_files(counts), settings, f"{counts[0]}: ")
-    with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
-        counted_texts = os.path.join(folder, "texts.counts")
-        count_to_file(texts, settings, sample, run, counted_texts)
-        return Counts.merge_files([*counts, counted_texts], output)
+    specials = tuple(special_ids_of(args.special_tokens or ()))
+    read = chosen(ReadOptions, vars(args), skipped=list_of_skipped(args))
+    settings = CountSettings(Pattern(args.pattern or "gpt2", args.digits), specials, args.normalizer, read)
+    if counts:
+        check_addable(settings_of_files(counts), settings, f"{counts[0]}: ")
+    with dask_executor(args.dask) as executor:
+        run = chosen(RunOptions, vars(args), executor=executor, progress=progress(args))
+        return count_to_file(texts, settings, chosen(Sample, vars(args)), run, output)

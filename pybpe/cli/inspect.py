@@ -7,12 +7,10 @@ import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import counted
 from ..errors import ArgumentError
 from ..support.run_options import RunOptions
 from .common import add_common, describe, load, report
 from .options import add_options
-from .token_files import mixture_lines
 from .vocabulary import corpus_usage
 
 if TYPE_CHECKING:
@@ -51,8 +49,7 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
         "--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (default: 10)"
     )
     add_options(parser, RunOptions, "workers")
-    add_common(parser)
-    parser.set_defaults(run=_run_inspect)
+    add_common(parser, _run_inspect)
 
 
 def _run_inspect(args: argparse.Namespace) -> None:
@@ -90,21 +87,11 @@ def _inspect_token_files(args: argparse.Namespace, folder: str) -> None:
     from ..tokens.manifest import Manifest
     from ..tokens.statistics import dataset_statistics
 
-    lines, described = [], {}
-    for split, facts in dataset_statistics(folder).items():
-        described[split] = asdict(facts)
-        lines.append(
-            f"{split}: {counted(facts.tokens, 'token')}, {counted(facts.documents, 'document')},"
-            f" {counted(facts.text_bytes, 'byte')} of text, {facts.bytes_per_token:.3f} bytes per token,"
-            f" {counted(facts.shards, 'file')}"
-        )
-        if facts.document_tokens:
-            shares = ", ".join(f"{percent}%: {length}" for percent, length in facts.document_tokens.items())
-            lines.append(f"    tokens per document, by percentile: {shares}")
-    mixture = Manifest.load(folder).mixture
-    if mixture is not None:
-        lines += mixture_lines(mixture)
-        described["mixture"] = {key: mixture[key] for key in ("seed", "sources", "phases")}
+    manifest, statistics = Manifest.load(folder), dataset_statistics(folder)
+    described: dict[str, Any] = {split: asdict(facts) for split, facts in statistics.items()}
+    if manifest.mixture is not None:
+        described["mixture"] = {key: manifest.mixture[key] for key in ("seed", "sources", "phases")}
+    lines = [str(manifest), *(f"{split}: {facts}" for split, facts in statistics.items())]
     report(args, described, "\n".join(lines))
 
 

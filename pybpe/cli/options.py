@@ -53,6 +53,7 @@ def _parser_of(field: Field[Any]) -> Callable[[str], Any]:
         "float": float,
         "Digits": parse_digits,
         "Sequence[float]": parse_numbers,
+        "Mapping[int, float]": parse_ngrams,
     }
     return units.get(field.metadata.get("unit", "")) or kinds.get(str(field.type).removesuffix(" | None"), str)
 
@@ -66,8 +67,7 @@ def given(args: argparse.Namespace, *kinds: type) -> dict[str, Any]:
 
 def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
     """Returns keyword argument -> flag for the options of a command."""
-    flags = {each.dest: each.option_strings[-1] for each in parser._actions if each.option_strings}
-    return flags | ({"resume": "--no-resume"} if "no_resume" in flags else {})
+    return {each.dest: each.option_strings[-1] for each in parser._actions if each.option_strings}
 
 
 def in_flags(message: str, flags: Mapping[str, str]) -> str:
@@ -139,6 +139,14 @@ def parse_numbers(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected numbers such as 8,1,1, not {text!r}") from None
+
+
+def parse_ngrams(text: str) -> dict[int, float]:
+    """Parses limits for sequences of n words, such as "2=0.2,3=0.18", for argparse."""
+    try:
+        return {int(n): float(x) for n, x in (part.split("=") for part in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected limits such as 2=0.2,3=0.18, not {text!r}") from None
 
 
 def named_files(what: str, entries: Iterable[str]) -> dict[str, list[str]]:

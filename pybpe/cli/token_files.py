@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +21,16 @@ from .common import (
     add_dask,
     add_files,
     add_output,
+    add_resume,
     add_tokenizer,
+    call,
     describe,
     load,
     log_path,
-    progress,
     report,
 )
-from .executors import dask_executor
-from .options import add_options, given
-from .train import fewer_than, training_arguments
+from .options import add_options
+from .train import fewer_than, tell_of_commas
 
 if TYPE_CHECKING:
     from ..tokens.manifest import Manifest
@@ -40,12 +39,25 @@ _DIR = "the output folder, created if needed"
 _LARGE = 10**8  # tokens
 
 
-def _add_resume(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-resume", action="store_true", help="start over; do not resume an interrupted run")
+def report_manifest(
+    args: argparse.Namespace, manifest: Manifest, facts: Mapping[str, Any] | None = None, note: str = ""
+) -> None:
+    """Prints what a command wrote. `facts` are what it says with --json; None: the tokens of each split."""
+    if facts is None:
+        facts = {"tokens": split_tokens(manifest), **({"skipped": manifest.skipped} if manifest.skipped else {})}
+    report(args, {"output": args.output, **facts}, f"{args.output}:{note}\n{manifest}")
 
 
-def _again(args: argparse.Namespace) -> dict[str, Any]:
-    return {"resume": not args.no_resume, "force": args.force}
+def split_tokens(manifest: Manifest) -> dict[str, int]:
+    """Returns the number of tokens in each split."""
+    return {split: manifest.split_tokens(split) for split in manifest.shards}
+
+
+def tell_set_aside(args: argparse.Namespace, manifest: Manifest) -> None:
+    """Says how many tokens of a large corpus are not trained on, if that is more than they need to be."""
+    if manifest.tokens > _LARGE and tuple(args.splits) == DEFAULT_SPLITS:
+        others = ", ".join(f"{split} {count:,}" for split, count in split_tokens(manifest).items() if split != "train")
+        note(f"tokens that are set aside, not to train on: {others}; --splits 98,1,1 sets aside less")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -71,9 +83,8 @@ def add_binarize(parser: argparse.ArgumentParser) -> None:
     add_options(parser, OutputOptions, "dtype")
     add_pack_options(parser)
     add_options(parser, RowOptions, "sequence_length")
-    _add_resume(parser)
-    add_common(parser)
-    parser.set_defaults(run=_run_binarize, state=pack_log_path)
+    add_resume(parser)
+    add_common(parser, _run_binarize, pack_log_path)
 
 
 def add_prepare(parser: argparse.ArgumentParser) -> None:
@@ -85,8 +96,7 @@ def add_prepare(parser: argparse.ArgumentParser) -> None:
     )
     _add_data(parser)
     add_options(parser, TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS)
-    add_common(parser)
-    parser.set_defaults(run=_run_prepare, state=log_path)
+    add_common(parser, _run_prepare, log_path)
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
@@ -121,70 +131,18 @@ def pack_log_path(args: argparse.Namespace) -> str:
 def _run_binarize(args: argparse.Namespace) -> None:
     from ..tokens.binarization import binarize
 
-    with dask_executor(args.dask) as executor:
-        manifest = binarize(
-            load(args.tokenizer),
-            args.files,
-            args.output,
-            **given(args, ReadOptions, SplitOptions, OutputOptions, RowOptions, RunOptions),
-            **_again(args),
-            pack=args.pack,
-            executor=executor,
-            progress=progress(args),
-        )
-    _report_manifest(args, manifest)
+    manifest = call(binarize, args, load(args.tokenizer), args.files, args.output)
+    tell_set_aside(args, manifest)
+    report_manifest(args, manifest)
 
 
 def _run_prepare(args: argparse.Namespace) -> None:
     from ..tokens.preparation import prepare
 
-    options = given(args, ReadOptions, SplitOptions, OutputOptions, RunOptions) | training_arguments(args)
-    with dask_executor(args.dask) as executor:
-        tok, manifest = prepare(
-            args.files, args.output, **options, executor=executor, force=args.force, progress=progress(args)
-        )
-    _report_manifest(args, manifest, f" {len(tok)} tokens" + fewer_than(args.vocab_size, len(tok)))
-
-
-def tell_set_aside(manifest: Manifest, splits: Sequence[float]) -> None:
-    """Says how many tokens of a large corpus are not trained on, if that is more than they need to be."""
-    tokens = {split: manifest.split_tokens(split) for split in manifest.shards}
-    if sum(tokens.values()) > _LARGE and tuple(splits) == DEFAULT_SPLITS:
-        others = ", ".join(f"{split} {tokens[split]:,}" for split in tokens if split != "train")
-        note(f"tokens that are set aside, not to train on: {others}; --splits 98,1,1 sets aside less")
-
-
-def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: str = "") -> None:
-    tell_set_aside(manifest, args.splits)
-    lines = [
-        f"{split}: {counted(manifest.split_tokens(split), 'token')},"
-        f" {counted(manifest.split_documents(split), 'document')},"
-        f" {counted(manifest.text_bytes[split], 'byte')} of text, {counted(len(records), 'shard')}"
-        for split, records in manifest.shards.items()
-    ]
-    facts: dict[str, Any] = {"tokens": {split: manifest.split_tokens(split) for split in manifest.shards}}
-    if manifest.skipped is not None:
-        facts["skipped"] = manifest.skipped
-    report(args, {"output": args.output, **facts}, _lines(f"{args.output}:{vocabulary}", *lines, *_row_lines(manifest)))
-
-
-def _lines(*lines: str) -> str:
-    return "\n".join(lines)
-
-
-def _row_lines(manifest: Manifest) -> list[str]:
-    """Returns a line for each split about its packed rows, if there are any."""
-    packing = manifest.packing
-    if packing is None:
-        return []
-    size = packing["sequence_length"]
-    return [
-        f"{split}: {counted(facts['rows'], 'row')} of {size} tokens,"
-        f" {100 * facts['padding'] / (facts['rows'] * size):.4f} % padding,"
-        f" {counted(facts['cuts'], 'cut')} in {counted(manifest.split_documents(split), 'document')}"
-        for split, facts in packing["splits"].items()
-        if facts
-    ]
+    tell_of_commas(args)
+    tok, manifest = call(prepare, args, args.files, args.output)
+    tell_set_aside(args, manifest)
+    report_manifest(args, manifest, note=f" {len(tok)} tokens" + fewer_than(args.vocab_size, len(tok)))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -219,74 +177,22 @@ def add_mix(parser: argparse.ArgumentParser) -> None:
         " row of parquet and webdataset (default: 1024)",
     )
     add_options(parser, RunOptions, "memory_limit", "workers")
-    add_common(parser)
-    parser.set_defaults(run=_run_mix, state=lambda args: log_path(args) if args.output is not None else "")
-
-
-def _run_plan(args: argparse.Namespace) -> None:
-    from ..tokens.mix import plan_mix
-
-    plan = plan_mix(load(args.tokenizer), args.recipe)
-    lines = []
-    for name, amounts in plan.phases:
-        lines.append(f"phase {name}, {counted(sum(amounts.values()), 'token')}:")
-        for source, tokens in amounts.items():
-            lines.append(f"    {source}: {tokens} ({100 * tokens / sum(amounts.values()):.2f}%)")
-    for name, facts in plan.sources.items():
-        about = "about " if facts.is_estimate else ""
-        there = f"{about}{counted(facts.tokens, 'token')} to train on"
-        lines.append(f"source {name}: {there}, used {about}{_passes(facts.epochs)}")
-    sources = {name: {**asdict(facts), "epochs": facts.epochs} for name, facts in plan.sources.items()}
-    phases = [{"name": name, "sources": amounts} for name, amounts in plan.phases]
-    report(args, {"sources": sources, "phases": phases}, _lines(*lines))
+    add_common(parser, _run_mix, lambda args: log_path(args) if args.output is not None else "")
 
 
 def _run_mix(args: argparse.Namespace) -> None:
-    from ..tokens.mix import mix
+    from ..tokens.mix import mix, plan_mix
 
     if args.dry_run:
-        return _run_plan(args)
+        plan = plan_mix(load(args.tokenizer), args.recipe)
+        sources = {name: {**asdict(source), "epochs": source.epochs} for name, source in plan.sources.items()}
+        phases = [{"name": name, "sources": amounts} for name, amounts in plan.phases]
+        return report(args, {"sources": sources, "phases": phases}, str(plan))
     if args.output is None:
         raise ArgumentError("name the output folder with -o, or pass --dry-run")
-    manifest = mix(
-        load(args.tokenizer),
-        args.recipe,
-        args.output,
-        **given(args, OutputOptions, RunOptions),
-        seed=args.seed,
-        sequence_length=args.sequence_length,
-        force=args.force,
-        progress=progress(args),
-    )
-    assert manifest.mixture is not None
-    lines = [
-        f"{split}: {counted(manifest.split_tokens(split), 'token')},"
-        f" {counted(manifest.split_documents(split), 'document')}, {counted(len(records), 'file')}"
-        for split, records in manifest.shards.items()
-    ]
-    facts = {key: value for key, value in manifest.mixture.items() if key != "recipe"}
-    tokens = {split: manifest.split_tokens(split) for split in manifest.shards}
-    text = _lines(f"{args.output}:", *lines, *_row_lines(manifest), *mixture_lines(manifest.mixture))
-    report(args, {"output": args.output, "tokens": tokens, **facts}, text)
-
-
-def mixture_lines(mixture: Mapping[str, Any]) -> Iterator[str]:
-    """Yields lines that compare what was asked of each source with what it gave, and say how often it was repeated."""
-    for phase in mixture["phases"]:
-        yield f"phase {phase['name']}, {counted(phase['asked'], 'token')} asked:"
-        for name, part in phase["sources"].items():
-            share = 100 * part["tokens"] / max(1, sum(each["tokens"] for each in phase["sources"].values()))
-            cut = f", {part['cuts']} of them cut" if part["cuts"] else ""
-            yield (
-                f"    {name}: {part['asked']} asked, {counted(part['tokens'], 'token')} ({share:.2f}%) in"
-                f" {counted(part['documents'], 'document')}{cut}"
-            )
-    for name, source in mixture["sources"].items():
-        yield f"source {name}: {counted(source['tokens'], 'token')}, used {_passes(source['epochs'])}"
-
-
-def _passes(epochs: float) -> str:
-    return "once" if epochs == 1 else f"{epochs:.4g} times"
+    manifest = call(mix, args, load(args.tokenizer), args.recipe, args.output)
+    mixture = {key: value for key, value in (manifest.mixture or {}).items() if key != "recipe"}
+    report_manifest(args, manifest, {"tokens": split_tokens(manifest), **mixture})
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -302,26 +208,19 @@ def add_join(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("folders", nargs="+", metavar="DIR", help="folders with a manifest.json, in the order to join")
     add_tokenizer(parser)
-    add_output(parser, _DIR)
+    add_output(parser, _DIR, "DIR")
     add_options(parser, OutputOptions, "name")
-    _add_resume(parser)
-    add_common(parser)
-    parser.set_defaults(run=_run_join)
+    add_resume(parser)
+    add_common(parser, _run_join)
 
 
 def _run_join(args: argparse.Namespace) -> None:
     from ..tokens.joining import join
 
-    folders = list(map(named_by, args.folders))
-    manifest = join(load(args.tokenizer), folders, args.output, name=args.name, progress=progress(args), **_again(args))
-    counts = {
-        split: {"tokens": manifest.split_tokens(split), "files": len(found)} for split, found in manifest.shards.items()
-    }
-    lines = [
-        f"{split}: {counted(facts['tokens'], 'token')} in {counted(facts['files'], 'file')}"
-        for split, facts in counts.items()
-    ]
-    report(args, {"output": args.output, "splits": counts}, _lines(*lines))
+    manifest = call(join, args, load(args.tokenizer), list(map(named_by, args.folders)), args.output)
+    tokens = split_tokens(manifest)
+    splits = {split: {"tokens": tokens[split], "files": len(found)} for split, found in manifest.shards.items()}
+    report_manifest(args, manifest, {"splits": splits})
 
 
 def named_by(name: str) -> str:
@@ -347,7 +246,7 @@ def add_pack(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json and llm.c's shards")
     add_tokenizer(parser)
     parser.add_argument("--sequence-length", type=int, required=True, metavar="T", help="tokens per row")
-    add_output(parser, _DIR)
+    add_output(parser, _DIR, "DIR")
     add_options(parser, RowOptions, "packing")
     parser.add_argument(
         "--format",
@@ -363,22 +262,14 @@ def add_pack(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed for the order (default: 0)")
     add_options(parser, OutputOptions, "shard_tokens")
-    add_common(parser)
-    parser.set_defaults(run=_run_pack)
+    add_common(parser, _run_pack)
 
 
 def _run_pack(args: argparse.Namespace) -> None:
     from ..tokens.pack import pack
 
-    manifest = pack(
-        load(args.tokenizer),
-        named_by(args.folder),
-        args.output,
-        **given(args, RowOptions),
-        force=args.force,
-        progress=progress(args),
-    )
-    report(args, {"output": args.output, **(manifest.packing or {})}, _lines(*_row_lines(manifest)))
+    manifest = call(pack, args, load(args.tokenizer), named_by(args.folder), args.output)
+    report_manifest(args, manifest, manifest.packing or {})
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
@@ -393,18 +284,15 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-t", "--tokenizer", metavar="TOK", help="tokenizer.json or .bin (default: DIR/tokenizer.json, if it exists)"
     )
-    add_common(parser)
-    parser.set_defaults(run=_run_verify)
+    add_common(parser, _run_verify)
 
 
-def _run_verify(args: argparse.Namespace) -> None:
+def _run_verify(args: argparse.Namespace) -> int:
     from ..tokens.verification import verify
 
     manifest, problems = verify(args.folder, load(args.tokenizer) if args.tokenizer else None)
     count = len(manifest.file_names)
-    lines = [str(problem) for problem in problems] or [
-        f"{args.folder}: {counted(count, 'file')}, {counted(manifest.tokens, 'token')}: OK"
-    ]
-    report(args, {"files": count, "problems": [asdict(problem) for problem in problems]}, _lines(*lines))
-    if problems:
-        sys.exit(1)
+    well = f"{args.folder}: {counted(count, 'file')}, {counted(manifest.tokens, 'token')}: OK"
+    facts = {"files": count, "problems": [asdict(problem) for problem in problems]}
+    report(args, facts, "\n".join(map(str, problems)) or well)
+    return 1 if problems else 0

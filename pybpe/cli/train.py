@@ -15,17 +15,15 @@ from .common import (
     add_common,
     add_files,
     add_output,
-    check_tokenizer_output,
-    check_writable,
+    call,
     describe,
     list_of_skipped,
     load,
-    progress,
     remove_old_list,
     report,
     save_tokenizer,
 )
-from .options import add_options, given, named_files, parse_amounts
+from .options import add_options, named_files, parse_amounts
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -76,87 +74,17 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="draw the curve of --sizes to *.png, *.svg or *.pdf")
     add_output(parser, "output: *.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON")
     add_remap(parser)
-    add_common(parser)
-    parser.set_defaults(run=_run_train, state=lambda args: args.checkpoint or "")
+    add_common(parser, _run_train, lambda args: args.checkpoint or "")
 
 
 def add_remap(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remap", metavar="F", help="write the old id of each new id to *.npy (int64, -1 if none)")
 
 
-def training_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the options of TrainOptions that the command has."""
+def tell_of_commas(args: argparse.Namespace) -> None:
     for text in args.special_tokens or ():
         if "," in text:
             note(f"--special-token {text!r} is one token, with its commas: to name several, repeat the option")
-    return given(args, TrainOptions)
-
-
-def cutting_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the arguments of `count_words` that say how to split text."""
-    return {key: value for key, value in given(args, TrainOptions).items() if key in (*CUTTING, "special_tokens")}
-
-
-def input_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the arguments of `train` and `count_words` that say what to read, and how to run."""
-    found = given(args, ReadOptions, Sample, RunOptions)
-    return {**found, "skipped": list_of_skipped(args), "progress": progress(args)}
-
-
-def _run_train(args: argparse.Namespace) -> None:
-    from ..remap import old_ids, save_remap
-
-    check_tokenizer_output(args.output)
-    if args.parity and (args.counts or args.sizes is not None):
-        raise ArgumentError("--parity cannot be used with --counts or --sizes")
-    if args.sizes is not None and args.base is not None:
-        raise ArgumentError("--sizes cannot be used with --base")
-    if args.plot is not None and args.sizes is None:
-        raise ArgumentError("--plot draws the curve of --sizes: give --sizes too")
-    if args.plot is not None:
-        from ..analysis.compression_curve import check_plot
-
-        check_writable(args.plot)
-        check_plot(args.plot)
-    base = load(args.base) if args.base is not None else None
-    if args.remap is not None and base is None:
-        raise ArgumentError("--remap compares the ids with those of --base: give --base too")
-    size, counts = None, None
-    if base is not None and not args.files and not args.counts and args.special_tokens:
-        tokenizer = base.extend(args.special_tokens, vocab_size=args.vocab_size)
-    else:
-        size, counts = _vocab_size(args), _counts(args)
-        tokenizer = _trained(args, size, base, counts)
-    save_tokenizer(tokenizer, args.output)
-    if args.remap is not None and base is not None:
-        save_remap(args.remap, old_ids(base.model, tokenizer.model))
-    remove_old_list(args)
-    facts = {"output": args.output, "vocab_size": len(tokenizer), "merges": len(tokenizer.model.merges)}
-    line = f"{args.output}: {counted(len(tokenizer), 'token')}, {counted(facts['merges'], 'merge')}"
-    line += fewer_than(size or 0, len(tokenizer))
-    if args.sizes is not None and counts is not None:
-        from ..analysis import compression_curve
-
-        points = compression_curve.compression_curve(tokenizer, counts, args.sizes, args.hidden)
-        facts["sizes"] = [point._asdict() for point in points]
-        line += "\n" + compression_curve.table(points)
-        if args.plot is not None:
-            compression_curve.plot(points, args.plot)
-    report(args, facts, line)
-
-
-def _trained(args: argparse.Namespace, size: int, base: Tokenizer | None, counts: Counts | None) -> Tokenizer:
-    from ..trainer import train
-
-    files, parity = args.files, None
-    if args.parity:
-        files = named_files("with --parity, files", args.files)
-        parity = named_files("--parity", args.parity)
-    reading = input_arguments(args)
-    if counts is not None and not args.counts:  # these counts already come from the sample
-        reading |= {"max_documents": None, "max_bytes": None, "seed": 0}
-    options = training_arguments(args) | {"vocab_size": size, "base": base, "parity": parity}
-    return train(files if counts is None else None, counts=counts, checkpoint=args.checkpoint, **{**options, **reading})
 
 
 def fewer_than(size: int, got: int) -> str:
@@ -166,26 +94,73 @@ def fewer_than(size: int, got: int) -> str:
     return f" (fewer than {size}: no other pair occurs often enough; use more text to get more)"
 
 
-def _vocab_size(args: argparse.Namespace) -> int:
-    if args.sizes is not None and args.superwords:
-        raise ArgumentError(
-            "--sizes cannot be used with --superwords: where its second stage begins depends on the size"
-        )
-    sizes: list[int] = [*(args.sizes or ()), *([args.vocab_size] if args.vocab_size is not None else ())]
-    if not sizes:
-        raise ArgumentError("give --vocab-size N, or several sizes with --sizes N,N,...")
-    return max(sizes)
-
-
-def _counts(args: argparse.Namespace) -> Counts | None:
-    """Returns the counts that were given, or that the curve also needs; None if `train` must count."""
-    from ..training.counting import count_words
+def _run_train(args: argparse.Namespace) -> None:
+    from ..formats.export import format_of
+    from ..remap import old_ids, save_remap
     from ..training.counts import Counts
 
-    if bool(args.counts) == bool(args.files):
-        raise ArgumentError("name files to train on, or --counts")
-    if args.counts:
-        return Counts.load_sum(args.counts)
-    if args.sizes is None or args.parity:
-        return None
-    return count_words(args.files, **cutting_arguments(args), **input_arguments(args))
+    format_of(args.output)  # refuses an unknown ending now, not after an hour of training
+    _check_options(args)
+    tell_of_commas(args)
+    base = None if args.base is None else load(args.base)
+    size, counts = 0, None
+    if base is not None and args.special_tokens and not (args.files or args.counts):
+        tokenizer = base.extend(args.special_tokens, vocab_size=args.vocab_size)
+    else:
+        size = max([*(args.sizes or ()), args.vocab_size or 0])
+        if not size:
+            raise ArgumentError("give --vocab-size N, or several sizes with --sizes N,N,...")
+        if bool(args.counts) == bool(args.files):
+            raise ArgumentError("name files to train on, or --counts")
+        counts = Counts.load_sum(args.counts) if args.counts else None
+        tokenizer, counts = _trained(args, size, base, counts)
+    save_tokenizer(tokenizer, args.output)
+    if base is not None and args.remap is not None:
+        save_remap(args.remap, old_ids(base.model, tokenizer.model))
+    remove_old_list(args)
+    facts = {"output": args.output, "vocab_size": len(tokenizer), "merges": len(tokenizer.model.merges)}
+    line = f"{args.output}: {counted(len(tokenizer), 'token')}, {counted(facts['merges'], 'merge')}"
+    line += fewer_than(size, len(tokenizer))
+    if args.sizes is not None and counts is not None:
+        from ..analysis.compression_curve import compression_curve, plot, table
+
+        points = compression_curve(tokenizer, counts, args.sizes, args.hidden)
+        facts["sizes"] = [point._asdict() for point in points]
+        line += "\n" + table(points)
+        if args.plot is not None:
+            plot(points, args.plot)
+    report(args, facts, line)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raises ArgumentError for options that contradict each other, and for a plot that could not be drawn."""
+    for name, needed, reason in (("plot", "sizes", "draws their curve"), ("remap", "base", "compares ids with its")):
+        if getattr(args, name) is not None and getattr(args, needed) is None:
+            raise ArgumentError(f"--{name} needs --{needed}: it {reason}")
+    for name in ("base", "parity", "superwords"):
+        if args.sizes is not None and getattr(args, name):
+            raise ArgumentError(f"--sizes cannot be used with --{name}")
+    if args.plot is not None:
+        from ..analysis.compression_curve import check_plot
+
+        check_plot(args.plot)
+
+
+def _trained(
+    args: argparse.Namespace, size: int, base: Tokenizer | None, counts: Counts | None
+) -> tuple[Tokenizer, Counts | None]:
+    """Returns the tokenizer, and the counts that it learned from if they are known."""
+    from ..trainer import train
+    from ..training.counting import count_words
+
+    skipped, files, parity = list_of_skipped(args), args.files, None
+    more: dict[str, Any] = {}
+    if args.parity:
+        files = named_files("with --parity, files", files)
+        parity = named_files("--parity", args.parity)
+    elif args.sizes is not None and counts is None:
+        counts = call(count_words, args, files, skipped=skipped)
+        more = {"max_documents": None, "max_bytes": None, "seed": 0}  # the counts are those of the sample
+    texts = files if counts is None else None
+    made = call(train, args, texts, vocab_size=size, base=base, counts=counts, parity=parity, skipped=skipped, **more)
+    return made, counts

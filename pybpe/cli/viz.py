@@ -8,7 +8,7 @@ import re
 
 from ..errors import FileMissingError
 from ..urls import is_url, without_secrets
-from .common import Sink, add_common, add_output, check_writable, describe, load_all, open_source, report
+from .common import Sink, add_common, add_output, describe, load_all, open_source, report
 from .options import parse_bytes
 
 
@@ -35,14 +35,12 @@ def add_viz(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-bytes", type=parse_bytes, metavar="N", help="show the first N bytes of the text (default: 100k)"
     )
-    add_common(parser)
-    parser.set_defaults(run=_run_viz)
+    add_common(parser, _run_viz)
 
 
 def _run_viz(args: argparse.Namespace) -> None:
     from ..viz import MAX_BYTES, make_page
 
-    check_writable(args.output)
     max_bytes = MAX_BYTES if args.max_bytes is None else args.max_bytes
     tokenizers = load_all(args.tokenizer)
     text, source, total = _read(args.text, max_bytes)

@@ -10,11 +10,10 @@ from ..support.run_options import RunOptions
 from .common import (
     add_common,
     add_output,
-    check_tokenizer_output,
+    call,
     describe,
     load,
     named_output,
-    progress,
     report,
     save_tokenizer,
 )
@@ -55,7 +54,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tokenizer", metavar="TOK", help="tokenizer.json, tokenizer.bin, *.tiktoken, a folder, or a name such as gpt2"
     )
-    add_output(parser, "the file or folder to write; - is stdout")
+    add_output(parser, "the file or folder to write; - is stdout", "OUT|DIR")
     parser.add_argument(
         "--format", metavar="F", help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT)"
     )
@@ -76,8 +75,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out what the format cannot hold and ids do not need, such as a template or chat template",
     )
-    add_common(parser)
-    parser.set_defaults(run=_run_export)
+    add_common(parser, _run_export)
 
 
 def _run_export(args: argparse.Namespace) -> None:
@@ -110,12 +108,13 @@ def add_prune(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "output: *.json, *.bin or a folder; - is stdout")
     add_remap(parser)
     add_options(parser, RunOptions, "workers")
-    add_common(parser)
-    parser.set_defaults(run=_run_prune)
+    add_common(parser, _run_prune)
 
 
 def _run_prune(args: argparse.Namespace) -> None:
-    check_tokenizer_output(args.output)
+    from ..formats.export import format_of
+
+    format_of(args.output)  # refuses an unknown ending now
     if bool(args.files) == (args.vocab_size is not None):
         raise ArgumentError("name files whose tokens to keep, or give --vocab-size N")
     old, note = load(args.tokenizer), ""
@@ -141,12 +140,12 @@ def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
             "words are counted without add_prefix_space and the flags of special tokens (lstrip,"
             " rstrip, single_word, normalized), so the counts of tokens next to special tokens are estimates"
         )
-    counts = count_words(
-        list(args.files),
+    counts = call(
+        count_words,
+        args,
+        args.files,
         pattern=tokenizer.pattern,
         normalizer=tokenizer.model.normalizer,
         special_tokens=list(tokenizer.special_tokens),
-        workers=args.workers,
-        progress=progress(args),
     )
     return measure(tokenizer, counts.to_dict())

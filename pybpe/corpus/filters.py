@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from .._numpy import Array
-from ..arguments import instance, whole_number
+from ..arguments import instance, option, whole_number
 from ..errors import ArgumentError
 from .measures import Measures, check_texts
 
@@ -66,28 +66,32 @@ class Filters:
             maximum, or an n is not from 1 to 1000.
     """
 
-    min_chars: int | None = None
-    max_chars: int | None = None
-    min_words: int | None = None
-    max_words: int | None = None
-    min_mean_word_length: float | None = None
-    max_mean_word_length: float | None = None
-    max_symbol_ratio: float | None = None
-    max_digit_ratio: float | None = None
-    max_hashes_per_word: float | None = None
-    min_alphabetic_words: float | None = None
-    min_distinct_words: int | None = None
-    max_repeated_words: float | None = None
-    max_repeated_lines: float | None = None
-    max_repeated_line_chars: float | None = None
-    max_repeated_paragraphs: float | None = None
-    max_repeated_paragraph_chars: float | None = None
-    max_top_ngrams: Mapping[int, float] | None = None
-    max_repeated_ngrams: Mapping[int, float] | None = None
-    max_bullet_lines: float | None = None
-    max_ellipsis_lines: float | None = None
-    max_short_lines: float | None = None
-    min_terminal_lines: float | None = None
+    min_chars: int | None = option(None, "characters")
+    max_chars: int | None = option(None, "characters")
+    min_words: int | None = option(None, "words; two Chinese characters count as one word")
+    max_words: int | None = option(None, "words; two Chinese characters count as one word")
+    min_mean_word_length: float | None = option(None, "letters per word, in scripts with spaces", "X")
+    max_mean_word_length: float | None = option(None, "letters per word, in scripts with spaces", "X")
+    max_symbol_ratio: float | None = option(None, "share of characters that are not letters, digits or spaces", "X")
+    max_digit_ratio: float | None = option(None, "share of digits among characters", "X")
+    max_hashes_per_word: float | None = option(None, "# and ... per word", "X")
+    min_alphabetic_words: float | None = option(None, "share of words with a letter", "X")
+    min_distinct_words: int | None = option(None, "distinct words")
+    max_repeated_words: float | None = option(None, "share of words that are the most frequent one", "X")
+    max_repeated_lines: float | None = option(None, "share of lines that repeat an earlier one", "X")
+    max_repeated_line_chars: float | None = option(None, "share of characters in such lines", "X")
+    max_repeated_paragraphs: float | None = option(None, "share of paragraphs that repeat an earlier one", "X")
+    max_repeated_paragraph_chars: float | None = option(None, "share of characters in such paragraphs", "X")
+    max_top_ngrams: Mapping[int, float] | None = option(
+        None, "share of characters in the most frequent sequence of N words", "N=X,N=X"
+    )
+    max_repeated_ngrams: Mapping[int, float] | None = option(
+        None, "share of characters in sequences of N words that occurred before", "N=X,N=X"
+    )
+    max_bullet_lines: float | None = option(None, "share of lines that begin with a bullet", "X")
+    max_ellipsis_lines: float | None = option(None, "share of lines that end with an ellipsis", "X")
+    max_short_lines: float | None = option(None, "share of lines below 30 columns", "X")
+    min_terminal_lines: float | None = option(None, "share of lines that end with punctuation", "X")
 
     def __post_init__(self) -> None:
         for name in ("max_top_ngrams", "max_repeated_ngrams"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -112,6 +112,15 @@ class Manifest:
         )
         return f"Manifest({'; '.join(splits)})"
 
+    def __str__(self) -> str:
+        splits = [
+            f"{split}: {counted(self.split_tokens(split), 'token')},"
+            f" {counted(self.split_documents(split), 'document')},"
+            f" {counted(self.text_bytes.get(split, 0), 'byte')} of text, {counted(len(found), 'shard')}"
+            for split, found in self.shards.items()
+        ]
+        return "\n".join([*splits, *_row_lines(self), *_mixture_lines(self.mixture)])
+
     @property
     def packing(self) -> Mapping[str, Any] | None:
         """What `pack` says about the rows: their sequence_length, the id of the pad, and so on. None if there are no
@@ -195,6 +204,40 @@ class Manifest:
         return manifest
 
 
+def _row_lines(manifest: Manifest) -> Iterator[str]:
+    """Yields a line for each split about its packed rows, if there are any."""
+    packing: Mapping[str, Any] = manifest.packing or {}
+    for split, facts in packing.get("splits", {}).items():
+        if facts and facts["rows"]:
+            size = packing["sequence_length"]
+            yield (
+                f"{split}: {counted(facts['rows'], 'row')} of {size} tokens,"
+                f" {100 * facts['padding'] / (facts['rows'] * size):.4f} % padding, {counted(facts['cuts'], 'cut')}"
+            )
+
+
+def _mixture_lines(mixture: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yields lines that compare what was asked of each source with what it gave, and say how often it was repeated."""
+    if mixture is None:
+        return
+    for phase in mixture["phases"]:
+        yield f"phase {phase['name']}, {counted(phase['asked'], 'token')} asked:"
+        for name, part in phase["sources"].items():
+            share = 100 * part["tokens"] / max(1, sum(each["tokens"] for each in phase["sources"].values()))
+            cut = f", {part['cuts']} of them cut" if part["cuts"] else ""
+            yield (
+                f"    {name}: {part['asked']} asked, {counted(part['tokens'], 'token')} ({share:.2f}%) in"
+                f" {counted(part['documents'], 'document')}{cut}"
+            )
+    for name, source in mixture["sources"].items():
+        yield f"source {name}: {counted(source['tokens'], 'token')}, used {passes(source['epochs'])}"
+
+
+def passes(epochs: float) -> str:
+    """ "once", "1.5 times"."""
+    return "once" if epochs == 1 else f"{epochs:.4g} times"
+
+
 def _inputs(content: dict[str, Any]) -> list[Input]:
     """Returns the inputs of a manifest. Removes from its shards, and from what was joined, what version 1 says of them:
     (file, start, end) of each range that was read."""
@@ -263,6 +306,11 @@ def _check_packing(manifest: Manifest) -> None:
     mark, size, pad = manifest.tokenizer.get("eot"), packing.get("sequence_length"), packing.get("pad")
     if not (type(mark) is int and type(size) is int and type(pad) is int and mark >= 0 and size >= 2 and pad >= 0):
         raise ValueError("packing needs a sequence_length, a pad, and the tokenizer's eot")
+    rows = [
+        [facts[key] for key in ("rows", "padding", "cuts")] for facts in packing.get("splits", {}).values() if facts
+    ]
+    if not all(type(number) is int and number >= 0 for numbers in rows for number in numbers):
+        raise ValueError("the numbers of packed rows must be at least 0")
 
 
 def _check_mixture(manifest: Manifest) -> None:

@@ -34,6 +34,11 @@ class SplitStatistics:
     bytes_per_token: float
     document_tokens: dict[int, int]
 
+    def __str__(self) -> str:
+        shares = ", ".join(f"{percent}%: {length}" for percent, length in self.document_tokens.items())
+        lengths = f"; tokens per document, by percentile: {shares}" if shares else ""
+        return f"{self.bytes_per_token:.3f} bytes per token{lengths}"
+
 
 def dataset_statistics(folder: _binding.PathLike) -> dict[str, SplitStatistics]:
     """Computes the statistics of a folder with a manifest.json. Reads all tokens.

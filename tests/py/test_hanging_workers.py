@@ -15,7 +15,7 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.cli import corpus, count, main, token_files
+from pybpe.cli import count, executors, main
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
 
@@ -36,10 +36,10 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     os.kill(process, signal.SIGSTOP)
 
     @contextmanager
-    def executor(address: str) -> Iterator[ProcessPoolExecutor]:
-        yield pool
+    def executor(address: str | None) -> Iterator[ProcessPoolExecutor | None]:
+        yield pool if address else None
 
-    for module in (token_files, corpus, count):
+    for module in (executors, count):
         monkeypatch.setattr(module, "dask_executor", executor)
     yield
     os.kill(process, signal.SIGKILL)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 from ... import _binding
-from ...arguments import instance
+from ...arguments import counted, instance
 from ...errors import ArgumentError, LimitError
 from ...reading.documents import Kinds, check_mark
 from ...reading.files import corpus_files
@@ -18,6 +18,7 @@ from ...reading.planning import Piece, Plan
 from ...reading.splits import SplitOptions
 from ...tokenizer import Tokenizer
 from ..encoding import TaskEncoder
+from ..manifest import passes
 from .amounts import asked_tokens
 from .recipe import Recipe, Source, load_recipe
 from .sources import check_sources, open_folder
@@ -67,6 +68,18 @@ class MixPlan:
     def tokens(self) -> int:
         """The tokens of all phases."""
         return sum(source.asked for source in self.sources.values())
+
+    def __str__(self) -> str:
+        lines = []
+        for name, amounts in self.phases:
+            total = sum(amounts.values())
+            lines.append(f"phase {name}, {counted(total, 'token')}:")
+            lines += [f"    {source}: {tokens} ({100 * tokens / total:.2f}%)" for source, tokens in amounts.items()]
+        for name, source in self.sources.items():
+            about = "about " if source.is_estimate else ""
+            there = f"{about}{counted(source.tokens, 'token')} to train on"
+            lines.append(f"source {name}: {there}, used {about}{passes(source.epochs)}")
+        return "\n".join(lines)
 
 
 def plan_mix(tok: Tokenizer, recipe: _binding.PathLike | Mapping[str, object]) -> MixPlan:
