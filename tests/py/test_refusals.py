@@ -208,7 +208,7 @@ def test_train_options_that_do_not_go_together(tmp_path: Path, capsys: pytest.Ca
     text.write_text(" ".join(documents(8)))
     arguments = ["train", str(text), "-o", str(tmp_path / "tok.bin"), "--quiet"]
     for extra, message in [
-        (["--vocab-size", "300", "--plot", str(tmp_path / "p.svg")], "--plot draws the curve of --sizes"),
+        (["--vocab-size", "300", "--plot", str(tmp_path / "p.svg")], "--plot needs --sizes"),
         (["--sizes", "280,300", "--base", str(tmp_path / "x.json")], "--sizes cannot be used with --base"),
         ([], "--vocab-size"),
     ]:
