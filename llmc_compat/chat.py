@@ -33,9 +33,11 @@ import filecmp
 import glob
 import os
 import shutil
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
@@ -45,15 +47,18 @@ from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import read_file
+from pybpe.reading.text_encoding import Doubts
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
-from pybpe.support.output_files import give_name, make_folder, remove_others
-from pybpe.tokens.assembly import cut_shards
-from pybpe.tokens.equal_shards import checked_sizes
-from pybpe.tokens.formats.flat import llmc_header
+from pybpe.support.output_files import give_name, make_folder, remove_file, remove_others
+from pybpe.support.run_options import RunOptions
+from pybpe.tokens.append_store import AppendStore
+from pybpe.tokens.finished import finished_manifest
 from pybpe.tokens.manifest import check_name, manifest_name
-from pybpe.tokens.options import OutputOptions
-from pybpe.tokens.output_folder import finished_manifest
+from pybpe.tokens.options import Layout, OutputOptions
+from pybpe.tokens.parts import Part
+from pybpe.tokens.spool import TYPECODES, Reached, Segment
+from pybpe.tokens.workers import Encoded
 
 from .records import Record, read_records
 
@@ -235,76 +240,76 @@ def write_chat(
     check_name(name)
     options = SplitOptions(splits)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=min_shard_tokens, name=name)
-    output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
-    folder = _binding.path_text(out)
-    unfinished = os.path.join(folder, f".{name}-unfinished")
+    layout = _HiddenLayout(tok, output.for_vocabulary(tok.vocab_size, tok.model.eot), _binding.path_text(out), name)
+    folder, unfinished = layout.folder, layout.unfinished
     if not force and os.path.exists(os.path.join(folder, manifest_name(folder))):
         finished_manifest(folder, tok)  # refuses the token files of another tokenizer
     force = force or os.path.exists(unfinished + _PUBLISHING)  # a run was killed when some files had got their names
     with only_writer(folder), _emptied(unfinished):
-        stem = os.path.join(unfinished, name)
-        writers = {split: _TokenWriter(f"{stem}_{split}", output) for split in options.names}
-        try:
-            conversations = _write_tokens(tok, chat, sources, list(writers.values()), options.splits)
-            hidden = {split: writer.finish(folder) for split, writer in writers.items()}
-        finally:
-            for writer in writers.values():
-                writer.close()
-        trained = {split: _write_masks(chat, paths) for split, paths in hidden.items()}
+        store = AppendStore(layout, len(options.names), partial(_encoded, layout, chat, sources, options.splits))
+        conversations, shards = _write_shards(layout, store)
+        trained = {split: _write_masks(chat, paths) for split, paths in shards.items()}
+        tokens = {split: sum(len(_binding.Shard(path)) for path in paths) for split, paths in shards.items()}
         _publish(unfinished, folder, name, force)
         _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
-    shards = {
-        split: [os.path.join(folder, os.path.basename(path)) for path in paths] for split, paths in hidden.items()
-    }
-    return ChatData(conversations, {split: writer.tokens for split, writer in writers.items()}, trained, shards)
+    named = {split: [os.path.join(folder, os.path.basename(path)) for path in some] for split, some in shards.items()}
+    return ChatData(conversations, tokens, trained, named)
 
 
-class _TokenWriter:
-    """Writes the tokens of a split into its first shard, from which the others are cut at the end.
+class _HiddenLayout(Layout):
+    """The shards of one name. A folder may have others, and other token files."""
 
-    Args:
-        stem: the shards' path, up to their numbers.
-        output: the options of the shards, for the tokenizer.
-    """
+    @property
+    def unfinished(self) -> str:
+        return os.path.join(self.folder, f".{self.name}-unfinished")
 
-    def __init__(self, stem: str, output: OutputOptions) -> None:
-        self._stem, self._output, self.tokens = stem, output, 0
-        with self._errors():
-            self._stream = open(self._path(0), "wb")
-            self._stream.write(self._header(0))
 
-    def _path(self, index: int) -> str:
-        """Returns the file of a shard until it is complete."""
-        return f"{self._stem}_{index:06d}.bin.tmp"
+def _write_shards(layout: Layout, store: AppendStore) -> tuple[int, dict[str, list[str]]]:
+    """Writes the shards into the hidden folder. Returns the number of conversations, and the paths by split."""
+    run, last = RunOptions(progress=False), Part(0, "", {}, [Reached()] * len(store.names))
+    try:
+        for step in store.steps(last, run, Doubts()):
+            assert step.splits is not None
+            last = Part(last.tasks + step.tasks, "", {}, step.splits)
+            store.note(last)
+    finally:
+        store.close()
+    sizes = store.shards(last)
+    store.make(sizes, run)
+    paths: dict[str, list[str]] = {}
+    for split, found in zip(store.names, sizes):
+        names = (os.path.basename(layout.path(split, index)) for index in range(len(found)))
+        paths[split] = [os.path.join(layout.unfinished, name) for name in names]
+        for index, path in enumerate(paths[split]):
+            give_name(layout.cut_path(split, index), path)
+        remove_file(layout.spool(split).starts_path)
+    return last.tasks, paths
 
-    def _header(self, tokens: int) -> bytes:
-        return llmc_header(tokens, self._output.dtype)
 
-    def _errors(self) -> file_errors:
-        return file_errors(self._path(0), "cannot be written")
-
-    def write(self, ids: numpy.ndarray[Any, Any]) -> None:
-        """Appends tokens, shape (n,), of the dtype of the shards."""
-        with self._errors():
-            self._stream.write(ids.astype(f"<u{self._output.id_bytes}", copy=False).data)
-        self.tokens += len(ids)
-
-    def finish(self, folder: str) -> list[str]:
-        """Cuts the shards. Returns their paths. Raises ShardTooSmallError, LimitError, which name the shard that would
-        be in a folder."""
-        named = os.path.join(folder, os.path.basename(self._path(0)).removesuffix(".tmp"))
-        sizes = checked_sizes(named, self.tokens, self._output)
-        self.close()
-        cut_shards(self._path, self._header, self._output.id_bytes, sizes, is_hashed=False)
-        paths = [self._path(index).removesuffix(".tmp") for index in range(len(sizes))]
-        for index, path in enumerate(paths):
-            give_name(self._path(index), path)
-        return paths
-
-    def close(self) -> None:
-        """Closes the file."""
-        with self._errors():
-            self._stream.close()
+def _encoded(
+    layout: Layout,
+    chat: ChatFormat,
+    sources: Iterable[_binding.PathLike | BinaryIO],
+    splits: Sequence[float],
+    first: int,
+    options: RunOptions,
+    doubts: Doubts,
+) -> Iterator[Encoded]:
+    """Yields the tokens of each conversation: see AppendStore."""
+    told, typecode = False, TYPECODES[layout.output.dtype]
+    for record in (record for source in sources for record in read_records(source)):
+        try:
+            ids = chat.encode(_messages(record))
+        except ArgumentError as error:
+            raise record.error(str(error)) from None
+        if not told and (fields := _left_out(record)):
+            told = True
+            names = ", ".join(repr(field[:40]) for field in fields[:5])
+            warn(
+                f"{record.file}: line {record.number}: the shards cannot represent {names}: left out here and in"
+                " all other conversations"
+            )
+        yield Encoded([Segment(hash_split(record.line, splits), array(typecode, ids), 1, 0, True)], 0, True)
 
 
 @contextmanager
@@ -345,33 +350,6 @@ def _publish(unfinished: str, folder: str, name: str, force: bool) -> None:
             remove_others(f"{glob.escape(os.path.join(folder, name))}_{split}_{number}.{ending}", written)
     with file_errors(publishing, "cannot be removed"):
         os.rmdir(publishing)
-
-
-def _write_tokens(
-    tok: Tokenizer,
-    chat: ChatFormat,
-    sources: Iterable[_binding.PathLike | BinaryIO],
-    writers: Sequence[_TokenWriter],
-    splits: Sequence[float],
-) -> int:
-    """Encodes each conversation into its split. Returns the number of conversations."""
-    count, told = 0, False
-    for source in sources:
-        for record in read_records(source):
-            try:
-                ids = chat.encode(_messages(record))
-            except ArgumentError as error:
-                raise record.error(str(error)) from None
-            if not told and (fields := _left_out(record)):
-                told = True
-                names = ", ".join(repr(field[:40]) for field in fields[:5])
-                warn(
-                    f"{record.file}: line {record.number}: the shards cannot represent {names}: left out here and in"
-                    " all other conversations"
-                )
-            writers[hash_split(record.line, splits)].write(numpy.array(ids, dtype=tok.model.dtype))
-            count += 1
-    return count
 
 
 def _write_masks(chat: ChatFormat, paths: Iterable[str]) -> int:

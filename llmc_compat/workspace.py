@@ -23,10 +23,9 @@ from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_file, remove_others
 from pybpe.support.run_options import RunOptions
-from pybpe.tokens.finished import Goal
+from pybpe.tokens.finished import TOKENIZER_NAMES, Goal
 from pybpe.tokens.manifest import manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions
-from pybpe.tokens.output_folder import TOKENIZER_NAMES
 from pybpe.tokens.pack.options import RowOptions
 from pybpe.tokens.pack.packing import write_and_pack
 from pybpe.tokens.preparation import prepare_dataset, save_tokenizer

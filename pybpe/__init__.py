@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
     from .padding import padded_vocab_size as padded_vocab_size
     from .template import Template as Template
     from .tokenizer import Tokenizer as Tokenizer
-    from .tokens.array_output import encode_files as encode_files
     from .tokens.binarization import binarize as binarize
+    from .tokens.binarization import encode_files as encode_files
     from .tokens.joining import join as join
     from .tokens.manifest import Manifest as Manifest
     from .tokens.mix import MixPlan as MixPlan
@@ -55,8 +55,7 @@ _NAMES = {
     "padding": "padded_vocab_size",
     "template": "Template",
     "tokenizer": "Tokenizer",
-    "tokens.array_output": "encode_files",
-    "tokens.binarization": "binarize",
+    "tokens.binarization": "binarize encode_files",
     "tokens.joining": "join",
     "tokens.manifest": "Manifest",
     "tokens.mix": "MixPlan mix plan_mix",

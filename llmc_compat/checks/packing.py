@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from pybpe.errors import Error
 from pybpe.tokens.pack.rows import row_fault
-from pybpe.tokens.token_file import TokenFile
+from pybpe.tokens.token_files import TokenFile
 
 from .finding import Finding, Run
 from .manifests import Described

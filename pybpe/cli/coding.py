@@ -239,7 +239,8 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
 def _id_bytes(path: str, tokenizer: Tokenizer) -> int:
     """Returns the size of an id in a file of plain ids: what the manifest next to it says, or what the vocabulary
     needs. Raises ArgumentError if the manifest says that another tokenizer made the file."""
-    from ..tokens.described import check_tokenizer, file_facts
+    from ..tokens.finished import check_tokenizer
+    from ..tokens.manifest import file_facts
 
     facts = file_facts([path])[0]
     if facts is not None and facts.fingerprint is not None:

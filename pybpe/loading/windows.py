@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from .._numpy import numpy
 from ..arguments import whole_number
 from ..errors import ArgumentError, FormatError
-from ..tokens.described import stated
+from ..tokens.manifest import stated
 from ..tokens.token_files import Paths, TokenStream
 from . import documents
 

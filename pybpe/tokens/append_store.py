@@ -1,126 +1,180 @@
-"""Keeps the tokens of a run in one growing file per split, on this machine: see spool.py and assembly.py."""
+"""Keeps the tokens of a run on this machine: in one growing file per split (spool.py), from which shards are cut.
+
+    spool    [header room][ shard 0 | shard 1 | shard 2 ]
+    copied                                    [ shard 2 ]    then cut from the spool; then shard 1, ...
+    left     [header room][ shard 0 ]                        becomes the first file
+
+Shards are cut from the last to the first, a few at a time, so that the disk needs room for only these and the first is
+not copied. A split that fits in one shard is never copied. Their SHA-256 is computed on the way.
+
+When all splits are cut, the shards get their names, the first of a split before the others. So as long as the spool is
+there, a file with the name of a shard is not this run's; and when it is gone, all shards have been cut.
+"""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 
+from ..errors import file_errors
 from ..reading.splits import SPLIT_NAMES
+from ..reading.streams import file_sha256
 from ..reading.text_encoding import Doubts
+from ..support.output_files import give_name
+from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .assembly import MOST_AT_ONCE, TextMarks, can_assemble, cut, facts_before, publish, shards_of
-from .encoding import Segment
-from .eot import EotPlacer
-from .layout import Layout
+from .assembly import TextMarks, copy_stretches, facts_before, file_bytes, has_size, records_of, shards_of
 from .manifest import Facts, Records
-from .options import OutputOptions
-from .parts import Part, Reached, Step
-from .spool import Spool, SpoolFiles
-from .workers import Work
+from .options import Layout
+from .parts import Advance, Part
+from .spool import SplitWriter
+from .workers import Encoded
 
-
-class SplitWriter:
-    """Appends segments to a spool, with marks where they belong.
-
-    Args:
-        output: the options of the token files, for the tokenizer.
-        eot: the id of the mark.
-        files: the spool.
-        reached: what the spool has already.
-    """
-
-    def __init__(self, output: OutputOptions, eot: int | None, files: SpoolFiles, reached: Reached) -> None:
-        self._placer = EotPlacer(output.mode, eot, reached.in_document)
-        self.spool = Spool(files, reached.tokens, reached.documents)
-        self._text_bytes = reached.text_bytes
-
-    def add(self, segment: Segment) -> None:
-        """Appends a segment."""
-        self.spool.append(*self._placer.place(segment.ids, segment.marks))
-        self._text_bytes += segment.text_bytes
-        if segment.ends_document and (mark := self._placer.end_document(self.spool.files.typecode)):
-            self.spool.append(mark, array("Q"))
-
-    @property
-    def reached(self) -> Reached:
-        """How far the split has come."""
-        return Reached(self.spool.tokens, self.spool.documents, self._text_bytes, self._placer.is_open)
+_MOST_AT_ONCE = 4  # shards
 
 
 class AppendStore:
-    """A Store: see parts.py.
+    """Where a run keeps its tokens until they are shards.
 
     Args:
         layout: where the files go.
         splits: the number of splits.
+        encoded: encoded(first, options, doubts) yields the tokens of all tasks from number `first`, which depend on
+            nothing else.
     """
 
-    def __init__(self, layout: Layout, splits: int) -> None:
-        self._layout, self.names = layout, SPLIT_NAMES[:splits]
+    def __init__(
+        self, layout: Layout, splits: int, encoded: Callable[[int, RunOptions, Doubts], Iterator[Encoded]]
+    ) -> None:
+        self._layout, self.names, self._encoded = layout, SPLIT_NAMES[:splits], encoded
         self._marks = [TextMarks() for _ in self.names]
         self._splits: list[SplitWriter] = []
 
     def note(self, part: Part) -> None:
-        """See Store."""
+        """Notes a part that is done. All parts are noted, in order, those of an earlier run, too."""
         for marks, reached in zip(self._marks, part.splits):
             marks.add(reached.tokens, reached.text_bytes)
 
     def has(self, part: Part) -> bool:
-        """See Store."""
+        """Returns whether the tokens up to a part are still there. Another program may have removed some."""
         pairs = zip(self.names, part.splits)
         return all(self._layout.spool(split).hold(reached.tokens, reached.documents) for split, reached in pairs)
 
-    def can_assemble(self, shards: Sequence[Sequence[Facts]]) -> bool:
-        """See Store."""
-        return all(can_assemble(self._layout, split, found) for split, found in zip(self.names, shards))
-
-    def steps(self, work: Work, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Step]:
-        """See Store."""
-        output, eot = self._layout.output, self._layout.tok.eot_token
+    def steps(self, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Advance]:
+        """Does the work after the last part."""
+        mode, eot = self._layout.output.mode, self._layout.tok.eot_token
         for split, reached in zip(self.names, last.splits):
-            self._splits.append(SplitWriter(output, eot, self._layout.spool(split), reached))
-        for result in work.results(last.tasks, options, doubts):
-            for segment in result.segments:
+            self._splits.append(SplitWriter(self._layout.spool(split), mode, eot, reached))
+        for found in self._encoded(last.tasks, options, doubts):
+            for segment in found.segments:
                 self._splits[segment.split].add(segment)
-            splits = [split.reached for split in self._splits] if result.ends_task else None
-            yield Step(result.size, result.doubt, result.seen, 1, result.plan, splits)
+            splits = [split.reached for split in self._splits] if found.ends_task else None
+            yield Advance(found.size, found.doubt, found.seen, 1, found.plan, splits)
 
     @property
     def written_bytes(self) -> int:
-        """See Store."""
-        return sum(split.spool.tokens for split in self._splits) * self._layout.output.id_bytes
+        """The size of all tokens so far."""
+        return sum(split.reached.tokens for split in self._splits) * self._layout.output.id_bytes
 
     def spare_bytes(self, shards: Sequence[Sequence[Facts]]) -> int:
-        """See Store."""
-        copied = (sum(facts.tokens for facts in some[1:][-MOST_AT_ONCE:]) for some in shards)
+        """Returns the most disk space that `make` needs beyond the tokens."""
+        copied = (sum(facts.tokens for facts in some[1:][-_MOST_AT_ONCE:]) for some in shards)
         return max(copied, default=0) * self._layout.output.id_bytes
 
     def sync(self) -> None:
-        """See Store."""
+        """Writes all tokens to disk."""
         for split in self._splits:
-            split.spool.sync()
+            split.sync()
+
+    def close(self) -> None:
+        """Closes all files."""
+        for split in self._splits:
+            split.close()
+
+    # ------------------------------------------------------------------------------------------------
+    # Shards
 
     def shards(self, last: Part) -> list[list[Facts]]:
-        """See Store."""
+        """Returns the facts of each split's shards. Raises ShardTooSmallError, LimitError."""
         found = []
         for split, reached, marks in zip(self.names, last.splits, self._marks):
-            before = partial(facts_before, self._layout, self._layout.spool(split), reached.documents, marks)
+            before = partial(facts_before, self._layout.tok, self._layout.spool(split), reached.documents, marks)
             found.append(shards_of(self._layout, split, Facts(*reached[:3]), before))
         return found
 
+    def can_assemble(self, shards: Sequence[Sequence[Facts]]) -> bool:
+        """Returns whether an earlier run has left what `make` and `publish` need."""
+        return all(self._can_assemble(split, found) for split, found in zip(self.names, shards))
+
+    def _can_assemble(self, split: str, shards: Sequence[Facts]) -> bool:
+        layout, last = self._layout, len(shards)
+        sizes = [file_bytes(layout, facts) for facts in shards]
+        if not os.path.exists(layout.cut_path(split, 0)):
+            return all(map(has_size, self._published(split, last), sizes))
+        while last > 1 and has_size(layout.cut_path(split, last - 1), sizes[last - 1]):
+            last -= 1
+        tokens, documents = (sum(getattr(facts, name) for facts in shards[:last]) for name in ("tokens", "documents"))
+        return layout.spool(split).hold(tokens, documents if layout.form.index is not None else 0)
+
+    def _published(self, split: str, count: int) -> list[str]:
+        """Returns where the shards of a split are whose first one has its name."""
+        pairs = ((self._layout.cut_path(split, index), self._layout.path(split, index)) for index in range(count))
+        return [hidden if os.path.exists(hidden) else path for hidden, path in pairs]
+
     def make(self, shards: Sequence[Sequence[Facts]], options: RunOptions) -> Records:
-        """See Store."""
+        """Makes the shards. If killed, resumes when called again. Returns their records by split."""
+        records = {}
         with Progress("writing shards", sum(map(len, shards)), "shard", options.progress) as bar:
-            return {split: cut(self._layout, split, found, bar.add) for split, found in zip(self.names, shards)}
+            for split, found in zip(self.names, shards):
+                if os.path.exists(self._layout.cut_path(split, 0)):
+                    digests = self._cut(split, [facts.tokens for facts in found], bar)
+                else:  # a killed run has begun to publish them
+                    digests = [self._digest(path) for path in self._published(split, len(found))]
+                records[split] = records_of(self._layout, split, found, digests)
+        return records
+
+    def _digest(self, path: str, end: int | None = None) -> str:
+        return file_sha256(path, end) if self._layout.output.HASHED else ""
+
+    def _cut(self, split: str, sizes: Sequence[int], bar: Progress) -> list[str]:
+        """Cuts the spool of a split into shards of these sizes. Returns the SHA-256 of each, or ""."""
+        layout, output = self._layout, self._layout.output
+        spool = layout.cut_path(split, 0)
+        ends = [layout.form.header_bytes + output.id_bytes * end for end in accumulate(sizes)]
+        with file_errors(spool, "cannot be written"), open(spool, "r+b") as stream:
+            stream.write(layout.header(sizes[0]))
+
+        def make(index: int) -> str:
+            path = layout.cut_path(split, index)
+            if index == 0 or os.path.exists(path):
+                return self._digest(path, ends[0] if index == 0 else None)
+            stretch = (spool, ends[index - 1], ends[index])
+            return copy_stretches([stretch], path + ".copy", path, layout.header(sizes[index]), output.HASHED)
+
+        digests: list[str] = []
+        count = min(worker_count(None), _MOST_AT_ONCE)
+        for last in range(len(sizes), 0, -count):
+            first = max(0, last - count)
+            digests = [*map_ordered(make, range(first, last), count), *digests]
+            _shorten(spool, ends[max(first - 1, 0)])
+            bar.add(last - first)
+        return digests
 
     def publish(self, shards: Sequence[Sequence[Facts]]) -> None:
-        """See Store."""
+        """Gives the shards their names. If killed, resumes when called again."""
         for split, found in zip(self.names, shards):
-            publish(self._layout, split, found)
+            for index, facts in enumerate(found):
+                hidden, path = self._layout.cut_path(split, index), self._layout.path(split, index)
+                if os.path.exists(hidden):
+                    if self._layout.form.index is not None:
+                        self._layout.form.index(self._layout.spool(split), facts, path)
+                    give_name(hidden, path)
 
-    def close(self) -> None:
-        """See Store."""
-        for split in self._splits:
-            split.spool.close()
+
+def _shorten(path: str, size: int) -> None:
+    with file_errors(path, "cannot be shortened"):
+        if os.path.getsize(path) > size:
+            os.truncate(path, size)

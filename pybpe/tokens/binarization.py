@@ -1,46 +1,49 @@
-"""binarize: encodes texts into token files."""
+"""binarize: encodes texts into token files; and encode_files: into one array."""
 
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import NamedTuple
+from dataclasses import replace
 
 from .. import _binding
-from .._version import __version__
 from ..arguments import instance, refuse_unused
-from ..errors import ArgumentError
+from ..errors import ArgumentError, LimitError, warn
 from ..reading import planning
-from ..reading.documents import check_mark
+from ..reading.bad_records import SkippedRecords
+from ..reading.division import document_sizes
+from ..reading.documents import Kinds, check_mark
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
 from ..reading.pieces import Cutting
-from ..reading.splits import SplitOptions
+from ..reading.planning import pieces_of
+from ..reading.splits import SPLIT_NAMES, SplitOptions
 from ..reading.staging import Staged, stage
 from ..reading.unpacking import without_ending
-from ..support.locking import only_writer
+from ..support.locking import FOLDER, only_writer
+from ..support.output_files import give_name, output_file, unfinished_folder
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..urls import without_secrets
 from .append_store import AppendStore
 from .encoding import TaskEncoder
-from .eot import KEEP
-from .finished import Goal, call_of
-from .formats.flat import LLMC
-from .layout import Layout
+from .finished import Goal, call_of, hashed
+from .formats import LLMC
 from .manifest import Manifest
-from .options import DatasetOptions, OutputOptions
+from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions
 from .pack.options import RowOptions
 from .pack.packing import write_and_pack
-from .parts import LoggedTasks, PartsLog, Store
-from .run import Run
+from .run import PlannedTasks, TokenRun
 from .shared_store import SharedStore, is_shared
-from .shares import check_shares
+from .spool import KEEP
 from .workers import Encoding
+
+_MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
+_FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
+_REMEDY = "documents stay whole; split_by='token' (--split-by token) divides the text itself"
 
 
 def binarize(
@@ -166,70 +169,110 @@ def binarize(
     def write(folder: str) -> Manifest:
         with only_writer(folder):
             staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
-            job = Job(tok, options, staged, folder, name or name_of(given, staged))
-            job = job._replace(call=call_of(job.identity(described(tok)), staged))
-            made = goal.made(job.call, tok, staged.files)
-            return made or write_dataset(job, run, resume)
+            layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
+            layout = replace(layout, call=call_of(_identity(layout, options), staged))
+            made = goal.made(layout.call, tok, staged.files)
+            return made or write_dataset(layout, options, staged, run, resume)
 
     if rows is None:
         return write(_binding.path_text(out))
     return write_and_pack(goal, rows, lambda folder: (tok, write(folder)), progress)
 
 
-class Job(NamedTuple):
-    """What a run makes token files from.
+def encode_files(
+    tok: Tokenizer,
+    inputs: Inputs,
+    out: _binding.PathLike,
+    *,
+    eot: str = KEEP,
+    dtype: str = "auto",
+    documents: str = "auto",
+    text_key: str = "text",
+    encoding: str | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+    task_timeout: float | None = None,
+) -> int:
+    """Encodes a corpus into one array, in parallel. Memory use does not grow with the corpus.
 
-    Attributes:
-        tok: the tokenizer.
-        options: the options, for this tokenizer.
-        staged: the inputs, which can be read again.
-        folder: the output folder.
-        name: the files' name prefix.
-        call: the hash of the call, which the manifest keeps.
+    Tokens are written straight to the file; there is no other copy of them. An interrupted run resumes when called
+    again with the same arguments.
+
+    Args:
+        out: a .npy file, which `numpy.load(out, mmap_mode="r")` opens: shape (tokens,), uint16 or uint32; or a .bin
+            file, which has only the ids, little-endian: `numpy.fromfile(out, tok.model.dtype)` reads it.
+        eot: "keep": the ids of a text file are `tok.encode` of its text, special tokens included, and `tok.decode`
+            gives the text back; records are concatenated. The other values set what goes between documents, whatever
+            the input had there: "none" for nothing, or the tokenizer's end of text, "prepend" (before each) or
+            "append" (after each).
+        The other arguments are those of `binarize`.
+
+    Returns:
+        The number of tokens written.
+
+    Raises:
+        What `binarize` raises.
     """
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    path = _binding.path_text(out)
+    if not path.endswith((".npy", ".bin")):
+        raise ArgumentError(f"{path}: must end in .npy, or in .bin for a headerless file of ids")
+    if eot == KEEP and documents in ("blank", "line"):
+        raise ArgumentError(f"eot='keep' keeps texts whole: with documents={documents!r} pass 'prepend' or 'append'")
+    output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0)
+    options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions((1,)), output).for_tokenizer(tok)
+    run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
+    given = path_list(inputs)
+    path = output_file(path)
+    folder = unfinished_folder(path)
+    with only_writer(folder, temporary=True):
+        staged = stage(given, folder, options.read, [path])
+        manifest = write_dataset(Layout(tok, options.output, folder, "array", staged.names), options, staged, run)
+        (record,) = manifest.shards["train"]
+        give_name(os.path.join(folder, record.file), path)
+        for name in os.listdir(folder):
+            if name != FOLDER:
+                os.unlink(os.path.join(folder, name))
+    return record.tokens
 
-    tok: Tokenizer
-    options: DatasetOptions
-    staged: Staged
-    folder: str
-    name: str
-    call: str = ""
 
-    def identity(self, description: dict[str, object]) -> str:
-        """Returns a hash of everything that the result depends on, except the inputs. `description` describes the
-        tokenizer."""
-        settings, name = self.options.settings(), self.name
-        return _hash((__version__, settings, name, description, planning.TASK_BYTES))
+# ----------------------------------------------------------------------------------------------------
+# The run
 
 
-def _hash(parts: object) -> str:
-    return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def write_dataset(job: Job, run: RunOptions, resume: bool, beside: Callable[[], None] = lambda: None) -> Manifest:
-    """Does the work of `binarize`. The caller holds the folder's lock. `beside` is as in Run."""
-    tok, options, staged = job.tok, job.options, job.staged
-    splits, files = options.split.splits, staged.files
+def write_dataset(
+    layout: Layout,
+    options: DatasetOptions,
+    staged: Staged,
+    run: RunOptions,
+    resume: bool = True,
+    beside: Callable[[], None] = lambda: None,
+) -> Manifest:
+    """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
+    `beside` is as in TokenRun.write."""
+    tok, splits, files = layout.tok, options.split.splits, staged.files
     kinds = options.kinds(tok.model.eot)
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
-    cutting = Cutting.of_model(tok.model)
-    plan = planning.Plan(files, kinds, options.split, cutting)
-    encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
+    plan = planning.Plan(files, kinds, options.split, Cutting.of_model(tok.model))
     check_shares(plan, kinds, splits, options.output.least_tokens)
-    description = described(tok)
-    has_rows = any(file.has_rows for file in files)
-    layout = Layout(tok, options.output, job.folder, job.name, staged.names, job.call)
-    inputs = [(staged.names.get(file.path, file.path), file.size) for file in files]
+    encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
-    identity, total = job.identity(description), None if has_rows else known_total(files)
-    planned = LoggedTasks(options.read.skips, _hash(staged.identities), encoding.hashes)
-    store: Store = AppendStore(layout, len(splits))
-    if run.executor is not None and layout.form.companion is None and is_shared(layout.unfinished, run):
-        identity = _hash((identity, "workers"))
-        store = SharedStore(layout, encoder, identity)
-    log = PartsLog(layout, identity, store, resume, planned)
-    work = Run(encoding, layout, log, beside, options.read.skips)
-    return work.write(run, total, Manifest(options.settings(), description, inputs=inputs))
+    planned = PlannedTasks(options.read.skips, hashed(staged.identities), encoding.hashes)
+    identity = _identity(layout, options)
+    store: AppendStore | SharedStore = AppendStore(layout, len(splits), encoding.encoded)
+    if run.executor is not None and layout.form.index is None and is_shared(layout.unfinished, run):
+        identity = hashed(identity, "workers")
+        store = SharedStore(layout, encoding, identity)
+    work = TokenRun(layout, store, identity, planned=planned, resume=resume)
+    total = None if any(file.has_rows for file in files) else known_total(files)
+    inputs = [(staged.names.get(file.path, file.path), file.size) for file in files]
+    return work.write(run, total, Manifest(options.settings(), described(tok), inputs=inputs), beside)
+
+
+def _identity(layout: Layout, options: DatasetOptions) -> str:
+    """Returns a hash of everything that the token files depend on, except the inputs."""
+    return hashed(options.settings(), layout.name, described(layout.tok), planning.TASK_BYTES)
 
 
 def described(tok: Tokenizer) -> dict[str, object]:
@@ -250,3 +293,57 @@ def name_of(given: Sequence[str], staged: Staged) -> str:
     first = staged.files[0].path if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]
     name = without_ending(os.path.basename(os.path.normpath(without_secrets(first))))
     return os.path.splitext(name)[0] or "data"
+
+
+# ----------------------------------------------------------------------------------------------------
+# Checks how much text each split will get: with few documents, the shares can be far from those requested. Whole
+# documents go into splits, by hash or in turn. With thousands of documents, the shares come out as requested. Three
+# books may come out as 1:1:1 instead of 8:1:1, or leave a split empty. The check runs before anything is encoded, and
+# stops once there are more than _MOST documents.
+
+
+def check_shares(plan: planning.Plan, kinds: Kinds, splits: Sequence[float], least_tokens: int) -> None:
+    """Warns if the text of a few documents is divided in shares far from `splits`.
+
+    Raises:
+        LimitError: a split that has a share gets nothing, but needs `least_tokens` tokens.
+    """
+    if not (plan.hashed or plan.between_documents) or len(splits) == 1:
+        return
+    found = _text_bytes(plan, kinds, splits)
+    if found is None:
+        return
+    wanted = [share / sum(splits) for share in splits]
+    shares = [size / max(1, sum(found)) for size in found]
+    names = SPLIT_NAMES[: len(splits)]
+    figures = ", ".join(
+        f"{100 * share:.0f}% {name} ({100 * want:.0f}%)" for name, share, want in zip(names, shares, wanted)
+    )
+    for name, size, want in zip(names, found, wanted):
+        if want and not size and least_tokens:
+            raise LimitError(f"no document falls into the split {name}: the shares would be {figures}; {_REMEDY}")
+    if any(not want / _FACTOR <= share <= want * _FACTOR for share, want in zip(shares, wanted)):
+        warn(f"the shares of the splits differ from those requested: {figures}; {_REMEDY}")
+
+
+def _text_bytes(plan: planning.Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] | None:
+    """Returns the bytes of text of each split, or None if there are many documents."""
+    found = [0] * len(splits)
+    documents, records = 0, SkippedRecords()
+    for task in plan.tasks():
+        for planned in task:
+            if planned.split is not None and planned.end is not None:
+                found[planned.split] += planned.end - planned.start
+                documents += planned.ends_document
+                continue
+            for piece in pieces_of([planned], kinds, lambda data, start: len(data)):
+                for split, count, size in document_sizes(piece, kinds, splits):
+                    found[split] += size
+                    documents += count
+                records.add(piece.seen)
+                records.check()
+                if documents > _MOST:
+                    return None
+        if documents > _MOST:
+            return None
+    return found

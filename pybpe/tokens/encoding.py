@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _binding
 from .._numpy import numpy
@@ -20,29 +20,11 @@ from ..reading.documents import RECORDS, Kinds
 from ..reading.planning import Piece, Task, pieces_of
 from ..reading.splits import hash_split
 from ..tokenizer import Tokenizer
-from .spool import TYPECODES
+from .spool import TYPECODES, Segment
 
 _SMALL = 1 << 12  # bytes of a piece
 _MANY = 1 << 20  # bytes of the pieces that are encoded at once
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
-
-
-class Segment(NamedTuple):
-    """The ids of a piece that go to one split.
-
-    Attributes:
-        split: index into SPLIT_NAMES.
-        ids: an array of type H or I, with the mark, <|endoftext|>, between documents.
-        marks: the number of marks in `ids`.
-        text_bytes: the size of the encoded text, without marks.
-        ends_document: whether a document ends with it.
-    """
-
-    split: int
-    ids: array[int]
-    marks: int
-    text_bytes: int
-    ends_document: bool
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from __future__ import annotations
 from itertools import chain
 
 from ..errors import LimitError, ShardTooSmallError
-from .layout import Layout
-from .options import OutputOptions
+from .options import Layout
 
 
 def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
@@ -51,29 +50,6 @@ def check_least(path: str, tokens: int, least: int) -> None:
         )
 
 
-def checked_sizes(path: str, tokens: int, output: OutputOptions) -> list[int]:
-    """Returns how many tokens each shard of a split gets: see `shard_sizes`.
-
-    Args:
-        path: the file of the first shard, for errors.
-        tokens: the tokens of the split.
-        output: the sizes to aim at.
-
-    Raises:
-        ShardTooSmallError: the split is too small for one shard. LimitError: a shard would be larger than its readers
-            can read.
-    """
-    check_least(path, tokens, output.least_tokens)
-    sizes = shard_sizes(tokens, output.shard_tokens, output.least_tokens)
-    size, most = output.form.header_bytes + sizes[0] * output.id_bytes, output.form.max_bytes
-    if most and size > most:
-        raise LimitError(
-            f"{path}: would have {size} bytes, but llm.c cannot seek beyond {most}: choose a smaller shard_tokens or"
-            " min_shard_tokens"
-        )
-    return sizes
-
-
 def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
     """Returns how many tokens each shard of a split of so many tokens gets.
 
@@ -81,15 +57,22 @@ def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
     at least `min_shard_tokens`; it may be that much longer instead.
 
     Raises:
-        ShardTooSmallError, LimitError: as `checked_sizes`.
+        ShardTooSmallError: the split is too small for one shard. LimitError: a shard would be larger than its readers
+            can read.
     """
-    output, path = layout.output, layout.path(split, 0)
-    if output.form.equal_shards:
-        return checked_sizes(path, tokens, output)
-    if not output.form.has_shards:
-        check_least(path, tokens, output.least_tokens)
-        return [tokens]
-    size = output.full_tokens
-    full = max(0, (tokens - output.reserve_tokens) // size)
-    check_least(layout.path(split, full), tokens - full * size, output.least_tokens)
-    return [size] * full + [tokens - full * size]
+    form, most, least = layout.form, layout.output.shard_tokens, layout.output.least_tokens
+    if form.equal_shards:
+        check_least(layout.path(split, 0), tokens, least)
+        sizes = shard_sizes(tokens, most, least)
+        size = form.header_bytes + sizes[0] * layout.output.id_bytes
+        if form.max_bytes and size > form.max_bytes:
+            raise LimitError(
+                f"{layout.path(split, 0)}: would have {size} bytes, but llm.c cannot seek beyond {form.max_bytes}:"
+                " choose a smaller shard_tokens or min_shard_tokens"
+            )
+        return sizes
+    full_size = max(most, least)
+    full = max(0, (tokens - max(1, least)) // full_size) if form.has_shards else 0
+    last = tokens - full * full_size
+    check_least(layout.path(split, full), last, least)
+    return [full_size] * full + [last]

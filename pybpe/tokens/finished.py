@@ -1,7 +1,7 @@
 """What an output folder already has: nothing, the result of this very call, or something that must not be lost.
 
 A manifest has a hash of the call that made the folder: its settings, the tokenizer, and the names and sizes of its
-inputs, with samples of their content. Every command that fills a folder with token files first asks `made_before`:
+inputs, with samples of their content. Every command that fills a folder with token files first asks `Goal.made`:
 
     nothing, or an unfinished run    -> the call does its work
     the result of an equal call      -> the call returns the manifest that is there
@@ -15,20 +15,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .. import _binding
 from .._version import __version__
-from ..errors import ArgumentError, FormatError, file_errors, note, warn
+from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.input_file import InputFile
+from ..reading.paths import STDIN
 from ..reading.staging import Staged
-from ..support.locking import only_writer
+from ..support.call_paths import identity
+from ..support.locking import FOLDER, only_writer
 from ..support.output_files import real_output, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
-from .manifest import FileRecord, Manifest, ShardRecord, manifest_name
-from .output_folder import TOKENIZER_NAMES, files_of_manifest, is_unfinished, stale_tokenizers
+from ..urls import is_url
+from .manifest import Manifest, manifest_name
+
+LOG_NAME = "parts.log"
+TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 
 _SAMPLED = 256  # the number of files of which the content is sampled
 _BLOCK = 4096  # bytes; a sample has three blocks
@@ -36,16 +41,20 @@ _BLOCK = 4096  # bytes; a sample has three blocks
 
 def call_of(settings: object, staged: Staged | None = None) -> str:
     """Returns the hash of a call. `settings` has a `repr` that is the same in every process."""
-    inputs = [] if staged is None else _inputs(staged)
-    return hashlib.sha256(repr((__version__, settings, inputs)).encode("utf-8", "surrogateescape")).hexdigest()
+    return hashed(settings, [] if staged is None else _inputs(staged))
+
+
+def hashed(*parts: object) -> str:
+    """Returns a hash of this version of pybpe and of objects, whose `repr` is the same in every process."""
+    return hashlib.sha256(repr((__version__, *parts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _inputs(staged: Staged) -> list[tuple[object, ...]]:
     every = -(-len(staged.files) // _SAMPLED) or 1
     found: list[tuple[object, ...]] = []
-    for number, (file, identity) in enumerate(zip(staged.files, staged.identities)):
+    for number, (file, known) in enumerate(zip(staged.files, staged.identities)):
         if file.remote is not None or file.path in staged.names or file.size is None:
-            found.append(identity)
+            found.append(known)
         else:
             sample = _sample(file) if number % every == 0 else b""
             found.append((file.path, file.size, file.packing, file.encoding, sample))
@@ -77,17 +86,51 @@ class Goal:
     also: object = None
     rows: tuple[object, ...] = ()
 
-    def made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile]) -> Manifest | None:
-        """Returns what `made_before` returns for the folder. `call` is the hash of the token files' call."""
-        if not self.rows:
-            made = made_before(self.folder, call, tok, self.force, inputs)
-            if made is None:
-                _drop_unpacked(self.folder)
-            return made
-        made = made_before(self.folder, rows_call(call, *self.rows), tok, self.force, inputs)
-        if made is None:
+    def made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile] = ()) -> Manifest | None:
+        """Returns the manifest of the folder if an equal call has made it, or None if this call must do the work.
+
+        Args:
+            call: the hash of the call that writes the token files, as `call_of` returns it.
+            tok: the tokenizer, or None if the call trains it.
+            inputs: the files that the call reads.
+
+        Raises:
+            ArgumentError: the folder has token files of another call.
+        """
+        made = self._made(rows_call(call, *self.rows) if self.rows else call, tok, inputs)
+        if made is None and self.rows:
             check_only_tokens(self.folder)
+        elif made is None:
+            _drop_unpacked(self.folder)
         return made
+
+    def _made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile]) -> Manifest | None:
+        folder = self.folder
+        path, unfinished = os.path.join(folder, manifest_name(folder)), is_unfinished(folder)
+        if self.force:
+            if not unfinished and not files_of_manifest(folder) and (name := _token_file(folder)) is not None:
+                warn(f"{folder}: {name} is in no manifest, so it stays, unless this call makes a file with this name")
+            return None
+        if not os.path.exists(path):
+            if not unfinished and (name := _token_file(folder)) is not None:
+                raise _refusal(folder, f"has token files without a manifest, such as {name}")
+            if not unfinished and (stale := stale_tokenizers(folder, tok)):
+                raise _refusal(folder, f"has another tokenizer, {stale[0]}")
+            return None
+        try:
+            found = Manifest.load(folder)
+        except FormatError as error:
+            raise _refusal(folder, f"has a manifest that cannot be read ({error})") from None
+        if found.call != call:
+            raise _refusal(folder, "has token files of other inputs, settings or another tokenizer")
+        written_ns = os.stat(path).st_mtime_ns
+        newer = next((file.path for file in inputs if file.mtime_ns > written_ns), None)
+        if newer is not None:
+            raise _refusal(folder, f"was written before {newer} changed")
+        if unfinished or not _is_whole(folder, found):
+            return None
+        note(f"{folder}: already complete ({sum(map(len, found.shards.values()))} shards, {found.tokens} tokens)")
+        return found
 
 
 def hidden_folder(out: _binding.PathLike) -> str:
@@ -110,50 +153,6 @@ def rows_call(call: str, *rows: object) -> str:
     return call_of((call, rows))
 
 
-def made_before(
-    folder: str, call: str, tok: Tokenizer | None, force: bool, inputs: Sequence[InputFile] = ()
-) -> Manifest | None:
-    """Returns the manifest of a folder that an equal call has made, or None if this call must do the work.
-
-    Args:
-        folder: the output folder, which may not exist.
-        call: the hash of the call, as `call_of` returns it.
-        tok: the tokenizer, or None if the call trains it.
-        force: whether the call replaces what other calls have made.
-        inputs: the files that the call reads.
-
-    Raises:
-        ArgumentError: the folder has token files of another call.
-    """
-    path = os.path.join(folder, manifest_name(folder))
-    unfinished = is_unfinished(folder)
-    if force:
-        if not unfinished and not files_of_manifest(folder) and (name := _token_file(folder)) is not None:
-            warn(f"{folder}: {name} is in no manifest, so it stays, unless this call makes a file with this name")
-        return None
-    if not os.path.exists(path):
-        if not unfinished and (name := _token_file(folder)) is not None:
-            raise _refusal(folder, f"has token files without a manifest, such as {name}")
-        if not unfinished and (stale := stale_tokenizers(folder, tok)):
-            raise _refusal(folder, f"has another tokenizer, {stale[0]}")
-        return None
-    try:
-        found = Manifest.load(folder)
-    except FormatError as error:
-        raise _refusal(folder, f"has a manifest that cannot be read ({error})") from None
-    if found.call != call:
-        raise _refusal(folder, "has token files of other inputs, settings or another tokenizer")
-    written_ns = os.stat(path).st_mtime_ns
-    newer = next((file.path for file in inputs if file.mtime_ns > written_ns), None)
-    if newer is not None:
-        raise _refusal(folder, f"was written before {newer} changed")
-    if unfinished or not _is_whole(folder, found):
-        return None
-    shards = sum(map(len, found.shards.values()))
-    note(f"{folder}: already complete ({shards} shards, {found.tokens} tokens)")
-    return found
-
-
 def _token_file(folder: str) -> str | None:
     if not os.path.isdir(folder):
         return None
@@ -173,12 +172,103 @@ def check_only_tokens(target: str) -> None:
 
 
 def _is_whole(folder: str, manifest: Manifest) -> bool:
-    records: list[ShardRecord | FileRecord] = [*manifest.files]
-    for shards in manifest.shards.values():
-        records += shards
-    paths = [(os.path.join(folder, record.file), record.bytes) for record in records]
+    paths = [(os.path.join(folder, record.file), record.bytes) for record in manifest.records]
     return all(os.path.exists(path) and os.path.getsize(path) == size for path, size in paths)
 
 
 def _refusal(folder: str, what: str) -> ArgumentError:
     return ArgumentError(f"{folder}: {what}: choose another folder, or replace them with force=True")
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is in a folder of token files
+
+
+def is_unfinished(folder: str) -> bool:
+    """Returns whether a run that writes to a folder was killed or is still running."""
+    return os.path.exists(os.path.join(folder, FOLDER, LOG_NAME))
+
+
+def check_finished(folder: str) -> None:
+    """Raises ArgumentError if a run that writes to a folder was killed or is still running."""
+    if is_unfinished(folder):
+        raise ArgumentError(f"{folder}: the run that writes to this folder has not finished: run its command again")
+
+
+def finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
+    """Returns the manifest of a folder of token files.
+
+    Raises:
+        ArgumentError: the run that writes to it has not finished, or another tokenizer made the files. FileError,
+            FormatError: there is no manifest, or it is damaged.
+    """
+    manifest = Manifest.load(folder)
+    check_finished(folder)
+    check_tokenizer(folder, manifest.tokenizer.get("fingerprint"), tok)
+    return manifest
+
+
+def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
+    """Raises ArgumentError unless a tokenizer has the fingerprint that a manifest states for `name`. Dropout changes
+    nothing about token files, which are written without it."""
+    model = tok.replace(dropout=0).model if tok.model.dropout else tok.model
+    if fingerprint != model.fingerprint():
+        raise ArgumentError(f"{name}: another tokenizer made these tokens: its fingerprint in the manifest differs")
+
+
+def files_of_manifest(folder: str) -> list[str]:
+    """Returns the names of the files that a finished run wrote, its manifest included."""
+    try:
+        return [manifest_name(folder), *Manifest.load(folder).file_names]
+    except (FileError, FormatError):
+        return []
+
+
+def stale_tokenizers(folder: str, tok: Tokenizer | None) -> list[str]:
+    """Returns the names of the tokenizer's files in a folder, unless they hold this tokenizer: next to its token files,
+    they would decode them to another text."""
+    there = [name for name in TOKENIZER_NAMES if os.path.exists(os.path.join(folder, name))]
+    try:
+        if there and tok is not None and Tokenizer.from_file(os.path.join(folder, there[0])).model == tok.model:
+            return []
+    except (FileError, FormatError, UnsupportedError):
+        pass
+    return there
+
+
+# ----------------------------------------------------------------------------------------------------
+# Whether two folders have the same text: its documents would occur twice in what is made of both
+
+
+def check_disjoint(parts: Sequence[tuple[str, Iterable[str]]]) -> None:
+    """Raises ArgumentError if two parts were made from the same file.
+
+    Args:
+        parts: the name of each, and the names of its inputs.
+    """
+    seen: dict[object, str] = {}
+    for name, inputs in parts:
+        for path in inputs:
+            if path == STDIN:  # another text each time: `check_contents` compares what was made of it
+                continue
+            other = seen.setdefault(path if is_url(path) else identity(path) or path, name)
+            if other != name:
+                raise ArgumentError(
+                    f"{other} and {name}: both were made from {path}, so its documents would occur twice."
+                    " If these are different files, give them different paths"
+                )
+
+
+def check_contents(parts: Sequence[tuple[str, Manifest]]) -> None:
+    """Raises ArgumentError if two folders have the same token files, because they are copies or were made from the same
+    text.
+
+    Args:
+        parts: the name of each, and its manifest.
+    """
+    seen: dict[object, str] = {}
+    for name, manifest in parts:
+        files = tuple(record.sha256 for records in manifest.shards.values() for record in records)
+        other = seen.setdefault(files, name) if manifest.tokens else name
+        if other != name:
+            raise ArgumentError(f"{other} and {name}: both have the same tokens, so their documents would occur twice")

@@ -12,17 +12,16 @@ The ids are copied; no text is encoded again.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from .. import _binding
-from .._version import __version__
 from ..arguments import instance
 from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..reading.paths import Inputs, path_list
@@ -34,18 +33,14 @@ from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .append_store import AppendStore
-from .encoding import Segment
-from .finished import Goal
+from .encoding import text_length
+from .finished import Goal, check_contents, check_disjoint, finished_manifest, hashed
 from .formats import FORMATS
-from .layout import Layout
-from .manifest import Manifest, ShardRecord, manifest_name, split_paths
-from .options import OutputOptions
-from .output_folder import finished_manifest
-from .parts import PartsLog
-from .run import Run
-from .same_text import check_contents, check_disjoint
-from .spool import TYPECODES
-from .workers import Result
+from .manifest import Manifest, manifest_name, split_paths
+from .options import Layout, OutputOptions
+from .run import TokenRun
+from .spool import TYPECODES, Segment
+from .workers import Encoded
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 
@@ -114,18 +109,18 @@ def join(
     if name is not None:
         _output(settings, name).check_used(also=_SETTINGS)  # which are those of the folders
     output = _output(settings, name or parts[0].name()).for_vocabulary(tok.vocab_size, tok.model.eot)
-    identity = hashlib.sha256(repr((__version__, output, [part.sha256 for part in parts])).encode()).hexdigest()
+    identity = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):
-        made = Goal(target, force).made(identity, tok, ())
+        made = Goal(target, force).made(identity, tok)
         if made is not None:
             return made
-        layout = Layout(tok, output, target, output.name or "", {}, identity)
-        log = PartsLog(layout, identity, AppendStore(layout, len(settings["splits"])), resume)
-        work = Run(_Copying(parts, layout), layout, log, lambda: None)
+        layout = Layout(tok, output, target, output.name or "", call=identity)
+        store = AppendStore(layout, len(settings["splits"]), partial(_copied, parts, layout))
+        run = TokenRun(layout, store, identity, ("joining", "B"), resume=resume)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
         inputs = [input for part in parts for input in part.manifest.inputs]
         known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs)
-        return work.write(RunOptions(progress=progress), total, known)
+        return run.write(RunOptions(progress=progress), total, known)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -203,72 +198,32 @@ def _described(part: _JoinedFolder) -> dict[str, Any]:
 # Reading
 
 
-@dataclass(frozen=True)
-class _ShardTask:
-    """A shard to copy.
-
-    Attributes:
-        split: index into SPLIT_NAMES.
-        path: the file.
-        record: what the manifest says of it.
-        is_last: whether it is the last of its split in its folder.
-    """
-
-    split: int
-    path: str
-    record: ShardRecord
-    is_last: bool
-
-
-def _tasks(parts: Sequence[_JoinedFolder]) -> Iterator[_ShardTask]:
-    for number, split in enumerate(SPLIT_NAMES):
-        for part in parts:
-            records = part.manifest.shards.get(split, [])
-            for record in records:
-                yield _ShardTask(number, os.path.join(part.folder, record.file), record, record is records[-1])
-
-
-@dataclass(frozen=True)
-class _Copying:
-    """The work of join: the shards of `parts`."""
-
-    parts: Sequence[_JoinedFolder]
-    layout: Layout
-
-    @property
-    def description(self) -> str:
-        """See Work."""
-        return "joining"
-
-    @property
-    def unit(self) -> str:
-        """See Work."""
-        return "B"
-
-    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
-        """See Work."""
-        for task in islice(_tasks(self.parts), first, None):
-            _check_file(task)
-            yield from _read(task, self.layout)
+def _copied(
+    parts: Sequence[_JoinedFolder], layout: Layout, first: int, options: RunOptions, doubts: Doubts
+) -> Iterator[Encoded]:
+    """Yields the tokens of all shards from number `first`: see AppendStore."""
+    every = (
+        (split, part.folder, record, record is records[-1])
+        for split, name in enumerate(SPLIT_NAMES)
+        for part in parts
+        for records in [part.manifest.shards.get(name, [])]
+        for record in records
+    )
+    for split, folder, record, is_last in islice(every, first, None):
+        path = os.path.join(folder, record.file)
+        if file_sha256(path) != record.sha256:
+            raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
+        for ids in _read(path, layout):
+            marks = _binding.count_id(ids, layout.tok.eot_token or 0)
+            yield Encoded(
+                [Segment(split, ids, marks, text_length(layout.tok, ids), False)], len(ids) * ids.itemsize, False
+            )
+        end = Segment(split, array(TYPECODES[layout.output.dtype]), 0, 0, is_last)  # of the last document, or no end
+        yield Encoded([end], 0, True)
 
 
-def _check_file(task: _ShardTask) -> None:
-    """Raises FormatError if a shard does not match its manifest."""
-    record = task.record
-    if file_sha256(task.path) != record.sha256:
-        raise FormatError(f"{task.path}: does not match its manifest: `pybpe verify` says more; make the folder again")
-
-
-def _read(task: _ShardTask, layout: Layout) -> Iterator[Result]:
-    mark, at, dtype = layout.tok.eot_token, 0, layout.output.dtype
-    for block in layout.form.read(task.path, dtype):
+def _read(path: str, layout: Layout) -> Iterator[array[int]]:
+    dtype = layout.output.dtype
+    for block in layout.form.read(path, dtype):
         end_if_unwanted()
-        ids = array(TYPECODES[dtype], block.tobytes())
-        at += len(ids)
-        ends = task.is_last and at == task.record.tokens
-        assert mark is not None
-        marks = _binding.count_id(ids, mark)
-        segment = Segment(task.split, ids, marks, layout.text_length(memoryview(ids)), ends)
-        yield Result([segment], len(block) * block.itemsize, at == task.record.tokens)
-    if at == 0:
-        yield Result([], 0, True)
+        yield array(TYPECODES[dtype], block.tobytes())

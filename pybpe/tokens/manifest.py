@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import counted
-from ..errors import ArgumentError, FormatError, file_errors
+from ..errors import ArgumentError, FileChangedError, FileError, FormatError, file_errors
 from ..formats import versions
 from ..reading.streams import file_sha256, read_file
 
@@ -154,10 +155,14 @@ class Manifest:
         return replace(self, shards=shards, files=files)
 
     @property
+    def records(self) -> list[ShardRecord | FileRecord]:
+        """The records of all files that the manifest describes."""
+        return [*(record for found in self.shards.values() for record in found), *self.files]
+
+    @property
     def file_names(self) -> list[str]:
-        """Returns all files that the manifest describes."""
-        shards = [record.file for records in self.shards.values() for record in records]
-        return shards + [record.file for record in self.files]
+        """The names of all files that the manifest describes."""
+        return [record.file for record in self.records]
 
     def to_json(self) -> bytes:
         """Returns the content of manifest.json."""
@@ -276,10 +281,7 @@ def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
 
 
 def _check_types(manifest: Manifest) -> None:
-    records: list[ShardRecord | FileRecord] = [*manifest.files]
-    for shards in manifest.shards.values():
-        records += shards
-    for record in records:
+    for record in manifest.records:
         numbers = [value for key, value in vars(record).items() if key not in ("file", "sha256")]
         if not all(isinstance(value, int) and value >= 0 for value in numbers) or not isinstance(record.sha256, str):
             raise ValueError(f"the record of {record.file!r} is invalid")
@@ -367,3 +369,82 @@ class Facts:
         self.tokens += tokens
         self.documents += documents
         self.text_bytes += text_bytes
+
+
+# ----------------------------------------------------------------------------------------------------
+# One file
+
+
+class FileFacts(NamedTuple):
+    """What a manifest says about one token file.
+
+    Attributes:
+        split: the split that it belongs to.
+        sha256: the SHA-256 of the file.
+        dtype: the dtype of its ids.
+        row_tokens: the tokens per row if it has packed rows; otherwise None.
+        fingerprint: that of the tokenizer that made its tokens.
+        eot_id: the id of its <|endoftext|>.
+        eot: where these marks are: "append", "prepend" or "none".
+    """
+
+    split: str
+    sha256: str
+    dtype: str | None
+    row_tokens: int | None
+    fingerprint: str | None
+    eot_id: int | None
+    eot: str | None
+
+
+def file_facts(paths: Iterable[str]) -> list[FileFacts | None]:
+    """Returns what the manifest next to each file says about it; None if there is no valid one, or it does not name the
+    file. For a link, the manifest may also be next to the file that it leads to, as in a workspace."""
+    of_folder = cache(_facts_of_folder)
+
+    def facts_of(path: str) -> FileFacts | None:
+        return of_folder(os.path.dirname(path) or ".").get(os.path.basename(path))
+
+    return [facts_of(path) or (facts_of(os.path.realpath(path)) if os.path.islink(path) else None) for path in paths]
+
+
+def stated(argument: str, given: Any, paths: Iterable[str], facts: Iterable[FileFacts | None]) -> Any:
+    """Returns the value of an argument that is an attribute of FileFacts: what manifests state, otherwise `given`.
+
+    Raises:
+        ArgumentError: two of these values differ.
+    """
+    for path, each in zip(paths, facts):
+        value = None if each is None else getattr(each, argument)
+        if None not in (given, value) and given != value:
+            raise ArgumentError(f"{path}: the manifest says {argument}={value!r}, not {given!r}")
+        given = given if value is None else value
+    return given
+
+
+def describes_tokens(folder: str) -> bool:
+    """Returns whether a folder has the manifest of token files."""
+    return bool(_facts_of_folder(folder))
+
+
+def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
+    try:
+        manifest = Manifest.load(folder)
+    except FileChangedError:
+        raise
+    except (FileError, FormatError):
+        return {}  # no manifest, or not one of ours
+    settings, tokenizer = manifest.settings, manifest.tokenizer
+    common: tuple[Any, ...] = (
+        _if_is(str, settings.get("dtype")),
+        manifest.packing["sequence_length"] if manifest.packing is not None else None,
+        _if_is(str, tokenizer.get("fingerprint")),
+        _if_is(int, tokenizer.get("eot")),
+        _if_is(str, settings.get("eot")),
+    )
+    shards = ((split, shard) for split, found in manifest.shards.items() for shard in found)
+    return {shard.file: FileFacts(split, shard.sha256, *common) for split, shard in shards}
+
+
+def _if_is(kind: type, value: object) -> Any:
+    return value if isinstance(value, kind) else None

@@ -5,8 +5,9 @@ Their fields have the names of the public keyword arguments, which errors name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from ..arguments import one_of, option, refuse_unused, whole_number
@@ -15,11 +16,11 @@ from ..model import refuse_dropout
 from ..reading.documents import NAME_IT, Kinds
 from ..reading.options import ReadOptions
 from ..reading.splits import SplitOptions
+from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
-from .eot import EOT_MODES, KEEP
 from .formats import FORMATS, Format
 from .manifest import check_name
-from .spool import id_bytes
+from .spool import EOT_MODES, KEEP, SpoolFiles, id_bytes
 
 _NEEDS: Mapping[str, tuple[Callable[[Format], bool], str]] = {
     "name": (lambda form: "{name}" in form.file, "this format has fixed file names"),
@@ -75,11 +76,11 @@ class OutputOptions:
     def check_used(self, also: Collection[str] = ()) -> None:
         """Raises ArgumentError if the caller gives an option, another value than the default, that has no effect.
         `also` has the options that the caller uses itself."""
-        for field in fields(self):
-            has_effect, reason = _NEEDS.get(field.name, (None, ""))
-            value = getattr(self, field.name)
-            if has_effect and not has_effect(self.form) and value != field.default and field.name not in also:
-                refuse_unused(field.name, value, f"{reason} (format={self.format!r})")
+        for each in fields(self):
+            has_effect, reason = _NEEDS.get(each.name, (None, ""))
+            value = getattr(self, each.name)
+            if has_effect and not has_effect(self.form) and value != each.default and each.name not in also:
+                refuse_unused(each.name, value, f"{reason} (format={self.format!r})")
 
     @property
     def form(self) -> Format:
@@ -95,16 +96,6 @@ class OutputOptions:
     def least_tokens(self) -> int:
         """The minimum number of tokens per shard."""
         return self.form.min_tokens if self.min_shard_tokens is None else self.min_shard_tokens
-
-    @property
-    def full_tokens(self) -> int:
-        """The number of tokens of a full shard, unless the format makes shards of equal size."""
-        return max(self.shard_tokens, self.least_tokens)
-
-    @property
-    def reserve_tokens(self) -> int:
-        """The number of tokens beyond a full shard that close it. They begin the next shard, which thus has enough."""
-        return max(1, self.least_tokens)
 
     @property
     def id_bytes(self) -> int:
@@ -180,3 +171,56 @@ class DatasetOptions:
             "text_key": self.read.text_key,
             "encoding": self.read.encoding,
         }
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the token files of a run go, and what they are: what all of its splits share.
+
+    Attributes:
+        tok: the tokenizer.
+        output: the options of the files, for this tokenizer.
+        folder: where the files go.
+        name: {name} in the format's file names.
+        source_names: the manifest's names for files that have other names on disk.
+        call: the hash of the call that writes them.
+    """
+
+    tok: Tokenizer
+    output: OutputOptions
+    folder: str
+    name: str
+    source_names: Mapping[str, str] = field(default_factory=dict)
+    call: str = ""
+
+    @property
+    def form(self) -> Format:
+        """The format of the files."""
+        return self.output.form
+
+    @property
+    def unfinished(self) -> str:
+        """The hidden folder, for unfinished work."""
+        return os.path.join(self.folder, FOLDER)
+
+    def path(self, split: str, index: int) -> str:
+        """Returns the file of a shard."""
+        return os.path.join(self.folder, self.form.file.format(name=self.name, split=split, index=index))
+
+    def spool(self, split: str) -> SpoolFiles:
+        """Returns the spool of a split."""
+        return SpoolFiles(os.path.join(self.unfinished, split), self.form.header_bytes, self.output.dtype)
+
+    def cut_path(self, split: str, index: int) -> str:
+        """Returns the file of a shard until it gets its name. The first shard is what is left of the spool."""
+        return self.spool(split).tokens_path if index == 0 else os.path.join(self.unfinished, f"{split}-{index:06d}")
+
+    def header(self, tokens: int) -> bytes:
+        """Returns the header of a shard."""
+        assert self.form.header is not None
+        return self.form.header(tokens, self.output.dtype)
+
+    def file_names(self, split: str, count: int) -> list[str]:
+        """Returns the names of a split's files, if it has this many shards."""
+        names = [os.path.basename(self.path(split, index)) for index in range(count)]
+        return names if self.form.index_name is None else [*names, *map(self.form.index_name, names)]

@@ -1,7 +1,7 @@
 """parts.log: what a stopped or killed run has done, so that the same command resumes.
 
-A hidden folder inside the output folder holds this log, which only grows, and the tokens, which a store keeps: in a
-spool for each split (append_store.py), or in files that the workers of an executor write (shared_store.py). The log's
+A hidden folder inside the output folder holds this log, which only grows, and the tokens, which a store keeps: in one
+file per split (append_store.py), or in files that the workers of an executor write (shared_store.py). The log's
 first line describes the run. Each further line ends a part, the work of one task, or of several that a worker did at
 once:
 
@@ -34,38 +34,20 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
 from ..errors import file_errors
 from ..reading.bad_records import Seen, SkipState
-from ..reading.text_encoding import Doubts
-from ..support.locking import LOCK, STAGED
-from ..support.output_files import give_name, make_folder, remove_entry
-from ..support.run_options import RunOptions
-from .layout import Layout
-from .manifest import Facts, Records, is_plain_name
-from .output_folder import LOG_NAME, files_of_manifest, stale_tokenizers
+from ..support.output_files import give_name
+from .finished import LOG_NAME
+from .manifest import Facts, is_plain_name
+from .spool import Reached, has_bytes
 
 LIST_NAME = "skipped.jsonl"
 _VERSION = 1
 _CHECKSUM_BYTES = 8  # of a line: hexadecimal digits
-
-
-class Reached(NamedTuple):
-    """How far a split has come.
-
-    Attributes:
-        tokens, documents, text_bytes: how many there are.
-        in_document: see EotPlacer.is_open.
-    """
-
-    tokens: int = 0
-    documents: int = 0
-    text_bytes: int = 0
-    in_document: bool = False
 
 
 class Part(NamedTuple):
@@ -86,11 +68,11 @@ class Part(NamedTuple):
     kept: Any = None
 
 
-class Step(NamedTuple):
-    """Some finished work.
+class Advance(NamedTuple):
+    """Some work that a store has done.
 
     Attributes:
-        size, doubt, seen: as in Result.
+        size, doubt, seen: as in Encoded (workers.py).
         tasks: how many tasks end with it, if any do.
         plan: as in Part.
         splits, kept: as in Part; splits is None if no task ends.
@@ -105,233 +87,28 @@ class Step(NamedTuple):
     kept: Any = None
 
 
-class Store(Protocol):
-    """Where a run keeps its tokens until they are shards."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of the splits."""
-
-    def note(self, part: Part) -> None:
-        """Notes a part that is done. All parts are noted, in order, those of an earlier run, too."""
-
-    def has(self, part: Part) -> bool:
-        """Returns whether the tokens up to a part are still there. Another program may have removed some."""
-
-    def can_assemble(self, shards: Sequence[Sequence[Facts]]) -> bool:
-        """Returns whether an earlier run has left what `make` and `publish` need."""
-
-    def steps(self, work: Any, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Step]:
-        """Does the work after the last part."""
-
-    @property
-    def written_bytes(self) -> int:
-        """The size of all tokens so far."""
-
-    def spare_bytes(self, shards: Sequence[Sequence[Facts]]) -> int:
-        """Returns the most disk space that `make` needs beyond the tokens."""
-
-    def sync(self) -> None:
-        """Writes all tokens to disk."""
-
-    def shards(self, last: Part) -> list[list[Facts]]:
-        """Returns the facts of each split's shards. Raises ShardTooSmallError, LimitError."""
-
-    def make(self, shards: Sequence[Sequence[Facts]], options: RunOptions) -> Records:
-        """Makes the shards. If killed, resumes when called again. Returns their records by split."""
-
-    def publish(self, shards: Sequence[Sequence[Facts]]) -> None:
-        """Gives the shards their names. If killed, resumes when called again."""
-
-    def close(self) -> None:
-        """Closes all files."""
-
-
-class LoggedTasks(NamedTuple):
-    """The tasks of a run, if it can resume after some of its inputs have changed.
-
-    Attributes:
-        skips: whether bad records are skipped. A run that does not skip them cannot resume after one was skipped.
-        identity: a hash of what distinguishes the inputs from others. If it is the same, so are the tasks.
-        hashes: yields the hash of the first task, of the first two tasks, and so on: see `hashed_tasks`.
-    """
-
-    skips: bool
-    identity: str
-    hashes: Callable[[], Iterable[str]]
-
-
 class PartsLog:
-    """The log of an output folder.
+    """The log of an output folder: what its file says up to the first damaged line, and what a run adds.
 
     Args:
-        layout: where the files go.
-        identity: a hash of everything that the result depends on, except the inputs, if `planned` is given. The files
-            of a run with another identity are dropped.
-        store: where the tokens are.
-        resume: False drops the files of any run.
-        planned: the tasks, if the run can resume after some of its inputs have changed.
-
-    Attributes:
         folder: the hidden folder.
-        store: as given.
-        last: the last part.
-        shards: the facts of each split's shards if all tasks are done, otherwise None.
-        older: names of the files that earlier runs, finished or not, left in the output folder.
-    """
-
-    def __init__(
-        self,
-        layout: Layout,
-        identity: str,
-        store: Store,
-        resume: bool,
-        planned: LoggedTasks | None = None,
-    ) -> None:
-        self.folder = make_folder(layout.unfinished)
-        self._path = os.path.join(self.folder, LOG_NAME)
-        self.store, self._planned = store, planned
-        self.last = Part(0, "", vars(SkipState()), [Reached()] * len(store.names))
-        self.shards: list[list[Facts]] | None = None
-        found = _LogFile(self._path)
-        if not (resume and found.identity == identity and self._resumes(found)):
-            there = files_of_manifest(layout.folder) + stale_tokenizers(layout.folder, layout.tok)
-            self.older = sorted({*found.older, *found.files, *there})
-            first = {"log": _VERSION, "identity": identity, "older": self.older, "inputs": self._inputs}
-            header, self._checksum = _line(first, 0)
-            _binding.write_file(self._path, header)
-            self._clean()
-        self.saved_tasks = self.last.tasks
-        self._waiting: list[Part] = []
-        with file_errors(self._path, "cannot be written"):
-            self._stream = open(self._path, "ab", buffering=0)
-        if self.last.tasks and (found.inputs != self._inputs or self.last.tasks != found.parts[-1].tasks):
-            self._append([{"inputs": self._inputs}])
-
-    @property
-    def _inputs(self) -> str:
-        return self._planned.identity if self._planned is not None else ""
-
-    def _resumes(self, found: _LogFile) -> bool:
-        """Takes over what is still right. Returns whether there is anything."""
-        if found.shards is not None:
-            if self._equal(found) <= len(found.parts) or not self._can_assemble(found, found.shards):
-                return False
-            count, self.shards = len(found.parts), found.shards
-        else:
-            count = min(self._equal(found), len(found.parts))
-            while count and not self._has(found.parts[count - 1]):
-                count -= 1
-        if not count and self.shards is None:
-            return False
-        self.older = found.older
-        for part in found.parts[:count]:
-            self._note(part)
-        size, self._checksum = found.ends[count] if self.shards is None else found.end
-        with file_errors(self._path, "cannot be shortened"):
-            os.truncate(self._path, size)
-        return True
-
-    def _equal(self, found: _LogFile) -> int:
-        """Returns how many of the first parts are right for this run's tasks; one more if no task follows them."""
-        if self._planned is None:
-            return len(found.parts) + 1
-        skipped = next((n for n, part in enumerate(found.parts) if part.skipped["skipped"]), len(found.parts) + 1)
-        most = len(found.parts) + 1 if self._planned.skips else skipped
-        return most if found.inputs == self._inputs else min(most, self._equal_tasks(found, self._planned))
-
-    def _equal_tasks(self, found: _LogFile, planned: LoggedTasks) -> int:
-        hashes = chain([""], planned.hashes())
-        number, digest = 0, next(hashes, None)
-        for count, part in enumerate(found.parts):
-            while number < part.tasks and digest is not None:
-                number, digest = number + 1, next(hashes, None)
-            if digest != part.plan:
-                return count
-        return len(found.parts) + (next(hashes, None) is None)
-
-    def _has(self, part: Part) -> bool:
-        return has_list(self.folder, part.skipped["bytes"]) and self.store.has(part)
-
-    def _can_assemble(self, found: _LogFile, shards: Sequence[Sequence[Facts]]) -> bool:
-        has_skipped = not found.parts or has_list(self.folder, found.parts[-1].skipped["bytes"])
-        return has_skipped and self.store.can_assemble(shards)
-
-    # ------------------------------------------------------------------------------------------------
-    # Writing
-
-    def _note(self, part: Part) -> None:
-        self.last = part
-        self.store.note(part)
-
-    def add(self, part: Part) -> None:
-        """Adds a part, which `save` writes."""
-        self._note(part)
-        self._waiting.append(part)
-
-    def save(self) -> None:
-        """Writes all parts to disk. Their tokens must be there already."""
-        self._append([part._asdict() for part in self._waiting])
-        self._waiting, self.saved_tasks = [], self.last.tasks
-
-    def complete(self, shards: list[list[Facts]], files: Sequence[str]) -> None:
-        """Notes that all tasks are done.
-
-        Args:
-            shards: of each split.
-            files: the names of the files that are about to be published.
-        """
-        facts = [[[one.tokens, one.documents, one.text_bytes] for one in some] for some in shards]
-        self._append([{"shards": facts, "files": list(files)}])
-        self.shards = shards
-
-    def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        data, checksum = [], self._checksum
-        for record in records:
-            line, checksum = _line(record, checksum)
-            data.append(line)
-        with file_errors(self._path, "cannot be written"):
-            view = memoryview(b"".join(data))
-            while view:
-                view = view[self._stream.write(view) :]
-            os.fsync(self._stream.fileno())
-        self._checksum = checksum
-
-    def close(self) -> None:
-        """Closes the file."""
-        with file_errors(self._path, "cannot be written"):
-            self._stream.close()
-
-    def remove(self) -> None:
-        """Ends the run, finished or given up. The log is removed last, so that a kill in between changes nothing."""
-        self.close()
-        with file_errors(self.folder, "cannot be removed"):
-            for name in sorted(os.listdir(self.folder), key=lambda name: name == LOG_NAME):
-                if name != LOCK:
-                    remove_entry(os.path.join(self.folder, name))
-
-    def _clean(self) -> None:
-        """Removes an earlier run's files, except staged inputs and tokenizers, which may belong to this run."""
-        with file_errors(self.folder, "cannot be emptied"):
-            for name in os.listdir(self.folder):
-                if name != LOG_NAME and not name.startswith(STAGED):
-                    remove_entry(os.path.join(self.folder, name))
-
-
-class _LogFile:
-    """What a log on disk says, up to its first damaged line.
 
     Attributes:
-        identity, older, inputs: as the run wrote them; "" or nothing if there is no log.
-        parts: the parts.
-        shards, files: what `complete` wrote; None and nothing if the run has not come so far.
-        ends: where the first line ends, and each part, with the checksum there; `end` is that of the last line.
+        identity, older, inputs: as `begin` wrote them; "" or nothing if there is no log.
+        parts: the parts that an earlier run has left.
+        shards: the facts of each split's shards if all tasks are done, otherwise None.
+        files: the names of the files that were about to be published then.
+        has_saved: whether a part of this run is on disk.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, folder: str) -> None:
+        self._path = os.path.join(folder, LOG_NAME)
+        self._stream: BinaryIO | None = None
+        self._waiting: list[Part] = []
+        self.has_saved = False
         self._drop()
         try:
-            with open(path, "rb") as stream:
+            with open(self._path, "rb") as stream:
                 self._read(stream.read())
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             self._drop()
@@ -341,8 +118,9 @@ class _LogFile:
         self.parts: list[Part] = []
         self.shards: list[list[Facts]] | None = None
         self.files: list[str] = []
-        self.ends: list[tuple[int, int]] = []
-        self.end = (0, 0)
+        # Where the first line ends, and each part, with the checksum there; and where the last line ends.
+        self._ends: list[tuple[int, int]] = []
+        self._end = (0, 0)
 
     def _read(self, data: bytes) -> None:
         checksum = size = 0
@@ -356,21 +134,94 @@ class _LogFile:
             raise ValueError
 
     def _take(self, record: dict[str, Any], end: tuple[int, int]) -> None:
-        self.end = end
+        self._end = end
         self.inputs = record.get("inputs", self.inputs)
-        if not self.ends:
+        if not self._ends:
             if record["log"] != _VERSION:
                 raise ValueError
             self.identity, self.older = record["identity"], record["older"]
-            self.ends.append(end)
+            self._ends.append(end)
         elif "shards" in record:
             self.files = record["files"]
             self.shards = [[Facts(*facts) for facts in some] for some in record["shards"]]
         elif "tasks" in record:
-            self.ends.append(end)
+            self._ends.append(end)
             splits = [Reached(*reached) for reached in record["splits"]]
             skipped = vars(SkipState(**record["skipped"]))
             self.parts.append(Part(record["tasks"], record["plan"], skipped, splits, record["kept"]))
+
+    def begin(self, identity: str, inputs: str, older: list[str]) -> None:
+        """Replaces the log by one without parts.
+
+        Args:
+            identity: a hash of everything that the result depends on, except the inputs.
+            inputs: identifies these.
+            older: names of the files that earlier runs, finished or not, left in the output folder.
+        """
+        self._drop()
+        self.older = older
+        header, checksum = _line({"log": _VERSION, "identity": identity, "older": older, "inputs": inputs}, 0)
+        _binding.write_file(self._path, header)
+        self._end = (len(header), checksum)
+        self._open()
+
+    def resume(self, inputs: str, count: int) -> list[Part]:
+        """Keeps the first parts, so many, which it returns. `inputs` identifies this run's inputs."""
+        kept, is_changed = self.parts[:count], inputs != self.inputs
+        if count < len(self.parts):
+            self._end, is_changed = self._ends[count], True
+        self.parts, self._ends = [], []  # memory must not grow with the corpus
+        self.has_saved = bool(kept)
+        self._open()
+        if kept and is_changed:
+            self._append([{"inputs": inputs}])
+        return kept
+
+    def _open(self) -> None:
+        with file_errors(self._path, "cannot be written"):
+            self._stream = open(self._path, "ab", buffering=0)
+            os.truncate(self._path, self._end[0])
+
+    def add(self, part: Part) -> None:
+        """Adds a part, which `save` writes."""
+        self._waiting.append(part)
+
+    def save(self) -> None:
+        """Writes all parts to disk. Their tokens must be there already."""
+        self._append([part._asdict() for part in self._waiting])
+        self.has_saved |= bool(self._waiting)
+        self._waiting = []
+
+    def complete(self, shards: list[list[Facts]], files: Sequence[str]) -> None:
+        """Notes that all tasks are done.
+
+        Args:
+            shards: of each split.
+            files: the names of the files that are about to be published.
+        """
+        facts = [[[one.tokens, one.documents, one.text_bytes] for one in some] for some in shards]
+        self._append([{"shards": facts, "files": list(files)}])
+        self.shards = shards
+
+    def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        data, (size, checksum) = [], self._end
+        for record in records:
+            line, checksum = _line(record, checksum)
+            data.append(line)
+        assert self._stream is not None
+        with file_errors(self._path, "cannot be written"):
+            view = memoryview(b"".join(data))
+            size += len(view)
+            while view:
+                view = view[self._stream.write(view) :]
+            os.fsync(self._stream.fileno())
+        self._end = (size, checksum)
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._stream is not None:
+            with file_errors(self._path, "cannot be written"):
+                self._stream.close()
 
 
 def _line(record: Mapping[str, Any], checksum: int) -> tuple[bytes, int]:
@@ -433,7 +284,4 @@ class SkipList:
 
 def has_list(folder: str, size: int) -> bool:
     """Returns whether the list in a hidden folder has at least so many bytes."""
-    try:
-        return not size or os.path.getsize(os.path.join(folder, LIST_NAME)) >= size
-    except OSError:
-        return False
+    return not size or has_bytes(os.path.join(folder, LIST_NAME), size)

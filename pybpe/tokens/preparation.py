@@ -31,12 +31,10 @@ from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
 from ..training.plan import TrainOptions
-from .binarization import Job, name_of, write_dataset
-from .finished import Goal, call_of
+from .binarization import check_shares, name_of, write_dataset
+from .finished import TOKENIZER_NAMES, Goal, call_of
 from .manifest import Manifest
-from .options import DatasetOptions, OutputOptions
-from .output_folder import TOKENIZER_NAMES
-from .shares import check_shares
+from .options import DatasetOptions, Layout, OutputOptions
 
 
 def prepare(
@@ -128,8 +126,9 @@ def prepare_dataset(
         if made is not None and os.path.exists(saved := os.path.join(goal.folder, TOKENIZER_NAMES[0])):
             return Tokenizer.from_file(saved), made
         tok = _trained(folder, (__version__, settings, staged.identities), train)
-        job = Job(tok, options.for_tokenizer(tok), staged, folder, name, call)
-        return tok, write_dataset(job, run, resume=True, beside=partial(save_tokenizer, tok, folder))
+        options = options.for_tokenizer(tok)
+        layout = Layout(tok, options.output, folder, name, staged.names, call)
+        return tok, write_dataset(layout, options, staged, run, beside=partial(save_tokenizer, tok, folder))
 
 
 def save_tokenizer(tok: Tokenizer, folder: str) -> None:

@@ -6,77 +6,181 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
 
 from ..arguments import counted
-from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, note, warn
+from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, file_errors, note, warn
 from ..reading.bad_records import SkippedRecords, SkipState
 from ..reading.text_encoding import Doubts
-from ..support.output_files import remove_file, write_through
+from ..support.locking import LOCK, STAGED
+from ..support.output_files import make_folder, remove_entry, remove_file, write_through
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .layout import Layout
+from .append_store import AppendStore
+from .finished import LOG_NAME, files_of_manifest, stale_tokenizers
 from .manifest import FILE_NAMES, Facts, FileRecord, Manifest, Records, record_file
-from .parts import LIST_NAME, Part, PartsLog, SkipList, Step, Store
-from .workers import Work
+from .options import Layout
+from .parts import LIST_NAME, Advance, Part, PartsLog, SkipList, has_list
+from .shared_store import SharedStore
+from .spool import Reached
 
 CHECKPOINT_SECONDS = 10.0
 
 
-class Run:
-    """A run that writes token files, from what its log says to the end.
+class PlannedTasks(NamedTuple):
+    """The tasks of a run, if it can resume after some of its inputs have changed.
+
+    Attributes:
+        skips: whether bad records are skipped. A run that does not skip them cannot resume after one was skipped.
+        inputs: a hash of what distinguishes the inputs from others. If it is the same, so are the tasks.
+        hashes: yields the hash of the first task, of the first two tasks, and so on: see `hashed_tasks`.
+    """
+
+    skips: bool
+    inputs: str
+    hashes: Callable[[], Iterable[str]]
+
+
+class TokenRun:
+    """A run that writes token files, from what an earlier run left to the end.
 
     Args:
-        work: makes the segments.
         layout: where the files go, and what they are.
-        log: what an earlier run left.
-        beside: writes the files that accompany the shards; called just before the first shard gets its name.
-        skips: whether bad records are skipped and listed.
+        store: does the work, and has the tokens.
+        identity: a hash of everything that the result depends on, except the inputs if `planned` is given. What a run
+            with another identity left is dropped.
+        work: what is in progress, for the progress bar, and the unit of its size.
+        planned: the tasks, if the run can resume after some of its inputs have changed.
+        resume: False drops what any run left.
     """
 
     def __init__(
-        self, work: Work, layout: Layout, log: PartsLog, beside: Callable[[], None], skips: bool = False
+        self,
+        layout: Layout,
+        store: AppendStore | SharedStore,
+        identity: str,
+        work: tuple[str, str] = ("encoding", "B"),
+        planned: PlannedTasks | None = None,
+        resume: bool = True,
     ) -> None:
-        self._work, self._layout, self._log = work, layout, log
-        self._store, self._beside = log.store, beside
-        self._doubts = Doubts()
-        skipped = SkipState(**log.last.skipped)
-        self._skips, self._list = skips, SkipList(layout.unfinished, skipped.bytes)
+        self._layout, self._store, self._planned = layout, store, planned
+        self._description, self._unit = work
+        self._skips = planned is not None and planned.skips
+        self._log = log = PartsLog(make_folder(layout.unfinished))
+        self._last = Part(0, "", vars(SkipState()), [Reached()] * len(store.names))
+        inputs = planned.inputs if planned is not None else ""
+        kept = self._kept(inputs) if resume and log.identity == identity else None
+        if kept is not None:
+            for part in log.resume(inputs, kept):
+                self._note(part)
+        else:
+            there = files_of_manifest(layout.folder) + stale_tokenizers(layout.folder, layout.tok)
+            log.begin(identity, inputs, sorted({*log.older, *log.files, *there}))
+            self._clean()
+        skipped = SkipState(**self._last.skipped)
+        self._list = SkipList(layout.unfinished, skipped.bytes)
         self._records = SkippedRecords(self._list.write, layout.source_names, skipped)
+        self._doubts = Doubts()
         self._done = 0  # the amount of input processed
         self._saved = time.monotonic()
 
-    def write(self, options: RunOptions, total: int | None, known: Manifest) -> Manifest:
+    # ------------------------------------------------------------------------------------------------
+    # What an earlier run left
+
+    def _kept(self, inputs: str) -> int | None:
+        """Returns how many parts of the log are right for this run's tasks, and have their tokens. If all tasks were
+        done, these are all parts. None means that the run must start over."""
+        log, equal = self._log, self._equal(inputs)
+        if log.shards is not None:
+            is_right = (
+                equal > len(log.parts) and self._has_list(log.parts[-1:]) and self._store.can_assemble(log.shards)
+            )
+            return len(log.parts) if is_right else None
+        count = min(equal, len(log.parts))
+        while count and not (self._has_list(log.parts[count - 1 : count]) and self._store.has(log.parts[count - 1])):
+            count -= 1
+        return count or None
+
+    def _equal(self, inputs: str) -> int:
+        """Returns how many of the first parts are right for this run's tasks; one more if no task follows them."""
+        parts, planned = self._log.parts, self._planned
+        if planned is None:
+            return len(parts) + 1
+        skipped = next((n for n, part in enumerate(parts) if part.skipped["skipped"]), len(parts) + 1)
+        most = len(parts) + 1 if planned.skips else skipped
+        if inputs == self._log.inputs:
+            return most
+        hashes = chain([""], planned.hashes())
+        number, digest = 0, next(hashes, None)
+        for count, part in enumerate(parts):
+            while number < part.tasks and digest is not None:
+                number, digest = number + 1, next(hashes, None)
+            if digest != part.plan:
+                return min(most, count)
+        return min(most, len(parts) + (next(hashes, None) is None))
+
+    def _has_list(self, last: Sequence[Part]) -> bool:
+        return all(has_list(self._layout.unfinished, part.skipped["bytes"]) for part in last)
+
+    def _clean(self) -> None:
+        """Removes an earlier run's files, except staged inputs and tokenizers, which may belong to this run."""
+        folder = self._layout.unfinished
+        with file_errors(folder, "cannot be emptied"):
+            for name in os.listdir(folder):
+                if name != LOG_NAME and not name.startswith(STAGED):
+                    remove_entry(os.path.join(folder, name))
+
+    def _remove_work(self) -> None:
+        """Ends the run, finished or given up. The log is removed last, so that a kill in between changes nothing."""
+        self._close()
+        folder = self._layout.unfinished
+        with file_errors(folder, "cannot be removed"):
+            for name in sorted(os.listdir(folder), key=lambda name: name == LOG_NAME):
+                if name != LOCK:
+                    remove_entry(os.path.join(folder, name))
+
+    def _note(self, part: Part) -> None:
+        self._last = part
+        self._store.note(part)
+
+    # ------------------------------------------------------------------------------------------------
+    # The tasks
+
+    def write(
+        self, options: RunOptions, total: int | None, known: Manifest, beside: Callable[[], None] = lambda: None
+    ) -> Manifest:
         """Does the remaining work, up to the manifest, which it returns.
 
         Args:
             options: how to use the machine.
             total: the amount of input, in the unit of the work, if known.
             known: what the manifest says of the call, the tokenizer and the inputs.
+            beside: writes the files that accompany the shards; called just before the first shard gets its name.
         """
-        return self._finish(known, self._write_shards(options, total))
-
-    def _write_shards(self, options: RunOptions, total: int | None) -> Records:
-        if self._log.last.tasks:
-            self._say_resumed(total)
         try:
+            if self._last.tasks:
+                self._say_resumed(total)
             if self._log.shards is None:
                 self._write_parts(options, total)
-            return self._make_shards(options)
+            shards = self._log.shards or []
+            records = self._store.make(shards, options)
+            self._replace_older(self._files(shards))
+            beside()
+            self._store.publish(shards)
         except (ArgumentError, LimitError):
-            self._close()
-            self._log.remove()  # other input is needed, so the results so far are useless
+            self._remove_work()  # other input is needed, so the results so far are useless
             raise
         except FormatError as error:
             self._keep_work()
-            if self._log.saved_tasks:
+            if self._log.has_saved:
                 what = "Finished work is kept: fix the file and run the same command again to resume before it"
                 error.args = (f"{error}. {what}",)
-                raise
-            self._close()
-            self._log.remove()
+            else:
+                self._remove_work()
             raise
         except OSError as error:
             self._keep_work()
@@ -88,21 +192,22 @@ class Run:
             raise
         finally:
             self._close()
+        return self._finish(known, records)
 
     def _say_resumed(self, total: int | None) -> None:
-        reached = self._log.last.splits
+        reached = self._last.splits
         tokens, text_bytes = sum(split.tokens for split in reached), sum(split.text_bytes for split in reached)
-        share = f", at about {min(99, 100 * text_bytes // total)}%" if total and self._work.unit == "B" else ""
+        share = f", at about {min(99, 100 * text_bytes // total)}%" if total and self._unit == "B" else ""
         note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
 
     def _write_parts(self, options: RunOptions, total: int | None) -> None:
-        with Progress(self._work.description, total, self._work.unit, options.progress) as bar:
-            for step in self._store.steps(self._work, self._log.last, options, self._doubts):
+        with Progress(self._description, total, self._unit, options.progress) as bar:
+            for step in self._store.steps(self._last, options, self._doubts):
                 self._take(step)
                 bar.add(step.size)
         self._records.check(at_end=True)
         self._checkpoint()
-        shards = self._store.shards(self._log.last)
+        shards = self._store.shards(self._last)
         self._log.complete(shards, self._files(shards))
         self._store.close()
 
@@ -112,15 +217,16 @@ class Run:
             with suppress(OSError):
                 self._checkpoint()
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: Advance) -> None:
         self._doubts.tell(step.doubt)
         for seen in step.seen:
             self._records.add(seen)
         self._done += step.size
         if step.splits is not None:
             self._records.check()
-            tasks, skipped = self._log.last.tasks + step.tasks, {**vars(self._records.state)}
-            self._log.add(Part(tasks, step.plan, skipped, step.splits, step.kept))
+            tasks, skipped = self._last.tasks + step.tasks, {**vars(self._records.state)}
+            self._note(Part(tasks, step.plan, skipped, step.splits, step.kept))
+            self._log.add(self._last)
             if time.monotonic() - self._saved >= CHECKPOINT_SECONDS:
                 self._checkpoint()
 
@@ -133,10 +239,9 @@ class Run:
     def _close(self) -> None:
         """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run
         that succeeds, everything is on disk already."""
-        everything: list[Store | SkipList | PartsLog] = [self._store, self._list, self._log]
-        for thing in everything:
+        for close in (self._store.close, self._list.close, self._log.close):
             with suppress(OSError):
-                thing.close()
+                close()
 
     def _disk_full(self, error: OSError, total: int | None) -> FileError:
         """Returns the error that says how much space is missing."""
@@ -154,14 +259,6 @@ class Run:
 
     # ------------------------------------------------------------------------------------------------
     # The end
-
-    def _make_shards(self, options: RunOptions) -> Records:
-        shards = self._log.shards or []
-        records = self._store.make(shards, options)
-        self._replace_older(self._files(shards))
-        self._beside()
-        self._store.publish(shards)
-        return records
 
     def _files(self, shards: Sequence[Sequence[Facts]]) -> list[str]:
         """Returns the names of all files that get published."""
@@ -194,15 +291,15 @@ class Run:
             known, text_bytes=text_bytes, shards=records, files=files, skipped=skipped, call=self._layout.call
         )
         self._write(self._layout.form.manifest, manifest.to_json())
-        self._log.remove()
+        self._remove_work()
         return manifest
 
     def _companions(self, records: Records) -> list[FileRecord]:
         folder, form = self._layout.folder, self._layout.form
         found = []
-        if form.companion_name is not None:
-            for record in (record for split in records.values() for record in split):
-                found.append(record_file(os.path.join(folder, form.companion_name(record.file))))
+        if form.index_name is not None:
+            for record in chain.from_iterable(records.values()):
+                found.append(record_file(os.path.join(folder, form.index_name(record.file))))
         if form.of_tokenizer is not None:
             name, content = form.of_tokenizer
             found.append(record_file(self._write(name, content(self._layout.tok))))

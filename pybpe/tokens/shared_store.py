@@ -48,13 +48,12 @@ from ..support.progress import Progress
 from ..support.remote import Workers, map_by_executor
 from ..support.run_options import RunOptions
 from ..support.shared_folder import MARK, SharedFolder
-from .append_store import SplitWriter
 from .assembly import Stretch, TextMarks, copy_stretches, facts_before, file_bytes, has_size, records_of, shards_of
 from .encoding import TaskEncoder
-from .layout import Layout
 from .manifest import Facts, Records
-from .parts import Part, Reached, Step
-from .spool import START_BYTES, SpoolFiles
+from .options import Layout
+from .parts import Advance, Part
+from .spool import START_BYTES, Reached, SplitWriter, SpoolFiles
 from .workers import Encoding, most_pending, task_results
 
 _PER_WORKER = 8  # parts, so that no worker waits long for the last ones
@@ -115,7 +114,7 @@ class Made(NamedTuple):
     Attributes:
         name: the part's folder, in that of the run.
         splits: what each split gets.
-        size, doubt, seen: as in Result; only records of runs that skip bad ones.
+        size, doubt, seen: as in Encoded; only records of runs that skip bad ones.
     """
 
     name: str
@@ -129,8 +128,9 @@ def make_part(order: Order) -> Made:
     """Makes a part, on a worker."""
     path = make_folder(order.folder.new_file("part"))
     encoder, layout = _context(order.folder, order.context)
+    mode, eot = layout.output.mode, encoder.tok.eot_token
     writers = [
-        SplitWriter(layout.output, encoder.tok.eot_token, _files(layout, path, split), Reached(in_document=inside))
+        SplitWriter(_files(layout, path, split), mode, eot, Reached(in_document=inside))
         for split, inside in enumerate(order.inside)
     ]
     marks = [TextMarks() for _ in writers]
@@ -144,10 +144,10 @@ def make_part(order: Order) -> Made:
                 writer.add(segment)
                 marks[segment.split].add(writer.reached.tokens, writer.reached.text_bytes)
         for writer in writers:
-            writer.spool.sync()
+            writer.sync()
     finally:
         for writer in writers:
-            writer.spool.close()
+            writer.close()
     _binding.write_file(os.path.join(path, _MARKS), json.dumps([one.to_lists() for one in marks]).encode())
     sync_folder(order.folder.path)
     return Made(os.path.basename(path), [writer.reached for writer in writers], size, doubt, seen)
@@ -208,16 +208,17 @@ class _Place(NamedTuple):
 
 
 class SharedStore:
-    """A Store (see parts.py), for runs with an executor whose workers see the output folder.
+    """Does what an AppendStore does, for runs with an executor whose workers see the output folder.
 
     Args:
         layout: the token files.
-        encoder: encodes the tasks.
+        encoding: the tasks, and what encodes them.
         identity: a hash of everything that the result depends on, except the inputs. The folder's name has it.
     """
 
-    def __init__(self, layout: Layout, encoder: TaskEncoder, identity: str) -> None:
-        self._layout, self._context = layout, pickle.dumps((encoder, layout))
+    def __init__(self, layout: Layout, encoding: Encoding, identity: str) -> None:
+        encoder = encoding.encoder
+        self._layout, self._encoding, self._context = layout, encoding, pickle.dumps((encoder, layout))
         self._folder = os.path.abspath(os.path.join(layout.unfinished, f"workers-{identity[:16]}"))
         self.names = SPLIT_NAMES[: len(encoder.splits)]
         self._places: list[_Place] = []
@@ -228,23 +229,23 @@ class SharedStore:
         return self._places[-1].after if self._places else [Reached()] * len(self.names)
 
     def note(self, part: Part) -> None:
-        """See Store."""
+        """See AppendStore."""
         self._places.append(_Place(os.path.join(self._folder, part.kept), self._reached, part.splits))
         self._plan = part.plan
 
     def has(self, part: Part) -> bool:
-        """See Store."""
+        """See AppendStore."""
         return os.path.isdir(os.path.join(self._folder, part.kept))
 
     def can_assemble(self, shards: Sequence[Sequence[Facts]]) -> bool:
-        """See Store."""
+        """See AppendStore."""
         return os.path.isdir(self._folder)
 
     # ------------------------------------------------------------------------------------------------
     # Parts
 
-    def steps(self, work: Encoding, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Step]:
-        """See Store. Raises WorkerError: as in map_by_executor."""
+    def steps(self, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Advance]:
+        """See AppendStore. Raises WorkerError: as in map_by_executor."""
         folder = SharedFolder.begin(make_folder(self._folder))
         context = os.path.join(self._folder, _CONTEXT)
         _binding.write_file(context, self._context)
@@ -253,7 +254,7 @@ class SharedStore:
             for name in set(os.listdir(self._folder)) - keep:
                 remove_entry(os.path.join(self._folder, name))
         workers, pending, sent = Workers.of(options), most_pending(options.workers), deque[Order]()
-        orders = self._orders(work, last, Order(folder, file_sha256(context), (), "", ()), pending // 2, sent)
+        orders = self._orders(last, Order(folder, file_sha256(context), (), "", ()), pending // 2, sent)
         for made in map_by_executor(make_part, orders, workers, pending):
             order, inside = sent.popleft(), [reached.in_document for reached in self._reached]
             if order.inside != inside:
@@ -261,12 +262,12 @@ class SharedStore:
                 made = next(map_by_executor(make_part, [order._replace(inside=inside)], workers, 1))
             yield self._step(order, made)
 
-    def _orders(self, work: Encoding, last: Part, model: Order, workers: int, sent: deque[Order]) -> Iterator[Order]:
+    def _orders(self, last: Part, model: Order, workers: int, sent: deque[Order]) -> Iterator[Order]:
         """Yields the orders for all tasks after the last part, which it also appends to `sent`."""
-        inside, most = [reached.in_document for reached in last.splits], tasks_per_part(work, workers)
+        inside, most = [reached.in_document for reached in last.splits], tasks_per_part(self._encoding, workers)
         tasks: list[Task] = []
         plan = ""
-        for task, plan in islice(work.hashed(_THREADS), last.tasks, None):
+        for task, plan in islice(self._encoding.hashed(_THREADS), last.tasks, None):
             tasks.append(anchored(task))
             if len(tasks) >= most or sum(map(len, tasks)) >= _MOST_RANGES:
                 sent.append(model._replace(tasks=tasks, plan=plan, inside=inside))
@@ -277,7 +278,7 @@ class SharedStore:
             sent.append(model._replace(tasks=tasks, plan=plan, inside=inside))
             yield sent[-1]
 
-    def _step(self, order: Order, made: Made) -> Step:
+    def _step(self, order: Order, made: Made) -> Advance:
         path, splits = os.path.join(self._folder, made.name), []
         for split, (start, more) in enumerate(zip(self._reached, made.splits)):
             files = _files(self._layout, path, split)
@@ -285,25 +286,25 @@ class SharedStore:
             _await(files.starts_path, more.documents * START_BYTES)
             sums = (start.tokens + more.tokens, start.documents + more.documents, start.text_bytes + more.text_bytes)
             splits.append(Reached(*sums, more.in_document))
-        return Step(made.size, made.doubt, made.seen, len(order.tasks), order.plan, splits, made.name)
+        return Advance(made.size, made.doubt, made.seen, len(order.tasks), order.plan, splits, made.name)
 
     @property
     def written_bytes(self) -> int:
-        """See Store."""
+        """See AppendStore."""
         return sum(reached.tokens for reached in self._reached) * self._layout.output.id_bytes
 
     def spare_bytes(self, shards: Sequence[Sequence[Facts]]) -> int:
-        """See Store."""
+        """See AppendStore."""
         return max((facts.tokens for some in shards for facts in some), default=0) * self._layout.output.id_bytes
 
     def sync(self) -> None:
-        """See Store. A part is on disk before this process sees it."""
+        """See AppendStore. A part is on disk before this process sees it."""
 
     # ------------------------------------------------------------------------------------------------
     # Shards
 
     def shards(self, last: Part) -> list[list[Facts]]:
-        """See Store."""
+        """See AppendStore."""
         found = []
         for split, (name, reached) in enumerate(zip(self.names, last.splits)):
             before = partial(self._facts_before, split, [place.after[split].tokens for place in self._places])
@@ -317,11 +318,11 @@ class SharedStore:
         begin, end = place.before[split], place.after[split]
         marks = TextMarks(*json.loads(read_file(os.path.join(place.path, _MARKS)))[split])
         files, documents = _files(self._layout, place.path, split), end.documents - begin.documents
-        found = facts_before(self._layout, files, documents, marks, token - begin.tokens)
+        found = facts_before(self._layout.tok, files, documents, marks, token - begin.tokens)
         return begin.documents + found[0], begin.text_bytes + found[1]
 
     def make(self, shards: Sequence[Sequence[Facts]], options: RunOptions) -> Records:
-        """See Store."""
+        """See AppendStore."""
         folder = SharedFolder.begin(make_folder(self._folder))
         todo = [(split, *one) for split, found in enumerate(shards) for one in self._shard_orders(folder, split, found)]
         orders, pending = (order for _, _, order in todo), most_pending(options.workers)
@@ -362,7 +363,7 @@ class SharedStore:
         return os.path.join(self._folder, f"shard-{self.names[split]}-{index:06d}-{self._plan[:16]}")
 
     def publish(self, shards: Sequence[Sequence[Facts]]) -> None:
-        """See Store."""
+        """See AppendStore."""
 
         def give(place: tuple[int, int]) -> None:
             hidden, path = self._hidden(*place), self._layout.path(self.names[place[0]], place[1])
@@ -374,13 +375,13 @@ class SharedStore:
             pass
 
     def close(self) -> None:
-        """See Store. No file is open."""
+        """See AppendStore. No file is open."""
 
 
-def tasks_per_part(work: Encoding, workers: int) -> int:
+def tasks_per_part(encoding: Encoding, workers: int) -> int:
     """Returns how many tasks a part gets, for a number of workers."""
-    size = sum(file.size or 0 for file in work.plan.files)
-    return min(_MOST_TASKS, max(1, size // (work.plan.task_bytes * workers * _PER_WORKER)))
+    size = sum(file.size or 0 for file in encoding.plan.files)
+    return min(_MOST_TASKS, max(1, size // (encoding.plan.task_bytes * workers * _PER_WORKER)))
 
 
 def _await(path: str, size: int) -> None:

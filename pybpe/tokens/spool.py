@@ -6,6 +6,10 @@ Two files only grow, and are truncated to a known length when a run resumes:
     SPLIT.starts    a uint64 for each document: its first token
 
 At the end, the first one is cut into shards (assembly.py).
+
+A writer also puts <|endoftext|> between documents. Input texts may have this mark before documents, after them, or at
+both ends of a file. Whatever the input has, each non-empty document gets exactly one, before it ("prepend") or after it
+("append"), or none at all ("none").
 """
 
 from __future__ import annotations
@@ -15,15 +19,18 @@ import sys
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from .. import _binding
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
 
+EOT_MODES = ("prepend", "append", "none")
+KEEP = "keep"  # encode_files only: the ids are those of the text, marks included
 START_BYTES = 8
-_BUFFER = 1 << 16  # bytes; segments of small files are shorter
 TYPECODES = {"uint16": "H", "uint32": "I"}  # of the array module, by dtype
+_BUFFER = 1 << 16  # bytes; segments of small files are shorter
+_SHORT = 1 << 10  # ids
 
 
 def id_bytes(dtype: str) -> int:
@@ -81,27 +88,111 @@ class SpoolFiles:
         return bisect_left(range(documents), token, key=lambda number: self.read_starts(number, number + 1)[0])
 
 
-class Spool:
-    """The open files of a split.
+class Segment(NamedTuple):
+    """The ids of a piece that go to one split.
 
-    Args:
-        files: its files.
-        tokens, documents: how much of existing files counts; anything after that is dropped.
+    Attributes:
+        split: index into SPLIT_NAMES.
+        ids: an array of type H or I, with the mark, <|endoftext|>, between documents.
+        marks: the number of marks in `ids`.
+        text_bytes: the size of the encoded text, without marks.
+        ends_document: whether a document ends with it.
     """
 
-    def __init__(self, files: SpoolFiles, tokens: int = 0, documents: int = 0) -> None:
-        self.files = files
-        self.tokens, self.documents = tokens, documents
-        self._tokens_file = _open(files.tokens_path, files.header_bytes + tokens * files.id_bytes)
-        self._starts_file = _open(files.starts_path, documents * START_BYTES)
+    split: int
+    ids: array[int]
+    marks: int
+    text_bytes: int
+    ends_document: bool
 
-    def append(self, ids: array[int] | memoryview, starts: array[int] | memoryview) -> None:
-        """Adds ids, and where documents begin in them."""
+
+class Reached(NamedTuple):
+    """How far a split has come.
+
+    Attributes:
+        tokens, documents, text_bytes: how many there are.
+        in_document: see EotPlacer.is_open.
+    """
+
+    tokens: int = 0
+    documents: int = 0
+    text_bytes: int = 0
+    in_document: bool = False
+
+
+class EotPlacer:
+    """Places the marks of one split's stream.
+
+    Args:
+        mode: one of EOT_MODES, or KEEP.
+        eot: the id of the mark; None only if the texts hold no marks.
+        is_open: whether the stream is inside a document, for resuming where another placer stopped.
+    """
+
+    def __init__(self, mode: str, eot: int | None, is_open: bool = False) -> None:
+        self._mode = "none" if eot is None else mode
+        self._eot = _binding.NO_ID if eot is None else eot
+        self.is_open = is_open  # whether the last token belongs to a document that has not ended
+
+    def place(self, ids: array[int], marks: int) -> tuple[array[int] | memoryview, array[int] | memoryview]:
+        """Returns the next tokens of the stream, with the marks where they belong.
+
+        Args:
+            ids: an array of type H or I.
+            marks: the number of marks among them.
+
+        Returns:
+            The tokens, and where in them documents begin (at the mark, if it comes first), of type Q.
+        """
+        if self._mode == KEEP:
+            self.is_open |= len(ids) > 0
+            return ids, array("Q")
+        if not marks and (self.is_open or not ids):  # nothing to do, as for most pieces of long documents
+            return ids, array("Q")
+        if not marks and len(ids) <= _SHORT:  # one document begins: most of a call to C would be Python
+            self.is_open = True
+            return (array(ids.typecode, (self._eot, *ids)) if self._mode == "prepend" else ids), array("Q", (0,))
+        placed, starts, self.is_open = _binding.place_marks(ids, self._eot, marks, self._mode, self.is_open)
+        return placed, starts
+
+    def end_document(self, typecode: str) -> array[int]:
+        """Returns the mark, if any, that the end of a document needs, as an array of the given type."""
+        was_open, self.is_open = self.is_open, False
+        return array(typecode, [self._eot] if was_open and self._mode == "append" else [])
+
+
+class SplitWriter:
+    """Appends segments to the files of a split, with marks where they belong.
+
+    Args:
+        files: the files. What they have beyond `reached` is dropped.
+        mode, eot: as in EotPlacer.
+        reached: how far the split has come.
+    """
+
+    def __init__(self, files: SpoolFiles, mode: str, eot: int | None, reached: Reached) -> None:
+        self._files, self._placer = files, EotPlacer(mode, eot, reached.in_document)
+        self._tokens, self._documents, self._text_bytes = reached[:3]
+        self._tokens_file = _open(files.tokens_path, files.header_bytes + self._tokens * files.id_bytes)
+        self._starts_file = _open(files.starts_path, self._documents * START_BYTES)
+
+    def add(self, segment: Segment) -> None:
+        """Appends a segment."""
+        ids, starts = self._placer.place(segment.ids, segment.marks)
         _write(self._tokens_file, ids)
         if len(starts):
-            _write(self._starts_file, _shifted(starts, self.tokens))
-        self.tokens += len(ids)
-        self.documents += len(starts)
+            _write(self._starts_file, _shifted(starts, self._tokens))
+        self._tokens += len(ids)
+        self._documents += len(starts)
+        self._text_bytes += segment.text_bytes
+        if segment.ends_document and (mark := self._placer.end_document(self._files.typecode)):
+            _write(self._tokens_file, mark)
+            self._tokens += 1
+
+    @property
+    def reached(self) -> Reached:
+        """How far the split has come."""
+        return Reached(self._tokens, self._documents, self._text_bytes, self._placer.is_open)
 
     def sync(self) -> None:
         """Syncs both files to disk."""

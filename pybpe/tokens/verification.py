@@ -17,10 +17,9 @@ from ..reading.streams import file_sha256
 from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
 from .encoding import token_lengths
-from .formats import FORMATS
-from .formats.flat import LLMC
+from .finished import is_unfinished
+from .formats import FORMATS, LLMC
 from .manifest import FileRecord, Manifest, ShardRecord, named_folder
-from .output_folder import is_unfinished
 from .pack.rows import row_fault
 
 _SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again

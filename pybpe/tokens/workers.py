@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..reading.bad_records import Seen
 from ..reading.documents import RECORDS
@@ -17,13 +17,14 @@ from ..reading.text_encoding import Doubts, are_utf8
 from ..support.parallel import map_ordered
 from ..support.remote import Workers, map_by_executor
 from ..support.run_options import RunOptions
-from .encoding import Segment, TaskEncoder, segments_of
+from .encoding import TaskEncoder, segments_of
+from .spool import Segment
 
 _LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
 PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
-class Result(NamedTuple):
+class Encoded(NamedTuple):
     """Some segments of a task.
 
     Attributes:
@@ -44,21 +45,6 @@ class Result(NamedTuple):
     plan: str = ""
 
 
-class Work(Protocol):
-    """What a run writes: segments, task by task."""
-
-    @property
-    def description(self) -> str:
-        """What is in progress, for the progress bar."""
-
-    @property
-    def unit(self) -> str:
-        """The unit of `Result.size`."""
-
-    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
-        """Yields the results of all tasks from number `first`. They depend on nothing but the work itself."""
-
-
 class Encoding(NamedTuple):
     """The work of binarize: the tasks of a plan, what encodes them, and what distinguishes each file from another one
     with the same name, by path."""
@@ -67,18 +53,8 @@ class Encoding(NamedTuple):
     encoder: TaskEncoder
     identities: Mapping[str, object]
 
-    @property
-    def description(self) -> str:
-        """See Work."""
-        return "encoding"
-
-    @property
-    def unit(self) -> str:
-        """See Work."""
-        return "B"
-
-    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
-        """See Work."""
+    def encoded(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
+        """Yields the tokens of all tasks from number `first`."""
         hashes: deque[str] = deque()
 
         def tasks() -> Iterator[Task]:
@@ -102,7 +78,7 @@ class Encoding(NamedTuple):
         return hashed_tasks(self.plan.tasks(threads), self.identities)
 
 
-def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Result]:
+def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Encoded]:
     """Runs tasks with threads, which share a task piece by piece."""
 
     def items() -> Iterator[tuple[list[Piece], bool]]:
@@ -111,10 +87,10 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, 
                 yield some, False
             yield [], True
 
-    def encode(item: tuple[list[Piece], bool]) -> Result:
+    def encode(item: tuple[list[Piece], bool]) -> Encoded:
         some, ends_task = item
         segments = segments_of(encoder, some)
-        return Result(segments, sum(map(_size, some)), ends_task, _doubt(encoder, some, doubts), _seen(some))
+        return Encoded(segments, sum(map(_size, some)), ends_task, _doubt(encoder, some, doubts), _seen(some))
 
     return map_ordered(encode, items(), workers)
 
@@ -154,7 +130,7 @@ def _size(piece: Piece) -> int:
     return len(piece.data) if isinstance(piece.data, memoryview) else piece.data.size
 
 
-def run_by_executor(encoder: TaskEncoder, tasks: Iterable[Task], run: RunOptions) -> Iterator[Result]:
+def run_by_executor(encoder: TaskEncoder, tasks: Iterable[Task], run: RunOptions) -> Iterator[Encoded]:
     """Runs each task on an executor's worker. Raises WorkerError if a worker died and the executor cannot continue."""
     call = partial(run_task, pickle.dumps(encoder))
     return map_by_executor(call, map(anchored, tasks), Workers.of(run), most_pending(run.workers))
@@ -165,7 +141,7 @@ def most_pending(workers: int | None) -> int:
     return PENDING if workers is None else 2 * workers
 
 
-def run_task(pickled: bytes, task: Task) -> Result:
+def run_task(pickled: bytes, task: Task) -> Encoded:
     """Runs a task in a worker."""
     segments: list[Segment] = []
     seen: list[Seen] = []
@@ -175,14 +151,14 @@ def run_task(pickled: bytes, task: Task) -> Result:
         seen += result.seen
         size += result.size
         doubt = doubt or result.doubt
-    return Result(segments, size, True, doubt, seen)
+    return Encoded(segments, size, True, doubt, seen)
 
 
-def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Result]:
+def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Encoded]:
     """Yields the results of a task's pieces, in groups."""
     for some in _groups(encoder.task_pieces(task)):
         segments, doubt = segments_of(encoder, some), _doubt(encoder, some, Doubts())
-        yield Result(segments, sum(map(_size, some)), False, doubt, _seen(some))
+        yield Encoded(segments, sum(map(_size, some)), False, doubt, _seen(some))
 
 
 @lru_cache(maxsize=2)

@@ -32,7 +32,7 @@ import pybpe
 from llmc_compat import chat, checkpoint, evals, safetensors_file
 from llmc_compat.shards import DataLoader, read_shard, write_shard
 from pybpe.tokens.manifest import Manifest
-from pybpe.tokens.token_file import TokenFile
+from pybpe.tokens.token_files import TokenFile
 from pybpe.training.checkpoint import Checkpoint
 
 SETTINGS = {"vocab_size": 300}

@@ -19,7 +19,7 @@ from pybpe.corpus import clean
 from pybpe.errors import PybpeWarning
 from pybpe.reading import bad_records, planning
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import run, shares
+from pybpe.tokens import binarization, run
 from pybpe.training import counting
 
 BAD = [
@@ -42,7 +42,7 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
     monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(shares, "_MOST", 20)
+    monkeypatch.setattr(binarization, "_MOST", 20)
 
 
 @pytest.fixture

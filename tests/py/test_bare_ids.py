@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import pybpe
-from pybpe.tokens.token_file import TokenFile
+from pybpe.tokens.token_files import TokenFile
 
 IDS = numpy.arange(2000) % 256
 

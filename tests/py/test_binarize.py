@@ -24,7 +24,7 @@ from pybpe.reading.input_file import InputFile
 from pybpe.reading.pieces import stream_pieces
 from pybpe.reading.splits import hash_split
 from pybpe.tokens.encoding import divide
-from pybpe.tokens.eot import EotPlacer
+from pybpe.tokens.spool import EotPlacer
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pybpe
 from pybpe.cli.coding import _read_ids
 from pybpe.errors import FormatError, UnsupportedError
 from pybpe.reading.unpacking import zstd_module
-from pybpe.tokens.token_file import TokenFile
+from pybpe.tokens.token_files import TokenFile
 
 pytest.importorskip("resource")
 

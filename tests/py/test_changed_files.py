@@ -25,11 +25,10 @@ from pybpe.cli.coding import _read_ids
 from pybpe.errors import Error, FileChangedError, FormatError
 from pybpe.reading.streams import InputStream, Snapshot, open_unchanged
 from pybpe.support import platform
-from pybpe.tokens.formats.flat import NPY
+from pybpe.tokens.formats import NPY
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.mix.recipe import load_recipe
-from pybpe.tokens.token_file import TokenFile
-from pybpe.tokens.token_files import TokenStream
+from pybpe.tokens.token_files import TokenFile, TokenStream
 
 SOME = 300  # bytes that are read before the change
 

@@ -13,8 +13,9 @@ from killed import run_and_die
 from texts import english
 
 import pybpe
+from pybpe.reading.bad_records import SkipState
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import assembly, encoding, shares
+from pybpe.tokens import append_store, binarization, encoding, parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 
@@ -29,7 +30,7 @@ def test_a_mended_file_is_done_again_and_the_files_before_it_are_kept(
     split_by: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shares, "_MOST", 20)  # otherwise pybpe reads the bad record before it encodes anything
+    monkeypatch.setattr(binarization, "_MOST", 20)  # otherwise pybpe reads the bad record before it encodes anything
     given: dict[str, Any] = {"format": format, "split_by": split_by, "progress": False, "workers": 1}
     good = corpus[1].read_bytes()
     for number, place in enumerate((0, len(good))):
@@ -127,12 +128,26 @@ def test_shards_that_were_cut_already_are_cut_again(
         copied.append(args)
         return real(*args)
 
-    real = assembly.copy_stretches
-    monkeypatch.setattr(assembly, "copy_stretches", copy)
+    real = append_store.copy_stretches
+    monkeypatch.setattr(append_store, "copy_stretches", copy)
     with pytest.raises(OSError):
         pybpe.binarize(tok, corpus, tmp_path / "out", **given)
-    monkeypatch.setattr(assembly, "copy_stretches", real)
+    monkeypatch.setattr(append_store, "copy_stretches", real)
     corpus[2].write_bytes(gzip.compress(english()[100_000:150_000].encode()))
     pybpe.binarize(tok, corpus, tmp_path / "out", **given)
     pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)
     assert content(tmp_path / "out") == content(tmp_path / "fresh")
+
+
+def test_the_log_keeps_the_inputs_of_the_last_run(tmp_path: Path) -> None:
+    """A run that resumes and is killed before its next part must not look like one with the inputs before it."""
+    log = parts.PartsLog(str(tmp_path))
+    log.begin("settings", "old", [])
+    log.add(parts.Part(1, "hash", vars(SkipState()), []))
+    log.save()
+    log.close()
+    for _ in range(3):
+        log = parts.PartsLog(str(tmp_path))
+        assert len(log.resume("new", 1)) == 1
+        log.close()
+    assert parts.PartsLog(str(tmp_path)).inputs == "new"

@@ -23,7 +23,8 @@ from pybpe.errors import PybpeWarning
 from pybpe.reading import pieces, planning
 from pybpe.reading.splits import hash_split
 from pybpe.tokens import assembly
-from pybpe.tokens.encoding import Segment, TaskEncoder
+from pybpe.tokens.encoding import TaskEncoder
+from pybpe.tokens.spool import Segment
 
 
 def hashed(data: bytes) -> int:

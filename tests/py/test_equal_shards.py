@@ -16,7 +16,7 @@ import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import assembly
+from pybpe.tokens import append_store, assembly
 from pybpe.tokens.equal_shards import shard_sizes
 from pybpe.tokens.verification import verify
 
@@ -156,13 +156,20 @@ def test_a_disk_that_is_full_when_shards_are_cut(
     assert content(tmp_path / "out") == content(tmp_path / "undisturbed")
 
 
-def test_a_spool_that_something_else_cut_is_an_error(tmp_path: Path) -> None:
-    from pybpe.tokens.assembly import cut_shards
+def test_a_spool_that_something_else_cut_is_an_error(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = append_store.AppendStore.make
 
-    (tmp_path / "0").write_bytes(bytes(8 + 2 * 29))
-    with pytest.raises(pybpe.errors.FormatError, match="0: shorter than this run made it"):
-        cut_shards(lambda i: str(tmp_path / str(i)), lambda tokens: bytes(8), 2, [10, 10, 10])
-    assert "2" not in os.listdir(tmp_path)
+    def cut_off(self: append_store.AppendStore, *given: Any) -> Any:
+        spool = tmp_path / "out" / FOLDER / "train.tokens"
+        os.truncate(spool, spool.stat().st_size - 2)
+        return made(self, *given)
+
+    monkeypatch.setattr(append_store.AppendStore, "make", cut_off)
+    with pytest.raises(pybpe.errors.FormatError, match="train.tokens: shorter than this run made it"):
+        pybpe.binarize(tok, corpus, tmp_path / "out", shard_tokens=9000, splits=(1,), progress=False)
+    assert sorted(os.listdir(tmp_path / "out")) == [FOLDER]
 
 
 def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_a_damaged_log_or_part(
 
     for number, damaged in enumerate((lines[4][:-5], b"[1, 2]\n", b"\0" * 50 + b"\n", lines[6])):
         log = again(f"{number}", *lines[:4], damaged, *lines[5:])
-        assert len(parts._LogFile(str(log)).parts) == 3
+        assert len(parts.PartsLog(str(log.parent)).parts) == 3
         pybpe.binarize(tok, corpus, tmp_path / f"{number}", executor=threads)
         assert content(tmp_path / f"{number}") == content(tmp_path / "one")
 

@@ -17,7 +17,7 @@ from pybpe import viz
 from pybpe.errors import PybpeWarning
 from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.manifest import Manifest
-from pybpe.tokens.token_file import TokenFile
+from pybpe.tokens.token_files import TokenFile
 
 OUTSIDE = ["../x", "/etc/passwd", "a/b", "..", ".", "", "a\\..\\b", "a\0b", "./a", 7, None, "\ud800"]
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import pybpe
 from llmc_compat.shards import write_shard
 from pybpe.loading import PackedSequences, documents
-from pybpe.tokens.token_file import TokenFile
-from pybpe.tokens.token_files import TokenStream
+from pybpe.tokens.token_files import TokenFile, TokenStream
 
 LETTERS = "abcdefghij"
 
@@ -429,9 +428,9 @@ def test_nothing_is_printed_when_the_interpreter_exits(tmp_path: Path) -> None:
     code = """if True:
         import sys
         from pybpe.loading import PackedSequences
-        from pybpe.tokens import token_file
+        from pybpe.tokens import token_files
         packed = PackedSequences(sys.argv[1], 8)
-        sys.kept = token_file, sys.modules["__main__"]
+        sys.kept = token_files, sys.modules["__main__"]
     """
     command = [sys.executable, "-X", "dev", "-c", code, str(path)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ from pybpe.errors import Error, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
-from pybpe.tokens import preparation, run, shares
+from pybpe.tokens import binarization, preparation, run
 from pybpe.tokens.encoding import TaskEncoder
 from pybpe.training.counting import count_plan
 
@@ -87,7 +87,7 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
     settings = {"vocab_size": 400, **settings}
     pybpe.prepare(corpus, tmp_path / "undisturbed", **settings)
     with monkeypatch.context() as patch:
-        patch.setattr(run.Run, "write", died)
+        patch.setattr(run.TokenRun, "write", died)
         with pytest.raises(KeyboardInterrupt):
             pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
     monkeypatch.setattr(preparation, "count_plan", count)
@@ -203,7 +203,7 @@ def test_many_documents_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Mo
         seen.append(task)
         return planning.pieces_of(task, *rest)
 
-    monkeypatch.setattr(shares, "pieces_of", counted)
+    monkeypatch.setattr(binarization, "pieces_of", counted)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pybpe.binarize(small_tokenizer(), tmp_path / "a.jsonl", tmp_path / "out")

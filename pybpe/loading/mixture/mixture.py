@@ -11,9 +11,9 @@ from ..._numpy import numpy
 from ...arguments import instance, shown, whole_number
 from ...errors import ArgumentError
 from ...tokenizer import Tokenizer
+from ...tokens.finished import check_finished
 from ...tokens.formats import FORMATS
 from ...tokens.manifest import Manifest, split_paths
-from ...tokens.output_folder import check_finished
 from ...tokens.token_files import Paths
 from ..windows import PackedSequences
 from .blending import Described, Weights, checked_weights

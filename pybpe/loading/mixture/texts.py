@@ -13,7 +13,7 @@ from ...errors import ArgumentError, FileMissingError
 from ...reading.files import input_files, open_text
 from ...reading.input_file import InputFile, refusal
 from ...tokenizer import Tokenizer
-from ...tokens.described import describes_tokens
+from ...tokens.manifest import describes_tokens
 from ...urls import is_url, without_secrets
 from .mixture import folder_paths
 

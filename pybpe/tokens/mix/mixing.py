@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ... import _binding
-from ..._version import __version__
 from ...arguments import instance, whole_number
 from ...errors import ArgumentError
 from ...reading.splits import SPLIT_NAMES
@@ -18,12 +16,10 @@ from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..append_store import AppendStore
 from ..binarization import described
-from ..finished import Goal, call_of
-from ..layout import Layout
+from ..finished import Goal, call_of, hashed
 from ..manifest import Manifest
-from ..options import OutputOptions
-from ..parts import PartsLog
-from ..run import Run
+from ..options import Layout, OutputOptions
+from ..run import TokenRun
 from .amounts import asked_tokens
 from .documents import Documents
 from .drawing import Drawn, draw, everything
@@ -135,16 +131,14 @@ class _Plan:
         settings = {**self._settings(), "mixture": self._mixture(opened, asked, phases)}
         shuffle = self._shuffle(opened, documents, phases, run)
         name = self.output.name or "mix"
-        identity = (__version__, [source.state for source in opened], shuffle.sections, shuffle.buckets, settings, name)
-        layout = Layout(self.tok, self.output, self.folder, name, {}, call)
-        log = PartsLog(
-            layout,
-            hashlib.sha256(repr(identity).encode("utf-8", "surrogateescape")).hexdigest(),
-            AppendStore(layout, self._splits(opened)),
-            resume=shuffle.is_direct or shuffle.has_buckets(),
-        )
+        states = [source.state for source in opened]
+        identity = hashed(states, shuffle.sections, shuffle.buckets, settings, name)
+        layout = Layout(self.tok, self.output, self.folder, name, call=call)
+        store = AppendStore(layout, self._splits(opened), shuffle.encoded)
+        resume = shuffle.is_direct or shuffle.has_buckets()
+        work = TokenRun(layout, store, identity, ("shuffling", "token"), resume=resume)
         total = sum(section.tokens for section in shuffle.sections)
-        return Run(shuffle, layout, log, lambda: None).write(run, total, Manifest(settings, described(self.tok)))
+        return work.write(run, total, Manifest(settings, described(self.tok)))
 
     def _shuffle(
         self,

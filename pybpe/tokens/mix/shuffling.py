@@ -31,9 +31,9 @@ from ...support.output_files import make_folder
 from ...support.progress import Progress
 from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
-from ..encoding import Segment, text_length
-from ..spool import TYPECODES, id_bytes
-from ..workers import Result
+from ..encoding import text_length
+from ..spool import TYPECODES, Segment, id_bytes
+from ..workers import Encoded
 from .documents import Documents
 from .drawing import Drawn
 from .keys import drawing_keys, writing_keys
@@ -90,7 +90,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Shuffle:
-    """The work of a run that writes the documents of all sections: see Work in workers.py. A task is the distribution
+    """Writes the documents of all sections. A task is the distribution
     among buckets, up to about a million tokens of whole documents, or a part of one document that is longer.
 
     Attributes:
@@ -113,8 +113,6 @@ class Shuffle:
     dtype: str
     memory: int
 
-    description, unit = "shuffling", "token"
-
     @property
     def buckets(self) -> list[int]:
         """The number of buckets of each section."""
@@ -136,21 +134,21 @@ class Shuffle:
         except (FileError, FormatError):
             return False
 
-    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
-        """See Work. One thread does everything: it mostly copies memory."""
+    def encoded(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
+        """Yields the tokens of all tasks from number `first`. One thread does everything: it mostly copies memory."""
         number = 0 if self.is_direct else 1
         if first < number:
             self._distribute(options.progress)
-            yield Result([], 0, True)
+            yield Encoded([], 0, True)
         for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
             for bucket in range(last - count, last):
                 ordered = self._of_sources(section) if self.is_direct else self._bucket(bucket)
                 for task in ordered.tasks():
                     if number >= first:
                         ids = ordered.ids(task, TYPECODES[self.dtype])
-                        size = text_length(self.tok, memoryview(ids))
+                        size = text_length(self.tok, ids)
                         segment = Segment(section.split, ids, task.documents, size, task.ends_document)
-                        yield Result([segment], len(ids), True)
+                        yield Encoded([segment], len(ids), True)
                     number += 1
 
     # ------------------------------------------------------------------------------------------------

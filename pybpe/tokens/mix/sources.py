@@ -18,11 +18,9 @@ from ...support.output_files import remove_folder
 from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import binarize
-from ..finished import call_of
+from ..finished import call_of, check_contents, check_disjoint, finished_manifest
 from ..formats import FORMATS
 from ..manifest import Manifest, manifest_name, split_paths
-from ..output_folder import finished_manifest
-from ..same_text import check_contents, check_disjoint
 from ..token_files import TokenStream
 from .documents import Documents, Marking, find_documents
 from .recipe import Source

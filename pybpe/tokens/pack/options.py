@@ -9,8 +9,7 @@ from ...arguments import instance, one_of, option, whole_number
 from ...errors import ArgumentError
 from ...support.output_files import real_output
 from ..finished import Goal
-from ..formats import FORMATS
-from ..formats.flat import LLMC
+from ..formats import FORMATS, LLMC
 from ..options import OutputOptions
 from .row_files import ROW_FORMATS
 

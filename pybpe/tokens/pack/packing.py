@@ -27,11 +27,9 @@ from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
 from ..equal_shards import check_least
-from ..finished import Goal, hidden_folder, rows_call
-from ..formats import FORMATS
-from ..formats.flat import LLMC
+from ..finished import TOKENIZER_NAMES, Goal, files_of_manifest, finished_manifest, hidden_folder, rows_call
+from ..formats import FORMATS, LLMC
 from ..manifest import FILE_NAME, Facts, FileRecord, Manifest, ShardRecord, split_paths
-from ..output_folder import TOKENIZER_NAMES, files_of_manifest, finished_manifest
 from ..spool import id_bytes
 from ..token_files import TokenStream
 from .options import RowOptions
@@ -102,7 +100,7 @@ def pack(
         )
     sha256 = file_sha256(os.path.join(folder, FILE_NAME))
     goal = options.goal(out, force)
-    made = goal.made(source.call or sha256, tok, ())
+    made = goal.made(source.call or sha256, tok)
     if made is not None:
         return made
     hidden = unfinished_folder(goal.folder)

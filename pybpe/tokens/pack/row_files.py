@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ..._numpy import numpy
 from ...errors import file_errors
 from ...reading.rows import pyarrow_parquet
-from ..formats.flat import llmc_header
+from ..formats import llmc_header
 from ..manifest import FileRecord
 from ..spool import id_bytes
 from .rows import COLUMNS, Rows

@@ -1,0 +1,227 @@
+"""The formats of token files, by name. Most are a header and the ids; pack/row_files.py writes those with rows.
+
+Megatron-LM has two files: NAME.bin holds the ids, NAME.idx where each document is in it. The index, little-endian, as
+megatron/core/datasets/indexed_dataset.py reads it: "MMIDIDX\\0\\0"; u64 version 1; u8 type of the ids (8: uint16, 4:
+int32); u64 sequences; u64 documents + 1; then int32 lengths, int64 byte offsets of the sequences, int64 document
+borders, which are sequence numbers from 0. Each document is one sequence here.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from .. import _binding
+from .._numpy import Array, numpy
+from ..errors import FormatError, LimitError
+from ..formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header
+from ..reading.rows import pyarrow_parquet
+from ..reading.streams import open_unchanged
+from ..support.output_files import give_name
+from ..tokenizer import Tokenizer
+from .manifest import FILE_NAME, HIDDEN_NAME, Facts
+from .spool import SpoolFiles, id_bytes
+from .token_files import TokenFile
+
+_MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
+_READ_TOKENS = 1 << 20
+_LLMC_VERSIONS = {2: 1, 4: 7}  # by bytes per id
+_MEGATRON_MAGIC = b"MMIDIDX\0\0"
+_MEGATRON_TYPES = {"uint16": 8, "uint32": 4}
+_BLOCK = 1 << 16  # documents processed at once
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of token files.
+
+    Attributes:
+        name: its name for users.
+        file: the name of a file, with placeholders {name}, {split} and {index}; without {index}, each split is one file
+            of any size.
+        read: read(path, dtype) yields the ids of a file in blocks.
+        header: header(tokens, dtype) returns what comes before the ids. None means that the file has rows, which only
+            `pack` writes.
+        header_bytes: the size of the header.
+        eot: where the mark goes by default.
+        min_tokens: the default minimum number of tokens per shard.
+        max_bytes: the largest file that its readers can read; 0 means any size.
+        equal_shards: whether the shards of a split have equal size.
+        largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16.
+        manifest: the name of the manifest.
+        index: index(files, facts, path) writes another file for a split, which has one token file. None means that
+            there is no such file. `files` and `facts` are the tokens of the split.
+        index_name: returns its path, given that of the token file.
+        of_tokenizer: a file that describes the tokenizer, if there is one: its name, and what returns its content.
+        check_packages: raises MissingExtraError if a package is not installed.
+    """
+
+    name: str
+    file: str
+    read: Callable[[str, str], Iterator[Array]]
+    header: Callable[[int, str], bytes] | None = None
+    header_bytes: int = 0
+    eot: str = "append"
+    min_tokens: int = 0
+    max_bytes: int = 0
+    equal_shards: bool = False
+    largest_uint16_vocabulary: int = 1 << 16
+    manifest: str = FILE_NAME
+    index: Callable[[SpoolFiles, Facts, str], None] | None = None
+    index_name: Callable[[str], str] | None = None
+    of_tokenizer: tuple[str, Callable[[Tokenizer], bytes]] | None = None
+    check_packages: Callable[[], object] = lambda: None
+
+    @property
+    def has_shards(self) -> bool:
+        """Whether a split may have several files."""
+        return "{index" in self.file
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the file is a header followed by the ids."""
+        return self.header is not None
+
+    def pattern(self, split: str) -> str:
+        """Returns a glob pattern that matches the files of a split, whatever {name} and {index} are."""
+        return self.file.replace("{name}", "*").replace("{split}", split).replace("{index:06d}", "*")
+
+
+def _read_flat(path: str, dtype: str) -> Iterator[Array]:
+    return TokenFile(path, dtype).blocks(_READ_TOKENS)
+
+
+def llmc_header(tokens: int, dtype: str) -> bytes:
+    """Returns the header of a shard of llm.c."""
+    size = id_bytes(dtype)
+    fields = struct.pack("<3i", _binding.SHARD_MAGICS[size], _LLMC_VERSIONS[size], tokens)
+    return fields.ljust(_binding.SHARD_HEADER_BYTES, b"\0")
+
+
+LLMC = Format(
+    name="llmc",
+    file="{name}_{split}_{index:06d}.bin",
+    read=_read_flat,
+    header=llmc_header,
+    header_bytes=_binding.SHARD_HEADER_BYTES,
+    eot="prepend",
+    min_tokens=_MIN_TOKENS,
+    max_bytes=_binding.SHARD_MAX_BYTES,
+    equal_shards=True,
+)
+
+
+def _read_npy(path: str, dtype: str) -> Iterator[Array]:
+    """Yields the ids of a file in blocks. For packed rows, they are an array of two dimensions."""
+    with open_unchanged(path) as stream:
+        header = read_npy_header(stream, path)
+        if header.by_columns:
+            raise FormatError(f"{path}: stores its rows by columns (Fortran order): save it in C order")
+        if len(header.shape) not in (1, 2) or header.dtype.kind not in "ui":
+            what = f"{header.dtype} of shape {header.shape}"
+            raise FormatError(f"{path}: {what}, expected an array of integers with one or two dimensions")
+        yield from npy_blocks(stream, header, path, _READ_TOKENS)
+
+
+NPY = Format(
+    name="npy",
+    file="{name}_{split}_{index:06d}.npy",
+    read=_read_npy,
+    header=lambda tokens, dtype: npy_header(tokens, id_bytes(dtype)),
+    header_bytes=NPY_HEADER_BYTES,
+)
+
+
+def _meta(tok: Tokenizer) -> bytes:
+    """Returns meta.pkl as nanoGPT's data/shakespeare_char/prepare.py writes it: vocab_size, itos and stoi.
+
+    nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token that is
+    not valid UTF-8 by itself is U+FFFD in itos, and is not in stoi.
+    """
+    import pickle
+
+    texts = {i: token.decode("utf-8", "replace") for i, token in tok.model.vocab.items()}
+    exact = {text: i for i, text in texts.items() if text.encode("utf-8") == tok.model.vocab[i]}
+    return pickle.dumps({"vocab_size": tok.vocab_size, "itos": texts, "stoi": exact}, protocol=4)
+
+
+RAW = Format(
+    name="raw",
+    file="{split}.bin",
+    read=_read_flat,
+    header=lambda tokens, dtype: b"",
+    of_tokenizer=("meta.pkl", _meta),
+)
+
+
+def _index_name(path: str) -> str:
+    return path.removesuffix(".bin") + ".idx"
+
+
+def _write_index(files: SpoolFiles, facts: Facts, path: str) -> None:
+    count, unfinished = facts.documents, files.base + ".idx"
+    with _binding.Output(unfinished) as output:
+        output.write(_MEGATRON_MAGIC + struct.pack("<QBQQ", 1, _MEGATRON_TYPES[files.dtype], count, count + 1))
+        for starts in _starts(files, facts):
+            lengths = numpy.diff(starts)
+            if len(lengths) and int(lengths.max()) > 2**31 - 1:
+                raise LimitError(f"{path}: a document has {lengths.max()} tokens, but Megatron's index allows 2^31 - 1")
+            output.write(lengths.astype("<i4"))
+        for starts in _starts(files, facts):
+            output.write((starts[:-1] * id_bytes(files.dtype)).astype("<i8"))
+        for at in range(0, count + 1, _BLOCK):
+            output.write(numpy.arange(at, min(at + _BLOCK, count + 1), dtype="<i8"))
+    give_name(unfinished, _index_name(path))
+
+
+def _starts(files: SpoolFiles, facts: Facts) -> Iterator[Array]:
+    """Yields where documents begin, in blocks, each with the end of its last document."""
+    for first in range(0, facts.documents, _BLOCK):
+        last = min(first + _BLOCK, facts.documents)
+        starts = numpy.array(files.read_starts(first, min(last + 1, facts.documents)), dtype=numpy.int64)
+        yield starts if last < facts.documents else numpy.append(starts, facts.tokens)
+
+
+MEGATRON = Format(
+    name="megatron",
+    file="{name}_{split}.bin",
+    read=_read_flat,
+    header=lambda tokens, dtype: b"",
+    index=_write_index,
+    index_name=_index_name,
+    largest_uint16_vocabulary=65499,  # Megatron itself uses uint16 below 65500
+)
+
+
+def _read_parquet(path: str, dtype: str) -> Iterator[Array]:
+    file = pyarrow_parquet(path).ParquetFile(path)
+    for batch in file.iter_batches(1024, columns=["input_ids"]):
+        yield batch.column(0).flatten().to_numpy()
+
+
+PARQUET = Format(
+    name="parquet",
+    file="{name}_{split}_{index:06d}.parquet",
+    read=_read_parquet,
+    manifest=HIDDEN_NAME,
+    check_packages=partial(pyarrow_parquet, "format='parquet'"),
+)
+
+
+def _read_webdataset(path: str, dtype: str) -> Iterator[Array]:
+    import tarfile
+
+    with tarfile.open(path, "r:") as tar:
+        for member in tar:
+            if member.name.endswith(".input_ids.npy"):
+                data = tar.extractfile(member)
+                assert data is not None
+                yield numpy.load(io.BytesIO(data.read()), allow_pickle=False)
+
+
+WEBDATASET = Format(name="webdataset", file="{name}_{split}_{index:06d}.tar", read=_read_webdataset)
+
+FORMATS: dict[str, Format] = {form.name: form for form in (LLMC, RAW, NPY, MEGATRON, PARQUET, WEBDATASET)}
