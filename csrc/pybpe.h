@@ -728,6 +728,24 @@ void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line
 /* Removes all documents, and keeps the memory. */
 void pybpe_divider_clear(pybpe_divider *d);
 
+/* The records of JSON lines whose text is not empty: text i is texts[text_offsets[i]] up to but not including
+   texts[text_offsets[i + 1]], and so are the lines. The caller provides the memory. */
+typedef struct pybpe_records {
+    uint8_t *texts;         /* room for n bytes, of JSON lines of n bytes */
+    uint8_t *lines;         /* room for 2 n bytes */
+    uint64_t *text_offsets; /* room for n / 8 + 2 numbers */
+    uint64_t *line_offsets; /* the same */
+    size_t count;
+    size_t records, line_ends; /* of the input, as in pybpe_divider_records */
+} pybpe_records;
+
+/* Reads JSON lines, whose texts are the strings at `key`. A line of the output has the names and values of the record
+   in one form: as Python's json.dumps writes them with ensure_ascii=False, but all values except the text stay as they
+   are spelled. Returns PYBPE_ERR_FORMAT as pybpe_divider_divide does, and for a record that repeats a name, or has more
+   than 64. Then the output means nothing. */
+int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
+                       pybpe_error *err);
+
 /* ---------------------------------------------------------------------------------------------------
 Documents in a stream of tokens
 */
@@ -810,6 +828,7 @@ typedef struct pybpe_measuring {
     size_t count;
     int repeated_words; /* not 0: PYBPE_MEASURE_DISTINCT and PYBPE_MEASURE_TOP_COUNT */
     int lines;          /* not 0: the measures of lines and paragraphs */
+    int no_words;       /* not 0: what only words show may be 0: of the measures above, only PYBPE_MEASURE_CHARS */
 } pybpe_measuring;
 
 /* Measures each of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for

@@ -67,6 +67,27 @@ static inline uint8_t json_escaped_char(uint8_t letter) {
     }
 }
 
+/* The letter that means a character after a backslash; 0 if only \u does, or if the character needs no escape. */
+static inline uint8_t json_escape_letter(uint8_t c) {
+    switch (c) {
+    case '"':
+    case '\\':
+        return c;
+    case '\b':
+        return 'b';
+    case '\f':
+        return 'f';
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    default:
+        return 0;
+    }
+}
+
 static inline int json_hex_digit(uint8_t c) {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10

@@ -73,10 +73,24 @@ static int ngrams_measure(measuring *m, uint32_t units, uint64_t *out, pybpe_err
     return code;
 }
 
+/* The characters of valid UTF-8, each of which has one byte that does not continue it. */
+static uint64_t chars_count(const uint8_t *text, size_t n) {
+    size_t chars = 0;
+    for (size_t i = 0; i < n; i++) {
+        chars += (text[i] & 0xC0) != 0x80;
+    }
+    return chars;
+}
+
 static int text_measure(measuring *m, const uint8_t *text, size_t n, uint64_t *out, pybpe_error *err) {
     const bool repeats = m->what.count > 0 || m->what.repeated_words != 0;
     shingle_reader r = shingle_read(text, n, m->tables);
-    int code = words_read_all(m, &r, repeats, err);
+    int code = PYBPE_OK;
+    if (m->what.no_words != 0 && !repeats && pybpe_utf8_valid(text, n) == n) {
+        r.chars = chars_count(text, n);
+    } else {
+        code = words_read_all(m, &r, repeats, err);
+    }
     memset(out, 0, (PYBPE_MEASURES + 2 * m->what.count) * sizeof *out);
     counts_store(&r, out);
     if (code == PYBPE_OK && repeats) {

@@ -10,6 +10,7 @@ from .documents import (
     Characters,
     measure_texts,
     minhash_texts,
+    read_records,
     shingle_hashes,
 )
 from .encoder import Encoder, ShortCalls
@@ -107,6 +108,7 @@ __all__ = [
     "pattern_regex",
     "shift_starts",
     "place_marks",
+    "read_records",
     "shingle_hashes",
     "str_utf8",
     "text_cut",

@@ -117,5 +117,5 @@ class Strings:
 def strings_list(c: Any) -> list[bytes]:
     """Returns a `pybpe_strings` as a Python list."""
     offsets = ffi.unpack(c.offsets, c.count + 1)
-    blob = bytes(ffi.buffer(c.bytes, offsets[-1])) if offsets[-1] else b""
+    blob = ffi.buffer(c.bytes, offsets[-1]) if offsets[-1] else b""
     return [blob[a:b] for a, b in zip(offsets, offsets[1:])]

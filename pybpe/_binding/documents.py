@@ -1,12 +1,12 @@
-"""Measures of documents, and their signatures."""
+"""Documents: the records of JSON lines, the measures of texts, and their signatures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._numpy import numpy
-from .core import Data, Strings, call, ffi, lib
+from .core import Data, Strings, call, ffi, lib, new_uncleared, raise_error, strings_list
 
 MINHASH_SIZE: int = lib.PYBPE_MINHASH_SIZE
 CHARACTERS: tuple[str, ...] = ("SPACE", "LETTER", "DIGIT", "PUNCTUATION", "SYMBOL", "UNSPACED")
@@ -39,13 +39,48 @@ class Characters:
         self.c.lower_count = len(lower) // 4
 
 
+class Records(NamedTuple):
+    """Some JSON lines.
+
+    Attributes:
+        texts, lines: the texts that are not empty, and their records, written in one form.
+        records, line_ends: the number of records, and of line ends.
+    """
+
+    texts: list[bytes]
+    lines: list[bytes]
+    records: int
+    line_ends: int
+
+
+def read_records(data: Data, key: str) -> Records | None:
+    """Reads JSON lines (see pybpe_records_read in csrc/pybpe.h). Returns None if a complete parser must read them."""
+    view, name, err = ffi.from_buffer(data), key.encode(), ffi.new("pybpe_error *")
+    size, offsets = len(view), f"uint64_t[{len(view) // 8 + 2}]"
+    memory = [new_uncleared(kind) for kind in (f"uint8_t[{size}]", f"uint8_t[{2 * size}]", offsets, offsets)]
+    out = ffi.new("pybpe_records *", memory)
+    code = lib.pybpe_records_read(out, view, size, ffi.from_buffer(name), len(name), err)
+    if code == lib.PYBPE_ERR_FORMAT:
+        return None
+    if code:
+        raise_error(err)
+    texts, lines = (strings_list(ffi.new("pybpe_strings *", [memory[i], memory[i + 2], out.count])) for i in (0, 1))
+    return Records(texts, lines, out.records, out.line_ends)
+
+
 def measure_texts(
-    texts: Sequence[bytes], characters: Characters, ngrams: Sequence[int], repeated_words: bool, lines: bool
+    texts: Sequence[bytes],
+    characters: Characters,
+    ngrams: Sequence[int],
+    words: bool,
+    repeated_words: bool,
+    lines: bool,
 ) -> numpy.ndarray[Any, Any]:
-    """Returns counts: uint64, shape (texts, MEASURES, then two columns for each of `ngrams`, which ascend)."""
+    """Returns counts: uint64, shape (texts, MEASURES, then two columns for each of `ngrams`, which ascend). Without
+    `words`, `repeated_words` and `ngrams`, those of characters and words are 0, except "chars"."""
     out = numpy.empty((len(texts), lib.PYBPE_MEASURES + 2 * len(ngrams)), dtype=numpy.uint64)
     strings, lengths = Strings(texts), ffi.new("uint32_t[]", list(ngrams))
-    what = ffi.new("pybpe_measuring *", [lengths, len(ngrams), repeated_words, lines])
+    what = ffi.new("pybpe_measuring *", [lengths, len(ngrams), repeated_words, lines, not words])
     target = ffi.from_buffer("uint64_t[]", out, require_writable=True)
     call(lib.pybpe_texts_measure, target, strings.c, characters.c, what, ffi.NULL)
     return out

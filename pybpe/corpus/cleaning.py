@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 
@@ -15,14 +16,14 @@ from ..reading.paths import Inputs, path_list
 from ..reading.staging import stage
 from ..support.call_paths import check_paths
 from ..support.locking import only_writer
-from ..support.output_files import output_file, unfinished_folder
+from ..support.output_files import output_file, remove_folder, unfinished_folder
 from ..support.run_options import RunOptions
 from .decisions import Decisions, check_memory_limit
 from .filters import Filters
 from .reading import plan_tasks
 from .report import Report
+from .results import result_paths
 from .running import identity_of, run_tasks
-from .spool import Spool
 from .steps import Scorer, Steps, kinds_of, strings
 from .writing import check_name, write_list, write_output
 
@@ -127,19 +128,20 @@ def clean(
         staged = stage(given, folder, steps.read, [path, list_path])
         _tell_of_output_among(given, path)
         tasks, described = plan_tasks(steps.kinds, staged)
-        spool = Spool(folder, described, identity_of(steps), resume)
+        paths = result_paths(folder, identity_of(steps), described, resume)
         try:
-            results = run_tasks(steps, tasks, staged, spool, run)
+            results = run_tasks(steps, tasks, staged, paths, run)
             decisions = Decisions(steps, results, run.memory_limit)
             if steps.read.skips:
                 found = write_list(list_path, folder, results, staged.names)
-            tally = write_output(path, folder, steps.read.text_key, decisions)
+            tally = write_output(path, folder, steps, decisions)
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:
-            spool.leave()
+            if not any(map(os.path.exists, paths)):  # there is nothing to resume from
+                shutil.rmtree(folder, ignore_errors=True)
             raise
-        spool.remove()
+        remove_folder(folder)
     return Report(tally, steps.filters, near_dedup, found)
 
 

@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
 from typing import NamedTuple
 
 from .._numpy import Array, numpy
 from ..arguments import whole_number
 from ..errors import ArgumentError
 from .duplicates import DIGEST_BYTES, repeated
-from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, bands_of, clusters
-from .spool import Result
+from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters
+from .results import Result
 from .steps import Steps
 
-REASONS = ("", "duplicate", "near_duplicate")  # by the numbers in Fates.drops
+REASONS = ("", "duplicate", "near_duplicate")  # by the numbers in Decisions.drops
 _EXACT, _NEAR = 1, 2
 _LEAST_MEMORY = 10**6
 _FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory for each paragraph or document: whether it is repeated; its cluster
-
-
-class Fates(NamedTuple):
-    """What happens to the documents of a result.
-
-    Attributes:
-        drops: uint8, shape (documents,): why each is dropped, as its place in REASONS; 0 if it is kept.
-        clusters: the name of the cluster of each; none if near duplicates were not searched for.
-        repeated: bool, for each paragraph of those that are kept: whether it is removed.
-    """
-
-    drops: Array
-    clusters: Sequence[str]
-    repeated: Array
 
 
 def check_memory_limit(memory_limit: int | None) -> None:
     """Raises ArgumentError if the limit is too low to be useful."""
     if memory_limit is not None:
         whole_number("memory_limit", memory_limit, _LEAST_MEMORY)
+
+
+class Part(NamedTuple):
+    """What happens to the documents of a result.
+
+    Attributes:
+        result: the result.
+        start: the number of its first document.
+        drops: uint8, shape (documents,): why each is dropped, as its place in REASONS; 0 if it is kept.
+        repeated: bool, for each paragraph of those that are kept: whether it is removed.
+    """
+
+    result: Result
+    start: int
+    drops: Array
+    repeated: Array
 
 
 class Decisions:
@@ -82,54 +83,48 @@ class Decisions:
             )
         return limit - count * each
 
-    def _parts(self) -> Iterator[tuple[Result, int, int]]:
-        """Yields each result, the number of its first document, and that after its last one."""
-        return zip(self._results, self._starts, self._starts[1:])
+    def parts(self) -> Iterator[Part]:
+        """Yields what happens to the documents of each result."""
+        at = 0
+        for result, start in zip(self._results, self._starts):
+            drops, paragraphs = self._drops[start : start + result.documents], 0
+            if self._steps.dedup_paragraphs:
+                paragraphs = int(result.array("paragraph_counts", "<i8")[drops == 0].sum())
+            yield Part(result, start, drops, self._repeated[at : at + paragraphs])
+            at += paragraphs
 
     def _digests(self) -> Iterator[bytes]:
         return (result.section("digests") for result in self._results)
 
     def _paragraphs(self) -> Iterator[bytes]:
         """Yields the digests of the paragraphs of kept documents."""
-        for result, start, end in self._parts():
-            counts = result.array("paragraph_counts", "<i8")
-            kept = numpy.repeat(self._drops[start:end] == 0, counts)
-            yield result.array("paragraphs", "<u8", 2)[kept].tobytes()
+        for result, start in zip(self._results, self._starts):
+            kept = self._drops[start : start + result.documents] == 0
+            of_kept = numpy.repeat(kept, result.array("paragraph_counts", "<i8")[:, 0])
+            yield result.array("paragraphs", "<u8", 2)[of_kept].tobytes()
 
-    def _band_rows(self, low: int, last: int) -> Iterator[Array]:
-        """Yields rows (key, document), as in `groups`, of the documents that are not dropped yet."""
-        for result, start, end in self._parts():
-            stay = numpy.flatnonzero(self._drops[start:end] == 0)
-            numbers = (stay + start).astype(numpy.uint64)
-            for keys in result.array("bands", "<u8", end - start, bands_of(low, last)) if end > start else ():
-                yield numpy.stack([keys[stay], numbers], axis=1)
+    def _band_rows(self, band: int) -> Iterator[tuple[Array, Array]]:
+        """Yields the keys in a band, and the numbers, of the documents that are not dropped yet."""
+        for result, start in zip(self._results, self._starts):
+            stay = numpy.flatnonzero(self._drops[start : start + result.documents] == 0)
+            yield result.row("bands", "<u8", result.documents, band)[stay], stay + start
 
     def _signatures(self, documents: Array) -> Array:
+        """Returns the signatures of documents, whose numbers ascend."""
         found = numpy.empty((len(documents), PERMUTATIONS), dtype=numpy.uint32)
         bounds = numpy.searchsorted(documents, self._starts).tolist()
-        for (result, start, _), first, end in zip(self._parts(), bounds, bounds[1:]):
+        for result, start, first, end in zip(self._results, self._starts, bounds, bounds[1:]):
             if first < end:  # a file is closed again soon: it would count as memory
                 found[first:end] = result.mapped("signatures", "<u4", PERMUTATIONS)[documents[first:end] - start]
         return found
 
-    def fates(self) -> Iterator[tuple[Result, Fates]]:
-        """Yields the results of all tasks, with the fates of their documents."""
-        names = repeat(()) if self._steps.near_dedup is None else self._names()
-        at = 0
-        for result, start, end, cluster_names in zip(self._results, self._starts, self._starts[1:], names):
-            drops, paragraphs = self._drops[start:end], 0
-            if self._steps.dedup_paragraphs:
-                paragraphs = int(result.array("paragraph_counts", "<i8")[drops == 0].sum())
-            yield result, Fates(drops, cluster_names, self._repeated[at : at + paragraphs])
-            at += paragraphs
-
-    def _names(self) -> Iterator[list[str]]:
+    def cluster_names(self) -> Iterator[list[str]]:
         """Yields the names of the clusters of each result's documents. It is the digest of the first one of a
         cluster."""
         leaders = numpy.unique(self._firsts[self._later()])  # of clusters with several documents
         known = numpy.empty((len(leaders), 2), dtype="<u8")
-        for result, start, end in self._parts():
-            digests = result.array("digests", "<u8", 2).copy()
+        for result, start in zip(self._results, self._starts):
+            digests, end = result.array("digests", "<u8", 2).copy(), start + result.documents
             first, last = numpy.searchsorted(leaders, [start, end])
             known[first:last] = digests[leaders[first:last] - start]
             later = self._later(start, end)

@@ -2,17 +2,13 @@
 
 Digests have 16 bytes: among 10^12 texts, the chance that any two different texts collide is 10^-15. Paragraphs are
 separated by blank lines. In a text without blank lines, each line is a paragraph.
-
-Keys, such as digests, may not all fit in memory. They are hashes, so they are spread evenly. They are divided into
-ranges, and each range is a pass over all keys, which sorts those in the range. If too many numbers have the same key,
-the pass sorts them in several chunks. Of each group, only the first and the last number go from one chunk to the next.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 
 import regex
 
@@ -20,14 +16,11 @@ from .._numpy import Array, numpy
 from ..arguments import Text, utf8
 from ..normalize import normalize_text
 
-RowsOf = Callable[[int, int], Iterable["Array"]]
-
 DIGEST_BYTES = 16
 LEAST_BYTES = 30  # of a paragraph; shorter ones, such as "Yes." in a dialogue, may repeat
 _BLANK_LINES = re.compile(r"(\n\s*\n)")
 _LINES = re.compile(r"(\n)")
-_COPIES = 4  # the rows, their order, and sorted columns, are in memory at once
-_LEAST_ROWS = 256
+_SEEN_BYTES = 150  # of memory for a digest in a set
 
 
 def digest(text: Text) -> bytes:
@@ -55,84 +48,27 @@ _ASCII_REST = bytes(c for c in range(128) if not chr(c).isalnum())
 def repeated(digests_of: Callable[[], Iterable[bytes]], count: int, memory: int) -> Array:
     """Returns whether each digest equals an earlier one: bool, shape (count,).
 
+    Digests may not all fit in memory. They are hashes, so they are spread evenly: each pass over them takes one share.
+
     Args:
         digests_of: returns the digests, several concatenated ones at a time.
         count: how many there are.
         memory: bytes, approximately, besides the result.
     """
     found = numpy.zeros(count, dtype=bool)
-
-    def rows_of(low: int, high: int) -> Iterable[Array]:
-        number = 0
+    passes = -(-count * _SEEN_BYTES // memory)
+    for share in range(passes):
+        seen: set[bytes] = set()
+        start = 0
         for digests in digests_of():
-            words = numpy.frombuffer(digests, dtype="<u8").reshape(-1, 2)
-            numbers = numpy.arange(number, number + len(words), dtype=numpy.uint64)
-            yield numpy.concatenate([words, numbers[:, None]], axis=1)
-            number += len(words)
-
-    for numbers, begins in groups(rows_of, count, 3, range(1 << 64), memory):
-        found[numbers[~begins]] = True
+            places = numpy.flatnonzero(numpy.frombuffer(digests, "<u8")[::2] % passes == share)
+            for place, one in zip(places.tolist(), numpy.frombuffer(digests, f"V{DIGEST_BYTES}")[places].tolist()):
+                if one in seen:
+                    found[start + place] = True
+                else:
+                    seen.add(one)
+            start += len(digests) // DIGEST_BYTES
     return found
-
-
-def groups(rows_of: RowsOf, count: int, columns: int, keys: range, memory: int) -> Iterator[tuple[Array, Array]]:
-    """Yields the numbers whose keys occur more than once, in chunks, ordered by key and then ascending; and whether
-    each begins a group. A group may continue in the next chunk, which then repeats its first and its last number.
-
-    Args:
-        rows_of: rows_of(low, high) yields arrays of rows of uint64: the columns of the key, then the number. All rows
-            whose first column is from `low` to `high` are among them. Rows with the same key are in the order of their
-            numbers.
-        count: the number of rows.
-        columns: the number of columns.
-        keys: the first columns.
-        memory: bytes, approximately.
-    """
-    most = max(_LEAST_ROWS, memory // (8 * columns * _COPIES))
-    passes = -(-count * 5 // (4 * most))  # a fifth is left for what is not spread evenly
-    bounds = [keys.start + (keys.stop - keys.start) * i // passes for i in range(passes + 1)] if passes else []
-    for low, last in zip(bounds, (bound - 1 for bound in bounds[1:])):
-        kept = numpy.empty((0, columns), dtype=numpy.uint64)
-        for chunk in _chunks(rows_of(low, last), numpy.uint64(low), numpy.uint64(last), most):
-            rows = numpy.concatenate([kept, *chunk])
-            places = _repeated(rows[:, 0], low, last)
-            alone = numpy.ones(len(rows), dtype=bool)
-            alone[places] = False
-            kept, rows = rows[alone], rows[places]
-            rows = rows[numpy.lexsort(rows.T[-2::-1])]  # keeps the order of rows with the same key
-            begins = numpy.ones(len(rows), dtype=bool)
-            begins[1:] = (rows[1:, :-1] != rows[:-1, :-1]).any(axis=1)
-            yield rows[:, -1].astype(numpy.int64), begins
-            kept = numpy.concatenate([kept, rows[begins | numpy.append(begins[1:], True)[: len(rows)]]])
-
-
-def _repeated(keys: Array, low: int, last: int) -> Array:
-    """Returns the places of keys, from `low` to `last`, that occur more than once, those of a key in ascending order.
-    Some that occur once are among them: only as many bits of a key are compared as fit into a number with its place,
-    since numpy sorts numbers many times faster than it sorts places by their numbers."""
-    bits = numpy.uint64(len(keys).bit_length())
-    spare = numpy.uint64(64 - (last - low).bit_length())
-    places = numpy.arange(len(keys), dtype=numpy.uint64)
-    packed = numpy.sort((keys - numpy.uint64(low)) << spare >> bits << bits | places)
-    same = packed[1:] >> bits == packed[:-1] >> bits
-    packed = packed[numpy.append(same, False) | numpy.append(False, same)] if len(keys) else packed
-    found: Array = (packed & ((numpy.uint64(1) << bits) - numpy.uint64(1))).astype(numpy.int64)
-    return found
-
-
-def _chunks(blocks: Iterable[Array], low: numpy.uint64, high: numpy.uint64, most: int) -> Iterator[list[Array]]:
-    """Yields lists of blocks of the rows whose first column is from `low` to `high`, about `most` rows in each list."""
-    chunk: list[Array] = []
-    size = 0
-    for rows in blocks:
-        inside = rows[(rows[:, 0] >= low) & (rows[:, 0] <= high)]
-        if size + len(inside) > most and chunk:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(inside)
-        size += len(inside)
-    if chunk:
-        yield chunk
 
 
 def _split(text: str) -> list[str]:

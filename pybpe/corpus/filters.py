@@ -156,17 +156,16 @@ class Filters:
         """
         return self.judge(check_texts(texts))[0]
 
-    def judge(self, texts: Sequence[str | bytes]) -> tuple[list[str | None], dict[str, Array]]:
-        """Returns the reasons, and the measures they come from: name -> numbers, one per text. Bytes are UTF-8."""
+    def judge(self, texts: Sequence[str | bytes]) -> tuple[list[str | None], dict[str, Array], Array]:
+        """Returns the reasons; the measures they come from: name -> numbers, one per text; and the texts' numbers of
+        characters. Bytes are UTF-8."""
         reasons: list[str | None] = [None] * len(texts)
         limits = self.limits()
         measures = Measures(texts, [name[4:] for name, _ in limits])
-        known: dict[str, Array] = {}
+        known = {name[4:]: measures.value(name[4:]) for name, _ in limits}  # without min_ or max_
         for name, limit in limits:
-            what = name[4:]  # without min_ or max_
-            if what not in known:
-                known[what] = measures.value(what)
+            values = known[name[4:]]
             # NaN means that the measure does not apply to the text: both comparisons are false.
-            for i in (known[what] < limit if name.startswith("min_") else known[what] > limit).nonzero()[0]:
+            for i in (values < limit if name.startswith("min_") else values > limit).nonzero()[0]:
                 reasons[i] = reasons[i] or name
-        return reasons, known
+        return reasons, known, measures.value("chars")

@@ -7,8 +7,8 @@ on average. So a limit on words, or an n-gram of n words, means nearly the same 
 
 from __future__ import annotations
 
+import sys
 import unicodedata
-from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -19,7 +19,10 @@ from ..errors import ArgumentError
 
 TOP_NGRAMS, REPEATED_NGRAMS = "top_ngrams_", "repeated_ngrams_"
 _OF_WORDS = ("distinct_words", "repeated_words")
-_OF_LINES = {
+_SHARES = {  # measure -> the counts of a part and of the whole
+    "digit_ratio": ("digits", "visible"),
+    "alphabetic_words": ("alphabetic", "words"),
+    "repeated_words": ("top_count", "words"),
     "bullet_lines": ("bullet_lines", "lines"),
     "ellipsis_lines": ("ellipsis_lines", "lines"),
     "short_lines": ("short_lines", "lines"),
@@ -53,20 +56,22 @@ UNITS_PER_WORD = 2  # characters of these scripts per word
 LETTERS_PER_UNIT = 2.5  # two of them count as one English word, which has about five letters
 _ASSIGNED = 0x32400  # no letters, digits or spaces above this, except private use and selectors
 _CASED = 0x20000  # no capitals above this
-_FINAL_SIGMA, _SIGMA = 0x03C2, 0x03C3
+_TWO = "\u0130"  # the capital whose lowercase is two characters
 
 
 @lru_cache(maxsize=1)
 def characters() -> _binding.Characters:
     """Returns the tables. They follow Python's own Unicode version."""
-    return _binding.Characters(bytes(_classes()), _lower().tobytes())
+    return _binding.Characters(bytes(_classes()), _lower())
 
 
 def _classes() -> bytearray:
     letter, symbol = _CLASS["LETTER"], _CLASS["SYMBOL"]
     kinds = {"L": letter, "M": letter, "N": _CLASS["DIGIT"], "P": _CLASS["PUNCTUATION"], "Z": _CLASS["SPACE"]}
     table = bytearray([symbol]) * _binding.CODE_POINTS
-    table[:_ASSIGNED] = bytes(kinds.get(unicodedata.category(chr(c))[0], symbol) for c in range(_ASSIGNED))
+    table[:_ASSIGNED] = bytes(
+        kinds.get(kind[0], symbol) for kind in map(unicodedata.category, map(chr, range(_ASSIGNED)))
+    )
     unspaced = bytes.maketrans(bytes([letter]), bytes([_CLASS["UNSPACED"]]))
     for first, last in _UNSPACED:
         table[first : last + 1] = table[first : last + 1].translate(unspaced)
@@ -76,13 +81,14 @@ def _classes() -> bytearray:
     return table
 
 
-def _lower() -> array[int]:
-    """Returns the lowercase of each code point. The only capital whose lowercase is two characters (U+0130) keeps its
-    case. Both forms of a small sigma are the same letter."""
-    lower = (chr(c).lower() for c in range(_CASED))
-    table = array("I", (ord(text) if len(text) == 1 else c for c, text in enumerate(lower)))
-    table[_FINAL_SIGMA] = _SIGMA
-    return table
+def _lower() -> bytes:
+    """Returns the lowercase of each code point. The only capital whose lowercase is two characters keeps its case. Both
+    forms of a small sigma are the same letter."""
+    characters = "".join(map(chr, range(_CASED))).replace(_TWO, " ").lower()
+    characters = characters[: ord(_TWO)] + _TWO + characters[ord(_TWO) + 1 :]
+    return characters.replace("ς", "σ").encode(
+        "utf-32-le" if sys.byteorder == "little" else "utf-32-be", "surrogatepass"
+    )
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
@@ -105,11 +111,13 @@ class Measures:
     """
 
     def __init__(self, texts: Sequence[str | bytes], names: Iterable[str]) -> None:
-        names = set(names)
+        names = {*names}
         self._ngrams = sorted({_n_of(name) for name in names if name.startswith((TOP_NGRAMS, REPEATED_NGRAMS))})
         encoded = [bytes(utf8(text)) for text in texts]
-        words, lines = (not names.isdisjoint(group) for group in (_OF_WORDS, _OF_LINES))
-        counts = _binding.measure_texts(encoded, characters(), self._ngrams, words, lines)
+        repeated_words = not names.isdisjoint(_OF_WORDS)
+        lines = any(_SHARES.get(name, ("", ""))[1].startswith(("line", "paragraph")) for name in names)
+        words = not names <= {"chars"}
+        counts = _binding.measure_texts(encoded, characters(), self._ngrams, words, repeated_words, lines)
         self._counts = counts.astype("int64")
 
     def _count(self, name: str) -> Array:
@@ -125,14 +133,17 @@ class Measures:
         if name.startswith((TOP_NGRAMS, REPEATED_NGRAMS)):
             column = len(_binding.MEASURES) + 2 * self._ngrams.index(_n_of(name)) + name.startswith(REPEATED_NGRAMS)
             return _share(self._counts[:, column], self._count("word_chars"))
-        if name in _OF_LINES:
-            part, whole = _OF_LINES[name]
+        if name in _SHARES:
+            part, whole = _SHARES[name]
             return _share(self._count(part), self._count(whole))
         value: Array = getattr(self, "_" + name)()
         return value
 
     def _chars(self) -> Array:
         return self._count("chars")
+
+    def _distinct_words(self) -> Array:
+        return self._count("distinct")
 
     def _words(self) -> Array:
         units, unspaced = self._count("words"), self._count("unspaced")
@@ -147,20 +158,8 @@ class Measures:
         letters = self._count("visible") + (LETTERS_PER_UNIT - 1) * self._count("unspaced")
         return _share(self._count("symbols"), letters)
 
-    def _digit_ratio(self) -> Array:
-        return _share(self._count("digits"), self._count("visible"))
-
     def _hashes_per_word(self) -> Array:
         return _share(self._count("marks"), self._words())
-
-    def _alphabetic_words(self) -> Array:
-        return _share(self._count("alphabetic"), self._count("words"))
-
-    def _distinct_words(self) -> Array:
-        return self._count("distinct")
-
-    def _repeated_words(self) -> Array:
-        return _share(self._count("top_count"), self._count("words"))
 
 
 def _n_of(name: str) -> int:

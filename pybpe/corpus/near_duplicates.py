@@ -14,22 +14,24 @@ their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from .. import _binding
 from .._numpy import Array, numpy
 from ..arguments import utf8
 from ..errors import ArgumentError
-from .duplicates import RowsOf, groups
 from .measures import characters, check_texts
 
+RowsOf = Callable[[int], Iterable[tuple["Array", "Array"]]]
+
 PERMUTATIONS = _binding.MINHASH_SIZE
-_HASH_BITS = 57  # of the key of a band, whose other bits are the number of the band, below 128
 DEFAULT_MEMORY = 1 << 30
 _RECALL = 0.99
 _PAIR_BYTES = 4 * 4 * PERMUTATIONS  # of memory to compare two signatures
 _LEAST_PAIRS = 64
+_ROW_BYTES = 64  # of memory to group a key of a band
 _BLOCK = 1 << 16
 
 
@@ -84,13 +86,11 @@ def signatures_of_bytes(texts: Sequence[bytes]) -> Array:
 
 
 def band_keys(banding: Banding, rows: Array) -> Array:
-    """Returns the keys of signatures: uint64, shape (bands, signatures). The key of a band begins with its number; the
-    rest is a hash of its rows."""
+    """Returns the keys of signatures, hashes of their bands: uint64, shape (bands, signatures)."""
     keys = numpy.zeros((banding.bands, len(rows)), dtype=numpy.uint64)
     for band in range(banding.bands):
         for column in range(band * banding.rows, (band + 1) * banding.rows):
             keys[band] = _scramble(keys[band] + numpy.uint64(1) + rows[:, column])
-        keys[band] = keys[band] >> numpy.uint64(64 - _HASH_BITS) | numpy.uint64(band << _HASH_BITS)
     return keys
 
 
@@ -122,17 +122,10 @@ def find_clusters(signatures: Array, threshold: float) -> Array:
         threshold: the minimum estimated similarity of a pair.
     """
     keys = band_keys(Banding.of(threshold), signatures)
-    numbers = numpy.arange(len(signatures), dtype=numpy.uint64)
-
-    def rows_of(low: int, last: int) -> Iterator[Array]:
-        return (numpy.stack([band, numbers], axis=1) for band in keys[bands_of(low, last)])
-
-    return clusters(len(signatures), threshold, rows_of, signatures.__getitem__, DEFAULT_MEMORY)
-
-
-def bands_of(low: int, last: int) -> slice:
-    """Returns the bands that have keys from `low` to `last`."""
-    return slice(low >> _HASH_BITS, (last >> _HASH_BITS) + 1)
+    numbers = numpy.arange(len(signatures))
+    return clusters(
+        len(signatures), threshold, lambda band: [(keys[band], numbers)], signatures.__getitem__, DEFAULT_MEMORY
+    )
 
 
 def clusters(
@@ -143,37 +136,51 @@ def clusters(
     Args:
         texts: the number of texts.
         threshold: the minimum estimated similarity of a pair.
-        rows_of: rows_of(low, high) yields rows (key, text), as in `groups`, of the texts to compare.
-        signatures_of: returns the signatures of the texts with these numbers, which ascend.
-        memory: bytes, approximately, besides the result.
+        rows_of: rows_of(band) yields the keys (uint64) and the numbers (int64) of the texts to compare, in their order.
+        signatures_of: returns the signatures of the texts with these numbers.
+        memory: bytes, approximately, besides the result. If not all keys of a band fit, they are divided. (Texts with
+            the same key stay together.)
     """
     firsts = numpy.arange(texts, dtype=numpy.int64)
     at_once = max(_LEAST_PAIRS, memory // _PAIR_BYTES)
-    for band in range(Banding.of(threshold).bands):
-        keys = range(band << _HASH_BITS, (band + 1) << _HASH_BITS)
-        for numbers, begins in groups(rows_of, texts, 2, keys, memory):
-            pairs = _pairs(numbers, begins)
-            pairs = _distinct(pairs[firsts[pairs[:, 0]] != firsts[pairs[:, 1]]])
-            for start in range(0, len(pairs), at_once):
-                part = pairs[start : start + at_once]
-                _link(firsts, part[_similarity(part, signatures_of) >= threshold])
-            _shorten(firsts)
+    shares = -(-texts * _ROW_BYTES // memory)  # none without texts
+    for band, share in product(range(Banding.of(threshold).bands), range(shares)):
+        pairs = _pairs(rows_of(band), share, shares)
+        pairs = pairs[firsts[pairs[:, 0]] != firsts[pairs[:, 1]]]
+        for start in range(0, len(pairs), at_once):
+            part = pairs[start : start + at_once]
+            _link(firsts, part[_similarity(part, signatures_of) >= threshold])
+        _shorten(firsts)
     return firsts
 
 
-def _pairs(numbers: Array, begins: Array) -> Array:
-    """Returns the pairs to compare in a chunk of `groups`: shape (pairs, 2)."""
+def _pairs(rows: Iterable[tuple[Array, Array]], share: int, shares: int) -> Array:
+    """Returns the pairs to compare in a share of the keys of a band: shape (pairs, 2)."""
+    blocks = [(keys[mine], numbers[mine]) for keys, numbers in rows for mine in [keys % shares == share]]
+    keys, numbers = (numpy.concatenate(column) for column in zip(*blocks))
+    places = _repeated(keys)
+    begins = numpy.append(True, keys[places[1:]] != keys[places[:-1]])[: len(places)]
     later = numpy.flatnonzero(~begins)
     starts = numpy.flatnonzero(begins)
     firsts = starts[numpy.searchsorted(starts, later) - 1]
-    return numpy.concatenate([numpy.stack([numbers[others], numbers[later]], axis=1) for others in (firsts, later - 1)])
+    third = later - 1 > firsts  # or further on: the one before is not the first
+    earlier = numpy.concatenate([firsts, later[third] - 1])
+    return numpy.stack([numbers[places[earlier]], numbers[places[numpy.concatenate([later, later[third]])]]], axis=1)
 
 
-def _distinct(pairs: Array) -> Array:
-    """Returns pairs in ascending order, once each."""
-    pairs = pairs[numpy.lexsort(pairs.T[::-1])]
-    distinct: Array = pairs[numpy.append(True, (pairs[1:] != pairs[:-1]).any(axis=1))[: len(pairs)]]
-    return distinct
+def _repeated(keys: Array) -> Array:
+    """Returns the places of keys that occur more than once, those of a key together and in ascending order. Some keys
+    that occur once are among them: at first, only as many bits of a key are compared as fit into a number with its
+    place, since numpy sorts numbers many times faster than it sorts places by their numbers."""
+    bits = numpy.uint64(len(keys).bit_length())
+    packed = keys >> bits << bits
+    packed |= numpy.arange(len(keys), dtype=numpy.uint64)
+    packed.sort()
+    same = numpy.zeros(len(keys) + 1, dtype=bool)
+    same[1:-1] = packed[1:] >> bits == packed[:-1] >> bits
+    places = (packed[same[1:] | same[:-1]] & ((numpy.uint64(1) << bits) - numpy.uint64(1))).astype(numpy.int64)
+    found: Array = places[numpy.argsort(keys[places], kind="stable")]
+    return found
 
 
 def _similarity(pairs: Array, signatures_of: Callable[[Array], Array]) -> Array:

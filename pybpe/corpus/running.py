@@ -13,6 +13,7 @@ from .._version import __version__
 from ..errors import ArgumentError
 from ..reading.bad_records import Seen, SkippedRecords
 from ..reading.input_file import InputFile, known_total
+from ..reading.planning import Task, anchored
 from ..reading.staging import Staged
 from ..reading.text_encoding import Doubts
 from ..support.parallel import worker_count
@@ -20,12 +21,11 @@ from ..support.progress import Progress
 from ..support.remote import Workers, build, map_by_executor
 from ..support.run_options import RunOptions
 from .processes import process_pool
-from .reading import Task, anchored
-from .spool import Result, Spool, results_in
+from .results import Result, results_in
 from .steps import Steps
 from .work import Work
 
-_RESULTS = 5  # the version of what tasks return: results of another version are not used
+_RESULTS = 6  # the version of what tasks return: results of another version are not used
 _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
@@ -36,20 +36,22 @@ def identity_of(steps: Steps) -> str:
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def run_tasks(steps: Steps, tasks: Sequence[Task], staged: Staged, spool: Spool, run: RunOptions) -> list[Result]:
-    """Runs all unfinished tasks, whose results go to the spool. Returns the results of all tasks, in order.
+def run_tasks(
+    steps: Steps, tasks: Sequence[Task], staged: Staged, paths: Sequence[str], run: RunOptions
+) -> list[Result]:
+    """Runs all unfinished tasks, whose results go to these paths. Returns the results of all tasks, in order.
 
     Raises:
         ArgumentError: more than half of the records are not valid.
     """
-    left = [order for order in zip(spool.paths, tasks) if not _is_done(order[0], steps.read.skips)]
+    left = [order for order in zip(paths, tasks) if not _is_done(order[0], steps.read.skips)]
     unfinished = {path for path, _ in left}
     doubts, records = Doubts(), SkippedRecords(names=staged.names)
     found: list[Result] = []
     with ExitStack() as stack:
         bar = stack.enter_context(Progress("cleaning", _total(staged.files), "B", run.progress))
         done = _done(Work(steps), left, run, stack)
-        for path in spool.paths:
+        for path in paths:
             if path in unfinished:
                 next(done)
             for result in results_in(path):

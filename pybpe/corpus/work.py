@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _binding
-from .._numpy import numpy
+from .._numpy import Array, numpy
 from ..normalize import normalize_text
 from ..reading.bad_records import Seen
+from ..reading.planning import Task
 from .duplicates import DIGEST_BYTES, digest, normalized, paragraph_digests
 from .language import detect_language
 from .near_duplicates import PERMUTATIONS, Banding, band_keys, signatures_of_bytes
 from .pii import find_pii, replace_pii
-from .reading import Document, Task, batches, json_line
-from .spool import pack
+from .reading import Batch, batches, json_line
+from .results import packed
 from .steps import Steps
 from .tally import Tally
 
@@ -30,14 +31,14 @@ class Work:
     steps: Steps
 
     def run(self, task: Task) -> Iterator[bytes]:
-        """Yields a task's results in spool.py's form: lines, and for each line the data for finding duplicates. There
-        is one for each _RESULT_BYTES, because a compressed file is one task, however long its text is."""
+        """Yields a task's results in the form of results.py: lines, and for each line the data for finding duplicates.
+        There is one for each _RESULT_BYTES, because a compressed file is one task, however long its text is."""
         doubts: list[str] = []
         seen: list[Seen] = []
         found, told = _Found(self.steps), 0
-        for batch, size in batches(task, self.steps.kinds, doubts, seen):
-            found.read += size
-            if batch:
+        for batch in batches(task, self.steps.kinds, doubts, seen):
+            found.read += batch.size
+            if batch.texts:
                 self._batch(batch, found)
             if found.size >= _RESULT_BYTES:
                 yield found.packed(doubts[told:], seen)
@@ -56,29 +57,44 @@ class Work:
             for result in self.run(task):
                 output.write(result)
 
-    def _batch(self, batch: Sequence[Document], found: _Found) -> None:
-        steps, tally = self.steps, found.tally
-        tally.count("in", len(batch), sum(len(document.data) for document in batch))
+    def _batch(self, batch: Batch, found: _Found) -> None:
+        steps, tally, (texts, lines, _) = self.steps, found.tally, batch
+        tally.count("in", len(texts), sum(map(len, texts)))
         if steps.normalizer is not None:
-            batch = [document.with_text(normalize_text(document.text, steps.normalizer)) for document in batch]
-        tally.measure("chars in", [len(document.text) for document in batch])
-        for document, reason in zip(batch, self._filtered(batch, tally)):
-            extra: dict[str, Any] = {}
-            reason = reason or self._language(document.text, tally, extra) or self._scored(document.text, tally)
-            if reason is not None:
-                tally.count(reason, 1, len(document.data))
-                tally.sample(reason, document.text)
-                continue
-            found.add(self._scrubbed(document, tally), extra)
-        found.add_signatures()
-
-    def _filtered(self, batch: Sequence[Document], tally: Tally) -> Sequence[str | None]:
-        if not self.steps.filters.limits():
-            return [None] * len(batch)
-        reasons, measures = self.steps.filters.judge([document.data for document in batch])
+            for place, text in enumerate(texts):
+                self._change(batch, place, normalize_text(text.decode(), steps.normalizer), {})
+        reasons, measures, chars = steps.filters.judge(texts)
+        tally.measure("chars in", chars)
         for name, values in measures.items():
             tally.measure(name, values)
-        return reasons
+        if steps.languages or steps.scorers or steps.scrub_pii:
+            for place in [place for place, reason in enumerate(reasons) if reason is None]:
+                reasons[place] = self._looked_at(batch, place, chars, tally)
+        for place, reason in enumerate(reasons):
+            if reason is not None:
+                tally.count(reason, 1, len(texts[place]))
+                tally.sample(reason, texts[place].decode())
+        kept = [place for place, reason in enumerate(reasons) if reason is None]
+        found.add([texts[place] for place in kept], [lines[place] for place in kept], chars[kept])
+
+    def _change(self, batch: Batch, place: int, text: str, extra: dict[str, Any]) -> None:
+        """Changes the text of a document, and adds fields to its record."""
+        data = text.encode()
+        if data != batch.texts[place]:
+            batch.texts[place] = data
+            extra = {self.steps.read.text_key: text, **extra}
+        if extra:
+            batch.lines[place] = json_line(batch.lines[place], extra)
+
+    def _looked_at(self, batch: Batch, place: int, chars: Array, tally: Tally) -> str | None:
+        """Returns why a document is dropped, if it is. Otherwise changes it as the steps want."""
+        text, extra = batch.texts[place].decode(), dict[str, Any]()
+        if reason := self._language(text, tally, extra) or self._scored(text, tally):
+            return reason
+        text = self._scrubbed(text, tally)
+        chars[place] = len(text)
+        self._change(batch, place, text, extra)
+        return None
 
     def _language(self, text: str, tally: Tally, extra: dict[str, Any]) -> str | None:
         if not self.steps.languages:
@@ -98,13 +114,12 @@ class Work:
                 return f"score {scorer.name}"
         return None
 
-    def _scrubbed(self, document: Document, tally: Tally) -> Document:
-        text = document.text
+    def _scrubbed(self, text: str, tally: Tally) -> str:
         findings = find_pii(text, self.steps.scrub_pii) if self.steps.scrub_pii else []
         for kind, start, end in findings:
             tally.changes[kind] += 1
             tally.sample(kind, text[max(0, start - _AROUND) : end + _AROUND])
-        return document.with_text(replace_pii(text, findings)) if findings else document
+        return replace_pii(text, findings)
 
 
 class _Found:
@@ -120,58 +135,48 @@ class _Found:
         self._steps = steps
         self.tally = Tally()
         self.read = self.size = 0
-        self._new: list[bytes] = []  # the texts of documents without signatures
         self._lines: list[bytes] = []
-        self._sizes: list[tuple[int, int]] = []
+        self._sizes = [numpy.empty((0, 2), dtype="<i8")]
         self._digests: list[bytes] = []
-        self._signatures = [numpy.empty((0, PERMUTATIONS), dtype=numpy.uint32)]
+        self._signatures = [numpy.empty((0, PERMUTATIONS), dtype="<u4")]
         self._paragraphs: list[bytes] = []
 
-    def add(self, document: Document, extra: dict[str, Any]) -> None:
-        """Adds a document, with more fields for its record."""
-        steps, text, data = self._steps, document.text, document.data
-        # A cluster is from an earlier run; writing.py adds the new one.
-        without = None if steps.near_dedup is None else "cluster"
-        line = json_line(document, steps.read.text_key, extra, without)
-        self._lines.append(line)
-        self._sizes.append((len(text), len(data)))
-        self.size += len(line)
-        if steps.dedup is not None or steps.near_dedup is not None:
-            self._digests.append(digest(normalized(text) if steps.dedup == "normalized" else data))
-        if steps.near_dedup is not None:
-            self._new.append(data)
-        if steps.dedup_paragraphs:
-            self._paragraphs.append(paragraph_digests(text))
-
-    def add_signatures(self) -> None:
-        """Adds the signatures of the documents that were added."""
-        if self._new:
-            self._signatures.append(signatures_of_bytes(self._new))
+    def add(self, texts: Sequence[bytes], lines: Sequence[bytes], chars: Array) -> None:
+        """Adds documents, with their numbers of characters."""
+        steps = self._steps
+        self._lines += lines
+        self._sizes.append(numpy.stack([chars, numpy.fromiter(map(len, texts), "<i8", len(texts))], axis=1))
+        self.size += sum(map(len, lines))
+        if steps.dedup == "normalized":
+            self._digests += [digest(normalized(text.decode())) for text in texts]
+        elif steps.dedup is not None or steps.near_dedup is not None:
+            self._digests += map(digest, texts)
+        if steps.near_dedup is not None and texts:
+            self._signatures.append(signatures_of_bytes(texts))
             self.size += self._signatures[-1].nbytes
-            self._new.clear()
+        if steps.dedup_paragraphs:
+            self._paragraphs += [paragraph_digests(text.decode()) for text in texts]
 
     def packed(self, doubts: Sequence[str], seen: Sequence[Seen]) -> bytes:
         """Returns the result."""
-        signatures = numpy.concatenate(self._signatures)
+        signatures, lines, near = numpy.concatenate(self._signatures), self._lines, self._steps.near_dedup
+        if near is not None:  # a cluster is from an earlier run; writing.py adds the new one
+            lines = [json_line(line, {}, "cluster") if b'"cluster"' in line else line for line in lines]
         header: dict[str, Any] = {
             "tally": self.tally.to_json(),
             "read": self.read,
-            "documents": len(self._lines),
+            "documents": len(lines),
             "doubts": list(doubts),
             "seen": [some.plain() for some in seen],
         }
-        near = self._steps.near_dedup
+        counts = numpy.array([len(digests) // DIGEST_BYTES for digests in self._paragraphs], dtype="<i8")
         sections = {
             "digests": b"".join(self._digests),
             "bands": b"" if near is None else band_keys(Banding.of(near), signatures).tobytes(),
             "signatures": signatures.tobytes(),
-            "paragraph_counts": _integers([len(digests) // DIGEST_BYTES for digests in self._paragraphs]),
+            "paragraph_counts": counts.tobytes(),
             "paragraphs": b"".join(self._paragraphs),
-            "sizes": _integers([size for sizes in self._sizes for size in sizes]),
-            "lines": b"".join(line + b"\n" for line in self._lines),
+            "sizes": numpy.concatenate(self._sizes).tobytes(),
+            "lines": b"".join(lines),
         }
-        return pack(header, sections)
-
-
-def _integers(values: Sequence[int]) -> bytes:
-    return numpy.array(values, dtype="<i8").tobytes()
+        return packed(header, sections)

@@ -6,18 +6,20 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from .. import _binding
-from ..arguments import utf8
+from .._numpy import Array
 from ..errors import ArgumentError
 from ..reading.bad_records import Seen, SkippedRecords
 from ..reading.unpacking import zstd_module
 from ..support.output_files import give_name, output_file
-from .decisions import REASONS, Decisions, Fates
+from .decisions import REASONS, Decisions, Part
 from .duplicates import without_paragraphs
-from .reading import Document, json_line
-from .spool import Result
+from .reading import json_line
+from .results import Result
+from .steps import Steps
 from .tally import Tally
 
 
@@ -52,16 +54,17 @@ def write_list(path: str, folder: str, results: Sequence[Result], names: Mapping
     return {**records.finish(path), "file": path}
 
 
-def write_output(path: str, folder: str, text_key: str, decisions: Decisions) -> Tally:
+def write_output(path: str, folder: str, steps: Steps, decisions: Decisions) -> Tally:
     """Writes the output file. Returns what happened to all documents."""
     tally = Tally()
+    names = repeat(None) if steps.near_dedup is None else decisions.cluster_names()
     # A kill leaves nothing next to the output except the folder, which a later run removes.
     temporary = os.path.join(folder, os.path.basename(path))
     compressor = _compressor(path)
     with _binding.Output(temporary) as output:
-        for result, fates in decisions.fates():
-            tally.add(Tally.from_json(result.header()["tally"]))
-            lines = _kept_lines(result, fates, text_key, tally)
+        for part, clusters in zip(decisions.parts(), names):
+            tally.add(Tally.from_json(part.result.header()["tally"]))
+            lines = _kept_lines(part, clusters, steps.read.text_key, tally)
             output.write(lines if compressor is None else compressor.compress(lines))
         if compressor is not None:
             output.write(compressor.flush())
@@ -69,51 +72,41 @@ def write_output(path: str, folder: str, text_key: str, decisions: Decisions) ->
     return tally
 
 
-def _kept_lines(result: Result, fates: Fates, key: str, tally: Tally) -> bytes:
-    """Returns the lines of the documents of a result that are kept."""
-    data, sizes = result.section("lines"), result.array("sizes", "<i8", 2).tolist()
-    if fates.drops.any() or fates.repeated.any() or fates.clusters:
-        lines, reasons = data.split(b"\n")[:-1], [REASONS[drop] for drop in fates.drops.tolist()]
-        if fates.repeated.any():
-            _remove_paragraphs(result, fates, lines, sizes, reasons, key, tally)
-        for reason, line, (_, size) in zip(reasons, lines, sizes):
+def _kept_lines(part: Part, clusters: Sequence[str] | None, key: str, tally: Tally) -> bytes:
+    """Returns the lines of the documents of a part that are kept, with the names of their clusters."""
+    data, sizes = part.result.section("lines"), part.result.array("sizes", "<i8", 2).copy()
+    if clusters is not None or part.drops.any() or part.repeated.any():
+        lines, reasons = data.split(b"\n")[:-1], [REASONS[drop] for drop in part.drops.tolist()]
+        if part.repeated.any():
+            _remove_paragraphs(part, lines, sizes, reasons, key, tally)
+        for place, reason in enumerate(reasons):
             if reason:
-                tally.count(reason, 1, size)
-                tally.sample(reason, json.loads(line)[key])
+                tally.count(reason, 1, int(sizes[place, 1]))
+                tally.sample(reason, json.loads(lines[place])[key])
         kept = [place for place, reason in enumerate(reasons) if not reason]
-        lines, sizes = [lines[place] for place in kept], [sizes[place] for place in kept]
-        if fates.clusters:  # no record has this field yet, so it can be appended
-            names = (fates.clusters[place].encode() for place in kept)
-            lines = [line[:-1] + b', "cluster": "' + name + b'"}' for line, name in zip(lines, names)]
-        data = b"".join(line + b"\n" for line in lines)
-    if sizes:
-        tally.count("out", len(sizes), sum(size for _, size in sizes))
-        tally.measure("chars out", [chars for chars, _ in sizes])
+        if clusters is not None:  # no record has this field yet, so it can be appended
+            lines = [line[:-1] + b', "cluster": "%s"}' % name.encode() for line, name in zip(lines, clusters)]
+        data, sizes = b"".join(lines[place] + b"\n" for place in kept), sizes[kept]
+    if len(sizes):
+        tally.count("out", len(sizes), int(sizes[:, 1].sum()))
+        tally.measure("chars out", sizes[:, 0])
     return data
 
 
 def _remove_paragraphs(
-    result: Result,
-    fates: Fates,
-    lines: list[bytes],
-    sizes: list[list[int]],
-    reasons: list[str],
-    key: str,
-    tally: Tally,
+    part: Part, lines: list[bytes], sizes: Array, reasons: list[str], key: str, tally: Tally
 ) -> None:
     """Removes repeated paragraphs from kept documents: changes `lines`, `sizes` and, if nothing is left, `reasons`."""
     at = 0
-    for place, count in enumerate(result.array("paragraph_counts", "<i8").tolist()):
+    for place, count in enumerate(part.result.array("paragraph_counts", "<i8")[:, 0].tolist()):
         if reasons[place]:
             continue
-        repeated = set(fates.repeated[at : at + count].nonzero()[0].tolist())
+        repeated = set(part.repeated[at : at + count].nonzero()[0].tolist())
         at += count
         if repeated:
-            record = json.loads(lines[place])
-            text, removed = without_paragraphs(record[key], repeated)
-            document = Document(text, utf8(text), lines[place], record[key])
-            lines[place] = json_line(document, key, {}, None)
-            sizes[place] = [len(text), len(document.data)]
+            text, removed = without_paragraphs(json.loads(lines[place])[key], repeated)
+            lines[place] = json_line(lines[place], {key: text})[:-1]
+            sizes[place] = len(text), len(text.encode())
             reasons[place] = "" if text.strip() else "paragraphs"
             tally.changes["paragraph"] += len(removed)
             for paragraph in removed:

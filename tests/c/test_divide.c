@@ -233,6 +233,64 @@ static void test_offsets(void) {
     CHECK(d == NULL);
 }
 
+/* Reads a copy of JSON lines into memory of the promised size. If `lines` is given, requires them. */
+static int read_records(const char *text, size_t n, const char *lines, size_t count) {
+    const size_t numbers = (n / 8 + 2) * sizeof(uint64_t);
+    uint8_t *copy = malloc(n + (n == 0));
+    memcpy(copy, text, n);
+    pybpe_records r = {.texts = malloc(n + 1), .lines = malloc(2 * n + 1)};
+    r.text_offsets = malloc(numbers);
+    r.line_offsets = malloc(numbers);
+    int code = pybpe_records_read(&r, copy, n, (const uint8_t *)"text", 4, NULL);
+    if (code == PYBPE_OK) {
+        CHECK(r.count <= r.records && r.text_offsets[r.count] <= n && r.line_offsets[r.count] <= 2 * n);
+    }
+    if (lines != NULL) {
+        CHECK_EQ(code, PYBPE_OK);
+        CHECK_EQ(r.count, count);
+        CHECK_EQ(r.line_offsets[r.count], strlen(lines));
+        CHECK(memcmp(r.lines, lines, strlen(lines)) == 0);
+    }
+    free(copy);
+    free(r.texts);
+    free(r.lines);
+    free(r.text_offsets);
+    free(r.line_offsets);
+    return code;
+}
+
+/* Records in one form. tests/py/test_division.py compares random ones with Python's. */
+static void test_records_in_one_form(void) {
+    const struct {
+        const char *text, *lines;
+        size_t count;
+    } cases[] = {
+        {"", "", 0},
+        {" \n{\"text\":\"\"}\n\t", "", 0},
+        {"{\"text\":\"a\"}", "{\"text\": \"a\"}\n", 1},
+        {"\r{ \"i\" :\t-1.50e3 ,\"text\": \"a\\nb\\\"\\\\\" , \"m\":{ \"}\":[1 , \"\\\"]\"]},\"z\":[ ]\t} \r\n",
+         "{\"i\": -1.50e3, \"text\": \"a\\nb\\\"\\\\\", \"m\": { \"}\":[1 , \"\\\"]\"]}, \"z\": [ ]}\n", 1},
+        {"{\"x\":\"\\u0041\",\"text\":\"\\u0041\\/\\u001F\\u0008\\u0022\\u005c\\ud83d\\ude00\\u007f\"}\n{\"text\":\"b\"}",
+         "{\"x\": \"\\u0041\", \"text\": \"A/\\u001f\\b\\\"\\\\\xF0\x9F\x98\x80\x7F\"}\n{\"text\": \"b\"}\n", 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        (void)read_records(cases[i].text, strlen(cases[i].text), cases[i].lines, cases[i].count);
+    }
+    const char *refused[] = {"{\"text\":\"a\",\"text\":\"b\"}", "{\"a\":1,\"text\":\"a\",\"a\":1}",
+                             "{\"text\":\"\\ud800\"}", "{}", "{\"text\":\"\xFF\"}"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        CHECK_EQ(read_records(refused[i], strlen(refused[i]), NULL, 0), PYBPE_ERR_FORMAT);
+    }
+    for (int names = 60; names < 70; names++) {
+        char line[1024] = "{\"text\":\"a\"";
+        for (int i = 1; i < names; i++) {
+            (void)snprintf(line + strlen(line), 24, ",\"%d\":0", i);
+        }
+        strcat(line, "}");
+        CHECK_EQ(read_records(line, strlen(line), NULL, 0), names <= 64 ? PYBPE_OK : PYBPE_ERR_FORMAT);
+    }
+}
+
 /* Random changes to records must not read outside them. Whatever is accepted has as many documents as lines. */
 static void test_damage(void) {
     static const char start[] = "{\"id\":12,\"text\":\"a\\n\\ud83d\\ude00b\\\\\",\"m\":{\"k\":[1,2.5e3,null]}}\n";
@@ -245,7 +303,11 @@ static void test_damage(void) {
         for (uint32_t changes = 1 + random_below(3); changes > 0; changes--) {
             line[random_below(sizeof start - 1)] = letters[random_below(sizeof letters - 1)];
         }
-        accepted += divide(d, PYBPE_DOCUMENTS_RECORD, line, random_below(sizeof start)) == PYBPE_OK;
+        const size_t n = random_below(sizeof start);
+        const int code = divide(d, PYBPE_DOCUMENTS_RECORD, line, n);
+        accepted += code == PYBPE_OK;
+        const int read = read_records(line, n, NULL, 0);
+        CHECK(read == code || (code == PYBPE_OK && read == PYBPE_ERR_FORMAT)); /* it repeats a name */
         CHECK_EQ(divide(d, PYBPE_DOCUMENTS_BLANK, line, random_below(sizeof start)), PYBPE_OK);
     }
     CHECK(accepted > 100);
@@ -343,6 +405,7 @@ int main(void) {
     test_cluster();
     test_offsets();
     test_missing();
+    test_records_in_one_form();
     test_damage();
     test_memory();
     return check_report("test_divide");

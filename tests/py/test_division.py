@@ -8,6 +8,8 @@ import pytest
 
 import pybpe
 from pybpe import _binding
+from pybpe.arguments import utf8
+from pybpe.corpus.reading import json_line
 from pybpe.reading import division, documents, splits
 from pybpe.reading.bad_records import Seen
 from pybpe.reading.input_file import InputFile
@@ -98,6 +100,28 @@ def test_records_are_counted_as_python_counts_them() -> None:
         seen = Seen("x.jsonl", 5, False)
         list(kinds.divide("jsonl", piece.data, seen))
         assert piece.seen == seen, data
+
+
+def test_records_for_cleaning_are_those_of_python() -> None:
+    """Whatever C accepts, damaged or not: the texts, the records in one form, and their number."""
+    rng = random.Random(5)
+    letters = b'"\\{}[]:,u0123dD89abeE+-.nNtfI \t\n\r\x00\x1f\x7f\x80\xc3'
+    accepted = 0
+    for number in range(4000):
+        data = bytearray(b"\n".join([*(line_of(rng) for _ in range(rng.randrange(3))), b" \r" * rng.randrange(2)]))
+        for _ in range(number % 3 if data else 0):
+            data[rng.randrange(len(data))] = rng.choice(letters)
+        if (found := _binding.read_records(bytes(data), "text")) is not None:
+            accepted += 1
+            seen = Seen("x", 0, False)
+            pairs = [
+                (utf8(record["text"]), line)
+                for record, line in documents.record_lines(memoryview(bytes(data)), "text", seen)
+                if record["text"]
+            ]
+            lines = [json_line(line, {"text": text.decode()}) for text, line in pairs]
+            assert found == ([text for text, _ in pairs], lines, seen.records, seen.lines), bytes(data)
+    assert accepted > 1500
 
 
 @pytest.mark.parametrize("kind", ["special", "file", "line", "blank", "jsonl"])

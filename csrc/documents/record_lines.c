@@ -1,0 +1,172 @@
+/*
+Reads JSON lines for the cleaning of a corpus, which needs the text of each record, and writes most records again. A
+record is written in one form: one space after each colon and comma, and no space elsewhere between names and values. A
+text has the escapes that Python's json writes with ensure_ascii=False; all other values stay as they are spelled.
+*/
+#include "documents/record.h"
+#include "json/json.h"
+
+enum { MAX_NAMES = 64 }; /* a record with more is left to the caller */
+
+/* Whether Python's json would spell the text in the same way: each character has one spelling, except by \u and \/. */
+static bool is_usual(const record_string *string) {
+    const uint8_t *at = string->at;
+    const uint8_t *const end = at + string->n;
+    while (string->escaped && (at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
+        if (at[1] == 'u' || at[1] == '/') {
+            return false;
+        }
+        at += 2; /* an escape is complete */
+    }
+    return true;
+}
+
+/* Writes a string with its quotes. Returns the place after it. */
+static uint8_t *string_write(const uint8_t *text, size_t n, uint8_t *to) {
+    static const char digits[] = "0123456789abcdef";
+    *to++ = '"';
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t c = text[i];
+        if (c >= 0x20 && c != '"' && c != '\\') {
+            *to++ = c;
+            continue;
+        }
+        const uint8_t letter = json_escape_letter(c);
+        if (letter != 0) {
+            *to++ = '\\';
+            *to++ = letter;
+        } else {
+            memcpy(to, "\\u00", 4);
+            to[4] = (uint8_t)digits[c >> 4];
+            to[5] = (uint8_t)digits[c & 15];
+            to += 6;
+        }
+    }
+    *to++ = '"';
+    return to;
+}
+
+static uint8_t *bytes_write(const uint8_t *from, const uint8_t *end, uint8_t *to) {
+    memcpy(to, from, (size_t)(end - from));
+    return to + (end - from);
+}
+
+/* From here on, record_read has checked the line. */
+
+static const uint8_t *space_end(const uint8_t *at) {
+    while (*at == ' ' || *at == '\t' || *at == '\r') {
+        at += 1;
+    }
+    return at;
+}
+
+/* The closing quote of the string whose opening quote is at `at`. */
+static const uint8_t *quote_after(const uint8_t *at) {
+    do {
+        at += 1 + (*at == '\\');
+    } while (*at != '"');
+    return at;
+}
+
+/* The end of a value in an object, without the space after it. */
+static const uint8_t *value_end(const uint8_t *at) {
+    size_t depth = 0;
+    for (; depth > 0 || (*at != ',' && *at != '}'); at++) {
+        if (*at == '"') {
+            at = quote_after(at);
+        }
+        depth += *at == '{' || *at == '[';
+        depth -= *at == '}' || *at == ']';
+    }
+    while (at[-1] == ' ' || at[-1] == '\t' || at[-1] == '\r') {
+        at -= 1;
+    }
+    return at;
+}
+
+/* Adds a name to those of a record. Returns false if it is one of them, or there are too many. */
+static bool name_add(record_string *names, size_t *count, const uint8_t *at, size_t n) {
+    for (size_t i = 0; i < *count; i++) {
+        if (names[i].n == n && memcmp(names[i].at, at, n) == 0) {
+            return false;
+        }
+    }
+    if (*count == MAX_NAMES) {
+        return false;
+    }
+    names[(*count)++] = (record_string){.at = at, .n = n};
+    return true;
+}
+
+/* Writes the record at `at`, whose text has n bytes in UTF-8. Returns the place after its line; NULL if a name is
+   repeated or there are too many. */
+static uint8_t *record_write(const uint8_t *at, const json_record *found, const uint8_t *text, size_t n, uint8_t *to) {
+    record_string names[MAX_NAMES];
+    size_t count = 0;
+    *to++ = '{';
+    for (at = space_end(at); *at != '}';) { /* at the opening brace, or the comma after a value */
+        const uint8_t *const name = space_end(at + 1);
+        const uint8_t *const stop = quote_after(name) + 1;
+        if (!name_add(names, &count, name, (size_t)(stop - name))) {
+            return NULL;
+        }
+        const uint8_t *const value = space_end(space_end(stop) + 1);
+        const bool is_text = value + 1 == found->text.at;
+        const uint8_t *const end = is_text ? found->text.at + found->text.n + 1 : value_end(value);
+        to = count > 1 ? bytes_write((const uint8_t *)", ", (const uint8_t *)", " + 2, to) : to;
+        to = bytes_write(name, stop, to);
+        *to++ = ':';
+        *to++ = ' ';
+        to = is_text && !is_usual(&found->text) ? string_write(text, n, to) : bytes_write(value, end, to);
+        at = space_end(end);
+    }
+    *to++ = '}';
+    *to++ = '\n';
+    return to;
+}
+
+/* Adds a record to the lists of texts and lines, unless its text is empty. */
+static bool record_add_to(pybpe_records *out, const uint8_t *at, const json_record *found) {
+    uint8_t *const text = out->texts + out->text_offsets[out->count];
+    uint8_t *const line = out->lines + out->line_offsets[out->count];
+    size_t n = found->text.n;
+    if (!found->text.escaped) {
+        memcpy(text, found->text.at, n);
+    } else if (!record_unescape(&found->text, text, &n)) {
+        return false;
+    }
+    if (n == 0) {
+        return true;
+    }
+    uint8_t *const end = record_write(at, found, text, n, line);
+    if (end == NULL) {
+        return false;
+    }
+    out->count += 1;
+    out->text_offsets[out->count] = (uint64_t)(text - out->texts) + n;
+    out->line_offsets[out->count] = (uint64_t)(end - out->lines);
+    return true;
+}
+
+int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
+                       pybpe_error *err) {
+    const uint8_t *const end = lines + n;
+    const uint8_t *at = lines;
+    bool ok = pybpe_utf8_valid(lines, n) == n;
+    out->count = out->records = out->line_ends = 0;
+    out->text_offsets[0] = out->line_offsets[0] = 0;
+    while (ok && at < end) {
+        json_record found;
+        ok = record_read(at, end, key, key_n, &found);
+        if (ok && !found.blank) {
+            ok = record_add_to(out, at, &found);
+            out->records += 1;
+        }
+        at = ok ? found.end : at;
+        out->line_ends += ok && at[-1] == '\n'; /* only the last line may lack one */
+    }
+    if (!ok) {
+        return error_set(err, PYBPE_ERR_FORMAT, (uint64_t)(at - lines), "this line needs a complete parser of JSON");
+    }
+    return PYBPE_OK;
+}
