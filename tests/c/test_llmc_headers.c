@@ -129,7 +129,7 @@ static void test_in_order(void) {
     dataloader_free(&loader);
 }
 
-/* The header draws the same numbers as the library's loader, which tests/py/test_loader_core.py compares with llm.c. */
+/* The header draws the same numbers as the library's loader, which tests/py/test_llmc_shards.py compares with llm.c. */
 static void test_shuffled(void) {
     for (int rank = 0; rank < 2; rank++) {
         DataLoader loader;

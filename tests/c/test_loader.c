@@ -1,6 +1,6 @@
 /*
 The DataLoader: batches computed by hand, the generator's published numbers, damage, failing memory.
-tests/py/test_loader_core.py compares the order with llm.c itself.
+tests/py/test_llmc_shards.py compares the order with llm.c itself.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"

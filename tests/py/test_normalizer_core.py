@@ -85,17 +85,6 @@ def test_hostile_texts(form: str, tables: object) -> None:
         check(unicodedata.normalize("NFD", text), form)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("size", [15, 16, 17, 18, 63, 64, 65, 1000])
-def test_runs_of_marks(form: str, size: int) -> None:
-    rng = random.Random(size)
-    marks = ["\u0334", "\u0323", "\u0327", "\u0301", "\u0307", "\u0345", "\u3099", "\u0f71", "\u302a", "\u035c"]
-    for first in ("", "a", "\u0391", "\u304b", "1", "\u1100\u1161"):
-        run = rng.choices(marks, k=size)
-        check(first + "".join(run) + "z", form)
-        check(first + "".join(sorted(run)) + "\u1ea5", form)
-
-
 def test_a_long_run_of_marks() -> None:
     """Tests 8 MB of marks, each after one of a higher class: sorting by exchanging neighbors would never end."""
     many = 1_000_000

@@ -1,11 +1,9 @@
 """The splitters against the `regex` package, and the safe cuts."""
 
 import os
-import platform
 import random
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -96,18 +94,6 @@ def splitters() -> list[tuple[int, Splitter]]:
                     seen.add(splitter.simd)
                     made.append((pattern, splitter))
     return made
-
-
-AVX2 = {"avx2", "bmi1", "bmi2", "popcnt"}
-AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512_vbmi2"}
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64" or not Path("/proc/cpuinfo").exists(), reason="for Linux on x86-64")
-def test_the_widest_instructions_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise everything would be correct but slow, and the other variants untested."""
-    flags = set(re.findall(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.M)[0].split())
-    monkeypatch.delenv("PYBPE_SIMD", raising=False)
-    assert Splitter(1).simd == ("avx512" if flags >= AVX512 else "avx2" if flags >= AVX2 else "swar")
 
 
 def check(splitters: list[tuple[int, Splitter]], data: bytes, cap: int = 4096) -> None:
@@ -344,16 +330,6 @@ def test_cut_is_the_first_from_anywhere(splitters: list[tuple[int, Splitter]]) -
             assert splitter.cut(data, 0) == 0
 
 
-def test_cut_does_not_depend_on_what_follows(splitters: list[tuple[int, Splitter]]) -> None:
-    splitter = splitters[0][1]
-    for data in hostile_texts(seed=7, count=300):
-        data = data[:150]
-        cuts = splitter.cuts(data)
-        for n in range(1, len(data)):
-            head = data[:n]
-            assert set(splitter.cuts(head)) <= set(cuts), head
-
-
 @pytest.mark.parametrize(
     ("text", "cuts"),
     [
@@ -374,55 +350,3 @@ def test_where_cuts_are(splitters: list[tuple[int, Splitter]], text: str, cuts: 
     data = text.encode()
     for _, splitter in splitters:
         assert splitter.cuts(data) == cuts
-
-
-def new_specials(strings: list[bytes]) -> object:
-    joined = ffi.new("uint8_t[]", b"".join(strings))
-    ends = [sum(map(len, strings[:i])) for i in range(len(strings) + 1)]
-    offsets = ffi.new("uint64_t[]", ends)
-    c = ffi.new("pybpe_strings *", {"bytes": joined, "offsets": offsets, "count": len(strings)})
-    out = ffi.new("pybpe_specials **")
-    assert lib.pybpe_specials_new(out, c, list(range(len(strings))), ffi.NULL, ffi.NULL) == lib.PYBPE_OK
-    return ffi.gc(out[0], lib.pybpe_specials_free)
-
-
-def words_around(splitter: Splitter, specials: object, data: bytes) -> list[bytes]:
-    """Returns the words of a text with specials, which are also words here."""
-    start, end, found = ffi.new("size_t *"), ffi.new("size_t *"), ffi.new("uint32_t *")
-    words = []
-    pos = 0
-    while lib.pybpe_specials_find(specials, data, len(data), pos, start, end, found):
-        words += [*splitter.words(data[pos : start[0]]), data[start[0] : end[0]]]
-        pos = end[0]
-    return words + splitter.words(data[pos:])
-
-
-SPECIALS = [
-    [b"<|x|>"],
-    [b"a b", b"b c", b"c"],
-    [b"a.", b" a. b", b"."],
-    ["，中".encode(), "中，".encode()],
-    [b"\xb8", b"\xe4"],
-    [b"\x80 ", b"\xad\xef"],
-    [b"a \xe4", b"\xbc\x8c a"],
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strings", SPECIALS)
-def test_cuts_with_specials(splitters: list[tuple[int, Splitter]], strings: list[bytes]) -> None:
-    rng = random.Random(8)
-    pieces = [*strings, *[string[:1] for string in strings], *[string[1:] for string in strings], b"a", b" ", b"b"]
-    pieces += [b".", b"c", b"\n", "中".encode(), "，".encode(), b"1", "\u3000".encode()]
-    specials = new_specials(strings)
-    some = 0
-    for _ in range(400):
-        data = b"".join(rng.choices(pieces, k=rng.choice([6, 20, 60])))
-        for _, splitter in splitters[::2]:
-            whole = words_around(splitter, specials, data)
-            cuts = splitter.cuts(data, specials)
-            assert set(splitter.cuts(data[: len(data) // 2], specials)) <= set(cuts)
-            some += len(cuts)
-            parts = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)])]
-            assert [word for part in parts for word in words_around(splitter, specials, part)] == whole, parts
-    assert some > 1000

@@ -207,25 +207,6 @@ def test_a_fork_while_other_threads_encode() -> None:
     assert [GPT2.encode(text) for text in TEXTS] == expected
 
 
-def with_pattern(pattern: str, digits: int | None) -> pybpe.Tokenizer:
-    return pybpe.Tokenizer(GPT2.model.vocab, GPT2.merges, GPT2.special_tokens, pattern=pattern, digits=digits)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("digits", [None, 1])
-@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k"])
-def test_forced_vector_instructions_give_the_same_ids(
-    monkeypatch: pytest.MonkeyPatch, pattern: str, digits: int | None
-) -> None:
-    """The name of an instruction set that this machine lacks has no effect."""
-    monkeypatch.delenv("PYBPE_SIMD", raising=False)
-    texts = [english()[:50_000], chinese()[:20_000], mixed()[:20_000]]
-    expected = [everything(with_pattern(pattern, digits), text) for text in texts]
-    for simd in ("swar", "avx2", "avx512", "neon", "no such"):
-        monkeypatch.setenv("PYBPE_SIMD", simd)
-        assert [everything(with_pattern(pattern, digits), text) for text in texts] == expected
-
-
 INTERRUPTED = """
 import os, signal, sys, threading
 import numpy, pybpe

@@ -1,0 +1,129 @@
+"""Encoding against its definition, and GPT-2's against tiktoken. tests/c/test_encode.c has the paths for words of each
+length."""
+
+import random
+
+import pytest
+from gpt2 import EOT, EOT_ID, gpt2_tiktoken, gpt2_tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import encode as reference
+from reference import pretok
+from texts import chinese, english, mixed
+
+import pybpe
+from pybpe.pattern import Pattern
+
+ALPHABETS = ["ab", "ab c", "abcdefg h", "aé ö", "中文字，", "я а", "a中\u0301 😀", "\u3040\u3041あいう ", "a’s "]
+ONE_WORD = r"[\s\S]+"
+Merges = list[tuple[bytes, bytes]]
+
+
+def random_text(rng: random.Random, alphabet: str, length: int) -> str:
+    """Returns words of a small lexicon in random order, so that there are pairs to merge."""
+    lexicon = ["".join(rng.choices(alphabet, k=rng.randint(1, 6))) for _ in range(12)]
+    text = ""
+    while len(text) < length:
+        text += rng.choice(lexicon)
+    return text
+
+
+def hostile(rng: random.Random, text: bytes) -> bytes:
+    """Returns the text with random bytes changed, inserted and removed, so that it is not valid UTF-8."""
+    data = bytearray(text)
+    for _ in range(1 + len(data) // 20):
+        at = rng.randrange(len(data) + 1)
+        data[at : at + rng.randint(0, 2)] = rng.randbytes(rng.randint(0, 2))
+    return bytes(data)
+
+
+def tokenizer_of(merges: Merges, pattern: str) -> pybpe.Tokenizer:
+    tokens = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(left + right for left, right in merges)])
+    return pybpe.Tokenizer(dict(enumerate(tokens)), merges, pattern=pattern)
+
+
+def expected(tok: pybpe.Tokenizer, words: list[bytes], merges: Merges) -> list[int]:
+    ids = {token: id_ for id_, token in tok.model.vocab.items()}
+    return [ids[part] for word in words for part in reference.split(word, merges)]
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+@pytest.mark.parametrize("seed", range(6))
+def test_trained_on_random_text(alphabet: str, seed: int) -> None:
+    rng = random.Random(f"{alphabet}{seed}")
+    text, gpt2 = random_text(rng, alphabet, 300), Pattern("gpt2").regex
+    # Trained on words, or on text without words, whose tokens cross all boundaries.
+    train_on = pretok.words(gpt2, text.encode()) if seed % 2 else [text.encode()]
+    merges = reference.train(train_on, rng.randint(1, 60))
+    tok, whole = tokenizer_of(merges, "gpt2"), tokenizer_of(merges, ONE_WORD)
+    for _ in range(8):
+        data = random_text(rng, alphabet, rng.choice([5, 30, 200])).encode()
+        for sample in (data, hostile(rng, data)):
+            want = expected(tok, pretok.words(gpt2, sample), merges)
+            assert tok.encode(sample) == tok.encode_to_numpy(sample).tolist() == want
+            assert whole.encode(sample) == expected(tok, [sample], merges)
+            assert tok.decode_bytes(want) == sample
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_any_merges_any_word(data: st.DataObject) -> None:
+    """Merges in an order that no trainer makes, of tokens that are not characters, on bytes that are not text."""
+    letters = st.sampled_from([bytes([byte]) for byte in b"ab\x80\xb8\xc3\xe4\xf0"])
+    known = data.draw(st.lists(letters, min_size=2, max_size=4))
+    merges: Merges = []
+    for _ in range(data.draw(st.integers(0, 12))):
+        pair = (data.draw(st.sampled_from(known)), data.draw(st.sampled_from(known)))
+        if len(pair[0] + pair[1]) <= 12 and pair not in merges:
+            merges.append(pair)
+            known.append(pair[0] + pair[1])
+    merges = data.draw(st.permutations(merges))
+    tok = tokenizer_of(merges, ONE_WORD)
+    for word in data.draw(st.lists(st.lists(st.sampled_from(known), max_size=12).map(b"".join), max_size=5)):
+        assert tok.encode(word) == expected(tok, [word], merges)
+
+
+# ---------------------------------------------------------------------------------------------------
+# GPT-2
+
+GPT2 = gpt2_tokenizer()
+
+
+def test_gpt2_worked() -> None:
+    text = "Hello, do you like tea? <|endoftext|> In the sunlit terracesof someunknownPlace."
+    ids = "15496 11 466 345 588 8887 30 220 50256 554 262 4252 18250 8812 2114 1659 617 34680 27271 13"
+    assert GPT2.encode(text) == [int(id_) for id_ in ids.split()]
+    assert GPT2.encode("") == [] and GPT2.encode(EOT * 2) == [EOT_ID] * 2
+
+
+def test_gpt2_pieces_of_text() -> None:
+    """Short calls: every length, and every place where wide loads must not read past the end."""
+    text, tiktoken, rng = mixed(), gpt2_tiktoken(), random.Random(5)
+    for length in [*range(40), 100, 500] * 5:
+        start = rng.randrange(len(text) - length)
+        piece = text[start : start + length]
+        assert GPT2.encode(piece.encode()) == tiktoken.encode_ordinary(piece)
+
+
+LONG = {
+    "a": "a" * 200_000,
+    "spaces": " " * 200_000,
+    "newlines": "\n" * 200_000,
+    "ab": "ab" * 100_000,
+    "letters": "".join(random.Random(7).choices("abcdefghijklmnopqrstuvwxyz", k=20_000)),
+    "mixed case": "".join(random.Random(8).choices("abcdefghijABCDEFGHIJ", k=20_000)),
+    "digits": "".join(random.Random(9).choices("0123456789", k=20_000)),
+    "english": "".join(c for c in english()[:60_000] if c.isalpha()),
+    "chinese": "".join(c for c in chinese()[:40_000] if c.isalpha()),
+    "punctuation": "!?" * 10_000,
+    "emoji": "😀" * 10_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_gpt2_one_long_word(name: str) -> None:
+    """tiktoken takes quadratic time on some of these, so it gets only a part; the rest must only round-trip."""
+    text = LONG[name]
+    part = text[:20_000]
+    assert GPT2.encode(part.encode()) == gpt2_tiktoken().encode_ordinary(part)
+    assert GPT2.decode_bytes(GPT2.encode(text.encode())) == text.encode()
