@@ -12,7 +12,7 @@ _ROWS = [
     "test_packed_rows.py::test_a_stream_must_begin_with_a_mark",
     "test_packed_rows.py::test_every_token_is_in_one_row_in_order",
     "test_packed_rows.py::test_random_documents_are_in_rows",
-    "test_row_formats.py::test_columns_are_as_in_the_slow_version",
+    "test_packed_rows.py::test_columns_are_as_in_the_slow_version",
 ]
 _RECIPE = [
     "test_mix_recipe.py::test_what_is_not_a_recipe_is_refused",
@@ -47,8 +47,8 @@ TESTS = {
     "corpus/pii.py": ["test_corpus_pii.py"],
     "tokens/pack/best_fit.py": _ROWS,
     "tokens/pack/rows.py": [
-        "test_row_formats.py::test_columns_are_as_in_the_slow_version",
-        "test_row_formats.py::test_a_spare_row_is_a_mark_and_padding",
+        "test_packed_rows.py::test_columns_are_as_in_the_slow_version",
+        "test_packed_rows.py::test_a_spare_row_is_a_mark_and_padding",
     ],
     "tokens/pack/exact_fit.py": _ROWS,
     "tokens/pack/pieces.py": _ROWS,

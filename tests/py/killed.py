@@ -1,4 +1,4 @@
-"""Runs `binarize` in a child process that dies at a chosen moment."""
+"""Runs a function in a child process that dies at a chosen moment."""
 
 import multiprocessing
 import os
@@ -6,7 +6,6 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-import pybpe
 from pybpe import _binding
 from pybpe.tokens import spool
 
@@ -29,12 +28,12 @@ def die_at(point: int) -> None:
     _binding.Output.commit = counted(_binding.Output.commit)  # type: ignore[method-assign]
 
 
-def run_and_die(point: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Runs binarize in a separate process, which dies at this point. Returns whether it got that far."""
+def run_and_die(point: int, function: Callable[..., object], *arguments: Any, **keywords: Any) -> bool:
+    """Calls a function in a separate process, which dies at this point. Returns whether it got that far."""
 
     def work() -> None:
         die_at(point)
-        pybpe.binarize(*arguments, **keywords)
+        function(*arguments, **keywords)
 
     process = multiprocessing.get_context("fork").Process(target=work)
     process.start()

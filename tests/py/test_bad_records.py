@@ -132,7 +132,7 @@ def test_killed_anywhere_it_lists_the_same(tok: pybpe.Tokenizer, corpus: list[Pa
     for number in range(6):
         out = tmp_path / f"out{number}"
         points = iter([rng.randrange(20 * number, 20 * number + 20), rng.randrange(60)])
-        while run_and_die(next(points, 10**6), (tok, corpus, out), given):
+        while run_and_die(next(points, 10**6), pybpe.binarize, tok, corpus, out, **given):
             deaths += 1
         assert content(out) == content(tmp_path / "whole"), number
     assert deaths > 6
@@ -153,7 +153,7 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     assert json.loads(lines[-1][9:])["tasks"] > 1
     pybpe.binarize(tok, path, tmp_path / "out", on_error="skip", **given)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
-    assert run_and_die(45, (tok, path, tmp_path / "other"), {**given, "on_error": "skip"})
+    assert run_and_die(45, pybpe.binarize, tok, path, tmp_path / "other", **{**given, "on_error": "skip"})
     lines = (tmp_path / "other" / FOLDER / "parts.log").read_bytes().splitlines()
     assert json.loads(lines[-1][9:])["skipped"]["skipped"] == 1
     with pytest.raises(pybpe.errors.FormatError, match="the line at byte"):

@@ -76,7 +76,7 @@ def test_what_changed_before_the_end_is_done_again(tok: pybpe.Tokenizer, corpus:
         given["format"] = rng.choice(["llmc", "npy", "megatron"])
         if given["format"] == "megatron":
             del given["shard_tokens"]
-        run_and_die(rng.randrange(10, 90), (tok, corpus, out), given)
+        run_and_die(rng.randrange(10, 90), pybpe.binarize, tok, corpus, out, **given)
         files = list(corpus)
         change = number % 4
         if change == 0:  # longer, so that its tasks differ
@@ -101,7 +101,7 @@ def test_a_damaged_log_and_lost_spools(tok: pybpe.Tokenizer, corpus: list[Path],
     rng = random.Random(5)
     for number in range(6):
         out = tmp_path / f"out{number}"
-        assert run_and_die(60, (tok, corpus, out), given)
+        assert run_and_die(60, pybpe.binarize, tok, corpus, out, **given)
         path = out / FOLDER / "parts.log"
         if number % 3 == 2:
             spool = rng.choice(sorted((out / FOLDER).glob("*.tokens")))

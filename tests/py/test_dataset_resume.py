@@ -4,8 +4,6 @@ import errno
 import multiprocessing
 import pickle
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -42,7 +40,7 @@ def test_killed_anywhere_it_goes_on(tok: pybpe.Tokenizer, corpus: list[Path], tm
         out = tmp_path / f"out{first}"
         finished: dict[str, int] = {}
         points = iter([first, rng.randrange(100), rng.randrange(100)])
-        while run_and_die(next(points, 10**6), (tok, corpus, out), keywords):
+        while run_and_die(next(points, 10**6), pybpe.binarize, tok, corpus, out, **keywords):
             deaths += 1
             now = {path.name: path.stat().st_ino for path in out.glob("corpus_*") if path.is_file()}
             kept = {name: inode for name, inode in finished.items() if not name.endswith(".idx")}
@@ -55,7 +53,9 @@ def test_killed_anywhere_it_goes_on(tok: pybpe.Tokenizer, corpus: list[Path], tm
 
 def test_what_changed_begins_anew(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
     def die(text: list[Path], **keywords: Any) -> None:
-        assert run_and_die(40, (tok, text, tmp_path / "out"), {"workers": 1, "progress": False, **keywords})
+        assert run_and_die(
+            40, pybpe.binarize, tok, text, tmp_path / "out", **{"workers": 1, "progress": False, **keywords}
+        )
         assert (tmp_path / "out" / FOLDER).exists()
 
     for change in ({"splits": (1,)}, {"eot": "append"}, {"resume": False}, {}):
@@ -87,9 +87,9 @@ def test_shards_of_a_killed_run_with_other_options_do_not_stay(
     pybpe.binarize(tok, corpus, tmp_path / "expected", **large)
     out = tmp_path / "out"
     for points in ([60], [60, 3], [90, 2, 30], [90, 0, 1, 2, 3]):
-        deaths = [run_and_die(points[0], (tok, corpus, out), small)]
+        deaths = [run_and_die(points[0], pybpe.binarize, tok, corpus, out, **small)]
         for point in points[1:]:  # the next run is killed at its beginning, while it removes them
-            deaths.append(run_and_die(point, (tok, corpus, out), {**small, "eot": "append"}))
+            deaths.append(run_and_die(point, pybpe.binarize, tok, corpus, out, **{**small, "eot": "append"}))
         (out / "a_train_000077.bin.mine").write_bytes(b"not ours")
         pybpe.binarize(tok, corpus, out, **large)
         assert deaths.count(True) > 0 and (out / "a_train_000077.bin.mine").exists()
@@ -245,72 +245,7 @@ def test_a_result_that_came_is_used_although_its_dask_worker_died(
     assert pybpe.count_words(corpus, executor=LostInTime()) == pybpe.count_words(corpus)
 
 
-class Dying(Executor):
-    """A pool whose process dies after some tasks."""
-
-    def __init__(self, tasks: int) -> None:
-        self._left = tasks
-
-    def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self._left -= 1
-        if self._left < 0:
-            from concurrent.futures.process import BrokenProcessPool
-
-            future.set_exception(BrokenProcessPool("a process in the pool was terminated abruptly"))
-        else:
-            future.set_result(function(*args))
-        return future
-
-
-def test_a_dead_worker_is_an_error_from_which_to_go_on(
-    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path
-) -> None:
-    pybpe.binarize(tok, corpus, tmp_path / "local")
-    with pytest.raises(pybpe.errors.WorkerError, match="a worker process died"):
-        pybpe.binarize(tok, corpus, tmp_path / "out", executor=Dying(4), workers=1)
-    read: list[Any] = []
-
-    class Recording(ThreadPoolExecutor):
-        def submit(self, function: Any, /, *args: Any, **_: Any) -> Any:
-            read.append(args)
-            return super().submit(function, *args)
-
-    with Recording(2) as executor:
-        pybpe.binarize(tok, corpus, tmp_path / "out", executor=executor)
-    assert content(tmp_path / "out") == content(tmp_path / "local")
-    with Recording(2) as executor:
-        before = len(read)
-        pybpe.binarize(tok, corpus, tmp_path / "all", executor=executor)
-    assert before < len(read) - before  # some tasks were done already
-
-
 def test_errors_of_workers_come_through(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
     corpus[1].write_bytes(corpus[1].read_bytes() + b"\n{\n")
     with ProcessPoolExecutor(1) as executor, pytest.raises(pybpe.errors.FormatError, match="b.jsonl: the line at byte"):
         pybpe.binarize(tok, corpus, tmp_path / "out", executor=executor)
-
-
-HOLD = """
-import sys
-from pybpe.support.locking import only_writer
-
-with only_writer(sys.argv[1]):
-    print("holds", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_one_run_at_a_time_writes_into_a_folder(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
-    """Two runs would write into each other's files, and report success."""
-    out = tmp_path / "out"
-    command = [sys.executable, "-c", HOLD, str(out)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None and other.stdout.readline() == b"holds\n"
-        with pytest.raises(pybpe.errors.FileError, match="out: another process is writing to it"):
-            pybpe.binarize(tok, corpus, out, progress=False)
-        assert content(out) == {}
-        other.kill()
-    pybpe.binarize(tok, corpus, out, progress=False)
-    pybpe.binarize(tok, corpus, tmp_path / "alone", progress=False)
-    assert content(out) == content(tmp_path / "alone") and not (out / FOLDER).exists()

@@ -123,10 +123,10 @@ def test_killed_while_shards_are_cut_it_resumes(tok: pybpe.Tokenizer, corpus: Pa
     expected = content(tmp_path / "undisturbed")
     assert len(expected) >= 9  # a newer Python has a longer text
     first, deaths = 0, 0
-    while run_and_die(first, (tok, corpus, tmp_path / f"out{first}"), keywords):
+    while run_and_die(first, pybpe.binarize, tok, corpus, tmp_path / f"out{first}", **keywords):
         out = tmp_path / f"out{first}"
         for later in range(0, 9, 3):  # killed again on the way
-            deaths += run_and_die(later, (tok, corpus, out), keywords)
+            deaths += run_and_die(later, pybpe.binarize, tok, corpus, out, **keywords)
         pybpe.binarize(tok, corpus, out, **keywords)
         assert content(out) == expected and not (out / FOLDER).exists()
         first += 3

@@ -1,17 +1,15 @@
 """Mixtures have the same bytes for any memory and workers, and when a run is killed and resumes."""
 
-import multiprocessing
 import os
 import random
 import shutil
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from corpora import EOT, content, documents, jsonl
-from killed import die_at
+from killed import run_and_die
 
 import pybpe
 from pybpe.support.run_options import RunOptions
@@ -78,21 +76,10 @@ def test_a_killed_run_resumes(
     expected = mixed_bytes(tok, data, tmp_path / "whole", **keywords)
     rng = random.Random(0)
 
-    def dies(out: str, point: int) -> bool:
-        def work() -> None:
-            die_at(point)
-            mixed_bytes(tok, data, tmp_path / out, **keywords)
-
-        process = multiprocessing.get_context("fork").Process(target=work)
-        process.start()
-        process.join()
-        assert process.exitcode in (0, -signal.SIGKILL)
-        return process.exitcode != 0
-
     deaths = 0
     for out in ("a", "b", "c"):
         points = [rng.randrange(200) for _ in range(4)]
-        while dies(out, points.pop() if points else 10**6):
+        while run_and_die(points.pop() if points else 10**6, mixed_bytes, tok, data, tmp_path / out, **keywords):
             deaths += 1
         assert content(tmp_path / out) == expected
         assert sorted(os.listdir(tmp_path / out)) == sorted(expected)

@@ -1,38 +1,22 @@
-"""Packed rows: against a slow best fit, against the documents that went in, and through llm.c's loader."""
+"""Packed rows of ids in memory: against a slow best fit, and against the documents that went in."""
 
-import multiprocessing
-import os
 import random
-import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy
 import pytest
-from corpora import EOT, content, documents, tokens_of
-from killed import die_at
-from reference.loader import DataLoader
-from reference.packing import best_fit_spaces, fewest_rows, pieces, pieces_of_rows
+from reference.packing import best_fit_spaces, columns, fewest_rows, pieces, pieces_of_rows
 
 import pybpe
-from llmc_compat.batch import Batch
-from llmc_compat.check import check
-from llmc_compat.shards import read_shard
-from pybpe.cli import main
-from pybpe.loading import PackedSequences
-from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.pack import pieces as pieces_module
 from pybpe.tokens.pack.best_fit import best_fit
 from pybpe.tokens.pack.exact_fit import _fill, _Lengths, refit
 from pybpe.tokens.pack.options import METHODS
-from pybpe.tokens.pack.pieces import chunks, groups, place, shuffled
-from pybpe.tokens.pack.rows import Rows, row_fault
-from pybpe.tokens.statistics import dataset_statistics
+from pybpe.tokens.pack.pieces import chunks, groups, pieces_of, place, row_count, shuffled
+from pybpe.tokens.pack.rows import COLUMNS, Rows
 from pybpe.tokens.token_files import TokenStream
-from pybpe.tokens.verification import verify
 
 MARK, PAD = 0, 1
-T = 64
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -253,242 +237,44 @@ def rows_are_right(texts: list[list[int]], size: int, method: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Folders
-
-
-@pytest.fixture(scope="module")
-def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("packed")
-    texts = [*documents(300), "x", "Long. " * 400, "yes"]
-    (folder / "corpus.txt").write_text(EOT.join(texts), encoding="utf-8")
-    pybpe.binarize(tok, folder / "corpus.txt", folder / "data", shard_tokens=9000)
-    return folder / "data"
-
-
-def texts_of(ids: list[int], mark: int) -> list[list[int]]:
-    found: list[list[int]] = []
-    for i in ids:
-        if i == mark:
-            found.append([])
-        else:
-            found[-1].append(i)
-    return found
+# Columns
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("pad", [None, EOT])
-def test_a_folder_is_packed(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, method: str, pad: str | None) -> None:
-    made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, packing=method, pad=pad, shard_tokens=10_000)
-    assert tok.eot_token is not None and made.packing is not None
-    assert made.packing["pad"] == tok.special_tokens[pad or "<|pad|>"]
-    source = Manifest.load(data)
-    for split, shards in made.shards.items():
-        assert len({shard.tokens for shard in shards}) == 1  # llm.c can resume
-        rows = []
-        for shard in shards:
-            ids = read_shard(tmp_path / "a" / shard.file).tolist()
-            assert row_fault([numpy.array(ids)], T, tok.eot_token) is None and ids[-1] == tok.eot_token
-            rows += [ids[at : at + T] for at in range(0, len(ids) - 1, T)]
-        expected = pieces(texts_of(tokens_of(data, split), tok.eot_token), tok.eot_token, T)
-        found = pieces_of_rows(rows, tok.eot_token, made.packing["pad"])
-        if method == "best-fit":
-            assert sorted(found) == sorted(expected)
-        facts = made.packing["splits"][split]
-        assert facts["rows"] == len(rows) and facts["cuts"] == len(found) - source.split_documents(split)
-        assert facts["padding"] == len(rows) * T - sum(map(len, found))
-        assert made.split_documents(split) == source.split_documents(split)
-    assert made.text_bytes == source.text_bytes
-    assert verify(tmp_path / "a", tok)[1] == []
-    assert sum(split.documents for split in dataset_statistics(tmp_path / "a").values()) == 303
+def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces_module, "_GROUP_ROWS", 3)
+    monkeypatch.setattr(pieces_module, "_CHUNK_TOKENS", 50)
+    rng = random.Random(8)
+    for _ in range(60):
+        monkeypatch.setattr(pieces_module, "_GROUP_TOKENS", rng.choice([1, 100, 1000]))
+        size = rng.choice([2, 3, 5, 16, 40])
+        lengths = [rng.choice([1, size - 1, size, 3 * size, rng.randint(1, 9)]) for _ in range(rng.randint(0, 40))]
+        texts = [list(range(1000 * i + 2, 1000 * i + 2 + length)) for i, length in enumerate(lengths)]
+        last = {text[-1] for text in texts}
+        ids = numpy.array([i for text in texts for i in [MARK, *text]], dtype=numpy.uint32)
+        per_shard, before, begins = rng.choice([1, 3, 10**9]), 0, 0
+        for number, group in enumerate(groups(TokenStream(ids), MARK, size)):
+            placed = shuffled(place(group.documents, size, method), 7, number)
+            for shard, some in chunks(placed, size, before, per_shard):
+                made = Rows(group.ids, some, size, MARK, PAD)
+                begins += made.documents
+                found = {name: getattr(made, name) for name in COLUMNS}
+                assert [str(column.dtype) for column in found.values()] == ["uint32", "int32", "int32", "uint8"]
+                assert made.padding == (found["document_ids"] == -1).sum()
+                assert {row // per_shard for row in range(before, before + len(made.input_ids))} == {shard}
+                before += len(made.input_ids)
+                for i, row in enumerate(made.input_ids.tolist()):
+                    parts = [(piece, piece[-1] in last) for piece in pieces_of_rows([row], MARK, PAD)]
+                    assert {name: column[i].tolist() for name, column in found.items()} == columns(parts, size, PAD)
+        assert begins == len(texts)
 
 
-@pytest.mark.parametrize("form", ["llmc", "npy"])
-def test_a_split_without_documents_has_no_rows(tok: pybpe.Tokenizer, tmp_path: Path, form: str) -> None:
-    text = _written(tmp_path / "a.txt", EOT.join(documents(20)))
-    pybpe.binarize(tok, text, tmp_path / "data", splits=(1, 0, 1), min_shard_tokens=0)
-    tok.save(tmp_path / "tok.json")
-    words = ["--sequence-length", "16", "--format", form, "-o", str(tmp_path / "rows")]
-    assert main(["pack", str(tmp_path / "data"), "-t", str(tmp_path / "tok.json"), *words]) == 0
-    manifest = Manifest.load(tmp_path / "rows")
-    assert manifest.packing is not None and manifest.packing["splits"]["val"] == {} and manifest.shards["val"] == []
-    assert verify(tmp_path / "rows")[1] == []
-
-
-def test_the_longest_part_in_the_statistics_is_a_row(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    pybpe.pack(tok, data, tmp_path / "a", sequence_length=T)
-    assert dataset_statistics(tmp_path / "a")["train"].document_tokens[100] == T - 1
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize(("B", "world"), [(1, 1), (4, 1), (3, 2)])
-def test_llmc_reads_whole_rows(
-    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, shuffle: bool, B: int, world: int
-) -> None:
-    made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, shard_tokens=10_000)
-    shards = [read_shard(tmp_path / "a" / shard.file).tolist() for shard in made.shards["train"]]
-    assert len(shards) > 1
-    rows = {tuple(shard[at : at + T]) for shard in shards for at in range(0, len(shard) - 1, T)}
-    for rank in range(world):
-        loader = DataLoader(shards, B, T, rank, world, shuffle)
-        for _ in range(2 * sum(map(len, shards)) // (B * T * world)):
-            inputs, targets = loader.next()
-            for at in range(0, B * T, T):
-                assert tuple(inputs[at : at + T]) in rows
-                assert targets[at + T - 1] == tok.eot_token
-
-
-def test_the_same_call_gives_the_same_bytes(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        pybpe.pack(tok, data, tmp_path / name, sequence_length=T, seed=seed)
-    before = content(tmp_path / "a")
-    assert before == content(tmp_path / "b") != content(tmp_path / "c")
-    pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, seed=3)  # finished already
-    assert before == content(tmp_path / "a") and sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
-
-
-def test_a_killed_run_starts_again(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    pybpe.pack(tok, data, tmp_path / "whole", sequence_length=T, shard_tokens=10_000)
-
-    def work(point: int) -> None:
-        die_at(point)
-        pybpe.pack(tok, data, tmp_path / "out", sequence_length=T, shard_tokens=10_000)
-
-    for point in (0, 1, 3, 5, 6, 7, 8):
-        process = multiprocessing.get_context("fork").Process(target=work, args=(point,))
-        process.start()
-        process.join()
-        assert process.exitcode in (0, -signal.SIGKILL)
-        assert not (tmp_path / "out").exists() or content(tmp_path / "out") == content(tmp_path / "whole")
-    pybpe.pack(tok, data, tmp_path / "out", sequence_length=T, shard_tokens=10_000)
-    assert content(tmp_path / "out") == content(tmp_path / "whole")
-    assert sorted(os.listdir(tmp_path)) == ["out", "whole"]
-
-
-# ----------------------------------------------------------------------------------------------------
-# Refusals, and what reads the result
-
-
-def test_what_cannot_be_packed_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    other = pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT])
-    for wrong, message in (
-        ({"sequence_length": 1}, "sequence_length"),
-        ({"sequence_length": 64, "packing": "worst-fit"}, "packing"),
-        ({"sequence_length": 64, "format": "raw"}, "format must be one of llmc, npy, parquet, webdataset"),
-        ({"sequence_length": 64, "pad": "nothing"}, "pad"),
-        ({"sequence_length": 64, "shard_tokens": 64}, "shard_tokens"),
-    ):
-        with pytest.raises(pybpe.errors.ArgumentError, match=message):
-            pybpe.pack(tok, data, out, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(pybpe.errors.ArgumentError, match="another tokenizer"):
-        pybpe.pack(other, data, out, sequence_length=T)
-    with pytest.raises(pybpe.errors.LimitError, match="2 GiB"):
-        pybpe.pack(tok, data, out, sequence_length=T, shard_tokens=1 << 31)
-    with pytest.raises(pybpe.errors.LimitError, match="tokens"):
-        pybpe.pack(tok, _tiny(tok, tmp_path), out, sequence_length=T)
-    for keywords, message in (({"eot": "append"}, "prepend"), ({"format": "npy"}, "llm.c's shards")):
-        corpus = data.parent / "corpus.txt"
-        pybpe.binarize(tok, corpus, tmp_path / message[:3], **keywords)  # type: ignore[arg-type]
-        with pytest.raises(pybpe.errors.ArgumentError, match=message):
-            pybpe.pack(tok, tmp_path / message[:3], out, sequence_length=T)
-    assert not out.exists()
-    pybpe.pack(tok, data, out, sequence_length=T)
-    with pytest.raises(pybpe.errors.ArgumentError, match="packed rows already"):
-        pybpe.pack(tok, out, tmp_path / "again", sequence_length=T)
-    with pytest.raises(pybpe.errors.ArgumentError, match="of other inputs, settings"):
-        pybpe.pack(tok, data, out, sequence_length=32)
-
-
-def _tiny(tok: pybpe.Tokenizer, folder: Path) -> Path:
-    """A split whose tokens are enough for a shard; as rows they are padded, and remain enough only from 257 tokens."""
-    pybpe.binarize(tok, _written(folder / "tiny.txt", "a b"), folder / "tiny", splits=(1,), min_shard_tokens=0)
-    manifest = folder / "tiny" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"min_shard_tokens": 0', '"min_shard_tokens": 257'))
-    return folder / "tiny"
-
-
-def _written(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_documents_with_the_padding_token_are_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
-    text = EOT.join(["<|pad|> in a text", *documents(30)])
-    pybpe.binarize(tok, _written(tmp_path / "c.txt", text), tmp_path / "data", splits=(1,))
-    with pytest.raises(pybpe.errors.ArgumentError, match="contain the padding token"):
-        pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=T)
-    pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=T, pad=EOT)
-    assert verify(tmp_path / "out", tok)[1] == []
-
-
-def test_data_that_differ_from_their_manifest_are_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
-    pybpe.binarize(tok, _written(tmp_path / "c.txt", EOT.join(documents(30))), tmp_path / "data", splits=(1,))
-    (shard,) = (tmp_path / "data").glob("*.bin")
-    whole = shard.read_bytes()
-    for damaged in (whole[:-2], whole[:1026] + whole[1024:1026] + whole[1028:]):  # truncated; a second mark
-        shard.write_bytes(damaged)
-        with pytest.raises(pybpe.errors.FormatError, match="manifest"):
-            pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=T)
-    assert not (tmp_path / "out").exists()
-
-
-def test_check_refuses_another_T(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T // 2)
-    assert not [each for each in check([tmp_path / "a"], Batch(4, T // 2))[1] if "rows" in str(each)]
-    (finding,) = [each for each in check([tmp_path / "a"], Batch(4, T))[1] if "rows" in str(each)]
-    assert finding.is_error and "rows of 32 tokens were packed, but T is 64" in finding.fault
-    (finding,) = [each for each in check([tmp_path / "a"])[1] if "rows" in str(each)]
-    assert not finding.is_error
-    path = tmp_path / "a" / made.shards["train"][0].file
-    ids = read_shard(path)
-    path.write_bytes(path.read_bytes()[:1024] + numpy.roll(ids, 1).tobytes())
-    assert any("begins a row" in str(each) for each in check([tmp_path / "a"], Batch(4, T // 2))[1])
-
-
-def test_the_windows_of_several_shards_are_their_rows(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, shard_tokens=10_000)
-    shards = [read_shard(tmp_path / "a" / shard.file).tolist() for shard in made.shards["train"]]
-    expected = [shard[at : at + T + 1] for shard in shards for at in range(0, len(shard) - 1, T)]
-    windows = PackedSequences(tmp_path / "a" / "*_train_*.bin", T, eot_id=tok.eot_token, eot="prepend")
-    assert len(shards) > 1 and len(windows) == len(expected)
-    assert [[*x.tolist(), int(y[-1])] for x, y in windows] == expected
-    assert windows[-1].inputs.tolist() == expected[-1][:-1]
-    assert [windows.cu_seqlens(i)[0] for i in range(3)] == [0, 0, 0]
-    assert {len(window.inputs) for window in PackedSequences(windows.stream.paths, T, drop_last=False)} == {T}
-
-
-def test_windows_that_are_not_rows_are_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, shard_tokens=10_000)
-    first = tmp_path / "a" / made.shards["train"][0].file
-    for path, length, stride in ((tmp_path / "a" / "*_train_*.bin", T, 1), (first, T // 2, None), (first, T // 2, T)):
-        with pytest.raises(pybpe.errors.ArgumentError, match="packed rows of 64"):
-            PackedSequences(path, length, stride)
-    with pytest.raises(pybpe.errors.ArgumentError, match="the manifest says eot='prepend', not 'append'"):
-        PackedSequences(first, T, eot="append")
-    with pytest.raises(pybpe.errors.ArgumentError, match="has no packed rows, but another of the files does"):
-        PackedSequences([first, next(data.glob("*_val_*.bin"))], T)
-    ids = read_shard(first)
-    first.write_bytes(
-        numpy.array([20240520, 1, len(ids) - 1], dtype="<i4").tobytes().ljust(1024, b"\0") + ids[:-1].tobytes()
-    )
-    with pytest.raises(pybpe.errors.FormatError, match="are not rows of 64 and one more"):
-        PackedSequences(first, T)
-
-
-def test_the_command_line_packs(
-    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tok.save(tmp_path / "tok.json")
-    args = ["-t", str(tmp_path / "tok.json"), "-o", str(tmp_path / "out"), "--packing", "fill", "--seed", "3"]
-    assert main(["pack", str(data), "--sequence-length", str(T), *args]) == 0
-    assert "padding" in capsys.readouterr().out
-    pybpe.pack(tok, data, tmp_path / "same", sequence_length=T, packing="fill", seed=3)
-    assert content(tmp_path / "out") == content(tmp_path / "same")
-
-
-def test_a_manifest_with_invalid_packing_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    pybpe.pack(tok, data, tmp_path / "a", sequence_length=T)
-    manifest = tmp_path / "a" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"pad": ', '"pad": -'))
-    with pytest.raises(pybpe.errors.FormatError, match="packing"):
-        Manifest.load(tmp_path / "a")
+def test_a_spare_row_is_a_mark_and_padding() -> None:
+    spare = pieces_of(numpy.zeros(2), numpy.zeros(2), False, False, numpy.arange(2))
+    made = Rows(numpy.array([7], dtype=numpy.uint16), spare, 5, MARK, PAD)
+    assert [str(getattr(made, name).dtype) for name in COLUMNS] == ["uint16", "int32", "int32", "uint8"]
+    assert (made.documents, made.padding, row_count(spare)) == (0, 8, 2)
+    expected = columns([([MARK], False)], 5, PAD)
+    assert {name: getattr(made, name).tolist() for name in COLUMNS} == {
+        name: [row] * 2 for name, row in expected.items()
+    }
