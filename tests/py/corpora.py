@@ -2,6 +2,10 @@
 
 import gzip
 import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -63,3 +67,18 @@ def split_of_tokens(ids: list[int], mark: int | None) -> list[list[int]]:
         else:
             parts[-1].append(i)
     return parts
+
+
+@contextmanager
+def standard_input(path: str) -> Iterator[None]:
+    """Makes a file the standard input of this process, for Python and for the system."""
+    saved, python = os.dup(0), sys.stdin
+    try:
+        with open(path, "rb") as stream:
+            os.dup2(stream.fileno(), 0)
+        with open(0, closefd=False) as sys.stdin:
+            yield
+    finally:
+        sys.stdin = python
+        os.dup2(saved, 0)
+        os.close(saved)

@@ -152,17 +152,6 @@ def test_hash_splits_keep_documents_whole_and_stable(tok: pybpe.Tokenizer, tmp_p
     assert 250 < len(found["train"]) < 380 and found["val"] and found["test"]
 
 
-def test_document_splits_are_contiguous(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
-    docs = documents(300)
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(EOT.join(docs).encode())
-    pybpe.binarize(tok, path, tmp_path / "out", split_by="document")
-    texts = []
-    for split in ("train", "val", "test"):
-        texts += [tok.decode(p) for p in split_of_tokens(tokens_of(tmp_path / "out", split), tok.eot_token)[1:]]
-    assert texts == docs
-
-
 def documents_of(text: bytes, kind: str) -> list[bytes]:
     """Returns the documents of a file, by the definition."""
     if kind == "special":
@@ -298,28 +287,6 @@ def test_tiny_texts_make_tiny_files_when_allowed(tok: pybpe.Tokenizer, tmp_path:
     path.write_bytes(data)
     manifest = pybpe.binarize(tok, path, tmp_path / "out", format="raw")
     assert manifest.tokens == (2 if data else 0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"format": "zip"}, "format"),
-        ({"split_by": "colour"}, "split_by"),
-        ({"eot": "middle"}, "eot"),
-        ({"dtype": "int8"}, "dtype"),
-        ({"splits": (0, 1)}, "splits"),
-        ({"splits": (1, -1)}, "splits"),
-        ({"splits": ()}, "splits"),
-        ({"shard_tokens": 0}, "shard_tokens"),
-        ({"name": "a/b"}, "name must be a file-name prefix"),
-        ({"inputs": []}, "empty"),
-    ],
-)
-def test_bad_arguments_are_refused(
-    tok: pybpe.Tokenizer, novel: Path, tmp_path: Path, arguments: dict, message: str
-) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match=message):
-        pybpe.binarize(tok, arguments.pop("inputs", novel), tmp_path / "out", **arguments)
 
 
 def test_a_tokenizer_without_eot_says_what_to_do(novel: Path, tmp_path: Path) -> None:

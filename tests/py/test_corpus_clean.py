@@ -426,31 +426,17 @@ def test_a_missing_package_is_named(
         ({"scorers": [len]}, r"a scorer must be \(name, function, max_score\)"),
         ({"scorers": [("name", "len", 1)]}, r"a scorer must be \(name, function, max_score\)"),
         ({"scorers": [("name", len, "1")]}, "the max_score of scorer 'name' must be a number"),
+        ({"inputs": []}, "inputs is empty"),
+        ({"languages": "en"}, "must be a list such as"),
+        ({"dedup": "fuzzy"}, "dedup must be one of exact"),
+        ({"min_confidence": 2.0}, "min_confidence must be from 0 to 1"),
     ],
 )
 def test_arguments_of_the_wrong_kind(arguments: dict[str, object], message: str, tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", ["text"])
     with pytest.raises(pybpe.errors.ArgumentError, match=message):
-        clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", **arguments)  # type: ignore[arg-type]
+        clean(**{"inputs": str(tmp_path / "in.jsonl"), "out": tmp_path / "o.jsonl"} | arguments)  # type: ignore[arg-type]
     assert os.listdir(tmp_path) == ["in.jsonl"]
-
-
-def test_one_run_at_a_time_writes_an_output(tmp_path: Path) -> None:
-    (tmp_path / "t.txt").write_text("one\n\ntwo\n")
-    out = tmp_path / "o.jsonl"
-    holds = (
-        "import sys; from pybpe.support.locking import only_writer\n"
-        "with only_writer(sys.argv[1]): print(flush=True); input()"
-    )
-    command = [sys.executable, "-c", holds, str(tmp_path / ".o.jsonl.unfinished")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None and other.stdout.readline() == b"\n"
-        with pytest.raises(pybpe.errors.FileError, match="another process is writing to it"):
-            pybpe.corpus.clean(tmp_path / "t.txt", out, workers=1, progress=False)
-        assert not out.exists()
-        other.kill()
-    pybpe.corpus.clean(tmp_path / "t.txt", out, workers=1, progress=False)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.jsonl", "t.txt"]
 
 
 def test_workers_find_numpy_imported() -> None:

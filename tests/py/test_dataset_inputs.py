@@ -213,23 +213,6 @@ def test_pipes_are_read_once(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     assert b"".join(tok.decode_bytes(ids[1:]) for ids in read(tmp_path / "out")) == text
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"{", "not JSON"),
-        (b"[1]", "a string 'text'"),
-        (b'{"text": 1}', "a string 'text'"),
-        (b'{"x": "y"}', "string 'text'"),
-    ],
-)
-def test_damaged_records_name_the_place(tok: pybpe.Tokenizer, tmp_path: Path, line: bytes, message: str) -> None:
-    good = jsonl(documents(30))
-    (tmp_path / "x.jsonl").write_bytes(good + b"\n\n" + line + b"\n" + good)
-    with pytest.raises(pybpe.errors.FormatError, match=f"x.jsonl: the line at byte {len(good) + 2}: .*{message}"):
-        pybpe.binarize(tok, tmp_path / "x.jsonl", tmp_path / "out")
-    assert os.listdir(tmp_path / "out") == []
-
-
 @pytest.mark.parametrize("kind", ["line", "blank"])
 @pytest.mark.parametrize("special", ["<<", "x<|end", "x<|endoftext|>", "<|endoftext|>x", ">y", "end", "<|"])
 def test_specials_that_overlap_the_mark_never_join_documents(tmp_path: Path, kind: str, special: str) -> None:
@@ -269,22 +252,6 @@ def test_records_are_normalised_one_by_one(tmp_path: Path, normalizer: str) -> N
     assert [tokens_of(tmp_path / "text", "train")] == expected
     text = "".join(unicodedata.normalize(normalizer, text) for text in texts)
     assert manifest.text_bytes == {"train": len(text.encode())}
-
-
-def test_clusters_of_near_duplicates_share_a_split(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
-    lines = [{"text": text, "cluster": f"c{i % 40}"} for i, text in enumerate(documents(300))]
-    lines += [{"text": f"alone {i} " * 20, "cluster": None} for i in range(100)]
-    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    pybpe.binarize(tok, tmp_path / "x.jsonl", tmp_path / "out", splits=(4, 3, 3))
-    where = {}
-    for split, stream in enumerate(read(tmp_path / "out")):
-        where |= {tok.decode(ids): split for ids in split_of_tokens(stream, tok.eot_token)[1:]}
-    by_cluster: dict[object, set[int]] = {}
-    for line in lines:
-        by_cluster.setdefault(line["cluster"], set()).add(where[line["text"]])
-    assert by_cluster.pop(None) == {0, 1, 2}
-    assert all(len(splits) == 1 for splits in by_cluster.values()) and len(by_cluster) == 40
-    assert set().union(*by_cluster.values()) == {0, 1, 2}
 
 
 def test_each_shard_says_how_much_text_it_has(

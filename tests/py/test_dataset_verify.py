@@ -1,4 +1,4 @@
-"""pybpe verify and stats, encode_files, and manifests that lie."""
+"""pybpe verify and stats, and manifests that lie."""
 
 import json
 import statistics
@@ -6,15 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy
 import pytest
 from corpora import EOT, SPLITS, documents, jsonl, split_of_tokens, tokens_of
-from texts import english
 
 import pybpe
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
 from pybpe.reading.streams import file_sha256
+from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.statistics import dataset_statistics
 from pybpe.tokens.verification import verify
 
@@ -78,8 +77,10 @@ def test_faults_are_named(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) ->
     edit_shard(out, {5: 60_000})
     assert ["has the id 60000, but the vocabulary ends at 999" in fault for fault in faults(out, tok)] == [True]
     fresh()
-    edit_manifest(out, {"text_bytes": 7})
-    assert ["the manifest says 7" in fault for fault in faults(out, tok)] == [True]
+    for key, message in (("tokens", "the manifest says 7"), ("text_bytes", "of text, but the manifest says 7")):
+        fresh()
+        edit_manifest(out, {key: 7})
+        assert message in "\n".join(faults(out, tok))
     fresh()
     other = pybpe.train(iter(documents(50)), vocab_size=500, special_tokens=[EOT])
     assert ["another tokenizer" in fault for fault in faults(out, other)] == [True]
@@ -126,7 +127,9 @@ def test_a_manifest_names_its_folder_and_a_file_is_checked_alone(
     assert "not a tokenizer" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["../corpus.jsonl", "/etc/passwd", "..", "a/b.bin", "a\\b.bin", "", 7, None])
+@pytest.mark.parametrize(
+    "name", ["../corpus.jsonl", "/etc/passwd", "..", ".", "a/b.bin", "a\\..\\b", "", "a\0b", 7, None, "\ud800"]
+)
 def test_manifests_cannot_lead_out_of_their_folder(
     tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, name: object
 ) -> None:
@@ -149,6 +152,38 @@ def test_manifests_of_nonsense(tmp_path: Path, data: bytes) -> None:
         verify(tmp_path / "gone")
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda manifest: manifest["shards"]["train"][0].update(tokens="9"), "the record of .* is invalid"),
+        (lambda manifest: manifest["shards"]["train"][0].update(bytes=-1), "the record of .* is invalid"),
+        (lambda manifest: manifest.update(tokenizer=[]), "settings, tokenizer and text_bytes must be objects"),
+        (lambda manifest: manifest.update(skipped={"records": 1, "skipped": "x"}), "needs the numbers of records"),
+        *(
+            (lambda manifest, size=size: manifest["text_bytes"].update(train=size), "text_bytes must be numbers")
+            for size in (-1, "x", None)
+        ),
+        (lambda manifest: manifest["settings"].update(packing=[]), "packing must be an object"),
+        (lambda manifest: manifest["settings"].update(packing={"sequence_length": 1}), "needs a sequence_length"),
+        (
+            lambda manifest: manifest["settings"].update(
+                mixture={"sources": {"a": {"tokens": -1, "documents": 1, "used": 1, "epochs": 1}}, "phases": []}
+            ),
+            "the numbers of a mixture must be at least 0",
+        ),
+    ],
+)
+def test_a_changed_manifest(change: object, message: str, tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(documents(1)[0])
+    pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,), min_shard_tokens=0)
+    path = tmp_path / "out" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)  # type: ignore[operator]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(pybpe.errors.FormatError, match=message):
+        Manifest.load(tmp_path / "out")
+
+
 @pytest.mark.parametrize("eot", ["prepend", "append", "none"])
 def test_statistics(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, eot: str) -> None:
     pybpe.binarize(tok, corpus, tmp_path / "out", eot=eot, shard_tokens=3000)
@@ -166,26 +201,6 @@ def test_statistics(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, eot: str
         else:
             assert facts.document_tokens[0] == min(lengths) and facts.document_tokens[100] == max(lengths)
             assert facts.document_tokens[50] == statistics.median_low(lengths)
-
-
-# ------------------------------------------------------------------------------------------------------
-# encode_files
-
-
-@pytest.mark.parametrize("eot", ["none", "append"])
-def test_encode_files_writes_one_array(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, eot: str) -> None:
-    (tmp_path / "novel.txt").write_text(english()[:200_000], encoding="utf-8", newline="")
-    count = pybpe.encode_files(tok, [tmp_path / "novel.txt", corpus], tmp_path / "ids.npy", eot=eot)
-    ids = numpy.load(tmp_path / "ids.npy", mmap_mode="r")
-    assert ids.dtype == numpy.uint16 and ids.shape == (count,)
-    mark = [] if eot == "none" else [tok.eot_token]
-    expected = tok.encode(english()[:200_000]) + mark
-    for text in [*documents(200), f"forged {EOT} mark"]:
-        expected += tok.encode_ordinary(text) + mark
-    assert ids.tolist() == expected
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "ids.npy", "novel.txt"]
-    with pytest.raises(pybpe.errors.ArgumentError, match="must end in .npy, or in .bin"):
-        pybpe.encode_files(tok, corpus, tmp_path / "ids.txt")
 
 
 # ------------------------------------------------------------------------------------------------------

@@ -105,42 +105,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["info", "tok.json"], "there is no command 'info'; did you mean inspect?"),
-        (["tokenize"], "did you mean encode?"),
-        (["trian"], "did you mean train?"),
-        (["check", "work"], "did you mean llmc check?"),
-        (["zzz"], "there is no command 'zzz'; the commands are train, encode, decode, count"),
-        (["llmc", "chek"], "did you mean check?"),
-        (["llmc", "workspaces"], "did you mean workspace?"),
-        (["x" * 1000], "there is no command 'xxx"),
-        (["train", "a.txt", "--special-tokens", "<a>"], "did you mean --special-token S, once per token?"),
-        (
-            ["train", "a.txt", "--vocab_size", "300"],
-            "unrecognized arguments: --vocab_size 300; did you mean --vocab-size",
-        ),
-        (["train", "a.txt", "--vocab_size=300"], "did you mean --vocab-size?"),
-        (["encode", "-t", "tok.json", "--num-workers", "2"], "did you mean --workers?"),
-        (
-            ["encode", "-t", "tok.json", "Hello"],
-            "Hello: no such file. To encode these words, use --text",
-        ),
-        (["count", "-t", "tok.json", "Hello, " * 100], "...: no such file"),
-        (["encode", "-t", "tok.json", "a.txt", "--text", "a"], "give a file or --text, not both"),
-        (["decode", "-t", "tok.json", "10", "x"], "x: this is not an id"),
-        (["decode", "-t", "tok.json", "10", "601"], "the ids: 601 at position 1"),
-        (["decode", "-t", "tok.json", "a.txt", "a.txt"], "a.txt: this is not an id, and only one file"),
-    ],
-)
-def test_a_first_guess_is_answered_with_what_was_meant(folder: Path, args: list[str], message: str) -> None:
-    if args[0] == "train":
-        args = [*args, "-o", "x.json"]
-    error = run(*args, cwd=folder, code=2)
-    assert message in error and len(error) < 400
-
-
 @pytest.mark.slow
 def test_help_and_version_are_commands_too() -> None:
     assert run("help") == run("--help") == run()

@@ -9,27 +9,16 @@ from typing import Any
 import pytest
 import tokenizers
 from gpt2 import gpt2_tokens_and_merges
+from pipelines import BYTE_LEVEL, LLAMA3, QWEN2, WITHOUT_REGEX, sequence, split
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
 from pybpe import Template
 from pybpe.formats import tokenizer_json
 
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-# The spellings in these families' files.
-LLAMA3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+"
-)
-QWEN2 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+"
-)
 
-
-def split(regex: str, behavior: str = "Isolated", invert: bool = False) -> dict[str, Any]:
-    step = {"type": "Split", "pattern": {"Regex": regex}, "behavior": behavior, "invert": invert}
-    return {"type": "Sequence", "pretokenizers": [step, {**BYTE_LEVEL, "use_regex": False}]}
+def isolated(regex: str, behavior: str = "Isolated", invert: bool = False) -> dict[str, Any]:
+    return sequence(split(regex, behavior, invert), WITHOUT_REGEX)
 
 
 def added(i: int, text: str, special: bool = True, normalized: bool = False) -> dict[str, Any]:
@@ -71,7 +60,7 @@ def llama3_family() -> dict[str, Any]:
     data["model"].update({"merges": [[a, b] for *_, a, b in sorted(merges)], "ignore_merges": True})
     names = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|eot_id|>"]
     data["added_tokens"] = [added(len(vocab) + i, name) for i, name in enumerate(names)]
-    data["pre_tokenizer"] = split(LLAMA3)
+    data["pre_tokenizer"] = isolated(LLAMA3)
     bos = {"SpecialToken": {"id": names[0], "type_id": 0}}
     template = {
         "type": "TemplateProcessing",
@@ -93,7 +82,7 @@ def qwen_family() -> dict[str, Any]:
     names = [("<|endoftext|>", True), ("<|im_start|>", True), ("<|im_end|>", True), ("<tool_call>", False)]
     data["added_tokens"] = [added(1500 + i, name, special) for i, (name, special) in enumerate(names)]
     data["normalizer"] = {"type": "NFC"}
-    data["pre_tokenizer"] = split(QWEN2)
+    data["pre_tokenizer"] = isolated(QWEN2)
     data["post_processor"] = {**BYTE_LEVEL, "use_regex": False}
     return data
 
@@ -187,8 +176,8 @@ TWO_IDS = {
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (changed(pre_tokenizer=split(r"\w+|\R|\W+")), r"\\R"),
-        (changed(pre_tokenizer=split(QWEN2, "MergedWithNext")), "MergedWithNext"),
+        (changed(pre_tokenizer=isolated(r"\w+|\R|\W+")), r"\\R"),
+        (changed(pre_tokenizer=isolated(QWEN2, "MergedWithNext")), "MergedWithNext"),
         (changed(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}, BYTE_LEVEL]}), "_digits"),
         (changed(pre_tokenizer={"type": "Metaspace"}), "Metaspace"),
         (changed(decoder={"type": "Metaspace"}), "Metaspace"),
@@ -255,7 +244,7 @@ def test_a_template_that_does_nothing_is_none(tmp_path: Path) -> None:
 
 def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    path.write_text(changed(pre_tokenizer=split(r"\s+|\w+|[^\s\w]+|\R")))
+    path.write_text(changed(pre_tokenizer=isolated(r"\s+|\w+|[^\s\w]+|\R")))
     theirs = tokenizers.Tokenizer.from_file(str(path))
     ours = pybpe.Tokenizer.from_file(path, pattern=r"\s+|\w+|[^\s\w]+")
     assert ours.encode(english()[:5000]) == theirs.encode(english()[:5000], add_special_tokens=False).ids
@@ -275,7 +264,7 @@ def test_other_objects_are_refused(thing: object) -> None:
 
 
 def test_matches_only_is_as_isolated_for_a_pattern_that_matches_all(tmp_path: Path) -> None:
-    data = changed(pre_tokenizer=split(QWEN2, "Removed", True))
+    data = changed(pre_tokenizer=isolated(QWEN2, "Removed", True))
     ours = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(data))
     assert ours.pattern.name is not None
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from corpora import SPLITS, small_tokenizer, tokens_of
+from corpora import SPLITS, small_tokenizer, standard_input, tokens_of
 from texts import english
 
 import pybpe
@@ -125,18 +125,8 @@ def test_what_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
             with pytest.raises(pybpe.errors.FormatError, match="not text, but"):
                 open_text(str(folder / name))
             with pytest.raises(pybpe.errors.FormatError, match="not text, but"):
-                with open(folder / name, "rb") as stdin:
-                    _from_stdin(stdin)
-
-
-def _from_stdin(stdin: io.BufferedReader) -> None:
-    saved = os.dup(0)
-    try:
-        os.dup2(stdin.fileno(), 0)
-        pybpe.count_words("-")
-    finally:
-        os.dup2(saved, 0)
-        os.close(saved)
+                with standard_input(str(folder / name)):
+                    pybpe.count_words("-")
 
 
 def test_text_that_looks_like_something_else_is_text(tmp_path: Path) -> None:
@@ -151,6 +141,10 @@ def test_text_that_looks_like_something_else_is_text(tmp_path: Path) -> None:
         "cut.txt": ("é" * 256)[: 511 // 2 + 1].encode(),
         "x.json": b'{"a": 1}',
         "page.html": b"<!doctype html>",
+        "GIF.txt": b"GIF89a is a format of 1989",
+        "FEA.txt": b"FEA1: one",
+        "PK.txt": b"PK",
+        "tar.txt": b"x" * 257 + b"ustar",
     }.items():
         (tmp_path / name).write_bytes(data)
         assert len(corpus_files(tmp_path / name)) == 1
@@ -164,14 +158,8 @@ def test_compressed_files_are_known_by_their_content(tmp_path: Path, pack: objec
     path.write_bytes(pack(TEXT.encode()))  # type: ignore[operator]
     expected = pybpe.count_words(iter([TEXT]))
     assert pybpe.count_words(path) == expected
-    with open(path, "rb") as stdin:
-        saved = os.dup(0)
-        os.dup2(stdin.fileno(), 0)
-        try:
-            assert pybpe.count_words("-") == expected
-        finally:
-            os.dup2(saved, 0)
-            os.close(saved)
+    with standard_input(str(path)):
+        assert pybpe.count_words("-") == expected
     tok = small_tokenizer()
     plain = tmp_path / "plain.txt"
     plain.write_text(TEXT)
@@ -368,6 +356,7 @@ def test_tokenizers_counts_and_what_a_killed_run_left_are_not_read(tmp_path: Pat
     tok.save(data / "t.json")
     tok.save(data / "t.bin")
     tok.save_pretrained(data / "pretrained")
+    pybpe.train(data, vocab_size=300).save(data / "model")
     expected.save(data / "x.counts")
     (data / ".x.npy.unfinished").mkdir()
     (data / ".x.npy.unfinished" / "array").write_bytes(b"xyz")
@@ -444,8 +433,10 @@ def test_encode_files_gives_the_ids_of_the_text(tmp_path: Path, monkeypatch: pyt
         assert numpy.fromfile(tmp_path / "ids.bin", tok.model.dtype).tolist() == ids.tolist()
     records = ["a b", "c<|endoftext|>", "d"]
     (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": record}) + "\n" for record in records))
-    pybpe.encode_files(tok, tmp_path / "x.jsonl", tmp_path / "ids.npy")
-    assert numpy.load(tmp_path / "ids.npy").tolist() == [i for record in records for i in tok.encode_ordinary(record)]
+    for eot, mark in (("none", []), ("append", [tok.eot_token])):
+        pybpe.encode_files(tok, tmp_path / "x.jsonl", tmp_path / "ids.npy", eot=eot)
+        expected_ids = [i for record in records for i in [*tok.encode_ordinary(record), *mark]]
+        assert numpy.load(tmp_path / "ids.npy").tolist() == expected_ids
     assert sorted(file.name for file in tmp_path.iterdir()) == ["ids.bin", "ids.npy", "x.jsonl", "x.txt", "y.txt"]
     with pytest.raises(pybpe.errors.ArgumentError, match="must end in .npy, or in .bin"):
         pybpe.encode_files(tok, path, tmp_path / "ids.txt")

@@ -71,24 +71,6 @@ def test_no_call_takes_another_normalizer() -> None:
         pybpe.train(None, counts=others, base=tok, vocab_size=400)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("form", [None, "NFC", "NFKC"])
-@pytest.mark.parametrize("name", ["tok.json", "tok.bin"])
-def test_files_keep_it(form: str | None, name: str, tmp_path: Path) -> None:
-    tok = train(COMPOSED, form)
-    tok.save(tmp_path / name, Path(name).suffix[1:])
-    again = pybpe.Tokenizer.from_file(tmp_path / name)
-    assert again.model.normalizer == form
-    assert again.encode(decomposed(COMPOSED)) == tok.encode(decomposed(COMPOSED))
-
-
-def test_formats_that_cannot_hold_it_refuse(tmp_path: Path) -> None:
-    tok = train(COMPOSED, "NFC")
-    for form in ("files", "tiktoken"):
-        with pytest.raises(pybpe.Error, match="NFC"):
-            tok.save(tmp_path / form, form)
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
 def test_the_c_library_says_what_it_needs() -> None:
     """It makes no encoder that would give wrong ids. (test_llmc_headers.py tests the drop-in header for llm.c.)"""
     for form in (None, "NFC", "NFKC"):

@@ -5,14 +5,11 @@ import gzip
 import json
 import os
 import re
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from corpora import small_tokenizer
+from corpora import small_tokenizer, standard_input
 from texts import english
 
 import pybpe
@@ -177,20 +174,6 @@ def test_every_command_reads_by_content(
         shards = [path.read_bytes() for path in sorted(Path("out").glob("*train*.bin"))]
         results.append((printed, written, shards))
     assert all(result == results[0] for result in results)
-
-
-@contextmanager
-def standard_input(path: str) -> Iterator[None]:
-    saved, python = os.dup(0), sys.stdin
-    try:
-        with open(path, "rb") as stream:
-            os.dup2(stream.fileno(), 0)
-        with open(0, closefd=False) as sys.stdin:
-            yield
-    finally:
-        sys.stdin = python
-        os.dup2(saved, 0)
-        os.close(saved)
 
 
 def test_utf16_without_a_mark_is_refused(tmp_path: Path) -> None:

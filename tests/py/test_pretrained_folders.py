@@ -52,17 +52,33 @@ def test_added_tokens_json(folder: Path, name: str, number: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("change", "message"),
     [
-        {"model_specific_special_tokens": {"image": "low"}},
-        {"image_token": "low"},
-        {"image_token": {"content": "low", "special": True}},
+        ("{", "not JSON"),
+        ("[]", "expected one JSON object"),
+        ({"add_prefix_space": True}, "add_prefix_space"),
+        ({"chat_template": "\ud800"}, "chat_template contains a lone surrogate"),
+        ({"added_tokens_decoder": {"7": {"content": "<|new|>"}}}, "adds the token '<|new|>' with id 7"),
+        (
+            {"added_tokens_decoder": {"0": {"content": END, "lstrip": True}}},
+            f"token '{END}' has lstrip on here and off",
+        ),
+        ({"pad_token": "<|new|>"}, "adds the special token '<|new|>'"),
+        ({"bos_token": {"__type": "AddedToken", "content": "<|new|>"}}, "adds the special token '<|new|>'"),
+        ({"additional_special_tokens": [END, "<|new|>"]}, "adds the special token '<|new|>'"),
+        ({"extra_special_tokens": {"image_token": "<|new|>"}}, "adds the special token '<|new|>'"),
+        ({"model_specific_special_tokens": {"image": "<|new|>"}}, "adds the special token '<|new|>'"),
+        ({"image_token": "<|new|>"}, "adds the special token '<|new|>'"),
+        ({"image_token": {"content": "<|new|>", "special": True}}, "adds the special token '<|new|>'"),
+        ({"split_special_tokens": True}, "split_special_tokens is on"),
     ],
 )
-def test_tokens_of_a_model(folder: Path, config: dict[str, object]) -> None:
-    change(folder, **config)
-    with pytest.raises(pybpe.errors.FormatError, match="adds the special token 'low'"):
+def test_a_configuration_that_changes_ids(change: object, message: str, folder: Path) -> None:
+    path = folder / "tokenizer_config.json"
+    path.write_text(change if isinstance(change, str) else json.dumps({**json.loads(path.read_text()), **change}))  # type: ignore[dict-item]
+    with pytest.raises(pybpe.errors.FormatError, match=message.replace("|", r"\|")) as caught:
         pybpe.Tokenizer.from_file(folder)
+    assert str(path) in str(caught.value)
 
 
 def test_special_tokens_map(folder: Path) -> None:
@@ -177,3 +193,24 @@ def test_normalized_in_the_configuration_counts_where_it_changes_ids(
         return
     with pytest.raises(pybpe.errors.FormatError, match=r"_config\.json: the added token '<a>' has normalized on here"):
         pybpe.Tokenizer.from_file(tmp_path)
+
+
+def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="has neither tokenizer.json nor vocab.json"):
+        pybpe.Tokenizer.from_file(tmp_path)
+    plain = pybpe.Tokenizer(train().model.vocab, train().merges)
+    plain.save(tmp_path, "files")
+    assert pybpe.Tokenizer.from_file(tmp_path).encode("the text") == plain.encode("the text")
+
+
+def test_a_chat_template_in_a_file_of_its_own(folder: Path, tmp_path: Path) -> None:
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    found = pybpe.Tokenizer.from_file(folder)
+    found.save_pretrained(tmp_path / "again")
+    assert "{{ messages }}" in "".join(path.read_text() for path in (tmp_path / "again").iterdir())
+    with pytest.raises(pybpe.errors.ArgumentError, match="pad_token='<none>' is not a special token"):
+        train().save_pretrained(tmp_path / "refused", pad_token="<none>")
+    with pytest.raises(
+        pybpe.errors.ArgumentError, match="additional_special_tokens must be one special token, not list"
+    ):
+        train().save_pretrained(tmp_path / "refused", additional_special_tokens=[END])  # type: ignore[arg-type]

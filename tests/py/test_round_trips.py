@@ -28,9 +28,9 @@ def texts() -> list[str]:
 
 
 @cache
-def trained() -> pybpe.Tokenizer:
+def trained(special_ids: str = "after_bytes") -> pybpe.Tokenizer:
     corpus = [english()[:60_000], chinese()[:10_000], mixed()[:20_000]]
-    return pybpe.train(iter(corpus), vocab_size=1200, special_tokens=SPECIALS, special_ids="after_bytes")
+    return pybpe.train(iter(corpus), vocab_size=1200, special_tokens=SPECIALS, special_ids=special_ids)
 
 
 def json(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
@@ -76,14 +76,14 @@ WAYS: list[Callable[[pybpe.Tokenizer, Path], pybpe.Tokenizer]]
 WAYS = [json, bin2, bin1, files, ranks, pretrained, hf, tiktoken]
 
 
-@pytest.mark.parametrize("second", WAYS)
-@pytest.mark.parametrize("first", WAYS)
-def test_each_to_each(tmp_path: Path, first: Callable, second: Callable) -> None:
-    (tmp_path / "1").mkdir()
-    (tmp_path / "2").mkdir()
-    tok = trained()
-    copy = second(first(tok, tmp_path / "1"), tmp_path / "2")
-    assert copy.special_tokens == tok.special_tokens and copy.model.vocab == tok.model.vocab
+@pytest.mark.parametrize("special_ids", ["first", "after_bytes", "last"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_read_is_what_was_written(tmp_path: Path, way: Callable, special_ids: str) -> None:
+    """So it can be written in any other format, too."""
+    tok = trained(special_ids)
+    copy = way(tok, tmp_path)
+    assert copy == tok and copy.special_tokens == tok.special_tokens and copy.model.vocab == tok.model.vocab
+    assert copy.merges == tok.merges and copy.pattern == tok.pattern
     assert copy.model.fingerprint() == tok.model.fingerprint()
     for text in texts():
         assert copy.encode(text) == tok.encode(text)
@@ -99,7 +99,8 @@ def test_other_libraries_give_these_ids(pattern: str) -> None:
         assert theirs.encode(text).ids == expected
         assert openai.encode(text, allowed_special="all") == expected
         assert openai.encode_ordinary(text) == tok.encode_ordinary(text)
-    assert openai.n_vocab == tok.vocab_size
+        assert theirs.decode(expected, skip_special_tokens=False) == tok.decode(expected)
+    assert openai.n_vocab == tok.vocab_size and theirs.get_vocab() == tok.get_vocab()
 
 
 @pytest.mark.slow

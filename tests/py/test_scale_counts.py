@@ -73,15 +73,6 @@ def test_every_damage_to_a_file_is_refused(tmp_path: Path) -> None:
         pybpe.Counts.load(tmp_path / "none")
 
 
-def test_counts_of_other_settings_cannot_be_added() -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="different"):
-        pybpe.Counts.from_dict({"a": 1}) + pybpe.Counts.from_dict({"a": 1}, pattern="cl100k")
-    with pytest.raises(pybpe.errors.ArgumentError, match="no counts"):
-        pybpe.Counts.merge([])
-    with pytest.raises(pybpe.errors.ArgumentError, match="count"):
-        pybpe.Counts.from_dict({"a": -1})
-
-
 # ------------------------------------------------------------------------------------------------------
 # Training from counts and from a base
 

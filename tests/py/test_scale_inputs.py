@@ -1,6 +1,5 @@
 """Training inputs: folders, globs, compressed files, JSON lines, samples; and the errors for damaged ones."""
 
-import gzip
 import json
 import os
 import random
@@ -31,15 +30,6 @@ def write_jsonl(path: Path, texts: list[str], key: str = "text") -> Path:
     return path
 
 
-def compress(path: Path, data: bytes) -> Path:
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(data))
-    else:
-        zstd = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-        path.write_bytes(zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1}))
-    return path
-
-
 # ------------------------------------------------------------------------------------------------------
 # Files
 
@@ -62,29 +52,6 @@ def test_folders_and_globs_are_sorted_and_recursive(tmp_path: Path) -> None:
     assert pybpe.count_words(tmp_path / "odd[1].txt").to_dict() == {b"odd": 1}
     with pytest.raises(pybpe.errors.ArgumentError, match="nothing"):
         input_files(str(tmp_path / "nothing*"))
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_compressed_files(tmp_path: Path, suffix: str) -> None:
-    data = (TEXT * 40).encode()  # several pieces
-    path = compress(tmp_path / f"x.txt{suffix}", data)
-    assert pybpe.count_words(path).to_dict() == counts_of_texts([TEXT * 40])
-    records = write_jsonl(tmp_path / "x.jsonl", RECORDS)
-    packed = compress(tmp_path / f"x.jsonl{suffix}", records.read_bytes())
-    assert pybpe.count_words(packed).to_dict() == counts_of_texts(RECORDS)
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_damaged_compressed_files_are_named(tmp_path: Path, suffix: str) -> None:
-    text = "".join(random.Random(1).choices("abcdefg ", k=100_000))
-    whole = compress(tmp_path / f"x{suffix}", text.encode()).read_bytes()
-    damaged = bytearray(whole)
-    damaged[1000] ^= 0x55
-    damaged[-3] ^= 0x55
-    for data in (whole[: len(whole) // 2], bytes(damaged), b"not compressed at all", whole + b"rubbish behind"):
-        (tmp_path / f"bad{suffix}").write_bytes(data)
-        with pytest.raises(pybpe.errors.FormatError, match=f"bad{suffix}.*byte"):
-            pybpe.count_words(tmp_path / f"bad{suffix}")
 
 
 def test_zstd_without_its_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +178,3 @@ def test_a_sample_of_an_iterable_takes_no_more_than_it_needs() -> None:
     assert pybpe.count_words(endless(), max_bytes=20).to_dict() == {b"some": 2, b" words": 2, b" here": 1}
     with pytest.raises(pybpe.errors.ArgumentError, match="max_bytes"):
         pybpe.count_words(["x"], max_bytes=0)
-
-
-def test_parquet_is_not_taken_for_text(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("text")
-    (tmp_path / "pages.parquet").write_bytes(b"PAR1")
-    with pytest.raises((pybpe.errors.FormatError, pybpe.errors.MissingExtraError), match=r"pages\.parquet: .*parquet"):
-        pybpe.train([tmp_path], vocab_size=300)

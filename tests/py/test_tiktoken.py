@@ -54,7 +54,11 @@ def test_what_an_encoding_is(name: str) -> None:
 @pytest.mark.parametrize("text", [english(), chinese(), mixed()], ids=["english", "chinese", "mixed"])
 def test_ids_are_tiktokens(name: str, text: str) -> None:
     encoding, tokenizer = ENCODINGS[name], TOKENIZERS[name]
-    assert tokenizer.encode_ordinary(text) == encoding.encode_ordinary(text)
+    expected = encoding.encode_ordinary(text)
+    assert tokenizer.encode_ordinary(text) == tokenizer.encode(text) == tokenizer.encode(text.encode()) == expected
+    assert tokenizer.encode_to_numpy(text).tolist() == expected and tokenizer.count(text) == len(expected)
+    assert list(tokenizer.encode_iterable(text.splitlines(keepends=True))) == expected
+    assert tokenizer.decode(expected) == text
     special = with_specials(text, sorted(encoding.special_tokens_set), seed=1)
     ids = encoding.encode(special, allowed_special="all")
     assert tokenizer.encode(special) == ids
@@ -68,6 +72,7 @@ def test_ids_are_tiktokens(name: str, text: str) -> None:
 def test_ids_of_corner_texts(name: str) -> None:
     for text in CORNER_TEXTS:
         assert TOKENIZERS[name].encode(text) == ENCODINGS[name].encode(text), text[:20]
+    assert TOKENIZERS[name].encode_batch(CORNER_TEXTS) == ENCODINGS[name].encode_batch(CORNER_TEXTS)
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
