@@ -180,6 +180,13 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
                          size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
                          const pybpe_allocator *mem, pybpe_error *err);
 
+/* Makes a vocabulary from the content of a .tiktoken file: lines of a token in base64, a space and its id. The spec has
+   all but tokens and merges, and special_texts is as above. The merges are those that pybpe_vocab_recover_merges finds.
+   Returns PYBPE_ERR_FORMAT for anything unusual, even if it is valid, such as a token that merging does not make: the
+   caller must then use a slower reader. */
+int pybpe_vocab_new_ranks(pybpe_vocab **out, const uint8_t *text, size_t n, const pybpe_strings *special_texts,
+                          const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
+
 /* ---------------------------------------------------------------------------------------------------
 Encoding: text -> ids
 */

@@ -141,7 +141,7 @@ def get_encoding(name: str) -> Tokenizer:
             if ranks is not None:
                 texts = {i: text.encode() for text, i in reversed([*known.specials.items()])}
                 pattern, title = Pattern(known.pattern), f"the encoding {name!r}"
-                return of_model(tiktoken.from_ranks(ranks, known.specials, pattern, title, texts.__getitem__))
+                return of_model(tiktoken.from_text(ranks, known.specials, pattern, title, texts.__getitem__))
             rejected.append(str(path))
     return _through_tiktoken(name, rejected)
 
@@ -175,12 +175,13 @@ def _hub() -> Path:
     return Path(home, "hub")
 
 
-def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
-    """Returns the ranks in a file; None if they cannot be read, or do not belong to the encoding."""
+def _checked_ranks(path: Path, known: _Encoding) -> bytes | None:
+    """Returns the ranks in a file, as the lines of a .tiktoken file; None if they cannot be read, or do not belong to
+    the encoding."""
     try:
         data = read_file(path)
-        ranks = _ranks(gzip.decompress(data) if path.suffix == ".gz" else data, known.specials)
-        lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=_rank))
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        return data if _belongs(data, known) else _as_lines(_ranks(data, known.specials), known)
     except (
         Error,
         OSError,
@@ -194,10 +195,15 @@ def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
         zlib.error,
     ):
         return None  # these are all the errors that a damaged file can cause; ArithmeticError: 1e400 as an id
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(line)
-    return ranks if digest.hexdigest() == known.sha256 else None
+
+
+def _as_lines(ranks: Mapping[bytes, int], known: _Encoding) -> bytes | None:
+    lines = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=_rank))
+    return lines if _belongs(lines, known) else None
+
+
+def _belongs(data: bytes, known: _Encoding) -> bool:
+    return hashlib.sha256(data).hexdigest() == known.sha256
 
 
 def _rank(entry: tuple[bytes, int]) -> int:

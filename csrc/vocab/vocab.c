@@ -6,6 +6,7 @@ Vocabularies: tokens, merges, specials and settings, which a caller passes and g
     vocab_recover.c     recovers merges from the order of ids, for vocabularies without merges
     vocab.h             how the others make one, and how errors name a position in a spec or in a file
     tokenizer_json.c    from the parts of a tokenizer.json; llmc/tokenizer_bin_read.c does it from a tokenizer.bin
+    tiktoken_read.c     from the lines of a .tiktoken file
     decode.c            ids -> bytes
 */
 #include "vocab/vocab.h"

@@ -48,6 +48,11 @@ def _vocab_spec(rules: VocabRules) -> tuple[Any, tuple[Any, ...]]:
     return spec, (numbers, regex)
 
 
+def _special_texts(specials: Mapping[str, int]) -> Strings:
+    """Returns the texts of special tokens in the order of their ids."""
+    return Strings([text.encode("utf-8") for text in sorted(specials, key=specials.__getitem__)])
+
+
 class Vocab:
     """A vocabulary in C. Immutable. Make one with `Vocab.new` or `Vocab.load`."""
 
@@ -75,14 +80,20 @@ class Vocab:
     def from_json(cls, text: bytes, spans: Sequence[int], specials: Mapping[str, int], rules: VocabRules) -> Vocab:
         """Makes a vocabulary from the tokens and merges of a tokenizer.json, at the offsets that `tokenizer_json_spans`
         found. Raises FormatError or ArgumentError if this function cannot read the file; Python may be able to."""
-        by_id = sorted(specials, key=specials.__getitem__)
-        texts = Strings([special.encode("utf-8") for special in by_id])
-        spec, _kept = _vocab_spec(rules)
+        texts, spec, _kept = _special_texts(specials), *_vocab_spec(rules)
         view = ffi.from_buffer("uint8_t[]", text)
         vocab, vocab_end, merges, merges_end = spans
         parts = view + vocab, vocab_end - vocab, view + merges, merges_end - merges
         make, free = lib.pybpe_vocab_new_json, lib.pybpe_vocab_free
         return cls(make_handle("pybpe_vocab", make, free, *parts, texts.c, spec, ffi.NULL))
+
+    @classmethod
+    def from_ranks(cls, text: bytes, specials: Mapping[str, int], rules: VocabRules) -> Vocab:
+        """Makes a vocabulary from the content of a .tiktoken file. Raises FormatError or ArgumentError if this function
+        cannot read it; Python may be able to."""
+        texts, spec, _kept = _special_texts(specials), *_vocab_spec(rules)
+        make, free = lib.pybpe_vocab_new_ranks, lib.pybpe_vocab_free
+        return cls(make_handle("pybpe_vocab", make, free, text, len(text), texts.c, spec, ffi.NULL))
 
     @classmethod
     def load(cls, path: PathLike) -> Vocab:

