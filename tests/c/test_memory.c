@@ -8,7 +8,7 @@ and words long enough for every algorithm: a typed error, no leaks, and the same
 #include "scratch.h"
 #include "small_vocab.h"
 
-enum { TEXT_BYTES = 60000, LONG_BYTES = 3000, WORDS = 3000, NEW_TOKENS = 200, LARGE = 4096, LONG_WORD = 1200000 };
+enum { TEXT_BYTES = 60000, LONG_BYTES = 3000, WORDS = 3000, NEW_TOKENS = 50, LARGE = 4096, LONG_WORD = 1200000 };
 
 static uint8_t text[TEXT_BYTES];
 static uint64_t counts[WORDS];
