@@ -64,7 +64,7 @@ SETS = [
     *(r"[[:^alpha:]]", r"(?i:[[:upper:]])", r"[\w&&\p{Han}\d]", r"[^\w&&[^a]]", "[^a-c&&b-e]", "[a-c[^b-d]]"),
     *(r"[\p{L}&&[^\p{Han}]]", "[a-w&&[^c-g]z]", r"[\w--[a-z]\d]", "[a-z~~x-~]", r"[\p{L}--\p{Lu}&&[^\p{Han}]]"),
     *(f"(?i:\\p{{{name}}})" for name in sorted(classes.PROPERTIES - {"Cn"})),
-    *(f"(?i:[^\\p{{{name}}}])" for name in sorted(classes.PROPERTIES - {"Cn"})),
+    *(f"(?i:[^\\p{{{name}}}])" for name in sorted(classes.PROPERTIES - {"Cn"})[::4]),
 ]
 
 
@@ -249,7 +249,7 @@ def test_no_pattern_breaks_the_parser() -> None:
     """Every dialect accepts or refuses any text; groups may be deeply nested."""
     rng = random.Random(3)
     signs = "()[]{}|*+?^$.\\-&~:=!<>,iaPpLdwsxuU1{}é \n"
-    patterns = ["".join(rng.choices(signs, k=rng.randint(0, 12))) for _ in range(4000)] + ["(" * 10_000, "[" * 10_000]
+    patterns = ["".join(rng.choices(signs, k=rng.randint(0, 12))) for _ in range(1500)] + ["(" * 10_000, "[" * 10_000]
     for pattern in patterns:
         for source, target in PAIRS:
             translated(pattern, source, target)
@@ -294,7 +294,7 @@ def test_first_uncovered(pattern: str, point: int | None) -> None:
 def test_what_is_known_to_cover_does() -> None:
     rng = random.Random(4)
     covered = 0
-    for _ in range(600):
+    for _ in range(200):
         pattern = random_pattern(rng, 1) + rng.choice(["", r"|\s", r"|\W", r"|[\s\S]+", r"|\S+|\s*\s|\s"])
         try:
             translate(pattern, REGEX, REGEX, whole=True)
