@@ -58,9 +58,10 @@ class Splitter:
 
     def count(self, data: bytes) -> tuple[int, int]:
         """Returns the number of words, and the length of the last one."""
-        ends = ffi.new("size_t[]", 1024)
+        cap = 1 << 16  # each call looks for the end of a run of digits
+        ends = ffi.new("size_t[]", cap)
         total, pos, last = 0, 0, 0
-        while count := lib.pybpe_pretok_split(self.c, data, len(data), pos, ends, 1024):
+        while count := lib.pybpe_pretok_split(self.c, data, len(data), pos, ends, cap):
             total += count
             last = ends[count - 1] - (ends[count - 2] if count > 1 else pos)
             pos = ends[count - 1]
@@ -251,26 +252,26 @@ def hostile_texts(seed: int, count: int) -> Iterator[bytes]:
 @pytest.mark.slow
 @same_unicode
 def test_hostile_texts(splitters: list[tuple[int, Splitter]]) -> None:
-    for i, data in enumerate(hostile_texts(seed=3, count=100_000 if EXHAUSTIVE else 15_000)):
+    for i, data in enumerate(hostile_texts(seed=3, count=100_000 if EXHAUSTIVE else 4000)):
         check(splitters, data, cap=[64, 65, 100, 4096][i % 4])
 
 
 @same_unicode
-@settings(max_examples=20_000 if EXHAUSTIVE else 1000)
+@settings(max_examples=20_000 if EXHAUSTIVE else 300)
 @given(data=st.lists(st.sampled_from(PIECES)).map(b"".join))
 def test_hostile_texts_of_hypothesis(splitters: list[tuple[int, Splitter]], data: bytes) -> None:
     check(splitters, data)
 
 
 @same_unicode
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(data=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_bytes(splitters: list[tuple[int, Splitter]], data: bytes) -> None:
     check(splitters, data)
 
 
 def test_english(splitters: list[tuple[int, Splitter]]) -> None:
-    check(splitters, english()[:200_000].encode())
+    check(splitters, english()[:60_000].encode())
 
 
 @pytest.mark.parametrize("pos", range(60, 70))
