@@ -119,24 +119,24 @@ def test_a_clone_that_is_not_built_has_no_include_folder(root: Path, tmp_path: P
 STRICT = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Werror".split()
 
 
-@pytest.fixture(scope="module")
-def amalgamation(root: Path) -> Path:
+@pytest.fixture(scope="module", params=["gcc", "clang"])
+def library(request: pytest.FixtureRequest, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The object file, compiled alone in a folder with pybpe.h, so that no other file of csrc/ can be included."""
+    needs(request.param)
     subprocess.run(["make", "amalgamation"], cwd=root, check=True, capture_output=True)
-    return root / "build" / "amalgamation"
+    alone = tmp_path_factory.mktemp("alone")
+    for name in ("pybpe.c", "pybpe.h"):
+        shutil.copy(root / "build" / "amalgamation" / name, alone)
+    run(request.param, "-std=c11", *STRICT, "-O1", "-c", alone / "pybpe.c", "-o", alone / "pybpe.o")
+    return alone / "pybpe.o"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_a_program_with_the_two_files_does_what_the_library_does(
-    root: Path, amalgamation: Path, c_program: Callable[[str], Path], tmp_path: Path, compiler: str
+    root: Path, library: Path, c_program: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    needs(compiler)
-    for name in ("pybpe.c", "pybpe.h"):  # alone in a folder, so that no other file of csrc/ can be included
-        shutil.copy(amalgamation / name, tmp_path)
-    run(compiler, "-std=c11", *STRICT, "-O2", "-c", tmp_path / "pybpe.c", "-o", tmp_path / "pybpe.o")
     program = tmp_path / "decode_test"
-    source = root / "tests/c/decode_test.c"
-    run(compiler, f"-I{tmp_path}", source, tmp_path / "pybpe.o", "-o", program)
+    run("cc", f"-I{library.parent}", root / "tests/c/decode_test.c", library, "-o", program)
 
     (tmp_path / "corpus.txt").write_text(mixed(), encoding="utf-8", newline="")
     tok = pybpe.train(tmp_path / "corpus.txt", vocab_size=600, special_tokens=["<|endoftext|>"])
@@ -149,23 +149,21 @@ def test_a_program_with_the_two_files_does_what_the_library_does(
 
 
 @pytest.mark.slow
-def test_a_program_sees_only_public_names(amalgamation: Path, tmp_path: Path) -> None:
+def test_a_program_sees_only_public_names(library: Path) -> None:
     needs("nm")
-    run("cc", "-c", amalgamation / "pybpe.c", "-o", tmp_path / "pybpe.o")
-    names = re.findall(r" [A-TV-Z] (\w+)", run("nm", tmp_path / "pybpe.o"))
+    names = re.findall(r" [A-TV-Z] (\w+)", run("nm", library))
     assert len(names) > 50
     assert [name for name in names if not name.lstrip("_").startswith("pybpe_")] == []
 
 
 @pytest.mark.slow
-def test_the_header_is_whole_and_is_cpp_too(amalgamation: Path, tmp_path: Path) -> None:
-    includes = re.findall(r"^#include (.*)", (amalgamation / "pybpe.h").read_text(encoding="utf-8"), re.M)
+def test_the_header_is_whole_and_is_cpp_too(library: Path, tmp_path: Path) -> None:
+    includes = re.findall(r"^#include (.*)", library.with_name("pybpe.h").read_text(encoding="utf-8"), re.M)
     assert includes == ["<stddef.h>", "<stdint.h>"]
     needs("c++")
-    run("cc", "-c", amalgamation / "pybpe.c", "-o", tmp_path / "pybpe.o")
     source = tmp_path / "main.cpp"
     source.write_text('#include "pybpe.h"\n#include <cstdio>\nint main() { std::puts(pybpe_version()); }\n')
     strict = [flag for flag in STRICT if flag != "-Wstrict-prototypes"]
     program = tmp_path / "main"
-    run("c++", "-std=c++17", *strict, f"-I{amalgamation}", source, tmp_path / "pybpe.o", "-o", program)
+    run("c++", "-std=c++17", *strict, f"-I{library.parent}", source, library, "-o", program)
     assert run(program).strip() == pybpe.__version__
