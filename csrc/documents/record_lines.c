@@ -53,7 +53,7 @@ static uint8_t *bytes_write(const uint8_t *from, const uint8_t *end, uint8_t *to
 
 /* From here on, record_read has checked the line. */
 
-static const uint8_t *space_end(const uint8_t *at) {
+static const uint8_t *space_skip(const uint8_t *at) {
     while (*at == ' ' || *at == '\t' || *at == '\r') {
         at += 1;
     }
@@ -104,13 +104,13 @@ static uint8_t *record_write(const uint8_t *at, const json_record *found, const 
     record_string names[MAX_NAMES];
     size_t count = 0;
     *to++ = '{';
-    for (at = space_end(at); *at != '}';) { /* at the opening brace, or the comma after a value */
-        const uint8_t *const name = space_end(at + 1);
+    for (at = space_skip(at); *at != '}';) { /* at the opening brace, or the comma after a value */
+        const uint8_t *const name = space_skip(at + 1);
         const uint8_t *const stop = quote_after(name) + 1;
         if (!name_add(names, &count, name, (size_t)(stop - name))) {
             return NULL;
         }
-        const uint8_t *const value = space_end(space_end(stop) + 1);
+        const uint8_t *const value = space_skip(space_skip(stop) + 1);
         const bool is_text = value + 1 == found->text.at;
         const uint8_t *const end = is_text ? found->text.at + found->text.n + 1 : value_end(value);
         to = count > 1 ? bytes_write((const uint8_t *)", ", (const uint8_t *)", " + 2, to) : to;
@@ -118,7 +118,7 @@ static uint8_t *record_write(const uint8_t *at, const json_record *found, const 
         *to++ = ':';
         *to++ = ' ';
         to = is_text && !is_usual(&found->text) ? string_write(text, n, to) : bytes_write(value, end, to);
-        at = space_end(end);
+        at = space_skip(end);
     }
     *to++ = '}';
     *to++ = '\n';

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 
 from .. import _binding
-from ..arguments import refuse_unused
+from ..arguments import chosen, refuse_unused
 from ..errors import note
 from ..reading.bad_records import list_name, remove_list
 from ..reading.options import ReadOptions, listed
@@ -102,21 +102,18 @@ def clean(
         ArgumentError, FileError, FormatError: bad arguments, files or records. WorkerError: a worker died.
         MissingExtraError: a step needs a package that is not installed.
     """
+    arguments = locals()
     path = check_name(out)
-    steps = Steps(
-        read=ReadOptions(text_key, encoding, documents, on_error, listed(skipped)),
-        normalizer=normalizer,
+    steps = chosen(
+        Steps,
+        arguments,
+        read=chosen(ReadOptions, arguments, skipped=listed(skipped)),
         filters=Filters() if filters is None else filters,
         languages=strings("languages", languages),
-        min_confidence=min_confidence,
         scorers=Scorer.all_of(scorers),
         scrub_pii=kinds_of(scrub_pii),
-        dedup=dedup,
-        near_dedup=near_dedup,
-        keep_near=keep_near,
-        dedup_paragraphs=dedup_paragraphs,
     )
-    run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
+    run = chosen(RunOptions, arguments)
     check_memory_limit(run.memory_limit)
     if memory_limit is not None and not (dedup or near_dedup or dedup_paragraphs):
         refuse_unused("memory_limit", memory_limit, "no step finds duplicates")

@@ -19,6 +19,7 @@ from ..errors import ArgumentError
 
 TOP_NGRAMS, REPEATED_NGRAMS = "top_ngrams_", "repeated_ngrams_"
 _OF_WORDS = ("distinct_words", "repeated_words")
+_COUNTS = {"chars": "chars", "distinct_words": "distinct"}
 _SHARES = {  # measure -> the counts of a part and of the whole
     "digit_ratio": ("digits", "visible"),
     "alphabetic_words": ("alphabetic", "words"),
@@ -136,14 +137,10 @@ class Measures:
         if name in _SHARES:
             part, whole = _SHARES[name]
             return _share(self._count(part), self._count(whole))
+        if name in _COUNTS:
+            return self._count(_COUNTS[name])
         value: Array = getattr(self, "_" + name)()
         return value
-
-    def _chars(self) -> Array:
-        return self._count("chars")
-
-    def _distinct_words(self) -> Array:
-        return self._count("distinct")
 
     def _words(self) -> Array:
         units, unspaced = self._count("words"), self._count("unspaced")

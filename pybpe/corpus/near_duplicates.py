@@ -77,12 +77,7 @@ class Banding(NamedTuple):
 
 def signatures(texts: Sequence[str]) -> Array:
     """Returns the signatures of texts: uint32, shape (texts, PERMUTATIONS)."""
-    return signatures_of_bytes(list(map(utf8, check_texts(texts))))
-
-
-def signatures_of_bytes(texts: Sequence[bytes]) -> Array:
-    """Returns the signatures of texts in UTF-8."""
-    return _binding.minhash_texts(texts, characters())
+    return _binding.minhash_texts(list(map(utf8, check_texts(texts))), characters())
 
 
 def band_keys(banding: Banding, rows: Array) -> Array:

@@ -55,23 +55,24 @@ class Batch(NamedTuple):
         texts: the texts, which are not empty, in valid UTF-8.
         lines: the record of each, with a newline.
         size: the number of bytes that were read.
+        seen: the records that were read.
+        doubt: a warning about the first file of the task that is not UTF-8.
     """
 
     texts: list[bytes]
     lines: list[bytes]
     size: int
+    seen: Seen
+    doubt: str | None
 
 
-def batches(task: Task, kinds: Kinds, doubts: list[str], records: list[Seen]) -> Iterator[Batch]:
-    """Yields a task's documents. A warning about the first file that is not UTF-8 is put into `doubts`, and the records
-    of pieces into `records`."""
+def batches(task: Task, kinds: Kinds) -> Iterator[Batch]:
+    """Yields a task's documents."""
+    doubted = False
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
-        if not doubts and piece.is_text:
-            doubts += filter(None, [doubt_of(piece.text, piece.path, piece.start)])
-        texts, lines = _documents(piece, kinds)
-        if piece.seen.end:
-            records.append(piece.seen)
-        yield Batch(texts, lines, piece.size)
+        doubt = doubt_of(piece.text, piece.path, piece.start) if piece.is_text and not doubted else None
+        doubted = doubted or doubt is not None
+        yield Batch(*_documents(piece, kinds), piece.size, piece.seen, doubt)
 
 
 def _documents(piece: Piece, kinds: Kinds) -> tuple[list[bytes], list[bytes]]:

@@ -9,11 +9,11 @@ from typing import Any
 from .. import _binding
 from .._numpy import Array, numpy
 from ..normalize import normalize_text
-from ..reading.bad_records import Seen
 from ..reading.planning import Task
 from .duplicates import DIGEST_BYTES, digest, normalized, paragraph_digests
 from .language import detect_language
-from .near_duplicates import PERMUTATIONS, Banding, band_keys, signatures_of_bytes
+from .measures import characters
+from .near_duplicates import PERMUTATIONS, Banding, band_keys
 from .pii import find_pii, replace_pii
 from .reading import Batch, batches, json_line
 from .results import packed
@@ -33,18 +33,15 @@ class Work:
     def run(self, task: Task) -> Iterator[bytes]:
         """Yields a task's results in the form of results.py: lines, and for each line the data for finding duplicates.
         There is one for each _RESULT_BYTES, because a compressed file is one task, however long its text is."""
-        doubts: list[str] = []
-        seen: list[Seen] = []
-        found, told = _Found(self.steps), 0
-        for batch in batches(task, self.steps.kinds, doubts, seen):
-            found.read += batch.size
+        found = _Found(self.steps)
+        for batch in batches(task, self.steps.kinds):
+            found.note(batch)
             if batch.texts:
                 self._batch(batch, found)
             if found.size >= _RESULT_BYTES:
-                yield found.packed(doubts[told:], seen)
-                found, told = _Found(self.steps), len(doubts)
-                seen.clear()
-        yield found.packed(doubts[told:], seen)
+                yield found.packed()
+                found = _Found(self.steps)
+        yield found.packed()
 
     def collected(self, task: Task) -> bytes:
         """Returns a task's results, one after another."""
@@ -58,7 +55,7 @@ class Work:
                 output.write(result)
 
     def _batch(self, batch: Batch, found: _Found) -> None:
-        steps, tally, (texts, lines, _) = self.steps, found.tally, batch
+        steps, tally, texts, lines = self.steps, found.tally, batch.texts, batch.lines
         tally.count("in", len(texts), sum(map(len, texts)))
         if steps.normalizer is not None:
             for place, text in enumerate(texts):
@@ -127,19 +124,27 @@ class _Found:
 
     Attributes:
         tally: what happened to the documents.
-        read: the number of bytes of input.
         size: the number of bytes of the result, approximately.
     """
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self.tally = Tally()
-        self.read = self.size = 0
+        self.size = 0
+        self._read: dict[str, Any] = {"read": 0, "doubts": [], "seen": []}
         self._lines: list[bytes] = []
         self._sizes = [numpy.empty((0, 2), dtype="<i8")]
         self._digests: list[bytes] = []
         self._signatures = [numpy.empty((0, PERMUTATIONS), dtype="<u4")]
         self._paragraphs: list[bytes] = []
+
+    def note(self, batch: Batch) -> None:
+        """Notes what was read for a batch."""
+        self._read["read"] += batch.size
+        if batch.doubt is not None:
+            self._read["doubts"].append(batch.doubt)
+        if batch.seen.end:  # there were records
+            self._read["seen"].append(batch.seen.plain())
 
     def add(self, texts: Sequence[bytes], lines: Sequence[bytes], chars: Array) -> None:
         """Adds documents, with their numbers of characters."""
@@ -152,23 +157,17 @@ class _Found:
         elif steps.dedup is not None or steps.near_dedup is not None:
             self._digests += map(digest, texts)
         if steps.near_dedup is not None and texts:
-            self._signatures.append(signatures_of_bytes(texts))
+            self._signatures.append(_binding.minhash_texts(texts, characters()))
             self.size += self._signatures[-1].nbytes
         if steps.dedup_paragraphs:
             self._paragraphs += [paragraph_digests(text.decode()) for text in texts]
 
-    def packed(self, doubts: Sequence[str], seen: Sequence[Seen]) -> bytes:
+    def packed(self) -> bytes:
         """Returns the result."""
         signatures, lines, near = numpy.concatenate(self._signatures), self._lines, self._steps.near_dedup
         if near is not None:  # a cluster is from an earlier run; writing.py adds the new one
             lines = [json_line(line, {}, "cluster") if b'"cluster"' in line else line for line in lines]
-        header: dict[str, Any] = {
-            "tally": self.tally.to_json(),
-            "read": self.read,
-            "documents": len(lines),
-            "doubts": list(doubts),
-            "seen": [some.plain() for some in seen],
-        }
+        header = {"tally": self.tally.to_json(), "documents": len(lines), **self._read}
         counts = numpy.array([len(digests) // DIGEST_BYTES for digests in self._paragraphs], dtype="<i8")
         sections = {
             "digests": b"".join(self._digests),
