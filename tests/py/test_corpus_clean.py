@@ -378,7 +378,7 @@ def test_an_option_that_takes_the_file_for_its_value(option: str, capsys: pytest
         (["-o", "out.txt"], "name it .jsonl"),
         (["-o", "in.jsonl"], "would replace the input"),
         (["-o", "o.jsonl", "--normalize", "NFX"], "normalizer must be"),
-        (["-o", "o.jsonl", "--filters", "best"], "expected gopher or fineweb"),
+        (["-o", "o.jsonl", "--filters", "best"], "--filters must be one of gopher, fineweb"),
         (["-o", "o.jsonl", "--near-dedup", "1.5"], "--near-dedup must be"),
         (["-o", "o.jsonl", "--max-score", "nowhere:f=1"], "MODULE:FUNCTION=NUMBER"),
         (["-o", "o.jsonl", "--workers", "0"], "workers must be"),
