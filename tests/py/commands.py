@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -83,6 +84,44 @@ def arguments(command: str) -> list[str]:
     """Returns the arguments of a command that prints nothing but errors."""
     words = command.split()
     return [*words, *([] if words[0] in ("encode", "decode", "llmc") else ["--quiet"])]
+
+
+def pybpe_program(
+    *args: object, stdin: bytes | None = None, code: int = 0, cwd: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs `pybpe ARGS` in a forked process, which need not import modules again. Returns what it printed."""
+    words = ["pybpe", *map(str, args)]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            status = 98
+            try:
+                os.close(writing)
+                for number, file in enumerate((reading, out.fileno(), err.fileno())):
+                    os.dup2(file, number)
+                sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")
+                sys.argv = words
+                os.chdir(cwd or ".")
+                status = program.main()
+            except SystemExit as error:
+                status = int(error.code or 0)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                with suppress(BaseException):
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                os._exit(status)
+        os.close(reading)
+        with suppress(BrokenPipeError), os.fdopen(writing, "wb") as stream:
+            stream.write(stdin or b"")
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        done = subprocess.CompletedProcess(words, status, out.read(), err.read())
+    assert done.returncode == code, done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
+    return done
 
 
 def run(command: str, place: Path, prepare: Callable[[], None] = lambda: None) -> tuple[int, str]:

@@ -13,19 +13,13 @@ from pathlib import Path
 
 import numpy
 import pytest
+from commands import pybpe_program as run
 from texts import chinese, english
 
 import pybpe
 from pybpe.cli import main
 
 COMMANDS = ["train", "encode", "decode", "count", "binarize", "join", "mix", "pack", "inspect"]
-
-
-def run(*args: object, stdin: bytes | None = None, code: int = 0) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "pybpe", *map(str, args)]
-    result = subprocess.run(command, input=stdin, capture_output=True, check=False)
-    assert result.returncode == code, result.stderr.decode()
-    return result
 
 
 @pytest.fixture(scope="module")

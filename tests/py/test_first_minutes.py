@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import pybpe_program
 from texts import english
 
 import pybpe
@@ -21,9 +22,7 @@ NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "c
 
 def run(*args: object, stdin: bytes | None = None, code: int = 0, cwd: Path | None = None) -> str:
     """Runs `pybpe ARGS`; returns its standard error (one line) if it failed, else its standard output."""
-    command = [sys.executable, "-m", "pybpe", *map(str, args)]
-    result = subprocess.run(command, input=stdin, capture_output=True, check=False, cwd=cwd)
-    assert result.returncode == code, result.stdout.decode() + result.stderr.decode()
+    result = pybpe_program(*args, stdin=stdin, code=code, cwd=cwd)
     if code == 2:
         assert result.stderr.count(b"\n") == 1 and result.stdout == b""
         return result.stderr.decode()

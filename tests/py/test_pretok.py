@@ -311,14 +311,14 @@ def test_long_texts_take_linear_time(splitters: list[tuple[int, Splitter]], unit
 def test_cuts_give_the_words_of_the_whole(splitters: list[tuple[int, Splitter]]) -> None:
     rng = random.Random(4)
     some = 0
-    for data in hostile_texts(seed=5, count=40_000 if EXHAUSTIVE else 4000):
+    for data in hostile_texts(seed=5, count=40_000 if EXHAUSTIVE else 1500):
         cuts = splitters[0][1].cuts(data)
         some += len(cuts)
         chosen = sorted(rng.sample(cuts, rng.randint(0, len(cuts))))
         parts = [data[a:b] for a, b in zip([0, *chosen], [*chosen, len(data)])]
         for _, splitter in splitters:
             assert [word for part in parts for word in splitter.words(part)] == splitter.words(data), parts
-    assert some > 10_000
+    assert some > 4000
 
 
 def test_cut_is_the_first_from_anywhere(splitters: list[tuple[int, Splitter]]) -> None:
