@@ -105,6 +105,30 @@ static void require_documents(int kind, const pybpe_strings *documents, const ui
     }
 }
 
+/* Reading the records for cleaning gives the same texts, unless it refuses a repeated name. Its memory has the size that
+   the header promises. */
+static void require_records(const pybpe_divider *whole, int code, const uint8_t *text, size_t n) {
+    const size_t numbers = (n / 8 + 2) * sizeof(uint64_t);
+    pybpe_records r = {.texts = malloc(n + (n == 0)), .lines = malloc(2 * n + (n == 0))};
+    r.text_offsets = malloc(numbers);
+    r.line_offsets = malloc(numbers);
+    REQUIRE(r.texts != NULL && r.lines != NULL && r.text_offsets != NULL && r.line_offsets != NULL);
+    int read = pybpe_records_read(&r, text, n, (const uint8_t *)"text", 4, NULL);
+    REQUIRE(read == code || (code == PYBPE_OK && read == PYBPE_ERR_FORMAT));
+    if (read == PYBPE_OK) {
+        pybpe_strings documents = pybpe_divider_documents(whole, 0);
+        size_t records, line_ends, bytes = (size_t)r.text_offsets[r.count];
+        pybpe_divider_records(whole, &records, &line_ends);
+        REQUIRE(r.count == documents.count && r.records == records && r.line_ends == line_ends);
+        REQUIRE(r.count == 0 || memcmp(r.text_offsets, documents.offsets, (r.count + 1) * sizeof(uint64_t)) == 0);
+        REQUIRE(r.count == 0 || memcmp(r.texts, documents.bytes, bytes) == 0);
+    }
+    free(r.texts);
+    free(r.lines);
+    free(r.text_offsets);
+    free(r.line_offsets);
+}
+
 /* A text, once or up to 64 times, so that documents need more room than there is at first. */
 static uint8_t *read_copies(fuzz_input *in, size_t *n) {
     const unsigned x = fuzz_byte(in);
@@ -137,6 +161,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         REQUIRE(kind == PYBPE_DOCUMENTS_RECORD && code == PYBPE_ERR_FORMAT);
     }
     REQUIRE(pybpe_divider_divide(divided, kind, text, n, NULL) == code);
+    if (kind == PYBPE_DOCUMENTS_RECORD) {
+        require_records(whole, code, text, n);
+    }
     if (code == PYBPE_OK) {
         pybpe_strings documents = pybpe_divider_documents(whole, 0);
         require_documents(kind, &documents, text, n);
