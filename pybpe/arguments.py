@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Collection, Mapping
-from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Union
 
 from .errors import ArgumentError
@@ -78,6 +77,8 @@ def together(**pair: object) -> None:
 def option(default: Any, help: str, metavar: str = "N", **more: str) -> Any:
     """Returns a field of a dataclass of options, with what the command line shows: see cli/options.py. `more` may have
     a `flag` that is not the name, and the `unit` of a number."""
+    from dataclasses import field
+
     return field(default=default, metadata={"help": help, "metavar": metavar, **more})
 
 
@@ -87,6 +88,8 @@ Kind = TypeVar("Kind")
 def chosen(kind: type[Kind], given: Mapping[str, Any], **others: Any) -> Kind:
     """Makes an object of a dataclass of options from keyword arguments, of which it takes those that it has. `others`
     replace some of them."""
+    from dataclasses import fields
+
     names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in {**given, **others}.items() if name in names})
 

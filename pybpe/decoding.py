@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import operator
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from typing import Any, Protocol
 
 from ._binding import IdBuffer
@@ -112,6 +112,8 @@ class _Decoder(Protocol):
 
     def _decode_one(self, token: int, position: int) -> bytes: ...
 
+    def _stream_texts(self, skipped: Collection[int]) -> list[str | None]: ...
+
 
 class DecodeStream:
     """Decodes ids that arrive one by one. Never returns part of a character.
@@ -127,11 +129,12 @@ class DecodeStream:
     (['n', '', 'é'], '')
     """
 
-    def __init__(self, tokenizer: _Decoder, errors: str = "replace", skipped: Container[int] = ()) -> None:
+    def __init__(self, tokenizer: _Decoder, errors: str = "replace", skipped: Collection[int] = ()) -> None:
         """`skipped` are ids of which the text is left out."""
         self._tokenizer = tokenizer
         self._decoder = codecs.getincrementaldecoder("utf-8")(error_handler(errors))
         self._skipped = skipped
+        self._texts = tokenizer._stream_texts(skipped)
         self._position = 0
 
     def __repr__(self) -> str:
@@ -143,15 +146,29 @@ class DecodeStream:
         Raises:
             ArgumentError: the id is not in the vocabulary. The stream does not change.
         """
+        try:
+            text = self._texts[token] if token >= 0 else None
+        except (IndexError, TypeError):
+            text = None
+        if text is None or self._decoder.buffer:
+            return self._push_bytes(token)
+        self._position += 1
+        return text
+
+    def _push_bytes(self, token: int) -> str:
+        """Does what `push` does for a token that is new, is not whole characters, or follows part of a character."""
         data = self._tokenizer._decode_one(token, self._position)
         self._position += 1
         if token in self._skipped:
-            return ""
-        if not self._decoder.buffer:  # no bytes are kept, so whole characters need no decoder, which is slower
+            data = b""
+        if not self._decoder.buffer:
             try:
-                return data.decode()
+                text = data.decode()
             except UnicodeDecodeError:
                 pass
+            else:
+                self._texts[token] = text
+                return text
         return self._decoder.decode(data)
 
     def flush(self) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import array as arrays
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -56,7 +55,7 @@ class TextEncoder:
         self._growth = (1 if model.normalizer is None else _NORMALIZED_GROWTH) + model.prefix_space
         self.short = self._any_encoder.short_calls(self.specials, 2 if len(model.tokens) <= 1 << 16 else 4)
         if not self._direct or model.dropout:
-            self.short = replace(self.short, encode=_none, encode_ordinary=_none, encode_bytes=_none, count=_none)
+            self.short = self.short._replace(encode=_none, encode_ordinary=_none, encode_bytes=_none, count=_none)
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
         self._last_call: tuple[int, ...] = ()  # see _comes_again
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -129,6 +128,8 @@ class Model:
     def fingerprint(self) -> str:
         """Returns a SHA-256, in hex, of everything that affects encoding. Equal tokenizers have equal fingerprints,
         whichever files they came from."""
+        import hashlib
+
         digest = hashlib.sha256()
         vocab = self.to_vocab()  # the variable keeps the vocabulary alive, and with it the parts
         for part in vocab.packed():

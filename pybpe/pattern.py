@@ -21,10 +21,8 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from . import _binding, automata
+from . import _binding
 from .arguments import instance, is_unicode, shown
-from .dialects.parse import REGEX, parse
-from .dialects.tree import Alt, Atomic, Both, Chars, Either, Look, Node, Repeat, Seq
 from .errors import ArgumentError, UnsupportedError, warn
 from .support.parallel import end_if_unwanted
 
@@ -80,6 +78,8 @@ def _built_in() -> dict[str, tuple[str, Digits]]:
 def _automaton(regex: str) -> _binding.Pretok | None:
     """Returns the compiled splitter of a regular expression. If it does not compile, returns None, and warns the first
     time."""
+    from . import automata
+
     try:
         return automata.compiled(regex.removeprefix(OF_BYTES), regex.startswith(OF_BYTES))
     except UnsupportedError as error:
@@ -93,8 +93,10 @@ def _automaton(regex: str) -> _binding.Pretok | None:
 def _check_copies(pattern: str) -> None:
     """Raises ArgumentError if `regex` would copy too much: it writes out what {n} repeats, and takes 3 microseconds and
     300 bytes for each part of a copy, in a call that Ctrl-C does not interrupt."""
+    from .dialects import REGEX, parse, written_out
+
     try:
-        size = _written_out(parse(pattern, REGEX))
+        size = written_out(parse(pattern, REGEX))
     except (UnsupportedError, RecursionError):  # the product of all numbers is not less, however they are nested
         size = len(pattern)
         for digits in re.findall(r"\{([0-9]+)", pattern):
@@ -104,19 +106,6 @@ def _check_copies(pattern: str) -> None:
             f"the pattern has more than {_MOST_COPIED} characters when {{n}} and {{n,m}} are written out: use"
             " smaller numbers"
         )
-
-
-def _written_out(node: Node) -> int:
-    """Returns how many characters and sets of characters a pattern has when its repetitions are written out."""
-    if isinstance(node, Repeat):
-        return _written_out(node.part) * max(1, node.least)
-    if isinstance(node, (Seq, Alt)):
-        return max(1, sum(_written_out(part) for part in node.parts))
-    if isinstance(node, (Either, Both)):
-        return sum(_written_out(part) for part in node.sets)
-    if isinstance(node, (Atomic, Look)):
-        return _written_out(node.part)
-    return max(1, len(node.ranges) + len(node.properties)) if isinstance(node, Chars) else 1
 
 
 def _check_custom(pattern: str, digits: Digits) -> None:

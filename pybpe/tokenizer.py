@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import EllipsisType
@@ -553,6 +553,18 @@ class Tokenizer:
         if not data:
             raise first_unknown([token], position, len(self), self._model.tokens)
         return data
+
+    def _stream_texts(self, skipped: Collection[int]) -> list[str | None]:
+        """Returns the texts of tokens that are whole characters, by id, as streams that skip these ids return them. A
+        stream enters each text when it first needs it; None means that it has not, or that the bytes are no text."""
+        key = frozenset(skipped)
+        if key not in self._texts_of_streams:
+            self._texts_of_streams[key] = [None] * len(self)
+        return self._texts_of_streams[key]
+
+    @cached_property
+    def _texts_of_streams(self) -> dict[frozenset[int], list[str | None]]:
+        return {}
 
     def decode_stream(self, errors: str = "replace", *, skip_special_tokens: bool = False) -> DecodeStream:
         """Returns a decoder for ids that arrive one by one: see DecodeStream. The arguments are as in `decode`."""

@@ -8,13 +8,13 @@ import re
 from .errors import ArgumentError
 
 # At least two characters, because C:// is a drive of Windows. A text with several lines is not a URL.
-_URL = re.compile(r"(?:\w+::)?[A-Za-z][A-Za-z0-9+.-]+://[^\r\n]*")
+_URL = r"(?:\w+::)?[A-Za-z][A-Za-z0-9+.-]+://[^\r\n]*"
 _WEB = ("http", "https")
 
 
 def is_url(path: str) -> bool:
     """Returns whether a path is a URL, such as s3://bucket/key."""
-    return _URL.fullmatch(path) is not None
+    return "://" in path and re.fullmatch(_URL, path) is not None
 
 
 def without_secrets(url: str) -> str:

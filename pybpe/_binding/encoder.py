@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._numpy import numpy
 from ..errors import OutOfMemoryError
@@ -51,8 +50,7 @@ def _find_texts(texts: list[str | bytes]) -> tuple[Any, int, object]:
     )
 
 
-@dataclass(frozen=True)
-class ShortCalls:
+class ShortCalls(NamedTuple):
     """What csrc/python/short_calls.h describes: functions that return None unless their argument is short and right."""
 
     encode: Callable[[object], list[int] | None]

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -35,15 +33,19 @@ from .streams import discard_output, open_streams
 _LONGEST_COMMAND = 80  # characters; longer commands are not repeated
 
 
+def _print_versions() -> None:
+    from .. import _binding
+
+    patterns, normalizers = _binding.unicode_version(), _binding.normalizer_unicode_version()
+    print(
+        f"pybpe {__version__} (C library {_binding.version()}, Unicode {patterns} in patterns, {normalizers} in"
+        " normalizers)"
+    )
+
+
 class _VersionAction(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from .. import _binding
-
-        patterns, normalizers = _binding.unicode_version(), _binding.normalizer_unicode_version()
-        print(
-            f"pybpe {__version__} (C library {_binding.version()}, Unicode {patterns} in patterns, {normalizers} in"
-            " normalizers)"
-        )
+        _print_versions()
         parser.exit()
 
 
@@ -108,6 +110,8 @@ _OTHER_OPTIONS = {
 
 def _meant(word: str, others: Mapping[str, str], known: Collection[str]) -> str:
     """Returns what somebody who typed a word probably meant; "" if that is unclear."""
+    from difflib import get_close_matches
+
     named = [ours for ours, theirs in others.items() if word in theirs.split() and ours.split()[0] in (*known, ours)]
     return next(iter([*named, *get_close_matches(word, known, 1, 0.75)]), "")
 
@@ -171,6 +175,11 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"pybpe: {message} (see {self.prog} --help)\n")
 
 
+def _needed(words: Sequence[str] | None) -> Collection[str]:
+    """Returns the commands that the parser of a command line must know. Making parsers for all takes milliseconds."""
+    return words[:1] if words and words[0] in _COMMANDS else _COMMANDS
+
+
 def _parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Returns the parser of all commands. With `words`, those of the command line, only the commands among them get
     their options, whose modules take a while to load."""
@@ -187,8 +196,10 @@ def _parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         nargs=0,
         help="print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, (module, summary) in _COMMANDS.items():
+    # With `prog`, argparse need not format the usage, for which it loads shutil and the archives that this can pack.
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog=parser.prog)
+    for name in _needed(words):
+        module, summary = _COMMANDS[name]
         command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if words is None or name in words:
             getattr(import_module(module, __name__), f"add_{name}")(command)
@@ -227,6 +238,10 @@ def _as_options(words: list[str]) -> list[str]:
 
 def _run(words: list[str], args: argparse.Namespace) -> int:
     try:
+        if words == ["--version"]:  # needs no parser
+            _print_versions()
+            sys.stdout.flush()
+            return 0
         parser = _parser(None if "_ARGCOMPLETE" in os.environ else words)
         _complete(parser)
         parser.parse_args(words, args)
@@ -289,6 +304,8 @@ def _notes(quiet: bool) -> Iterator[None]:
 
 def _again(words: list[str]) -> str:
     """Returns the command that resumes an interrupted one."""
+    import shlex
+
     command = shlex.join(["pybpe", *(word for word in words if word != "--no-resume")])
     if len(command) <= _LONGEST_COMMAND:
         return command

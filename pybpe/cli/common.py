@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
@@ -293,6 +292,8 @@ def named_output(path: str, ending: str) -> Iterator[str]:
     if path != "-":
         yield path
         return
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
         name = os.path.join(folder, "out" + ending)
         yield name

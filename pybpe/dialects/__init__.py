@@ -19,10 +19,10 @@ from __future__ import annotations
 from ..errors import UnsupportedError
 from .cover import first_uncovered
 from .parse import ONIGURUMA, REGEX, RUST, Dialect, parse
-from .tree import Node, can_be_empty
+from .tree import Node, can_be_empty, written_out
 from .write import write
 
-__all__ = ["ONIGURUMA", "REGEX", "RUST", "Dialect", "translate"]
+__all__ = ["ONIGURUMA", "REGEX", "RUST", "Dialect", "parse", "translate", "written_out"]
 
 
 def translate(pattern: str, source: Dialect, target: Dialect, *, whole: bool = False) -> str:

@@ -248,3 +248,16 @@ def width(node: Node) -> int | None:
         inner = width(node.part)
         return None if inner is None else inner * node.least
     return None
+
+
+def written_out(node: Node) -> int:
+    """Returns how many characters and sets of characters a pattern has when its repetitions are written out."""
+    if isinstance(node, Repeat):
+        return written_out(node.part) * max(1, node.least)
+    if isinstance(node, (Seq, Alt)):
+        return max(1, sum(written_out(part) for part in node.parts))
+    if isinstance(node, (Either, Both)):
+        return sum(written_out(part) for part in node.sets)
+    if isinstance(node, (Atomic, Look)):
+        return written_out(node.part)
+    return max(1, len(node.ranges) + len(node.properties)) if isinstance(node, Chars) else 1

@@ -18,7 +18,6 @@ from .file_types import says_records
 from .input_file import InputFile, check_text, needs_text, refusal, tell_of_records, told_of_mark
 from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
-from .remote.listing import remote_files
 from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
@@ -52,6 +51,8 @@ def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list
     a file."""
     left_out: list[str] = []
     if is_url(path):
+        from .remote.listing import remote_files
+
         found, left_out, is_named = remote_files(path)
         if is_named:
             return found, [], True

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from ..errors import ArgumentError, FileChangedError, FileError, FormatError, file_error, file_errors, note
 from ..urls import is_url
@@ -34,10 +34,12 @@ from .file_types import (
     says_records,
 )
 from .paths import STDIN
-from .remote.remote_file import RemoteFile
 from .streams import Limited, UnchangedStream, open_input, open_stdin, read_small, read_start
 from .text_encoding import decoded, wide_encoding
 from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
+
+if TYPE_CHECKING:
+    from .remote.remote_file import RemoteFile
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -119,6 +121,8 @@ class InputFile(NamedTuple):
 
     @classmethod
     def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
+        from .remote.remote_file import RemoteFile
+
         remote, stream = RemoteFile.look(url)
         if stream is None:
             return cls(remote.name, encoding=encoding, remote=remote, form=_form_of_name(remote.name)), None

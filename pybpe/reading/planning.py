@@ -8,7 +8,6 @@ interrupted run resumes at a task.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
@@ -72,6 +71,8 @@ def hashed_tasks(tasks: Iterable[Task], identities: Mapping[str, object]) -> Ite
         tasks: all tasks of a plan.
         identities: what distinguishes each file from another one with the same name, by path.
     """
+    import hashlib
+
     digest = hashlib.blake2b(digest_size=16)
     for task in tasks:
         digest.update(described(task, identities))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
 import stat
@@ -229,6 +228,8 @@ def read_hashed(path: str, digest: str, problem: str) -> bytes:
     Raises:
         WorkerError: the file has another content. `problem` follows the path.
     """
+    import hashlib
+
     with open_input(path) as stream:
         data = stream.read()
     if hashlib.sha256(data).hexdigest() != digest:
@@ -246,6 +247,8 @@ def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> n
 
 def file_sha256(path: str, size: int | None = None) -> str:
     """Returns the SHA-256 of a file, or of its first `size` bytes, in hex."""
+    import hashlib
+
     digest = hashlib.sha256()
     block = memoryview(bytearray(_HASH_BLOCK))
     with open_input(path) as whole:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import stat
 import sys
@@ -14,6 +13,7 @@ from contextlib import suppress
 
 if sys.platform == "win32":  # pragma: no cover (other systems)
     import msvcrt
+    import shutil
     import threading
 
     _positions = threading.Lock()
