@@ -2,7 +2,7 @@
 
 ### Benchmarks
 
-.PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-serve bench-pathology bench-shapes
+.PHONY: bench bench-train bench-encode bench-binarize bench-calls bench-merge bench-serve bench-pathology bench-shapes
 .PHONY: bench-models check-models
 
 BENCH := build/bench/bin
@@ -32,6 +32,10 @@ bench-encode: build/bench/stamp $(BENCH_CORPUS)
 ## binarizing, side by side with other libraries: CORPUS=file
 bench-binarize: build/bench/stamp $(BENCH_CORPUS)
 	$(BENCH)/python benchmarks/binarize.py $(BENCH_CORPUS) $(BENCH_FLAGS)
+
+## small calls and loads, side by side with other libraries: TOKENIZER=name
+bench-calls: build/bench/stamp
+	$(BENCH)/python benchmarks/calls.py $(TOKENIZER)
 
 ## only the merge loop
 bench-merge: build/bench/stamp

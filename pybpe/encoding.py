@@ -53,9 +53,8 @@ class TextEncoder:
         self._direct = model.normalizer is None and not self._searches and not model.prefix_space
         # Each text that gets a space has at least one byte.
         self._growth = (1 if model.normalizer is None else _NORMALIZED_GROWTH) + model.prefix_space
-        self.short = self._any_encoder.short_calls(self.specials, 2 if len(model.tokens) <= 1 << 16 else 4)
-        if not self._direct or model.dropout:
-            self.short = self.short._replace(encode=_none, encode_ordinary=_none, encode_bytes=_none, count=_none)
+        encodes = self._direct and not model.dropout
+        self.short = self._any_encoder.short_calls(self.specials, 2 if len(model.tokens) <= 1 << 16 else 4, encodes)
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
         self._last_call: tuple[int, ...] = ()  # see _comes_again
 
@@ -402,10 +401,6 @@ class TextEncoder:
             flags = {text: rules for text, rules in self._model.matching.items() if text in texts}
             self._matchers[texts] = matcher(ids, flags)
         return self._matchers[texts]
-
-
-def _none(_: object) -> None:
-    """Stands in for a function for short texts, where only the long way is right."""
 
 
 class _NoEncoder:

@@ -30,6 +30,9 @@ from .pattern import Pattern
 from .reading.streams import read_file
 from .tokenizer import Tokenizer, of_model
 
+_TO_LATIN = {ord(char): byte for char, byte in byte_level.CHAR_TO_BYTE.items()}
+_BETWEEN = "\uffff"  # represents no byte
+
 
 class _Encoding(NamedTuple):
     """The properties of an encoding.
@@ -217,7 +220,9 @@ def _ranks(data: bytes, specials: Mapping[str, int]) -> dict[bytes, int]:
     vocab = json.loads(data)
     if "model" in vocab and isinstance(vocab["model"], dict):
         vocab = vocab["model"]["vocab"]
-    return {byte_level.to_bytes(token): int(i) for token, i in vocab.items() if token not in specials}
+    texts = [text for text in vocab if text not in specials]
+    tokens = _BETWEEN.join(texts).translate(_TO_LATIN).split(_BETWEEN)  # a hundred thousand at once
+    return {token.encode("latin-1"): int(vocab[text]) for token, text in zip(tokens, texts)}
 
 
 def _through_tiktoken(name: str, rejected: list[str]) -> Tokenizer:

@@ -77,7 +77,7 @@ class Model:
         """The tokens by id, without unused ids."""
         return {i: token for i, token in enumerate(self.tokens) if token}
 
-    @property
+    @cached_property
     def dtype(self) -> numpy.dtype[Any]:
         """The numpy dtype for ids: uint16 if every id fits, otherwise uint32."""
         return numpy.dtype(numpy.uint16 if len(self.tokens) <= 1 << 16 else numpy.uint32)

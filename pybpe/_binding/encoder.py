@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from .._numpy import numpy
 from ..errors import OutOfMemoryError
@@ -50,7 +50,7 @@ def _find_texts(texts: list[str | bytes]) -> tuple[Any, int, object]:
     )
 
 
-class ShortCalls(NamedTuple):
+class ShortCalls:
     """What csrc/python/short_calls.h describes: functions that return None unless their argument is short and right."""
 
     encode: Callable[[object], list[int] | None]
@@ -59,6 +59,13 @@ class ShortCalls(NamedTuple):
     count: Callable[[object], int | None]
     decode: Callable[[object], str | None]
     decode_bytes: Callable[[object], bytes | None]
+
+    def __init__(self, functions: Mapping[str, Callable[[Any], Any]]) -> None:
+        vars(self).update(functions)
+
+
+def _none(_: object) -> None:
+    """Stands in for a function for short texts, where only the long way is right."""
 
 
 class Encoder:
@@ -182,14 +189,16 @@ class Encoder:
         self._free.append(scratch)
         return ids, ends
 
-    def short_calls(self, specials: Specials | None, id_bytes: int) -> ShortCalls:
-        """Returns functions for short texts. The caller keeps this encoder and the specials for as long."""
+    def short_calls(self, specials: Specials | None, id_bytes: int, encodes: bool) -> ShortCalls:
+        """Returns functions for short texts; if not `encodes`, those that encode always return None. The caller keeps
+        this encoder and the specials for as long."""
         vocab: Vocab = self._keep[0]
         functions: dict[str, Callable[[Any], Any]] = {}
         specials_c = ffi.NULL if specials is None else specials.c
         if lib.short_calls_add(id(functions), self.c, specials_c, vocab.c, vocab.sizes[0], id_bytes):
             raise OutOfMemoryError("out of memory: functions for short texts")
-        return ShortCalls(**functions)
+        others = () if encodes else ("encode", "encode_ordinary", "encode_bytes", "count")
+        return ShortCalls(functions | dict.fromkeys(others, _none))
 
     def count(self, data: Data, specials: Specials | None) -> int:
         """Returns the number of ids of a piece of text."""

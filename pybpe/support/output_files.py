@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import glob
-import hashlib
 import os
 import shutil
 from collections.abc import Collection
@@ -41,6 +40,8 @@ def unfinished_folder(path: str) -> str:
     folder, name = os.path.split(path)
     hidden = f".{name}.unfinished"
     if len(os.fsencode(hidden)) > _LONGEST_NAME:
+        import hashlib
+
         hidden = f".{hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()}.unfinished"
     return os.path.join(folder, hidden)
 

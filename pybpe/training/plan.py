@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _binding
 from ..arguments import counted, instance, one_of, option, whole_number
@@ -14,8 +14,11 @@ from ..model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_te
 from ..normalize import check_normalizer
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.options import ReadOptions
-from . import parity, superwords
+from . import superwords
 from .word_counter import CountSettings
+
+if TYPE_CHECKING:
+    from . import parity
 
 _MERGING = ("tie_break", "min_frequency", "max_token_length")  # the options that a saved tokenizer records
 _RECORDED_IF_SET = ("superwords", "transition", "whole_characters")
@@ -89,6 +92,8 @@ class TrainOptions:
 
     def _check_stages(self) -> None:
         if self.parity is not None:
+            from . import parity
+
             parity.check_options(self.parity, self.parity_per)
             if self.superwords:
                 raise ArgumentError("parity cannot be used with superwords: leave one of them out")

@@ -91,6 +91,23 @@ def test_help_loads_only_what_it_needs() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("args", "not_needed"),
+    [
+        (["--version"], "numpy regex tqdm dataclasses logging argcomplete pybpe.tokenizer"),
+        (
+            ["count", "--text", "hi", "-t"],
+            "numpy regex tqdm pickle socket pybpe.automata pybpe.reading.remote.remote_file",
+        ),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(args: list[str], not_needed: str, folder: Path) -> None:
+    words = [*args, str(folder / "tok.json")] if args[-1] == "-t" else args
+    code = f"import sys; from pybpe.__main__ import main; sys.argv[1:] = {words!r}; main(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(not_needed.split()) & set(loaded)
+
+
 # ------------------------------------------------------------------------------------------------------
 # First guesses
 

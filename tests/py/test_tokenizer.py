@@ -160,6 +160,19 @@ def test_decode_stream_skips_special_tokens(small: pybpe.Tokenizer) -> None:
         assert "".join(map(stream.push, ids)) + stream.flush() == tok.decode(ids, skip_special_tokens=True) != text
 
 
+def test_streams_that_share_texts_return_the_same_as_decode(small: pybpe.Tokenizer) -> None:
+    """A stream keeps the texts of tokens for others. Wrong ids are refused all the same."""
+    rng = random.Random(3)
+    ids = [rng.randrange(len(small)) for _ in range(3000)]
+    for skip in (False, True, False, True):
+        stream = small.decode_stream(skip_special_tokens=skip)
+        parts = [stream.push(i if rng.random() < 0.5 else numpy.int64(i)) for i in ids]
+        assert "".join(parts) + stream.flush() == small.decode(ids, skip_special_tokens=skip)
+        for wrong in (-1, len(small), 65.0, "a", None):
+            with pytest.raises(pybpe.errors.ArgumentError, match="at position 0 is not an id"):
+                stream.push(wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["zzz", "xmlcharrefreplace", "a\0b", "\ud800", 5, None])
 def test_an_unknown_handler_of_errors_is_refused(small: pybpe.Tokenizer, name: object) -> None:
     for decode in (
