@@ -1,6 +1,6 @@
 /*
 NFC and NFKC by hand, at the ends of memory, with bytes that are not UTF-8, and without memory.
-tests/py/test_normalizer_core.py compares all characters with Hugging Face's results.
+tests/py/test_normalization.py compares all characters with Hugging Face's results.
 */
 #include "check.h"
 #include "random_state.h"

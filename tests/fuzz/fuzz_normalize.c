@@ -1,6 +1,6 @@
 /*
 Normalizing: a second time changes nothing, NFKC leaves nothing for NFC, the two sides of a byte that is not UTF-8 can
-be normalized separately, and no text grows by more than is promised. (tests/py/test_normalizer_core.py compares the
+be normalized separately, and no text grows by more than is promised. (tests/py/test_normalization.py compares the
 results with Hugging Face's.)
 */
 #include "fuzz.h"

@@ -100,7 +100,7 @@ def binaries(tmp_path: Path) -> dict[str, tuple[bytes, str]]:
         "shard.bin": (next((tmp_path / "b").glob("*_train_*.bin")).read_bytes(), "token shard"),
         "tokenizer.bin": ((tmp_path / "t.bin").read_bytes(), "a tokenizer of llm.c"),
         "t.json": ((tmp_path / "t.json").read_bytes(), "tokenizer.json"),
-        "c.dat": ((tmp_path / "c.counts").read_bytes(), "counts file"),
+        "c.dat": ((tmp_path / "c.counts").read_bytes(), "word counts"),
         "array.json": (b'\n[\n  {"text": "a"}]', "JSON array"),
     }
 

@@ -16,7 +16,6 @@ import pybpe
 from pybpe.encoding import TextEncoder
 from pybpe.reading import pieces, planning
 from pybpe.tokens.verification import verify
-from pybpe.viz.data import tokenizer_data
 
 PREFIX = {**WITH_REGEX, "add_prefix_space": True}
 BYTES_FIRST = {**WITHOUT_REGEX, "add_prefix_space": True}
@@ -158,14 +157,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
             with pytest.raises(pybpe.errors.FormatError, match="add_prefix_space after another step"):
                 pybpe.Tokenizer.from_file(path, pattern=pattern)
     tok, _ = both(file([added("<m>")], PREFIX))
-    for write in (
-        lambda: tok.save(tmp_path / "t.bin"),
-        lambda: tok.save(tmp_path / "files", "files"),
-        lambda: tok.save(tmp_path / "t.tiktoken"),
-        tok.to_tiktoken,
-    ):
-        with pytest.raises(pybpe.errors.UnsupportedError, match="cannot hold add_prefix_space"):
-            write()
     path.write_text(file([added("<m>")], PREFIX))
     other = pybpe.Tokenizer.from_file(path, pattern="llama3")
     assert other.encode("ab") == other.encode(" ab")
@@ -244,12 +235,6 @@ def test_training_that_extends_adds_the_space_too(tmp_path: Path) -> None:
         assert longer.encode("qz") == [longer.token_to_id(" qz")]
     with pytest.raises(pybpe.errors.ArgumentError, match="the base has add_prefix_space"):
         tok.extend(counts=pybpe.count_words(iter(["a"]), special_tokens=["<m>"]), vocab_size=tok.vocab_size + 1)
-
-
-def test_programs_that_show_a_tokenizer() -> None:
-    tok, _ = both(file([added("<m>")], PREFIX))
-    page = tokenizer_data("tok", tok, b"a <m>b")
-    assert page["rewrites"] and page["pattern"]["javascript"] is None and "add_prefix_space" in page["pattern"]["why"]
 
 
 def test_a_plan_cuts_texts_as_binarize_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

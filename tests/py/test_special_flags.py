@@ -270,22 +270,6 @@ def flagged(**flags: bool) -> pybpe.Tokenizer:
     return pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(file([added("<mask>", **flags)])))
 
 
-@pytest.mark.parametrize("flag", FLAGS[:3])
-def test_other_formats_refuse_flags(flag: str, tmp_path: Path) -> None:
-    tok = flagged(**{flag: True})
-    for write in (
-        lambda: tok.save(tmp_path / "t.bin"),
-        lambda: tok.save(tmp_path / "t.tiktoken"),
-        tok.to_tiktoken,
-    ):
-        with pytest.raises(
-            pybpe.errors.UnsupportedError, match=f"cannot hold the special token '<mask>', which has {flag} on"
-        ):
-            write()
-    assert list(tmp_path.iterdir()) == []
-    assert tok != flagged() and hash(tok) == hash(flagged(**{flag: True}))
-
-
 def test_white_space_that_two_tokens_would_take_is_refused(tmp_path: Path) -> None:
     """Hugging Face encodes some characters twice then."""
     path = tmp_path / "t.json"
