@@ -9,20 +9,31 @@ PyTorch is optional (pip install 'pybpe[torch]'): this module can be imported wi
 
 from __future__ import annotations
 
+import glob
 import inspect
 import multiprocessing
+import os
+import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
-from .._numpy import numpy
-from ..arguments import shown, whole_number
-from ..errors import ArgumentError, MissingExtraError
+from .._numpy import Array, numpy
+from ..arguments import instance, shown, whole_number
+from ..errors import ArgumentError, FileMissingError, MissingExtraError
+from ..reading.files import input_files, open_text
+from ..reading.input_file import InputFile, refusal
 from ..tokenizer import Tokenizer
+from ..tokens.manifest import describes_tokens
 from ..tokens.token_files import Paths
-from .mixture import Mixture, MixtureSampler, Windows, open_sources
-from .mixture.texts import tokens_of
+from ..urls import is_url, without_secrets
+from .mixture import Mixture, MixtureSampler, folder_paths, open_sources
 from .sampling import ResumableSampler
 from .windows import PackedSequences
+
+_LIKE_A_NAME = re.compile(r"(?=\S{1,255}$)(?:[\w~.*-]*/\S*|\S+\.[A-Za-z]\w{0,5}(?:\.(?:gz|bz2|xz|zst))?)")
+_LONGEST_PATTERN = 250  # characters; a longer string is text, even with stars and question marks
 
 
 def _torch() -> Any:
@@ -70,19 +81,44 @@ def collate(samples: Sequence[Any]) -> Any:
 
 
 class WindowDataset:
-    """Windows of tokens by index, as (inputs, targets): the base of the datasets. Without PyTorch, none can be made."""
+    """The windows of several sources by index, as (inputs, targets): first those of the first source, and so on. The
+    base of the datasets.
 
-    def __init__(self, windows: Windows) -> None:
-        self._windows = windows
+    Args:
+        parts: the sources, at least one. Their windows all have the same length.
+    """
+
+    def __init__(self, parts: Sequence[PackedSequences]) -> None:
+        self._parts = parts
+        self._starts = [0, *accumulate(map(len, parts))]
 
     def __len__(self) -> int:
-        return len(self._windows)
+        return self._starts[-1]
+
+    def _ids(self, index: int) -> Array:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"window {index} is out of range: there are {len(self)}")
+        index += len(self) if index < 0 else 0
+        part = bisect_right(self._starts, index) - 1
+        return self._parts[part].ids(index - self._starts[part])
+
+    def batch(self, indices: Sequence[int]) -> Array:
+        """Returns the inputs and the targets of some windows: int64, shape (2, indices, length).
+
+        Raises:
+            IndexError: there is no such window. FormatError: see PackedSequences.
+        """
+        both = numpy.empty((2, len(indices), self._parts[0].sequence_length), dtype=numpy.int64)
+        if len(indices):
+            ids = numpy.concatenate(list(map(self._ids, indices))).reshape(len(indices), -1)
+            both[0], both[1] = ids[:, :-1], ids[:, 1:]
+        return both
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """Inputs and targets, each an int64 tensor of shape (sequence_length,)."""
         import torch
 
-        inputs, targets = torch.from_numpy(self._windows.batch([index]))
+        inputs, targets = torch.from_numpy(self.batch([index]))
         return inputs[0], targets[0]
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[tuple[Any, Any]]:
@@ -91,7 +127,7 @@ class WindowDataset:
             return [self[index] for index in indices]
         import torch
 
-        return Samples(torch.from_numpy(self._windows.batch(indices)))
+        return Samples(torch.from_numpy(self.batch(indices)))
 
 
 class TokenDataset(WindowDataset):
@@ -137,7 +173,7 @@ class TokenDataset(WindowDataset):
             raise ArgumentError(
                 f"{len(self.packed.stream)} tokens are too few for one window, which needs {sequence_length + 1}"
             )
-        super().__init__(Windows([self.packed]))
+        super().__init__([self.packed])
 
     def sampler(self, **options: Any) -> ResumableSampler:
         """Returns a sampler of the windows, whose states belong to these tokens and windows; options as in
@@ -162,13 +198,12 @@ class MixtureDataset(WindowDataset):
 
     def __init__(self, mixture: Mixture, tokenizer: Tokenizer | None, sequence_length: int) -> None:
         _torch()
-        opened = open_sources(mixture, sequence_length, tokenizer)
-        super().__init__(Windows(list(opened.values())))
-        self._facts = (*mixture.facts(opened), sequence_length)
+        self._mixture, self._opened = mixture, open_sources(mixture, sequence_length, tokenizer)
+        super().__init__(list(self._opened.values()))
 
     def sampler(self, **options: Any) -> MixtureSampler:
         """Returns a sampler of the mixture; options as in ResumableSampler."""
-        return MixtureSampler(*self._facts, **options)
+        return self._mixture.sampler(self._opened, **options)
 
 
 class TokenDataLoader(_loader_base()):  # type: ignore[misc]
@@ -296,3 +331,68 @@ def _this_process() -> tuple[int, int]:
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
+
+
+# ----------------------------------------------------------------------------------------------------
+# What create_dataloader accepts as one source: texts, which are encoded in memory, files of either, and ids
+
+
+def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
+    """Returns an argument for TokenStream: paths of token files, or an array of ids."""
+    if hasattr(source, "dtype"):
+        return source
+    if isinstance(source, (str, bytes)) and not _names_files(source):
+        if isinstance(source, str) and _LIKE_A_NAME.fullmatch(source):
+            raise FileMissingError(
+                f"{shown(source)}: there is no such file; to pass a text that looks like this, encode it first"
+            )
+        return _need(tokenizer).encode_to_numpy(source)
+    if isinstance(source, (str, os.PathLike)) and os.path.isdir(source) and describes_tokens(os.fspath(source)):
+        return folder_paths(os.fspath(source))
+    paths = input_files(source)
+    are_tokens = {without_secrets(path).endswith((".bin", ".npy")) for path in paths}
+    if len(are_tokens) > 1:
+        raise ArgumentError("some files hold tokens (*.bin, *.npy) and others text: pass files of one kind")
+    return source if True in are_tokens else _encoded(paths, _need(tokenizer))
+
+
+def _names_files(source: str | bytes) -> bool:
+    """Returns whether a string is a file's name, or a glob pattern that matches a file, and not text."""
+    if isinstance(source, bytes):
+        return False
+    if os.path.exists(source) or (is_url(source) and not re.search(r"\s", source)):
+        return True
+    return len(source) <= _LONGEST_PATTERN and "\0" not in source and bool(glob.glob(source, recursive=True))
+
+
+def _need(tokenizer: Tokenizer | None) -> Tokenizer:
+    if tokenizer is None:
+        raise ArgumentError("a text needs a tokenizer; only token files (*.bin, *.npy) do not need one")
+    instance("tokenizer", tokenizer, Tokenizer, "a Tokenizer or None")
+    return tokenizer
+
+
+def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
+    parts: list[numpy.ndarray[Any, Any]] = []
+    for path in paths:
+        name = without_secrets(path)
+        file, what = InputFile.look(path)
+        if what is not None and what.is_own:
+            raise refusal(name, what)
+        if file.form == "jsonl":
+            raise ArgumentError(
+                f"{name}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
+            )
+        if parts and tokenizer.eot_token is not None:
+            parts.append(numpy.array([tokenizer.eot_token], dtype=tokenizer.model.dtype))
+        parts.append(tokenizer.encode_to_numpy(_read(path)))
+    return numpy.concatenate(parts)
+
+
+def _read(path: str) -> bytes:
+    data = bytearray()
+    block = memoryview(bytearray(1 << 20))
+    with open_text(path) as stream:
+        while got := stream.readinto(block):  # type: ignore[attr-defined]
+            data += block[:got]
+    return bytes(data)

@@ -17,8 +17,8 @@ from reference import mixture as slow
 
 import pybpe
 from pybpe.loading import Mixture, PackedSequences
-from pybpe.loading.mixture import MixtureSampler, Windows, open_sources
-from pybpe.loading.mixture.blending import Described, counts_of
+from pybpe.loading.mixture import MixtureSampler, counts_of, open_sources
+from pybpe.loading.torch_data import WindowDataset
 from pybpe.tokens.token_files import TokenStream
 
 WINDOWS = {"a": 7, "b": 3, "c": 7}
@@ -27,7 +27,7 @@ WEIGHTS = {"a": 0.5, "b": 0.3, "c": 0.2}
 
 
 def sampler_of(weights: dict[str, float] = WEIGHTS, samples: int = 20, **options: Any) -> MixtureSampler:
-    return MixtureSampler([Described(*item) for item in WINDOWS.items()], weights, samples, 8, **options)
+    return MixtureSampler(WINDOWS, weights, samples, **options)
 
 
 def flat(order: list[tuple[str, int]]) -> list[int]:
@@ -236,7 +236,7 @@ def test_folders_give_the_windows_of_their_files(tok: pybpe.Tokenizer, data: Pat
 def test_batches_are_int64_inputs_and_targets(data: Path) -> None:
     ids = numpy.arange(100, dtype=numpy.uint32)
     parts = [PackedSequences(data / "raw" / "val.bin", 32), PackedSequences(ids, 32)]
-    windows = Windows(parts)
+    windows = WindowDataset(parts)
     inputs, targets = windows.batch([len(parts[0]), 0, -1])
     assert inputs.dtype == targets.dtype == numpy.int64 and inputs.shape == targets.shape == (3, 32)
     assert inputs[0].tolist() == list(range(32)) and targets[0].tolist() == list(range(1, 33))
@@ -244,7 +244,7 @@ def test_batches_are_int64_inputs_and_targets(data: Path) -> None:
     assert inputs[2].tolist() == list(range(64, 96)) and len(windows) == len(parts[0]) + 3
     for index in (len(windows), -len(windows) - 1):
         with pytest.raises(IndexError):
-            windows.ids(index)
+            windows.batch([index])
 
 
 def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
-from pybpe.loading.mixture.texts import tokens_of
+from pybpe.loading.torch_data import tokens_of
 from pybpe.reading.files import corpus_files
 from pybpe.reading.options import ReadOptions
 

@@ -1,4 +1,4 @@
-"""The order of a mixture, slowly: the oracle for pybpe/loading/mixture/blending.py."""
+"""The order of a mixture, slowly: the oracle for pybpe/loading/mixture.py."""
 
 import hashlib
 import itertools

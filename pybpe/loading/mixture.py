@@ -1,4 +1,4 @@
-"""Which window each step of an epoch gets, when several sources are mixed by weight.
+"""Several sources of tokens as one data set for training: weights per source, one seeded order, exact resuming.
 
 An epoch has N samples. Each source gets its share of them, exact to one sample, and a permutation of the N places, from
 the seed and the epoch, decides which places are whose:
@@ -15,32 +15,118 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..._numpy import Array, numpy
-from ...arguments import shown
-from ...errors import ArgumentError
-from ...support.permutation import Permutation
-from ..sampling import ResumableSampler
+from .._numpy import Array, numpy
+from ..arguments import instance, shown, whole_number
+from ..errors import ArgumentError
+from ..support.permutation import Permutation
+from ..tokenizer import Tokenizer
+from ..tokens.finished import check_finished
+from ..tokens.formats import FORMATS
+from ..tokens.manifest import Manifest, split_paths
+from ..tokens.token_files import Paths
+from .sampling import ResumableSampler
+from .windows import PackedSequences
 
 Weights = Mapping[str, float]
 
 
-class Described(NamedTuple):
-    """A source of a mixture.
+@dataclass(frozen=True)
+class Mixture:
+    """Sources of tokens that training sees mixed by weight, for `create_dataloader`.
 
     Attributes:
-        name: its name.
-        windows: the number of its windows, at least 1.
-        sha256: a hash of its tokens, if a manifest has those of its files; otherwise None.
+        sources: by name: a folder that `binarize`, `prepare` or `pack` wrote; or token files or an array of ids, as
+            PackedSequences takes them. The order of the names does not matter.
+        weights: the share of each source in every epoch, by name. Only their ratio counts; 0 leaves a source out. None
+            means the number of its windows, so that an epoch sees each window once. They can change between epochs:
+            `loader.sampler.set_weights(...)`.
+        split: the split of folders to read.
+        epoch_samples: the number of windows in an epoch, over all processes; None means as many as there are in all
+            sources.
+
+    Raises:
+        ArgumentError: a value is invalid.
     """
 
-    name: str
-    windows: int
-    sha256: str | None = None
+    sources: Mapping[str, Paths | numpy.ndarray[Any, Any]]
+    weights: Weights | None = None
+    split: str = "train"
+    epoch_samples: int | None = None
+
+    def __post_init__(self) -> None:
+        instance("sources", self.sources, Mapping, "a mapping from names to folders, token files or arrays")
+        if not self.sources or not all(isinstance(name, str) for name in self.sources):
+            raise ArgumentError(f"sources must have names that are strings, not {shown(list(self.sources))}")
+        if self.weights is not None:
+            checked_weights(self.weights, sorted(self.sources))
+        if self.epoch_samples is not None:
+            whole_number("epoch_samples", self.epoch_samples, 1)
+
+    def sampler(self, opened: Mapping[str, PackedSequences], **options: Any) -> MixtureSampler:
+        """Returns a sampler of the opened sources; options as in ResumableSampler."""
+        windows = {name: len(source) for name, source in opened.items()}
+        data = {
+            "sequence_length": next(iter(opened.values())).sequence_length,
+            "sources": {name: [len(source), source.stream.fingerprint()] for name, source in opened.items()},
+        }
+        samples = self.epoch_samples or sum(windows.values())
+        return MixtureSampler(windows, self.weights or windows, samples, data=data, **options)
+
+
+def open_sources(mixture: Mixture, length: int, tokenizer: Tokenizer | None) -> dict[str, PackedSequences]:
+    """Opens the sources of a mixture, sorted by name.
+
+    Raises:
+        ArgumentError: a folder has no such split, or files without ids in a row; its run has not finished; a source is
+            too short; another tokenizer made one of them. FileError, FormatError: see TokenStream and Manifest.
+    """
+    opened = {name: _open(name, mixture.sources[name], mixture.split, length) for name in sorted(mixture.sources)}
+    made_by = {name: each.stream.made_by[1] for name, each in opened.items() if each.stream.made_by is not None}
+    for name, fingerprint in made_by.items():
+        first, expected = next(iter(made_by.items()))
+        if fingerprint != expected:
+            raise ArgumentError(f"{first} and {name} have different tokenizers: encode all sources with one")
+    if tokenizer is not None:
+        for each in opened.values():
+            each.stream.check_tokenizer(tokenizer)
+    return opened
+
+
+def _open(name: str, source: Any, split: str, length: int) -> PackedSequences:
+    is_folder = isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
+    windows = PackedSequences(folder_paths(os.fspath(source), split) if is_folder else source, length)
+    if not len(windows):
+        raise ArgumentError(
+            f"{name}: {len(windows.stream)} tokens are too few for one window, which needs {length + 1}"
+        )
+    return windows
+
+
+def folder_paths(folder: str, split: str = "train") -> list[str]:
+    """Returns the token files of one split of a folder.
+
+    Raises:
+        ArgumentError: its files do not hold ids in a row; its run has not finished. Otherwise see Manifest.load and
+            split_paths.
+    """
+    manifest = Manifest.load(folder)
+    check_finished(folder)
+    form = FORMATS.get(str(manifest.settings.get("format")))
+    if form is None or not form.is_flat:
+        flat = ", ".join(name for name, each in FORMATS.items() if each.is_flat)
+        raise ArgumentError(f"{folder}: its files are {manifest.settings.get('format')}, not one of {flat}")
+    return split_paths(folder, manifest, split)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The order
 
 
 def checked_weights(weights: object, names: Sequence[str]) -> dict[str, float]:
@@ -88,30 +174,23 @@ def counts_of(weights: Weights, samples: int) -> list[int]:
 
 
 class MixtureSampler(ResumableSampler):
-    """The order of a mixture: a sampler that yields indices of `Windows`.
+    """The order of a mixture: a sampler that yields indices of windows, first those of the first source, and so on.
 
     Args:
-        sources: in the order of the windows.
+        windows: the number of windows of each source, at least 1, by name.
         weights: see checked_weights.
         samples: the number of samples per epoch, over all processes.
-        length: tokens per window.
-        options: shuffle, drop_last, seed, rank, num_replicas: see ResumableSampler. Without shuffling, the samples of
-            the first source come first, in order.
+        options: as in ResumableSampler. Without shuffling, the samples of the first source come first, in order.
     """
 
-    def __init__(
-        self, sources: Sequence[Described], weights: Weights, samples: int, length: int, **options: Any
-    ) -> None:
+    def __init__(self, windows: Mapping[str, int], weights: Weights, samples: int, **options: Any) -> None:
         super().__init__(samples, **options)
-        self._sources = sources
-        self._names = [source.name for source in sources]
+        self._names, self._windows = list(windows), list(windows.values())
         first = checked_weights(weights, self._names)
         counts_of(first, samples)
         self._schedule: list[tuple[int, dict[str, float]]] = [(0, first)]
-        self._identity["sequence_length"] = length
-        self._identity["sources"] = {source.name: [source.windows, source.sha256] for source in sources}
         self._identity["weights"] = first
-        self._starts = [0, *accumulate(source.windows for source in sources)]
+        self._starts = [0, *accumulate(self._windows)]
 
     @property
     def weights(self) -> dict[str, float]:
@@ -163,7 +242,7 @@ class MixtureSampler(ResumableSampler):
 
     def _windows_of(self, i: int, drawn: int, numbers: Array) -> Array:
         """Returns the windows that are samples `drawn` + `numbers` of a source, counted over all epochs."""
-        windows = self._sources[i].windows
+        windows = self._windows[i]
         first, rest = divmod(drawn, windows)  # drawn itself may exceed 64 bits
         passes, places = numpy.divmod(numbers + rest, windows)
         if not self._shuffle:
