@@ -16,7 +16,7 @@ from pybpe.support.run_options import RunOptions
 from pybpe.tokens import run
 from pybpe.tokens.mix import mixing, shuffling
 from pybpe.tokens.mix.recipe import load_recipe
-from pybpe.tokens.mix.sources import open_sources
+from pybpe.tokens.mix.sources import TextSource, open_sources
 
 T = 64
 
@@ -183,6 +183,8 @@ def test_texts_that_another_recipe_encoded_are_replaced(tok: pybpe.Tokenizer, da
     for name in ("a.txt", "b.jsonl", "b.jsonl", "a.txt"):
         sources = load_recipe({"sources": {"text": {"inputs": str(data / name), "epochs": 1}}}).sources
         run = RunOptions(1, None, None, False)
-        (opened,) = open_sources(sources, tok, str(tmp_path / "out"), str(tmp_path / "source-"), run)
+        (source,) = open_sources(sources, tok, str(tmp_path / "out"))
+        assert isinstance(source, TextSource)
+        opened = source.encoded(str(tmp_path / "source-0"), run)
         assert [path for path, _ in opened.manifest.inputs] == [str(data / name)]
         assert [path.name for path in tmp_path.iterdir()] == ["source-0"]

@@ -26,7 +26,7 @@ from .drawing import Drawn, draw, everything
 from .plan import refuse_impossible
 from .recipe import Recipe, load_recipe
 from .shuffling import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle
-from .sources import Opened, check_sources, open_sources, source_states
+from .sources import TextSource, TokenSource, open_sources
 
 
 def mix(
@@ -88,21 +88,20 @@ def mix(
         whole_number("memory_limit", memory_limit, LEAST_MEMORY)
     if tok.eot_token is None:
         raise ArgumentError("the tokenizer has no end of text, which must separate documents")
-    plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, length, _binding.path_text(out), force)
-    check_sources(plan.recipe.sources, tok, plan.folder)
-    refuse_impossible(plan.recipe, tok)
-    with only_writer(plan.folder):
-        return plan.write(RunOptions(workers, None, memory_limit, progress))
+    mixing = _Mixing(tok, load_recipe(recipe).with_seed(seed), output, length, _binding.path_text(out))
+    sources = open_sources(mixing.recipe.sources, tok, mixing.folder)
+    refuse_impossible(mixing.recipe, sources)
+    with only_writer(mixing.folder):
+        return mixing.write(sources, RunOptions(workers, None, memory_limit, progress), force)
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Mixing:
     """A call of `mix`.
 
     Attributes:
         tok, recipe, output, sequence_length: the arguments.
         folder: the output folder.
-        force: whether another result in it is replaced.
     """
 
     tok: Tokenizer
@@ -110,21 +109,21 @@ class _Plan:
     output: OutputOptions
     sequence_length: int
     folder: str
-    force: bool
 
-    @property
-    def staging(self) -> str:
-        """The beginning of the paths of folders with encoded texts, which the log keeps until the run ends."""
-        return os.path.join(self.folder, FOLDER, STAGED + "source-")
-
-    def write(self, run: RunOptions) -> Manifest:
-        """Does the work. The caller holds the folder's lock."""
-        states, texts = source_states(self.recipe.sources, self.folder)
-        call = call_of((self.recipe.content, self.recipe.seed, self.tok.model.fingerprint(), self.output, states))
-        made = Goal(self.folder, self.force).made(call, self.tok, texts)
+    def write(self, sources: Sequence[TokenSource | TextSource], run: RunOptions, force: bool) -> Manifest:
+        """Does the work. The caller holds the folder's lock. `force` is whether another result is replaced."""
+        calls = [source.call for source in sources]
+        call = call_of((self.recipe.content, self.recipe.seed, self.tok.model.fingerprint(), self.output, calls))
+        texts = [file for source in sources if isinstance(source, TextSource) for file in source.files]
+        made = Goal(self.folder, force).made(call, self.tok, texts)
         if made is not None:
             return made
-        opened = open_sources(self.recipe.sources, self.tok, self.folder, self.staging, run)
+        # The log keeps these folders until the run ends.
+        staging = os.path.join(self.folder, FOLDER, STAGED + "source-")
+        opened = [
+            source.encoded(f"{staging}{number}", run) if isinstance(source, TextSource) else source
+            for number, source in enumerate(sources)
+        ]
         asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
         documents = [source.documents(os.path.join(self.folder, FOLDER)) for source in opened]
         phases = draw(self.recipe, documents, asked, self.sequence_length)
@@ -142,7 +141,7 @@ class _Plan:
 
     def _shuffle(
         self,
-        opened: Sequence[Opened],
+        opened: Sequence[TokenSource],
         documents: Sequence[Sequence[Documents | None]],
         phases: Sequence[Sequence[Drawn]],
         run: RunOptions,
@@ -163,7 +162,7 @@ class _Plan:
         )
 
     @staticmethod
-    def _splits(opened: Sequence[Opened]) -> int:
+    def _splits(opened: Sequence[TokenSource]) -> int:
         """Returns the number of splits that any source has."""
         return 1 + max(number for number, split in enumerate(SPLIT_NAMES) if any(s.split_tokens(split) for s in opened))
 
@@ -179,7 +178,7 @@ class _Plan:
         }
 
     def _mixture(
-        self, opened: Sequence[Opened], asked: Sequence[Mapping[str, int]], phases: Sequence[Sequence[Drawn]]
+        self, opened: Sequence[TokenSource], asked: Sequence[Mapping[str, int]], phases: Sequence[Sequence[Drawn]]
     ) -> dict[str, Any]:
         """Returns what the manifest says about the recipe, what it asked, and what came of it: see
         docs/file-formats.md."""
@@ -201,7 +200,7 @@ class _Plan:
         return {"seed": self.recipe.seed, "recipe": self.recipe.content, "sources": sources, "phases": described}
 
 
-def _parts(opened: Sequence[Opened], amounts: Mapping[str, int], drawn: Sequence[Drawn]) -> dict[str, Any]:
+def _parts(opened: Sequence[TokenSource], amounts: Mapping[str, int], drawn: Sequence[Drawn]) -> dict[str, Any]:
     return {
         source.name: {
             "asked": amounts[source.name],

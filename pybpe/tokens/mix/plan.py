@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar
 
 from ... import _binding
 from ...arguments import counted, instance
 from ...errors import ArgumentError, LimitError
-from ...reading.documents import Kinds, check_mark
-from ...reading.files import corpus_files
-from ...reading.input_file import InputFile
-from ...reading.pieces import Cutting
-from ...reading.planning import Piece, Plan
-from ...reading.splits import SplitOptions
 from ...tokenizer import Tokenizer
-from ..encoding import TaskEncoder
 from ..manifest import passes
 from .amounts import asked_tokens
-from .recipe import Recipe, Source, load_recipe
-from .sources import check_sources, open_folder
+from .recipe import Recipe, load_recipe
+from .sources import TextSource, TokenSource, open_sources
 
-_FILES = 64  # most files from which pieces are encoded
-_PIECES = 4  # least pieces, if the corpus has as many
-_TASKS = 1000  # most tasks of a file from which pieces are taken
 _DOUBT = 1.5  # a text has rarely more tokens than this times the estimate
-
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -95,35 +80,32 @@ def plan_mix(tok: Tokenizer, recipe: _binding.PathLike | Mapping[str, object]) -
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     read = load_recipe(recipe)
-    check_sources(read.sources, tok)
+    opened = dict(zip((source.name for source in read.sources), open_sources(read.sources, tok)))
     sizes = {}
-    for source in read.sources:
-        tokens = _train_tokens(source, tok)
+    for name, source in opened.items():
+        tokens = source.train_tokens()
         if tokens is None:
             raise ArgumentError(
-                f"sources.{source.name}: has parquet, or texts that are compressed or not UTF-8, so its tokens are not"
+                f"sources.{name}: has parquet, or texts that are compressed or not UTF-8, so its tokens are not"
                 " known before it is read: binarize it, and use the folder as data"
             )
-        sizes[source.name] = tokens
+        sizes[name] = tokens
     asked = _asked_of_estimates(read, sizes)
     sources = {
-        source.name: SourcePlan(
-            sizes[source.name], source.data is None, sum(amounts.get(source.name, 0) for amounts in asked)
-        )
-        for source in read.sources
+        name: SourcePlan(sizes[name], isinstance(source, TextSource), sum(some.get(name, 0) for some in asked))
+        for name, source in opened.items()
     }
     return MixPlan(sources, [(phase.name, amounts) for phase, amounts in zip(read.phases, asked)])
 
 
-def refuse_impossible(recipe: Recipe, tok: Tokenizer) -> None:
-    """Raises an error for a source that cannot be opened, and LimitError if a recipe is impossible although its texts
-    may have more tokens than estimated."""
+def refuse_impossible(recipe: Recipe, sources: Sequence[TokenSource | TextSource]) -> None:
+    """Raises LimitError if a recipe is impossible although its texts may have more tokens than estimated."""
     sizes, most = {}, {}
-    for source in recipe.sources:
-        tokens = _train_tokens(source, tok)
+    for given, source in zip(recipe.sources, sources):
+        tokens = source.train_tokens()
         if tokens is None:
             return
-        sizes[source.name], most[source.name] = tokens, int(tokens * (_DOUBT if source.data is None else 1))
+        sizes[given.name], most[given.name] = tokens, int(tokens * (_DOUBT if given.data is None else 1))
     try:
         asked_tokens(recipe, most)
     except LimitError:
@@ -139,45 +121,3 @@ def _asked_of_estimates(recipe: Recipe, sizes: Mapping[str, int]) -> list[dict[s
         estimated = [source.name for source in recipe.sources if source.data is None]
         note = f" (estimated from samples: {', '.join(estimated)})" if estimated else ""
         raise LimitError(f"{error}{note}") from None
-
-
-# ----------------------------------------------------------------------------------------------------
-# Sizes
-
-
-def _train_tokens(source: Source, tok: Tokenizer) -> int | None:
-    """Returns the tokens of a source's train split; of texts, an estimate, or None if they must be read first."""
-    if source.data is not None:
-        return open_folder(source, tok).split_tokens("train")
-    kinds = Kinds.of(source.read, tok.model.eot)
-    files = [file for file in corpus_files(source.inputs, source.read) if file.size]
-    check_mark(kinds, tok.special_tokens, tok.model.matching, files)
-    if any(file.is_sequential or kinds.kind(file) == "parquet" for file in files):
-        return None
-    shares = source.split.splits
-    return round(sum(file.size or 0 for file in files) * _tokens_per_byte(files, kinds, tok) * shares[0] / sum(shares))
-
-
-def _tokens_per_byte(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer) -> float:
-    encoder = TaskEncoder(tok, kinds, (1.0,), "uint32")
-    tokens = size = 0
-    for piece in _sample(files, kinds, tok, encoder):
-        segments = encoder.segments(piece)
-        tokens += sum(len(segment.ids) for segment in segments) + len(segments)  # a mark for each
-        size += piece.end - piece.start
-    return tokens / max(1, size)
-
-
-def _sample(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer, encoder: TaskEncoder) -> Iterator[Piece]:
-    """Yields the first pieces of some tasks of some files, spread over the corpus."""
-    cutting = Cutting.of_model(tok.model)
-    some = _spread(files, _FILES)
-    for file in some:
-        tasks = list(islice(Plan([file], kinds, SplitOptions((1,)), cutting).tasks(), _TASKS))
-        for task in _spread(tasks, max(1, _PIECES // len(some))):
-            yield from islice(encoder.task_pieces(task), 1)
-
-
-def _spread(items: Sequence[_Item], most: int) -> Sequence[_Item]:
-    """Returns at most so many items, at equal distances."""
-    return items[:: max(1, -(-len(items) // most))]

@@ -1,23 +1,28 @@
-"""Opens the sources of a mixture: folders of token files, and texts, which are encoded into such folders first."""
+"""The sources of a mixture: folders of token files, and texts, which are encoded into such folders first."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
 from ...errors import ArgumentError, FormatError, file_errors
+from ...reading.documents import Kinds, check_mark
 from ...reading.files import corpus_files
 from ...reading.input_file import InputFile
-from ...reading.options import ReadOptions
-from ...reading.splits import SPLIT_NAMES
+from ...reading.pieces import Cutting
+from ...reading.planning import Piece, Plan
+from ...reading.splits import SPLIT_NAMES, SplitOptions
 from ...reading.staging import Staged
 from ...reading.streams import file_sha256
 from ...support.output_files import remove_folder
 from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import binarize
+from ..encoding import TaskEncoder
 from ..finished import call_of, check_contents, check_disjoint, finished_manifest
 from ..formats import FORMATS
 from ..manifest import Manifest, manifest_name, split_paths
@@ -26,10 +31,15 @@ from .documents import Documents, Marking, find_documents
 from .recipe import Source
 
 _FLAT = "llmc, raw, npy or megatron"
+_FILES = 64  # most files from which pieces are encoded
+_PIECES = 4  # least pieces, if the corpus has as many
+_TASKS = 1000  # most tasks of a file from which pieces are taken
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
-class Opened:
+class TokenSource:
     """A source whose tokens are there.
 
     Attributes:
@@ -48,7 +58,7 @@ class Opened:
     state: str
 
     @classmethod
-    def of(cls, name: str, folder: str, manifest: Manifest) -> Opened:
+    def of(cls, name: str, folder: str, manifest: Manifest) -> TokenSource:
         """Looks at the files of a source."""
         sha256 = file_sha256(os.path.join(folder, manifest_name(folder)))
         seen: list[object] = [sha256]
@@ -57,6 +67,47 @@ class Opened:
                 status = os.stat(os.path.join(folder, file))
             seen.append((status.st_size, status.st_mtime_ns, status.st_ino))
         return cls(name, folder, manifest, sha256, hashlib.sha256(repr(seen).encode()).hexdigest())
+
+    @classmethod
+    def of_folder(cls, name: str, folder: str, tok: Tokenizer, out: str | None = None) -> TokenSource:
+        """Opens a folder that binarize wrote.
+
+        Raises:
+            ArgumentError: it cannot be a source, for example because another tokenizer made it.
+        """
+        manifest = finished_manifest(folder, tok)
+        settings = manifest.settings
+        form = FORMATS.get(str(settings.get("format")))
+        if settings.get("packing") is not None:
+            raise ArgumentError(f"{folder}: has packed rows: name the folder that they were made from")
+        if settings.get("mixture") is not None:
+            raise ArgumentError(f"{folder}: is a mixture already: name the folders that it was made from")
+        if form is None or not form.is_flat:
+            raise ArgumentError(f"{folder}: has files of the format {settings.get('format')}: a source must be {_FLAT}")
+        if settings.get("eot") not in ("prepend", "append") or tok.eot_token is None:
+            raise ArgumentError(f"{folder}: has no end of text between documents: write it with eot='prepend'")
+        if out is not None and os.path.realpath(folder) == os.path.realpath(out):
+            raise ArgumentError(f"{folder}: this is both a source and the output: choose another output")
+        return cls.of(name, folder, manifest)
+
+    @property
+    def call(self) -> str:
+        """A hash of what distinguishes the source from another one with the same name."""
+        return self.sha256
+
+    @property
+    def splits(self) -> Sequence[float]:
+        """The shares of the splits."""
+        return [float(share) for share in self.manifest.settings.get("splits", ())]  # type: ignore[attr-defined]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of what it was made from."""
+        return [name for name, _ in self.manifest.inputs]
+
+    def train_tokens(self) -> int:
+        """Returns the number of tokens in the train split."""
+        return self.split_tokens("train")
 
     def split_tokens(self, split: str) -> int:
         """Returns the number of tokens in a split, which the source may not have."""
@@ -89,122 +140,120 @@ class Opened:
         return found
 
 
-def open_folder(source: Source, tok: Tokenizer) -> Opened:
-    """Opens a folder that binarize wrote.
+@dataclass(frozen=True)
+class TextSource:
+    """A source that must be encoded.
 
-    Raises:
-        ArgumentError: it cannot be a source, for example because another tokenizer made it.
+    Attributes:
+        source: what the recipe says.
+        files: its files.
+        tok: the tokenizer.
     """
-    folder = source.data
-    assert folder is not None
-    manifest = finished_manifest(folder, tok)
-    settings = manifest.settings
-    form = FORMATS.get(str(settings.get("format")))
-    if settings.get("packing") is not None:
-        raise ArgumentError(f"{folder}: has packed rows: name the folder that they were made from")
-    if settings.get("mixture") is not None:
-        raise ArgumentError(f"{folder}: is a mixture already: name the folders that it was made from")
-    if form is None or not form.is_flat:
-        raise ArgumentError(f"{folder}: has files of the format {settings.get('format')}: a source must be {_FLAT}")
-    if settings.get("eot") not in ("prepend", "append") or tok.eot_token is None:
-        raise ArgumentError(f"{folder}: has no end of text between documents: write it with eot='prepend'")
-    return Opened.of(source.name, folder, manifest)
+
+    source: Source
+    files: Sequence[InputFile]
+    tok: Tokenizer
+
+    @property
+    def call(self) -> str:
+        """See TokenSource."""
+        return call_of((), Staged(list(self.files), {}, [file.identity for file in self.files]))
+
+    @property
+    def splits(self) -> Sequence[float]:
+        """See TokenSource."""
+        return self.source.split.splits
+
+    @property
+    def inputs(self) -> list[str]:
+        """See TokenSource."""
+        return [file.location for file in self.files]
+
+    def train_tokens(self) -> int | None:
+        """Estimates the number of tokens in the train split from a sample. Returns None if it must be read first."""
+        tok, kinds = self.tok, Kinds.of(self.source.read, self.tok.model.eot)
+        files = [file for file in self.files if file.size]
+        check_mark(kinds, tok.special_tokens, tok.model.matching, files)
+        if any(file.is_sequential or kinds.kind(file) == "parquet" for file in files):
+            return None
+        encoder = TaskEncoder(tok, kinds, (1.0,), "uint32")
+        tokens = size = 0
+        for piece in _sample(files, encoder):
+            segments = encoder.segments(piece)
+            tokens += sum(len(segment.ids) for segment in segments) + len(segments)  # a mark for each
+            size += piece.end - piece.start
+        shares, text_bytes = self.splits, sum(file.size or 0 for file in files)
+        return round(text_bytes * tokens / max(1, size) * shares[0] / sum(shares))
+
+    def encoded(self, folder: str, run: RunOptions) -> TokenSource:
+        """Encodes the texts into a folder. A run that was killed may have begun to, perhaps with another recipe."""
+        source, read = self.source, self.source.read
+
+        def encode() -> Manifest:
+            return binarize(
+                self.tok,
+                list(source.inputs),
+                folder,
+                format="llmc",
+                splits=source.split.splits,
+                split_by=source.split.split_by,
+                eot="prepend",
+                min_shard_tokens=0,
+                documents=read.documents,
+                text_key=read.text_key,
+                encoding=read.encoding,
+                name="text",
+                workers=run.workers,
+                progress=run.progress,
+            )
+
+        try:
+            manifest = encode()
+        except ArgumentError:  # if these are tokens of other texts
+            remove_folder(folder)
+            manifest = encode()
+        return TokenSource.of(source.name, folder, manifest)
 
 
-def check_sources(sources: Sequence[Source], tok: Tokenizer, out: str | None = None) -> None:
-    """Looks at all sources, before anything is encoded.
+def _sample(files: Sequence[InputFile], encoder: TaskEncoder) -> Iterator[Piece]:
+    """Yields the first pieces of some tasks of some files, spread over the corpus."""
+    some, cutting = _spread(files, _FILES), Cutting.of_model(encoder.tok.model)
+    for file in some:
+        tasks = list(islice(Plan([file], encoder.kinds, SplitOptions((1,)), cutting).tasks(), _TASKS))
+        for task in _spread(tasks, max(1, _PIECES // len(some))):
+            yield from islice(encoder.task_pieces(task), 1)
+
+
+def _spread(items: Sequence[_Item], most: int) -> Sequence[_Item]:
+    """Returns at most so many items, at equal distances."""
+    return items[:: max(1, -(-len(items) // most))]
+
+
+def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str | None = None) -> list[TokenSource | TextSource]:
+    """Opens all sources, before anything is encoded. `out` is the output folder, which cannot be a source.
 
     Raises:
         ArgumentError: two have the same text, or other splits: a document that one holds out could be trained on
-            through the other. What `open_folder` raises.
+            through the other. What TokenSource.of_folder raises.
     """
-    first: tuple[str, list[float]] | None = None
-    parts: list[tuple[str, Sequence[str]]] = []
-    folders: list[tuple[str, Manifest]] = []
+    found: list[TokenSource | TextSource] = []
     for source in sources:
-        name = f"sources.{source.name}"
         if source.data is not None:
-            manifest = open_folder(source, tok).manifest
-            shares = [float(share) for share in manifest.settings.get("splits", ())]  # type: ignore[attr-defined]
-            parts.append((name, [path for path, _ in manifest.inputs]))
-            folders.append((name, manifest))
+            found.append(TokenSource.of_folder(source.name, source.data, tok, out))
         else:
-            shares = list(source.split.splits)
             files = corpus_files(source.inputs, source.read, () if out is None else [out])
-            parts.append((name, [file.location for file in files]))
-        shares = [share / sum(shares) for share in shares]
-        if first is None:
-            first = name, shares
-        elif first[1] != shares:
+            found.append(TextSource(source, files, tok))
+    names = [f"sources.{source.name}" for source in sources]
+    for name, other in zip(names, found):
+        if _shares(other.splits) != _shares(found[0].splits):
             raise ArgumentError(
-                f"{first[0]} and {name}: their splits differ, so a document that one holds out may be trained on"
+                f"{names[0]} and {name}: their splits differ, so a document that one holds out may be trained on"
                 " through the other: make both with the same splits"
             )
-    check_disjoint(parts)
-    check_contents(folders)
+    check_disjoint([(name, each.inputs) for name, each in zip(names, found)])
+    check_contents([(name, each.manifest) for name, each in zip(names, found) if isinstance(each, TokenSource)])
+    return found
 
 
-def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str, staging: str, run: RunOptions) -> list[Opened]:
-    """Opens all sources. First checks all folders, then encodes texts into `staging`.
-
-    Args:
-        sources: those of the recipe.
-        tok: the tokenizer.
-        out: the output folder, which cannot be a source.
-        staging: encoded texts go into folders whose paths begin with this. A run that was killed resumes there.
-        run: how to use the machine.
-    """
-    folders = {source.name: _not(out, open_folder(source, tok)) for source in sources if source.data is not None}
-    return [
-        folders[source.name] if source.data is not None else _encoded(source, tok, f"{staging}{number}", run)
-        for number, source in enumerate(sources)
-    ]
-
-
-def source_states(sources: Sequence[Source], out: str) -> tuple[list[str], list[InputFile]]:
-    """Returns what distinguishes each source from another one with the same name; and the files with texts."""
-    states, texts = list[str](), list[InputFile]()
-    for source in sources:
-        if source.data is not None:
-            states.append(file_sha256(os.path.join(source.data, manifest_name(source.data))))
-        else:
-            files = corpus_files(source.inputs, source.read, [out])
-            states.append(call_of((), Staged(files, {}, [file.identity for file in files])))
-            texts += files
-    return states, texts
-
-
-def _not(out: str, source: Opened) -> Opened:
-    if os.path.realpath(source.folder) == os.path.realpath(out):
-        raise ArgumentError(f"{source.folder}: this is both a source and the output: choose another output")
-    return source
-
-
-def _encoded(source: Source, tok: Tokenizer, folder: str, run: RunOptions) -> Opened:
-    """Encodes a source into a folder. A run that was killed may have begun to, perhaps with another recipe."""
-    read: ReadOptions = source.read
-
-    def encode() -> Manifest:
-        return binarize(
-            tok,
-            list(source.inputs),
-            folder,
-            format="llmc",
-            splits=source.split.splits,
-            split_by=source.split.split_by,
-            eot="prepend",
-            min_shard_tokens=0,
-            documents=read.documents,
-            text_key=read.text_key,
-            encoding=read.encoding,
-            name="text",
-            workers=run.workers,
-            progress=run.progress,
-        )
-
-    try:
-        manifest = encode()
-    except ArgumentError:  # if these are tokens of other texts
-        remove_folder(folder)
-        manifest = encode()
-    return Opened.of(source.name, folder, manifest)
+def _shares(splits: Sequence[float]) -> list[float]:
+    return [share / sum(splits) for share in splits]
