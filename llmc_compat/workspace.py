@@ -26,8 +26,7 @@ from pybpe.support.run_options import RunOptions
 from pybpe.tokens.finished import TOKENIZER_NAMES, Goal
 from pybpe.tokens.manifest import manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions
-from pybpe.tokens.pack.options import RowOptions
-from pybpe.tokens.pack.packing import write_and_pack
+from pybpe.tokens.pack.packing import RowOptions, write_and_pack
 from pybpe.tokens.preparation import prepare_dataset, save_tokenizer
 from pybpe.training.plan import TrainOptions
 

@@ -34,8 +34,7 @@ from .finished import Goal, call_of, hashed
 from .formats import LLMC
 from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions
-from .pack.options import RowOptions
-from .pack.packing import write_and_pack
+from .pack.packing import RowOptions, write_and_pack
 from .run import PlannedTasks, TokenRun
 from .shared_store import SharedStore, is_shared
 from .spool import KEEP
