@@ -50,7 +50,7 @@ from pybpe.reading.streams import read_file
 from pybpe.reading.text_encoding import Doubts
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
-from pybpe.support.output_files import give_name, make_folder, remove_file, remove_others
+from pybpe.support.output_files import give_name, make_folder, remove_file, remove_others, unfinished_folder
 from pybpe.support.run_options import RunOptions
 from pybpe.tokens.append_store import AppendStore
 from pybpe.tokens.finished import finished_manifest
@@ -73,7 +73,6 @@ TEMPLATE_NAME = "chat_template.jinja"  # where transformers looks for it in a to
 CHAT_TEMPLATE = CONTROL_TOKENS_TEMPLATE
 
 _READ_TOKENS = 1 << 20
-_PUBLISHING = ".publishing"  # after the name of the hidden folder, while its files get their names
 
 
 class ChatFormat:
@@ -241,16 +240,16 @@ def write_chat(
     options = SplitOptions(splits)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=min_shard_tokens, name=name)
     layout = _HiddenLayout(tok, output.for_vocabulary(tok.vocab_size, tok.model.eot), _binding.path_text(out), name)
-    folder, unfinished = layout.folder, layout.unfinished
+    folder = layout.folder
     if not force and os.path.exists(os.path.join(folder, manifest_name(folder))):
         finished_manifest(folder, tok)  # refuses the token files of another tokenizer
-    force = force or os.path.exists(unfinished + _PUBLISHING)  # a run was killed when some files had got their names
-    with only_writer(folder), _emptied(unfinished):
+    force = force or os.path.exists(layout.publishing)  # a run was killed when some files had got their names
+    with only_writer(folder), _emptied(layout.unfinished):
         store = AppendStore(layout, len(options.names), partial(_encoded, layout, chat, sources, options.splits))
         conversations, shards = _write_shards(layout, store)
         trained = {split: _write_masks(chat, paths) for split, paths in shards.items()}
         tokens = {split: sum(len(_binding.Shard(path)) for path in paths) for split, paths in shards.items()}
-        _publish(unfinished, folder, name, force)
+        _publish(layout, force)
         _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
     named = {split: [os.path.join(folder, os.path.basename(path)) for path in some] for split, some in shards.items()}
     return ChatData(conversations, tokens, trained, named)
@@ -261,7 +260,12 @@ class _HiddenLayout(Layout):
 
     @property
     def unfinished(self) -> str:
-        return os.path.join(self.folder, f".{self.name}-unfinished")
+        return unfinished_folder(os.path.join(self.folder, self.name))
+
+    @property
+    def publishing(self) -> str:
+        """The hidden folder while its files get their names."""
+        return unfinished_folder(os.path.join(self.folder, f"{self.name}.publishing"))
 
 
 def _write_shards(layout: Layout, store: AppendStore) -> tuple[int, dict[str, list[str]]]:
@@ -324,19 +328,21 @@ def _emptied(folder: str) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _publish(unfinished: str, folder: str, name: str, force: bool) -> None:
+def _publish(layout: _HiddenLayout, force: bool) -> None:
     """Renames all files into place, and removes an earlier run's leftovers, which llm.c would read too. Raises
     ArgumentError if they have other tokens, unless `force`."""
+    folder, unfinished, publishing = layout.folder, layout.unfinished, layout.publishing
     written = os.listdir(unfinished)
-    stem = f"{glob.escape(os.path.join(folder, name))}_*_{'[0-9]' * 6}.*"
-    older = {os.path.basename(path) for path in glob.glob(stem) if path.endswith((".bin", ".mask"))}
+    stem = glob.escape(os.path.join(folder, layout.name))
+    older = {
+        os.path.basename(path) for path in glob.glob(f"{stem}_*_{'[0-9]' * 6}.*") if path.endswith((".bin", ".mask"))
+    }
     if older and not force:
         same = filecmp.cmpfiles(unfinished, folder, written, shallow=False)[0]
         if not older == set(same) == set(written):
             told = f"has shards with other tokens, such as {min(older)}: choose another folder or name"
             raise ArgumentError(f"{folder}: {told}, or replace them with force=True")
         note(f"{folder}: already complete")
-    publishing = unfinished + _PUBLISHING
     with file_errors(folder, "cannot be written"):
         if os.path.exists(publishing):
             shutil.rmtree(publishing)
@@ -346,8 +352,7 @@ def _publish(unfinished: str, folder: str, name: str, force: bool) -> None:
         platform.sync_folder(folder)
     for split in SPLIT_NAMES:
         for ending in ("bin", "mask"):
-            number = "[0-9]" * 6
-            remove_others(f"{glob.escape(os.path.join(folder, name))}_{split}_{number}.{ending}", written)
+            remove_others(f"{stem}_{split}_{'[0-9]' * 6}.{ending}", written)
     with file_errors(publishing, "cannot be removed"):
         os.rmdir(publishing)
 

@@ -354,8 +354,8 @@ def test_nothing_of_an_earlier_run_is_left_for_llm_c(tok: pybpe.Tokenizer, jsonl
     with pytest.raises(pybpe.errors.ArgumentError, match="has shards with other tokens"):
         chat.write_chat(tok, [jsonl], out, splits=(3, 1))
     assert files_of(out) == before
-    (out / ".chat-unfinished").mkdir()
-    (out / ".chat-unfinished" / "chat_train_000000.bin").write_bytes(b"of a run that was killed")
+    (out / ".chat.unfinished").mkdir()
+    (out / ".chat.unfinished" / "chat_train_000000.bin").write_bytes(b"of a run that was killed")
     chat.write_chat(tok, [jsonl], out, splits=(3, 1), force=True)
     chat.write_chat(tok, [jsonl], out, splits=(3, 1))  # an equal call
     chat.write_chat(tok, [jsonl], alone, splits=(3, 1))
