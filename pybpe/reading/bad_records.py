@@ -100,7 +100,6 @@ class SkipState:
         skipped: the number of bad ones.
         path, end: the last piece: its file, and where it ends.
         lines: the number of line ends of this file before that place; None if the run did not read all of them.
-        bytes: the size of the list.
     """
 
     records: int = 0
@@ -108,7 +107,6 @@ class SkipState:
     path: str = ""
     end: int = 0
     lines: int | None = 0
-    bytes: int = 0
 
 
 class SkippedRecords:
@@ -146,7 +144,6 @@ class SkippedRecords:
             self.first = self.first or lines.partition(b"\n")[0]
         state.records += seen.records
         state.skipped += len(seen.bad)
-        state.bytes += len(lines)
         state.path, state.end = seen.path, seen.end
         state.lines = None if before is None else before + seen.lines
 

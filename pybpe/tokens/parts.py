@@ -7,7 +7,8 @@ once:
 
     {"tasks": 7, "plan": "9f..", "skipped": {..}, "splits": [[tokens, documents, text bytes, in a document], ..], ..}
 
-The numbers count from the beginning of the run, so one line is enough to resume after it.
+The numbers count from the beginning of the run, so one line is enough to resume after it. The lines also have the list
+of the records that the run skipped.
 Each line begins with a checksum of itself and the lines before it; what follows the first damaged line is dropped.
 
 Lines are written at checkpoints, after the tokens are on disk. So whenever the process dies, the log counts only tokens
@@ -32,20 +33,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
 from ..errors import file_errors
 from ..reading.bad_records import Seen, SkipState
-from ..support.output_files import give_name
 from .finished import LOG_NAME
 from .manifest import Facts, is_plain_name
-from .spool import Reached, has_bytes
+from .spool import Reached
 
-LIST_NAME = "skipped.jsonl"
 _VERSION = 1
 _CHECKSUM_BYTES = 8  # of a line: hexadecimal digits
 
@@ -59,6 +57,7 @@ class Part(NamedTuple):
         skipped: the fields of a SkipState: the records so far, bad ones included.
         splits: how far each split has come.
         kept: what the store must know to find the tokens, as JSON values.
+        listed: the lines about records that were skipped since the part before.
     """
 
     tasks: int
@@ -66,6 +65,7 @@ class Part(NamedTuple):
     skipped: Mapping[str, Any]
     splits: Sequence[Reached]
     kept: Any = None
+    listed: str = ""
 
 
 class Advance(NamedTuple):
@@ -109,7 +109,7 @@ class PartsLog:
         self._drop()
         try:
             with open(self._path, "rb") as stream:
-                self._read(stream.read())
+                self._read(stream)
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             self._drop()
 
@@ -122,14 +122,15 @@ class PartsLog:
         self._ends: list[tuple[int, int]] = []
         self._end = (0, 0)
 
-    def _read(self, data: bytes) -> None:
+    def _read(self, lines: Iterable[bytes]) -> None:
         checksum = size = 0
-        for line in data.split(b"\n")[:-1]:
-            checksum = zlib.crc32(line[_CHECKSUM_BYTES:], checksum)
-            if line[:_CHECKSUM_BYTES] != b"%08x" % checksum:
+        for line in lines:
+            text = line[_CHECKSUM_BYTES:-1]
+            checksum = zlib.crc32(text, checksum)
+            if line != b"%08x%s\n" % (checksum, text):
                 break
-            size += len(line) + 1
-            self._take(json.loads(line[_CHECKSUM_BYTES:]), (size, checksum))
+            size += len(line)
+            self._take(json.loads(text), (size, checksum))
         if not all(map(is_plain_name, [*self.older, *self.files])):
             raise ValueError
 
@@ -217,6 +218,13 @@ class PartsLog:
             os.fsync(self._stream.fileno())
         self._end = (size, checksum)
 
+    def listed(self) -> Iterator[bytes]:
+        """Yields the lines about all records that were skipped."""
+        with file_errors(self._path, "cannot be read"), open(self._path, "rb") as stream:
+            for line in stream:
+                record = json.loads(line[_CHECKSUM_BYTES:])
+                yield record.get("listed", "").encode("utf-8", "surrogateescape")
+
     def close(self) -> None:
         """Closes the file."""
         if self._stream is not None:
@@ -229,59 +237,3 @@ def _line(record: Mapping[str, Any], checksum: int) -> tuple[bytes, int]:
     text = b" " + json.dumps(record).encode()
     checksum = zlib.crc32(text, checksum)
     return b"%08x%s\n" % (checksum, text), checksum
-
-
-# ----------------------------------------------------------------------------------------------------
-# The list of skipped records
-
-
-class SkipList:
-    """The list of records that a run skipped. Until the run ends, it is in the hidden folder, and only grows.
-
-    Args:
-        folder: the hidden folder.
-        size: the number of bytes of an existing list that count; anything after them is dropped.
-    """
-
-    def __init__(self, folder: str, size: int) -> None:
-        self._path = os.path.join(folder, LIST_NAME)
-        self._size = size
-        self._stream: BinaryIO | None = None
-
-    def write(self, lines: bytes) -> None:
-        """Appends lines."""
-        with file_errors(self._path, "cannot be written"):
-            if self._stream is None:
-                self._stream = open(self._path, "ab", buffering=0)
-                self._stream.truncate(self._size)
-            view = memoryview(lines)
-            while view:
-                view = view[self._stream.write(view) :]
-
-    def sync(self) -> None:
-        """Syncs the lines to disk."""
-        if self._stream is not None:
-            with file_errors(self._path, "cannot be written"):
-                os.fsync(self._stream.fileno())
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._stream is not None:
-            with file_errors(self._path, "cannot be written"):
-                self._stream.close()
-
-    def publish(self, folder: str) -> tuple[str, bytes]:
-        """Copies the list into a folder. Returns the path of the copy, and its first line. After a kill, it can be
-        copied again."""
-        copy, path = f"{self._path}.copy", os.path.join(folder, LIST_NAME)
-        self.write(b"")
-        with file_errors(copy, "cannot be written"):
-            shutil.copyfile(self._path, copy)
-        give_name(copy, path)
-        with file_errors(path, "cannot be read"), open(path, "rb") as stream:
-            return path, stream.readline()
-
-
-def has_list(folder: str, size: int) -> bool:
-    """Returns whether the list in a hidden folder has at least so many bytes."""
-    return not size or has_bytes(os.path.join(folder, LIST_NAME), size)

@@ -12,23 +12,25 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from .. import _binding
 from ..arguments import counted
 from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, file_errors, note, warn
 from ..reading.bad_records import SkippedRecords, SkipState
 from ..reading.text_encoding import Doubts
 from ..support.locking import LOCK, STAGED
-from ..support.output_files import make_folder, remove_entry, remove_file, write_through
+from ..support.output_files import give_name, make_folder, remove_entry, remove_file, write_through
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .append_store import AppendStore
 from .finished import LOG_NAME, files_of_manifest, stale_tokenizers
 from .manifest import FILE_NAMES, Facts, FileRecord, Manifest, Records, record_file
 from .options import Layout
-from .parts import LIST_NAME, Advance, Part, PartsLog, SkipList, has_list
+from .parts import Advance, Part, PartsLog
 from .shared_store import SharedStore
 from .spool import Reached
 
 CHECKPOINT_SECONDS = 10.0
+LIST_NAME = "skipped.jsonl"
 
 
 class PlannedTasks(NamedTuple):
@@ -81,9 +83,8 @@ class TokenRun:
             there = files_of_manifest(layout.folder) + stale_tokenizers(layout.folder, layout.tok)
             log.begin(identity, inputs, sorted({*log.older, *log.files, *there}))
             self._clean()
-        skipped = SkipState(**self._last.skipped)
-        self._list = SkipList(layout.unfinished, skipped.bytes)
-        self._records = SkippedRecords(self._list.write, layout.source_names, skipped)
+        self._listed: list[bytes] = []  # lines about records that were skipped since the last part
+        self._records = SkippedRecords(self._listed.append, layout.source_names, SkipState(**self._last.skipped))
         self._doubts = Doubts()
         self._done = 0  # the amount of input processed
         self._saved = time.monotonic()
@@ -96,12 +97,10 @@ class TokenRun:
         done, these are all parts. None means that the run must start over."""
         log, equal = self._log, self._equal(inputs)
         if log.shards is not None:
-            is_right = (
-                equal > len(log.parts) and self._has_list(log.parts[-1:]) and self._store.can_assemble(log.shards)
-            )
+            is_right = equal > len(log.parts) and self._store.can_assemble(log.shards)
             return len(log.parts) if is_right else None
         count = min(equal, len(log.parts))
-        while count and not (self._has_list(log.parts[count - 1 : count]) and self._store.has(log.parts[count - 1])):
+        while count and not self._store.has(log.parts[count - 1]):
             count -= 1
         return count or None
 
@@ -122,9 +121,6 @@ class TokenRun:
             if digest != part.plan:
                 return min(most, count)
         return min(most, len(parts) + (next(hashes, None) is None))
-
-    def _has_list(self, last: Sequence[Part]) -> bool:
-        return all(has_list(self._layout.unfinished, part.skipped["bytes"]) for part in last)
 
     def _clean(self) -> None:
         """Removes an earlier run's files, except staged inputs and tokenizers, which may belong to this run."""
@@ -225,21 +221,23 @@ class TokenRun:
         if step.splits is not None:
             self._records.check()
             tasks, skipped = self._last.tasks + step.tasks, {**vars(self._records.state)}
-            self._note(Part(tasks, step.plan, skipped, step.splits, step.kept))
-            self._log.add(self._last)
+            listed = b"".join(self._listed).decode("utf-8", "surrogateescape")
+            self._listed.clear()
+            part = Part(tasks, step.plan, skipped, step.splits, step.kept)
+            self._note(part)
+            self._log.add(part._replace(listed=listed))
             if time.monotonic() - self._saved >= CHECKPOINT_SECONDS:
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
         self._store.sync()
-        self._list.sync()
         self._log.save()
         self._saved = time.monotonic()
 
     def _close(self) -> None:
         """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run
         that succeeds, everything is on disk already."""
-        for close in (self._store.close, self._list.close, self._log.close):
+        for close in (self._store.close, self._log.close):
             with suppress(OSError):
                 close()
 
@@ -283,8 +281,9 @@ class TokenRun:
         """Writes the manifest and the other files that belong to the shards."""
         files, skipped = self._companions(records), None
         if self._skips:
-            path, first = self._list.publish(self._layout.folder)
-            skipped = {**self._records.finish(path, first), "file": LIST_NAME}
+            path = self._write_list()
+            with file_errors(path, "cannot be read"), open(path, "rb") as stream:
+                skipped = {**self._records.finish(path, stream.readline()), "file": LIST_NAME}
             files.append(record_file(path))
         text_bytes = {split: sum(record.text_bytes for record in found) for split, found in records.items()}
         manifest = replace(
@@ -304,6 +303,15 @@ class TokenRun:
             name, content = form.of_tokenizer
             found.append(record_file(self._write(name, content(self._layout.tok))))
         return found
+
+    def _write_list(self) -> str:
+        """Writes the list of skipped records. Returns its path."""
+        hidden, path = (os.path.join(folder, LIST_NAME) for folder in (self._layout.unfinished, self._layout.folder))
+        with _binding.Output(hidden) as output:
+            for lines in self._log.listed():
+                output.write(lines)
+        give_name(hidden, path)
+        return path
 
     def _write(self, name: str, data: bytes) -> str:
         path = os.path.join(self._layout.folder, name)
