@@ -142,21 +142,18 @@ def _write_data(
     rows: RowOptions | None,
 ) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
     """Writes the tokenizer and the shards."""
-    if rows is None:
-        tok, manifest = prepare_dataset(given, make_folder(goal.folder), training, options, run, goal)
-        _remove_stale_shards(goal.folder, manifest)
-        return tok, manifest
-    made: list[pybpe.Tokenizer] = []
 
     def write(folder: str) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
-        tok, manifest = prepare_dataset(given, make_folder(folder), training, options, run, goal)
-        made.append(tok)
-        return tok, manifest
+        return prepare_dataset(given, make_folder(folder), training, options, run, goal)
 
-    manifest = write_and_pack(goal, rows, write, run.progress)
+    if rows is None:
+        tok, manifest = write(goal.folder)
+        _remove_stale_shards(goal.folder, manifest)
+        return tok, manifest
+    tok, manifest = write_and_pack(goal, rows, write, run.progress)
     if not os.path.exists(os.path.join(goal.folder, TOKENIZER_NAMES[-1])):
-        save_tokenizer(made[0], goal.folder)
-    return made[0], manifest
+        save_tokenizer(tok, goal.folder)
+    return tok, manifest
 
 
 def _write_rest(workspace: Workspace, seed: int) -> None:

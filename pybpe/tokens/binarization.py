@@ -165,17 +165,15 @@ def binarize(
 
     goal = Goal(_binding.path_text(out), force) if rows is None else rows.goal(out, force)
 
-    def write(folder: str) -> Manifest:
+    def write(folder: str) -> tuple[Tokenizer, Manifest]:
         with only_writer(folder):
             staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
             layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
             layout = replace(layout, call=call_of(_identity(layout, options), staged))
             made = goal.made(layout.call, tok, staged.files)
-            return made or write_dataset(layout, options, staged, run, resume)
+            return tok, made or write_dataset(layout, options, staged, run, resume)
 
-    if rows is None:
-        return write(_binding.path_text(out))
-    return write_and_pack(goal, rows, lambda folder: (tok, write(folder)), progress)
+    return (write(goal.folder) if rows is None else write_and_pack(goal, rows, write, progress))[1]
 
 
 def encode_files(

@@ -346,11 +346,6 @@ def check_name(name: str) -> None:
         raise ArgumentError(f"name must be a file-name prefix without / or line breaks, not {name!r}")
 
 
-def record_shard(path: str, tokens: int) -> ShardRecord:
-    """Returns the record of a finished token file about which nothing more is known."""
-    return ShardRecord(os.path.basename(path), tokens, os.path.getsize(path), file_sha256(path))
-
-
 def record_file(path: str) -> FileRecord:
     """Returns the record of a finished file."""
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))

@@ -118,6 +118,16 @@ class OutputOptions:
         chosen._check_size()
         return chosen
 
+    def settings(self) -> dict[str, Any]:
+        """Returns the options as the manifest has them."""
+        return {
+            "format": self.format,
+            "eot": self.mode,
+            "dtype": self.dtype,
+            "shard_tokens": self.shard_tokens,
+            "min_shard_tokens": self.least_tokens,
+        }
+
     def _check_size(self) -> None:
         form = self.form
         largest = max(self.shard_tokens, 2 * self.least_tokens) * self.id_bytes
@@ -163,10 +173,7 @@ class DatasetOptions:
             "format": self.output.format,
             "splits": list(self.split.splits),
             "split_by": self.split.split_by,
-            "eot": self.output.mode,
-            "dtype": self.output.dtype,
-            "shard_tokens": self.output.shard_tokens,
-            "min_shard_tokens": self.output.least_tokens,
+            **self.output.settings(),
             "documents": self.read.documents,
             "text_key": self.read.text_key,
             "encoding": self.read.encoding,

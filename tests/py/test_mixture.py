@@ -27,7 +27,8 @@ WEIGHTS = {"a": 0.5, "b": 0.3, "c": 0.2}
 
 
 def sampler_of(weights: dict[str, float] = WEIGHTS, samples: int = 20, **options: Any) -> MixtureSampler:
-    return MixtureSampler(WINDOWS, weights, samples, **options)
+    data = {"sequence_length": 8, "sources": {name: [count, None] for name, count in WINDOWS.items()}}
+    return MixtureSampler(WINDOWS, weights, samples, data=data, **options)
 
 
 def flat(order: list[tuple[str, int]]) -> list[int]:

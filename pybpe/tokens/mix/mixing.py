@@ -127,7 +127,8 @@ class _Mixing:
         asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
         documents = [source.documents(os.path.join(self.folder, FOLDER)) for source in opened]
         phases = draw(self.recipe, documents, asked, self.sequence_length)
-        settings = {**self._settings(), "mixture": self._mixture(opened, asked, phases)}
+        mixture = self._mixture(opened, asked, phases)
+        settings = {**self.output.settings(), "sequence_length": self.sequence_length, "mixture": mixture}
         shuffle = self._shuffle(opened, documents, phases, run)
         name = self.output.name or "mix"
         states = [source.state for source in opened]
@@ -165,17 +166,6 @@ class _Mixing:
     def _splits(opened: Sequence[TokenSource]) -> int:
         """Returns the number of splits that any source has."""
         return 1 + max(number for number, split in enumerate(SPLIT_NAMES) if any(s.split_tokens(split) for s in opened))
-
-    def _settings(self) -> dict[str, Any]:
-        output = self.output
-        return {
-            "format": output.format,
-            "eot": output.mode,
-            "dtype": output.dtype,
-            "shard_tokens": output.shard_tokens,
-            "min_shard_tokens": output.least_tokens,
-            "sequence_length": self.sequence_length,
-        }
 
     def _mixture(
         self, opened: Sequence[TokenSource], asked: Sequence[Mapping[str, int]], phases: Sequence[Sequence[Drawn]]

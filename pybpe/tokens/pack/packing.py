@@ -179,9 +179,9 @@ def pack(
 
 def write_and_pack(
     goal: Goal, rows: RowOptions, write: Callable[[str], tuple[Tokenizer, Manifest]], progress: bool | None
-) -> Manifest:
+) -> tuple[Tokenizer, Manifest]:
     """Encodes and packs in one call: token files go into a hidden folder next to the output, where a killed run
-    resumes, and from there into rows.
+    resumes, and from there into rows. Returns the tokenizer, and the manifest of the rows.
 
     Args:
         goal: what `rows.goal` returned.
@@ -201,7 +201,7 @@ def write_and_pack(
         if made.packing is None:
             made = pack(tok, folder, goal.folder, **asdict(rows), force=goal.force, progress=progress)
         remove_folder(folder)
-    return made
+    return tok, made
 
 
 # ----------------------------------------------------------------------------------------------------
