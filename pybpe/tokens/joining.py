@@ -13,7 +13,6 @@ The ids are copied; no text is encoded again.
 from __future__ import annotations
 
 import os
-import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,14 +58,6 @@ class _JoinedFolder:
     manifest: Manifest
     sha256: str
 
-    def name(self) -> str | None:
-        """The NAME of its files, or None if the format has none."""
-        form = _output(self.manifest.settings).form
-        expression = re.escape(form.file).replace(r"\{name\}", "(?P<name>.+)")
-        expression = expression.replace(r"\{split\}", "(?:train|val|test)").replace(r"\{index:06d\}", r"\d+")
-        found = (re.fullmatch(expression, name) for name in self.manifest.file_names)
-        return next((match["name"] for match in found if match and "name" in match.groupdict()), None)
-
 
 def join(
     tok: Tokenizer,
@@ -108,7 +99,7 @@ def join(
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
         _output(settings, name).check_used(also=_SETTINGS)  # which are those of the folders
-    output = _output(settings, name or parts[0].name()).for_vocabulary(tok.vocab_size, tok.model.eot)
+    output = _output(settings, name or parts[0].manifest.name).for_vocabulary(tok.vocab_size, tok.model.eot)
     identity = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):
         made = Goal(target, force).made(identity, tok)

@@ -134,6 +134,12 @@ class Manifest:
         return self.settings.get("mixture")  # type: ignore[return-value]
 
     @property
+    def name(self) -> str | None:
+        """NAME of the token files. None if the names of the format have none, or there are no files."""
+        files = ((split, record.file) for split, found in self.shards.items() for record in found)
+        return next((file.rpartition(f"_{split}")[0] or None for split, file in files), None)
+
+    @property
     def tokens(self) -> int:
         """The number of tokens in all splits."""
         return sum(self.split_tokens(split) for split in self.shards)

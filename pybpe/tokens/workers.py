@@ -10,7 +10,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from ..reading.bad_records import Seen
-from ..reading.documents import RECORDS
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks
 from ..reading.text_encoding import Doubts, are_utf8
@@ -87,12 +86,13 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, 
                 yield some, False
             yield [], True
 
-    def encode(item: tuple[list[Piece], bool]) -> Encoded:
-        some, ends_task = item
-        segments = segments_of(encoder, some)
-        return Encoded(segments, sum(map(_size, some)), ends_task, _doubt(encoder, some, doubts), _seen(some))
+    return map_ordered(lambda item: _encode(encoder, *item, doubts), items(), workers)
 
-    return map_ordered(encode, items(), workers)
+
+def _encode(encoder: TaskEncoder, some: Sequence[Piece], ends_task: bool, doubts: Doubts) -> Encoded:
+    segments = segments_of(encoder, some)  # which also notes the records
+    seen = [piece.seen for piece in some if piece.seen.end]
+    return Encoded(segments, sum(piece.size for piece in some), ends_task, _doubt(some, doubts), seen)
 
 
 def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -101,7 +101,7 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     size = 0
     for piece in pieces:
         group.append(piece)
-        size += max(_size(piece), _LEAST_SIZE)
+        size += max(piece.size, _LEAST_SIZE)
         if size >= PIECE_BYTES // 2:
             yield group
             group, size = [], 0
@@ -109,25 +109,12 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
-def _doubt(encoder: TaskEncoder, some: Iterable[Piece], doubts: Doubts) -> str | None:
-    """A warning about the first piece that is text, and not UTF-8."""
-    texts = [
-        (piece.data, piece.path, piece.start)
-        for piece in some
-        if isinstance(piece.data, memoryview) and piece.kind not in RECORDS
-    ]
+def _doubt(some: Iterable[Piece], doubts: Doubts) -> str | None:
+    """Returns a warning about the first piece that is text, and not UTF-8."""
+    texts = [(piece.text, piece.path, piece.start) for piece in some if piece.is_text]
     if len(texts) > 1 and are_utf8([data for data, _, _ in texts]):
         return None
     return next((doubt for text in texts if (doubt := doubts.look(*text)) is not None), None)
-
-
-def _seen(some: Iterable[Piece]) -> list[Seen]:
-    """Returns the records of pieces that have any, after they were encoded."""
-    return [piece.seen for piece in some if piece.seen.end]
-
-
-def _size(piece: Piece) -> int:
-    return len(piece.data) if isinstance(piece.data, memoryview) else piece.data.size
 
 
 def run_by_executor(encoder: TaskEncoder, tasks: Iterable[Task], run: RunOptions) -> Iterator[Encoded]:
@@ -157,8 +144,7 @@ def run_task(pickled: bytes, task: Task) -> Encoded:
 def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Encoded]:
     """Yields the results of a task's pieces, in groups."""
     for some in _groups(encoder.task_pieces(task)):
-        segments, doubt = segments_of(encoder, some), _doubt(encoder, some, Doubts())
-        yield Encoded(segments, sum(map(_size, some)), False, doubt, _seen(some))
+        yield _encode(encoder, some, False, Doubts())
 
 
 @lru_cache(maxsize=2)

@@ -157,7 +157,6 @@ class _Reader:
         found = tuple(self._source(name, value, splits) for name, value in sources.items())
         if "splits" in table and not any(source.inputs for source in found):
             raise self._error("splits", "is only for inputs: folders of tokens have their splits already")
-        self._check_different(found)
         phases = self._phases(table, sources)
         return Recipe(self._integer(table.get("seed", 0), "seed", None), found, phases, _plain(content))
 
@@ -189,19 +188,6 @@ class _Reader:
             raise self._error(where, f"data and inputs must be paths, not {shown(given)}")
         folder = glob.escape(self._folder) if glob.has_magic(os.fspath(given)) else self._folder
         return [path if is_url(path) else os.path.join(folder, path) for path in path_list(given)]
-
-    def _check_different(self, sources: tuple[Source, ...]) -> None:
-        """Raises ArgumentError if a folder is given twice: each would be counted as if the other did not exist."""
-        seen: dict[str, str] = {}
-        for source in sources:
-            for path in [source.data] if source.data is not None else source.inputs:
-                first = seen.setdefault(os.path.realpath(path), source.name)
-                if first != source.name:
-                    raise self._error(
-                        f"sources.{source.name}",
-                        f"{without_secrets(path)} is also in the source {first}: use one source, and epochs or phases"
-                        " to repeat it",
-                    )
 
     # ------------------------------------------------------------------------------------------------
     # Phases and amounts

@@ -324,7 +324,7 @@ class _Packing(NamedTuple):
         shards and of other files."""
         options, size = self.options, self.options.sequence_length
         stream = TokenStream(split_paths(self.folder, self.source, split))
-        dtype, name = str(stream.dtype), self.source.shards[split][0].file.rsplit(f"_{split}_", 1)[0]
+        dtype = str(stream.dtype)
         records, others = list[ShardRecord](), list[FileRecord]()
         with file_errors(out, "cannot be written"), tempfile.TemporaryFile(dir=out) as file:
             placed = [self._place(number, group, file) for number, group in enumerate(groups(stream, self.mark, size))]
@@ -333,7 +333,7 @@ class _Packing(NamedTuple):
             file.seek(0)
             parts = self._parts(self._again(stream, placed, file, total - rows), per_shard)
             for number, some in groupby(parts, key=itemgetter(0)):
-                base = os.path.join(out, f"{name}_{split}_{number:06d}")
+                base = os.path.join(out, f"{self.source.name}_{split}_{number:06d}")
                 shard, facts = (
                     NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark),
                     Facts(),
