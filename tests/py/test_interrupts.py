@@ -191,7 +191,8 @@ PATTERN = pattern_find("gpt2")
 
 
 def interrupted(make: Callable[[], object], number: int) -> bool:
-    """Calls `make`, and raises KeyboardInterrupt at one of the places, from 0. Returns whether there is such a one."""
+    """Calls `make`, and raises KeyboardInterrupt at one of the places, from 0. Returns whether there is such a one. The
+    garbage collector waits: what it calls, such as hypothesis, would swallow the exception."""
     left = number + 1
 
     def profile(frame: Any, event: str, argument: Any) -> None:
@@ -202,6 +203,7 @@ def interrupted(make: Callable[[], object], number: int) -> bool:
             sys.setprofile(None)
             raise KeyboardInterrupt
 
+    gc.disable()
     sys.setprofile(profile)
     try:
         made = make()
@@ -211,6 +213,7 @@ def interrupted(make: Callable[[], object], number: int) -> bool:
         return True
     finally:
         sys.setprofile(None)
+        gc.enable()
     return left < 0
 
 

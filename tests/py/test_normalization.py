@@ -113,7 +113,7 @@ def test_normalising_does_not_notice_cuts(form: str, name: str) -> None:
         "\u0338\u0323\u0307\u0301\u3099\u1161\u11a8\u1100\ub098<>'\u2019\uff07\u2120"
         "\u3392\u2026\u00b4\u00bd\u2003\u00a0\u2028\u1e9b\u30fd"
     )
-    for _ in range(3000):
+    for _ in range(1000):
         alphabet = ["a", "Z", "1", ".", " ", "\n", "\u4e2d", "\u3002", *rng.sample(rare, 4), *rng.sample(changed, 4)]
         check_cuts("".join(rng.choices(alphabet, k=12)), form, pattern)
 
