@@ -43,7 +43,7 @@ _RECIPE = ("seed", "tokens", "splits", "sources", "phases")
 
 
 @dataclass(frozen=True)
-class Amount:
+class SourceAmount:
     """How much of a source a phase gets.
 
     Attributes:
@@ -89,7 +89,7 @@ class Phase:
 
     name: str
     tokens: int | None
-    amounts: Mapping[str, Amount]
+    amounts: Mapping[str, SourceAmount]
 
 
 @dataclass(frozen=True)
@@ -224,20 +224,20 @@ class _Reader:
         tokens = self._optional_tokens(table, f"{where}.tokens")
         return Phase(name, tokens, self._amounts(amounts, f"{where}.sources", AMOUNTS))
 
-    def _amounts(self, tables: Mapping[str, Any], where: str, known: tuple[str, ...]) -> dict[str, Amount]:
+    def _amounts(self, tables: Mapping[str, Any], where: str, known: tuple[str, ...]) -> dict[str, SourceAmount]:
         return {name: self._amount(table, f"{where}.{name}", known) for name, table in tables.items()}
 
-    def _amount(self, content: Any, where: str, known: tuple[str, ...]) -> Amount:
+    def _amount(self, content: Any, where: str, known: tuple[str, ...]) -> SourceAmount:
         table = self._table(content, where, known)
         kinds = [kind for kind in AMOUNTS if kind in table]
         if len(kinds) != 1:
             raise self._error(where, f"needs one of weight, tokens or epochs, but has {' and '.join(kinds) or 'none'}")
         kind, value = kinds[0], table[kinds[0]]
         if value == ALL and kind != "weight":
-            return Amount("epochs", Fraction(1))
+            return SourceAmount("epochs", Fraction(1))
         if kind == "tokens":
-            return Amount(kind, Fraction(self._integer(value, f"{where}.tokens", 1)))
-        return Amount(kind, self._number(value, f"{where}.{kind}"))
+            return SourceAmount(kind, Fraction(self._integer(value, f"{where}.tokens", 1)))
+        return SourceAmount(kind, self._number(value, f"{where}.{kind}"))
 
     # ------------------------------------------------------------------------------------------------
     # Values
