@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeVar
 
 from pybpe import _binding
-from pybpe.errors import ArgumentError, Error
+from pybpe.errors import ArgumentError
 
-from . import evals
 from .batch import Batch
-from .checks import eval_files, models, shards, states, tokenizers
+from .checks.contents import Seen, read_all
+from .checks.data import data_faults, mask_faults
 from .checks.files import Files, Found, find_files
 from .checks.finding import Finding, Run
-from .checks.manifests import Described, known_splits, manifest_faults, read_manifests
-from .checks.packing import packing_faults
+from .checks.manifests import manifest_faults, packing_faults
+from .checks.models import model_faults
 from .checks.places import folder_faults, place_faults, split_faults, working_folders
-from .checks.shards import mask_faults
+from .checks.states import state_faults
 from .checks.together import end_faults, id_faults, name_faults, row_faults, vocabulary_faults
 
-Facts = TypeVar("Facts")
+Check = Callable[[Seen], Iterator[Finding]]
+_TOGETHER: list[Check] = [id_faults, vocabulary_faults, end_faults, manifest_faults]
+_OTHERS: list[Check] = [packing_faults, row_faults, name_faults, mask_faults, place_faults, split_faults, folder_faults]
 
 
 def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tuple[Files, list[Finding]]:
@@ -48,84 +48,12 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
     found = find_files((os.fsdecode(path) for path in paths), findings)
     if not any(vars(found.files).values()) and not findings:
         raise ArgumentError("none of these is an llm.c file: expected tokenizer.bin, shards, evals or a checkpoint")
-    facts = _read_all(found.files, findings)
-    findings += _faults(found, facts, Run(batch))
+    seen = read_all(found, Run(batch), findings)
+    findings += [*data_faults(seen), *model_faults(seen)]
+    for part in map(seen.part, _owners(found).values()):
+        findings += (finding for look in _TOGETHER for finding in look(part))
+    findings += (finding for look in (*_OTHERS, state_faults) for finding in look(seen))
     return found.files, findings
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """The contents of each file that can be read."""
-
-    tokenizers: dict[str, tokenizers.TokenizerFacts]
-    models: dict[str, models.ModelFacts]
-    shards: dict[str, shards.ShardFacts]
-    evals: dict[str, evals.EvalFacts]
-    states: dict[str, states.StateFacts]
-
-    def of(self, paths: Iterable[str]) -> _Facts:
-        """The facts of some of the files."""
-        wanted = set(paths)
-        return _Facts(*({path: kind[path] for path in kind if path in wanted} for kind in vars(self).values()))
-
-
-def _read_all(files: Files, findings: list[Finding]) -> _Facts:
-    toks = _read(files.tokenizers, tokenizers.read_tokenizer, tokenizers.REMEDY, findings)
-    ends = {facts.eot for facts in toks.values()}
-    others = _read(files.others, states.read_state, states.REMEDY, findings)
-    return _Facts(
-        toks,
-        _read(files.models, models.read_model, models.REMEDY, findings),
-        _read(files.shards, lambda path: shards.read_shard_facts(path, ends), shards.REMEDY, findings),
-        _read(files.evals, evals.eval_facts, eval_files.REMEDY, findings),
-        {path: state for path, state in others.items() if state is not None},
-    )
-
-
-def _read(paths: Iterable[str], read: Callable[[str], Facts], remedy: str, findings: list[Finding]) -> dict[str, Facts]:
-    """Calls read(path) for each path. Files that cannot be read become findings."""
-    found = {}
-    for path in paths:
-        try:
-            found[path] = read(path)
-        except Error as error:
-            findings.append(Finding.of_error(path, error, remedy))
-    return found
-
-
-def _faults(found: Found, facts: _Facts, run: Run) -> Iterator[Finding]:
-    """Checks each file by itself, then all of them together."""
-    for path, tokenizer in facts.tokenizers.items():
-        yield from tokenizers.tokenizer_faults(path, tokenizer)
-    for path, model in facts.models.items():
-        yield from models.model_faults(path, model, run)
-    for path, shard in facts.shards.items():
-        yield from shards.shard_faults(path, shard, run)
-    for path, examples in facts.evals.items():
-        yield from eval_files.eval_faults(path, examples, run.given or _eval_batch(examples, facts.models))
-    unreadable: list[Finding] = []
-    manifests = read_manifests(found.files.manifests, facts.shards, unreadable)
-    yield from unreadable
-    for paths in _owners(found).values():
-        yield from _group_faults(facts.of(paths), [each for each in manifests if each.path in paths])
-    yield from packing_faults(manifests, facts.shards, run)
-    yield from row_faults(found, facts.shards, run)
-    yield from name_faults(found)
-    yield from mask_faults(found.files.masks, facts.shards)
-    yield from place_faults(found)
-    yield from split_faults(found, facts.shards, known_splits(manifests, facts.shards))
-    yield from folder_faults(found, facts.tokenizers, facts.models, run)
-    yield from states.state_faults(facts.states, facts.models, found.folders, run)
-
-
-def _group_faults(facts: _Facts, manifests: list[Described]) -> Iterator[Finding]:
-    """Checks files that belong together."""
-    highest = {path: shard.highest for path, shard in facts.shards.items()}
-    highest |= {path: examples.highest_id for path, examples in facts.evals.items()}
-    yield from id_faults(highest, facts.tokenizers, facts.models)
-    yield from vocabulary_faults(facts.tokenizers, facts.models)
-    yield from end_faults(facts.tokenizers, facts.shards)
-    yield from manifest_faults(manifests, facts.tokenizers, facts.shards)
 
 
 def _owners(found: Found) -> dict[str, list[str]]:
@@ -137,9 +65,3 @@ def _owners(found: Found) -> dict[str, list[str]]:
         inside = (root for root in roots if path.startswith(os.path.join(root, "")))
         owned.setdefault(next(inside, "") if len(roots) > 1 else "", []).append(path)
     return owned
-
-
-def _eval_batch(facts: evals.EvalFacts, known: dict[str, models.ModelFacts]) -> Batch:
-    """Returns the largest T that the models allow."""
-    longest = max((model.maxT for model in known.values() if model.maxT > 0), default=facts.min_T)
-    return Batch(evals.COMPLETIONS, longest)

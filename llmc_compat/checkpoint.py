@@ -24,7 +24,7 @@ from pybpe.reading.file_types import CHECKPOINT_MAGIC
 from pybpe.reading.streams import open_unchanged, read_items
 
 from .bfloat16 import from_bfloat16, to_bfloat16
-from .gpt2_config import GPT2Config
+from .gpt2_config import GPT2Config, Sizes
 
 MAGIC = CHECKPOINT_MAGIC
 HEADER_INTS = 256
@@ -131,7 +131,7 @@ class Checkpoint:
         self.path = os.fsdecode(path)
         self._stream = open_unchanged(path)
         try:
-            self.config, self.dtype = _read_header(self._stream, self.path)
+            self.config, self.dtype = _checked_header(self._stream, self.path)
         except BaseException:
             self._stream.close()
             raise
@@ -189,16 +189,6 @@ class Checkpoint:
         return self._shapes[name]
 
 
-def read_config(path: _binding.PathLike) -> tuple[GPT2Config, str]:
-    """Returns the shape and dtype of a checkpoint, after checking the header against the file's size.
-
-    Raises:
-        FileError, FormatError: as for `Checkpoint`.
-    """
-    with Checkpoint(path) as checkpoint:
-        return checkpoint.config, checkpoint.dtype
-
-
 def read_checkpoint(path: _binding.PathLike) -> tuple[GPT2Config, dict[str, numpy.ndarray[Any, Any]]]:
     """Returns the shape of a checkpoint of either version, and all its tensors by name, as float32 with the shapes in
     `GPT2Config.tensor_shapes()` (bfloat16 is widened exactly).
@@ -210,25 +200,38 @@ def read_checkpoint(path: _binding.PathLike) -> tuple[GPT2Config, dict[str, nump
         return checkpoint.config, {name: checkpoint.tensor(name) for name in checkpoint.config.tensor_shapes()}
 
 
-def _read_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
+def read_header(stream: BinaryIO, name: str) -> tuple[Sizes, str, int]:
+    """Returns the sizes in the header of a checkpoint, possible or not, its dtype, and the size of the file.
+
+    Raises:
+        FormatError: it is not the header of a checkpoint.
+    """
     raw = stream.read(HEADER_BYTES)
-    size = os.fstat(stream.fileno()).st_size
     if len(raw) < HEADER_BYTES:
         raise FormatError(
             f"{name}: too short for a checkpoint: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)
         )
-    header = [int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=8)]
-    if header[0] != MAGIC:
-        raise FormatError(f"{name}: magic {header[0]}, expected {MAGIC}: not an llm.c checkpoint; llm.c aborts")
-    dtypes = {version: dtype for dtype, version in VERSIONS.items()}
-    if header[1] not in dtypes:
-        raise FormatError(f"{name}: version {header[1]}, expected 3 (fp32) or 5 (bf16); llm.c aborts", 4)
+    magic, version, maxT, V, L, NH, C, Vp = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=8))
+    if magic != MAGIC:
+        raise FormatError(f"{name}: magic {magic}, expected {MAGIC}: not an llm.c checkpoint; llm.c aborts")
+    dtype = next((dtype for dtype, number in VERSIONS.items() if number == version), None)
+    if dtype is None:
+        raise FormatError(f"{name}: version {version}, expected 3 (fp32) or 5 (bf16); llm.c aborts", 4)
+    return Sizes(V, Vp, maxT, L, NH, C), dtype, os.fstat(stream.fileno()).st_size
+
+
+def file_bytes(sizes: Sizes, dtype: str) -> int:
+    """Returns the size of a checkpoint's file that its header implies."""
+    return HEADER_BYTES + sizes.num_parameters * ITEM_BYTES[dtype]
+
+
+def _checked_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
+    sizes, dtype, size = read_header(stream, name)
     try:
-        config = GPT2Config(header[3], header[7], header[2], header[4], header[5], header[6])
+        config = GPT2Config(**vars(sizes))
     except ArgumentError as error:
         raise FormatError(f"{name}: header: {error}", 8) from None
-    dtype = dtypes[header[1]]
-    expected = HEADER_BYTES + config.num_parameters * ITEM_BYTES[dtype]
+    expected = file_bytes(config, dtype)
     if size != expected:
         raise FormatError(
             f"{name}: {size} bytes, but its header implies {expected}; llm.c aborts if bytes are missing and"

@@ -33,8 +33,8 @@ def padded_rows(vocab_size: int, pad: int = 128) -> int:
 
 
 @dataclass(frozen=True)
-class GPT2Config:
-    """The shape of a model.
+class Sizes:
+    """The sizes in the header of a checkpoint, which may be impossible.
 
     Attributes:
         vocab_size: V, the number of tokens of the tokenizer.
@@ -49,6 +49,42 @@ class GPT2Config:
     num_layers: int
     num_heads: int
     channels: int
+
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the tensors' names and shapes, in file order."""
+        L, C = self.num_layers, self.channels
+        return {
+            "wte": (self.padded_vocab_size, C),
+            "wpe": (self.max_seq_len, C),
+            "ln1w": (L, C),
+            "ln1b": (L, C),
+            "qkvw": (L, 3 * C, C),
+            "qkvb": (L, 3 * C),
+            "attprojw": (L, C, C),
+            "attprojb": (L, C),
+            "ln2w": (L, C),
+            "ln2b": (L, C),
+            "fcw": (L, 4 * C, C),
+            "fcb": (L, 4 * C),
+            "fcprojw": (L, C, 4 * C),
+            "fcprojb": (L, C),
+            "lnfw": (C,),
+            "lnfb": (C,),
+        }
+
+    @property
+    def num_parameters(self) -> int:
+        """The total number of weights, padding included: what llm.c prints as num_parameters."""
+        return sum(prod(shape) for shape in self.tensor_shapes().values())
+
+
+@dataclass(frozen=True)
+class GPT2Config(Sizes):
+    """The shape of a model: sizes that llm.c can use.
+
+    Raises:
+        ArgumentError: a size is impossible, or two do not fit together.
+    """
 
     def __post_init__(self) -> None:
         if min(vars(self).values()) < 1 or max(vars(self).values()) >= 1 << 31:
@@ -92,30 +128,3 @@ class GPT2Config:
             DEPTHS[depth][1] if heads is None else heads,
             DEPTHS[depth][0] if channels is None else channels,
         )
-
-    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the tensors' names and shapes, in file order."""
-        L, C = self.num_layers, self.channels
-        return {
-            "wte": (self.padded_vocab_size, C),
-            "wpe": (self.max_seq_len, C),
-            "ln1w": (L, C),
-            "ln1b": (L, C),
-            "qkvw": (L, 3 * C, C),
-            "qkvb": (L, 3 * C),
-            "attprojw": (L, C, C),
-            "attprojb": (L, C),
-            "ln2w": (L, C),
-            "ln2b": (L, C),
-            "fcw": (L, 4 * C, C),
-            "fcb": (L, 4 * C),
-            "fcprojw": (L, C, 4 * C),
-            "fcprojb": (L, C),
-            "lnfw": (C,),
-            "lnfb": (C,),
-        }
-
-    @property
-    def num_parameters(self) -> int:
-        """The total number of weights, padding included: what llm.c prints as num_parameters."""
-        return sum(prod(shape) for shape in self.tensor_shapes().values())

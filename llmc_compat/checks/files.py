@@ -13,9 +13,8 @@ from pybpe.errors import ArgumentError, FileError
 from pybpe.reading.streams import open_input
 from pybpe.tokens.manifest import FILE_NAME as MANIFEST_NAME
 
-from . import shards, tokenizers
 from .finding import WARNING, Finding
-from .names import PLACES, place_of
+from .names import PLACES, place_of, split_of
 
 OTHERS = {
     20240327: "the activations that llm.c's tests compare",
@@ -23,7 +22,7 @@ OTHERS = {
     20240803: "a checkpoint of train_llama3.py",
 }
 _KINDS = {
-    tokenizers.MAGIC: "tokenizers",
+    _binding.TOKENIZER_MAGIC: "tokenizers",
     **dict.fromkeys(_binding.SHARD_MAGICS.values(), "shards"),
     checkpoint.MAGIC: "models",
     evals.MAGIC: "evals",
@@ -143,11 +142,11 @@ def _unknown(path: str, first: bytes, given: bool) -> Finding:
     elif swapped:
         fault = f"is {_CALLED.get(swapped, 'an llm.c file')} with big-endian numbers"
         remedy = "write it again, little-endian"
-    elif shards.split_of(path):
+    elif split_of(path):
         remedy = "if it is a headerless file for nanoGPT, write it again with --format llmc"
     place = place_of(path)
     if place is not None:
         fault = f"{fault}, but llm.c expects {PLACES[place]} under this name"
-    if given or place is not None or shards.split_of(path):
+    if given or place is not None or split_of(path):
         return Finding(path, fault, "aborts: 'Bad magic', or end of file", remedy)
     return Finding(path, fault, "aborts if it reads this file", remedy, WARNING)

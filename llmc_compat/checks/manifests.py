@@ -8,80 +8,40 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from pybpe import Tokenizer
-from pybpe.errors import Error, FormatError
+from pybpe.errors import Error
 from pybpe.reading.streams import file_sha256
-from pybpe.tokens.manifest import Manifest, ShardRecord
+from pybpe.tokens.pack.rows import row_fault
+from pybpe.tokens.token_files import TokenFile
 
+from .contents import SHARDS_AGAIN, Described, Seen, ShardFacts, TokenizerFacts
 from .finding import Finding
-from .shards import ShardFacts
-from .tokenizers import TokenizerFacts
-
-_AGAIN = "write the shards again, with the command that wrote them"
-_TRAINED_ON = ("train", "val")
+from .names import TRAINED_ON
 
 
-@dataclass(frozen=True)
-class Described:
-    """A manifest and its path."""
-
-    path: str
-    manifest: Manifest
-
-    @property
-    def folder(self) -> str:
-        """The folder of its shards."""
-        return os.path.dirname(self.path)
-
-    @property
-    def records(self) -> Iterator[tuple[str, ShardRecord]]:
-        """The shards that llm.c can read, with their splits."""
-        if self.manifest.settings.get("format") == "llmc":
-            for split, records in self.manifest.shards.items():
-                yield from ((split, record) for record in records)
-
-
-def read_manifests(paths: Iterable[str], shards: Iterable[str], findings: list[Finding]) -> list[Described]:
-    """Returns pybpe's manifests among the paths. Others that are in a folder of shards become findings: without its
-    manifest, no change of a shard is noticed."""
-    found = []
-    folders = {os.path.dirname(os.path.realpath(path)) for path in shards}
-    for path in paths:
-        try:
-            found.append(Described(path, Manifest.load(os.path.dirname(path) or ".")))
-        except FormatError as error:
-            if os.path.dirname(os.path.realpath(path)) in folders:  # elsewhere, another program's file of that name
-                fault = str(error).removeprefix(f"{path}: ")
-                effect = "does not read it, but without it nothing shows whether the shards beside it have changed"
-                findings.append(Finding(path, fault, effect, _AGAIN))
-    return found
-
-
-def known_splits(manifests: Iterable[Described], shards: Iterable[str]) -> dict[str, str]:
+def known_splits(seen: Seen) -> dict[str, str]:
     """Returns the split of each shard that a manifest lists, and of copies of it, by real path."""
     by_path: dict[str, str] = {}
     by_size: dict[int, list[tuple[str, str]]] = {}
-    for described in manifests:
+    for described in seen.manifests:
         for split, record in described.records:
             by_path[os.path.realpath(os.path.join(described.folder, record.file))] = split
             by_size.setdefault(record.bytes, []).append((record.sha256, split))
-    for path in map(os.path.realpath, shards):
+    for path in map(os.path.realpath, seen.shards):
         for sha256, split in by_size.get(os.path.getsize(path), []) if path not in by_path else []:
             if file_sha256(path) == sha256:
                 by_path[path] = split
     return by_path
 
 
-def manifest_faults(
-    manifests: Iterable[Described], tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, ShardFacts]
-) -> Iterator[Finding]:
+def manifest_faults(seen: Seen) -> Iterator[Finding]:
     """Yields what differs from a manifest."""
-    for described in manifests:
-        yield from _tokenizer_faults(described, tokenizers)
-        yield from _record_faults(described, shards)
+    for described in seen.manifests:
+        yield from _tokenizer_faults(described, seen.tokenizers)
+        yield from _record_faults(described, seen.shards)
         yield from _unlisted_faults(described)
 
 
@@ -133,25 +93,56 @@ def _record_faults(described: Described, shards: Mapping[str, ShardFacts]) -> It
     for split, record in described.records:
         path = os.path.join(described.folder, record.file)
         found = tokens.get(os.path.realpath(path))
-        if split not in _TRAINED_ON:
+        if split not in TRAINED_ON:
             continue
         if not os.path.exists(path):
             effect = "trains on the others alone, or aborts if there is none"
-            yield Finding(path, f"is missing, but {described.path} lists it", effect, _AGAIN)
+            yield Finding(path, f"is missing, but {described.path} lists it", effect, SHARDS_AGAIN)
         elif found is not None and found != record.tokens:
             fault = f"{found} tokens, but {described.path} says {record.tokens}"
-            yield Finding(path, fault, "trains on the file as it is", _AGAIN)
+            yield Finding(path, fault, "trains on the file as it is", SHARDS_AGAIN)
         elif found is not None and file_sha256(path) != record.sha256:
             fault = f"its SHA-256 is not the one in {described.path}: its tokens have changed"
-            yield Finding(path, fault, "trains on the file as it is", _AGAIN)
+            yield Finding(path, fault, "trains on the file as it is", SHARDS_AGAIN)
 
 
 def _unlisted_faults(described: Described) -> Iterator[Finding]:
     """Yields other files that the pattern of a split matches."""
-    for split in _TRAINED_ON:
+    for split in TRAINED_ON:
         listed = [record.file for found, record in described.records if found == split]
         for prefix in {name.removesuffix("000000.bin") for name in listed[:1]}:
             for path in sorted(glob.glob(glob.escape(os.path.join(described.folder, prefix)) + "*.bin")):
                 if os.path.basename(path) not in listed:
                     fault = f"is not one of the shards that {described.path} lists"
                     yield Finding(path, fault, "trains on it too", "move it elsewhere")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Rows
+
+
+_INSIDE = "trains on sequences that begin inside rows"
+
+
+def packing_faults(seen: Seen) -> Iterator[Finding]:
+    """Yields rows of another length than the run's T, and shards in which rows are not where they must be. llm.c knows
+    nothing of rows: dataloader_load_batch (llmc/dataloader.h) reads a shard at multiples of B * T tokens, so its
+    sequences are the rows if T is theirs. With no batch given, another T is only a warning."""
+    known, T = set(map(os.path.realpath, seen.shards)), seen.run.batch.T
+    for described in seen.manifests:
+        packing = described.manifest.packing
+        if packing is None:
+            continue
+        size, mark = packing["sequence_length"], described.manifest.tokenizer["eot"]
+        if size != T:
+            fault = f"rows of {size} tokens were packed, but T is {T}"
+            remedy = f"train with -t {size}, or pack again with --sequence-length {T}"
+            yield Finding(described.path, fault, _INSIDE, remedy).unless(seen.run.given is None)
+        for _, record in described.records:
+            path = os.path.join(described.folder, record.file)
+            with suppress(Error):  # reported already
+                fault_of_rows = None
+                if os.path.realpath(path) in known:
+                    fault_of_rows = row_fault(TokenFile(path).blocks(1 << 20), size, mark)  # type: ignore[arg-type]
+                if fault_of_rows is not None:
+                    yield Finding(path, fault_of_rows, _INSIDE, "run pybpe pack again")

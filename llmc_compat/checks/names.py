@@ -9,6 +9,7 @@ them;
 from __future__ import annotations
 
 import os
+import re
 
 from llmc_compat.evals import LLMC_PATH
 
@@ -18,6 +19,7 @@ CPU_DATA = os.path.join("dev", "data", "tinyshakespeare", "tiny_shakespeare_{}.b
 STORIES_DATA = os.path.join("dev", "data", "tinystories", "TinyStories_{}.bin")
 EVAL_PLACE = LLMC_PATH
 TRAINED_ON = ("train", "val")
+_SPLIT = re.compile(r".*(?:^|[_-])(train|val|test)(?:[_-].*)?\.bin", re.DOTALL)
 
 PLACES = {
     TOKENIZER_NAME: "a tokenizer",
@@ -30,3 +32,9 @@ PLACES = {
 def place_of(path: str) -> str | None:
     """Returns the llm.c name that a path ends in, or None."""
     return next((place for place in PLACES if path == place or path.endswith(os.sep + place)), None)
+
+
+def split_of(path: str) -> str | None:
+    """Returns the split in a shard's name (train, val, test), or None."""
+    match = _SPLIT.fullmatch(os.path.basename(path))
+    return match[1] if match else None

@@ -7,21 +7,28 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from .contents import GPT2_TOKENS, Seen, ShardFacts
 from .files import UNKNOWN, Found
-from .finding import Finding, Run
-from .models import ModelFacts
-from .names import CPU_DATA, EVAL_PLACE, MODEL_NAMES, PLACES, STORIES_DATA, TOKENIZER_NAME, TRAINED_ON, place_of
-from .shards import ShardFacts, split_of
-from .tokenizers import TokenizerFacts
+from .finding import Finding
+from .manifests import known_splits
+from .names import (
+    CPU_DATA,
+    EVAL_PLACE,
+    MODEL_NAMES,
+    PLACES,
+    STORIES_DATA,
+    TOKENIZER_NAME,
+    TRAINED_ON,
+    place_of,
+    split_of,
+)
 
-_GPT2_TOKENS = 50257  # only for this vocabulary can llm.c make a model itself: -e d12
 
-
-def place_faults(found: Found) -> Iterator[Finding]:
+def place_faults(seen: Seen) -> Iterator[Finding]:
     """Yields names that hold something other than what llm.c expects. Files of unknown kind are reported already."""
-    for name in [*found.names, *found.folders]:
+    for name in [*seen.found.names, *seen.found.folders]:
         place = place_of(name)
-        there = found.names.get(name, "a folder")
+        there = seen.found.names.get(name, "a folder")
         if place is None or there in (PLACES[place], "a broken link") or there in UNKNOWN and not os.path.islink(name):
             continue
         fault = f"is {there}, but llm.c expects {PLACES[place]} under this name"
@@ -51,9 +58,7 @@ class _Folder:
     """A folder that llm.c is started in, and everything that was found."""
 
     path: str
-    tokenizers: Mapping[str, TokenizerFacts]
-    models: Mapping[str, ModelFacts]
-    run: Run
+    seen: Seen
 
     def at(self, place: str) -> str:
         return os.path.join(self.path, place)
@@ -80,21 +85,16 @@ def working_folders(found: Found) -> list[str]:
     return [folder for folder in found.folders if any(os.path.lexists(os.path.join(folder, name)) for name in PLACES)]
 
 
-def folder_faults(
-    found: Found, tokenizers: Mapping[str, TokenizerFacts], models: Mapping[str, ModelFacts], run: Run
-) -> Iterator[Finding]:
+def folder_faults(seen: Seen) -> Iterator[Finding]:
     """Yields what is missing in these folders."""
-    for path in working_folders(found):
-        folder = _Folder(path, tokenizers, models, run)
-        for look in (_tokenizer_fault, _data_fault, _model_fault):
-            yield from look(folder)
-
-
-def _tokenizer_fault(folder: _Folder) -> Iterator[Finding]:
-    if not os.path.exists(folder.at(TOKENIZER_NAME)) and (folder.has_model or folder.has_data):
-        effect = "starts its samples from a random id and prints ids instead of text, or aborts"
-        remedy = "copy the tokenizer.bin that was written with the shards"
-        yield Finding(folder.at(TOKENIZER_NAME), "is missing", effect, remedy)
+    for path in working_folders(seen.found):
+        folder = _Folder(path, seen)
+        if not os.path.exists(folder.at(TOKENIZER_NAME)) and (folder.has_model or folder.has_data):
+            effect = "starts its samples from a random id and prints ids instead of text, or aborts"
+            remedy = "copy the tokenizer.bin that was written with the shards"
+            yield Finding(folder.at(TOKENIZER_NAME), "is missing", effect, remedy)
+        yield from _data_fault(folder)
+        yield from _model_fault(folder)
 
 
 def _data_fault(folder: _Folder) -> Iterator[Finding]:
@@ -105,21 +105,23 @@ def _data_fault(folder: _Folder) -> Iterator[Finding]:
     if missing and (folder.has_data or folder.has_model):
         effect = "aborts on the CPU, and on CUDA unless -i and -j name other shards"
         finding = Finding(missing[0], "is missing", effect, "link a shard there")
-        yield finding.unless(folder.run.is_cuda or not (is_for_cpu or folder.has_data))
+        yield finding.unless(folder.seen.run.is_cuda or not (is_for_cpu or folder.has_data))
 
 
 def _model_fault(folder: _Folder) -> Iterator[Finding]:
     """Yields models that are missing. With -e, the CUDA trainer reads another model."""
     if folder.has_model:
         return
-    inside = [path for path in folder.models if path.startswith(os.path.join(folder.path, ""))]
-    facts = folder.tokenizers.get(folder.at(TOKENIZER_NAME))
+    inside = [path for path in folder.seen.models if path.startswith(os.path.join(folder.path, ""))]
+    facts = folder.seen.tokenizers.get(folder.at(TOKENIZER_NAME))
     if inside:
-        dtype = folder.models[inside[0]].dtype
+        dtype = folder.seen.models[inside[0]].dtype
         effect = f"aborts, unless it is the CUDA trainer with -e {os.path.relpath(inside[0], folder.path)}"
         finding = Finding(folder.at(MODEL_NAMES[dtype]), "is missing", effect, f"link {inside[0]} there")
-        yield finding.unless(folder.run.is_cuda or dtype != "fp32" or not folder.has_data)
-    elif facts is not None and facts.vocab_size != _GPT2_TOKENS:
+        yield finding.unless(folder.seen.run.is_cuda or dtype != "fp32" or not folder.has_data)
+    elif (
+        facts is not None and facts.vocab_size != GPT2_TOKENS
+    ):  # only for this one can llm.c make a model itself: -e d12
         fault = f"there is no checkpoint for the {facts.vocab_size} tokens of {TOKENIZER_NAME}"
         remedy = f"pybpe llmc checkpoint new -t {folder.at(TOKENIZER_NAME)}"
         effect = "aborts on the CPU, and cannot learn V any other way on CUDA"
@@ -127,25 +129,22 @@ def _model_fault(folder: _Folder) -> Iterator[Finding]:
     elif folder.has_data:
         effect = "aborts, unless it is the CUDA trainer with -e d12 or similar"
         finding = Finding(folder.at(MODEL_NAMES["fp32"]), "is missing", effect, "put a checkpoint there")
-        yield finding.unless(folder.run.is_cuda)
+        yield finding.unless(folder.seen.run.is_cuda)
 
 
 # ----------------------------------------------------------------------------------------------------
 # Which split is where
 
 
-def split_faults(found: Found, shards: Mapping[str, ShardFacts], splits: Mapping[str, str]) -> Iterator[Finding]:
-    """Yields names of one split that lead to a shard of another, and shards used for both.
-
-    Args:
-        splits: what manifests say: the split of each file, by its real path or its SHA-256.
-    """
-    by_real = {os.path.realpath(path): path for path in shards}
-    for root in found.folders:
+def split_faults(seen: Seen) -> Iterator[Finding]:
+    """Yields names of one split that lead to a shard of another, and shards used for both."""
+    splits = known_splits(seen)
+    by_real = {os.path.realpath(path): path for path in seen.shards}
+    for root in seen.found.folders:
         for data in (CPU_DATA, STORIES_DATA):
             paths = {split: os.path.join(root, data.format(split)) for split in TRAINED_ON}
             real = {split: by_real.get(os.path.realpath(path)) for split, path in paths.items() if os.path.exists(path)}
-            if len(real) == 2 and _is_same(real["train"], real["val"], shards):
+            if len(real) == 2 and _is_same(real["train"], real["val"], seen.shards):
                 fault = f"is the same as {paths['train']}"
                 effect = "validates on its training data, so the validation loss means nothing"
                 yield Finding(paths["val"], fault, effect, "put a shard of the val split there")

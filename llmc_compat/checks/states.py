@@ -15,69 +15,40 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
 from llmc_compat.checkpoint import HEADER_BYTES
-from pybpe._numpy import numpy
-from pybpe.errors import FormatError
-from pybpe.reading.streams import open_unchanged
 
+from .contents import EARLIER_STEP, ON_RESUMING, ModelFacts, Seen, StateFacts
 from .finding import Finding, Run
-from .models import ModelFacts, weight_count
-
-MAGIC = 20240527
-REMEDY = "resume from an earlier step: remove the DONE file of this one"
 
 _GENERATOR_BYTES = 2520  # sizeof(mt19937_state) in llmc/rand.h
 _NAME = re.compile(r"state_(\d{8})_(\d{5})\.bin")
-_ABORTS = "aborts when it resumes with -y 1"
 
 
-@dataclass(frozen=True)
-class StateFacts:
-    """The header of a state, and the size of the file."""
-
-    header: tuple[int, ...]
-    size: int
-
-
-def read_state(path: str) -> StateFacts | None:
-    """Reads a state; returns None if the file is of another kind. Raises FileError, FormatError."""
-    with open_unchanged(path) as stream:
-        size = os.fstat(stream.fileno()).st_size
-        raw = stream.read(HEADER_BYTES)
-    header = tuple(int(i) for i in numpy.frombuffer(raw, "<i4", len(raw) // 4))
-    if header[:1] != (MAGIC,):
-        return None
-    if len(header) < HEADER_BYTES // 4:
-        raise FormatError(f"{path}: too short for a state: {size} bytes; llm.c {_ABORTS}")
-    return StateFacts(header, size)
-
-
-def state_faults(
-    states: Mapping[str, StateFacts], models: Mapping[str, ModelFacts], folders: Iterable[str], run: Run
-) -> Iterator[Finding]:
+def state_faults(seen: Seen) -> Iterator[Finding]:
     """Yields what would stop a run from resuming."""
-    for path, facts in states.items():
-        yield from _header_faults(path, facts, run)
-        yield from _size_fault(path, facts, models)
-    for folder in folders:
-        yield from _missing_faults(folder, states, run)
+    for path, facts in seen.states.items():
+        yield from _header_faults(path, facts, seen.run)
+        yield from _size_fault(path, facts, seen.models)
+    for folder in seen.found.folders:
+        yield from _missing_faults(folder, seen.states, seen.run)
 
 
 def _header_faults(path: str, facts: StateFacts, run: Run) -> Iterator[Finding]:
     name = _NAME.fullmatch(os.path.basename(path))
     version, processes, rank = facts.header[1:4]
     if version != 1:
-        yield Finding(path, f"version {version}, expected 1", _ABORTS, REMEDY)
+        yield Finding(path, f"version {version}, expected 1", ON_RESUMING, EARLIER_STEP)
     if name is not None and int(name[2]) != rank:
-        yield Finding(path, f"belongs to process {rank} according to its header", _ABORTS, "rename it for its process")
+        yield Finding(
+            path, f"belongs to process {rank} according to its header", ON_RESUMING, "rename it for its process"
+        )
     if run.given is not None and run.given.processes != processes:
         fault = f"was saved by {processes} processes, not {run.given.processes}"
-        yield Finding(path, fault, _ABORTS, f"resume with {processes} processes")
+        yield Finding(path, fault, ON_RESUMING, f"resume with {processes} processes")
 
 
 def _size_fault(path: str, facts: StateFacts, models: Mapping[str, ModelFacts]) -> Iterator[Finding]:
@@ -88,10 +59,10 @@ def _size_fault(path: str, facts: StateFacts, models: Mapping[str, ModelFacts]) 
     if model is None or not model.is_possible:
         return
     _, _, processes, _, master, shuffled = facts.header[:6]
-    least = weight_count(model.sizes) // max(1, processes)
+    least = model.sizes.num_parameters // max(1, processes)
     expected = HEADER_BYTES + 4 * least * (3 if master == 1 else 2) + (_GENERATOR_BYTES + 24 if shuffled == 1 else 0)
     if facts.size < expected:
-        yield Finding(path, f"{facts.size} bytes, expected {expected} or more", _ABORTS, REMEDY)
+        yield Finding(path, f"{facts.size} bytes, expected {expected} or more", ON_RESUMING, EARLIER_STEP)
 
 
 def _missing_faults(folder: str, states: Mapping[str, StateFacts], run: Run) -> Iterator[Finding]:
@@ -106,4 +77,6 @@ def _missing_faults(folder: str, states: Mapping[str, StateFacts], run: Run) -> 
     needed = (os.path.join(folder, name) for name in chain([f"model_{step:08}.bin"], states_of_step))
     missing = next((path for path in needed if not os.path.lexists(path)), None)
     if missing is not None:
-        yield Finding(missing, f"is missing, but DONE_{step:08} says that the step is complete", _ABORTS, REMEDY)
+        yield Finding(
+            missing, f"is missing, but DONE_{step:08} says that the step is complete", ON_RESUMING, EARLIER_STEP
+        )

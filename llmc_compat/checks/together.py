@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 
 from llmc_compat.batch import Batch
 
+from .contents import Seen, ShardFacts, TokenizerFacts
 from .files import UNKNOWN, Found
 from .finding import WARNING, Finding, Run
-from .models import ModelFacts
-from .shards import ShardFacts, split_of
-from .tokenizers import TokenizerFacts
+from .names import split_of
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\.bin", re.DOTALL)
 _GLOB_SIGNS = set("*?[\\")
@@ -30,41 +29,41 @@ def _distinct(tokenizers: Mapping[str, TokenizerFacts]) -> dict[str, TokenizerFa
     return dict(reversed(list(by_size.values())))
 
 
-def id_faults(
-    highest: Mapping[str, int], tokenizers: Mapping[str, TokenizerFacts], models: Mapping[str, ModelFacts]
-) -> Iterator[Finding]:
+def id_faults(seen: Seen) -> Iterator[Finding]:
     """Yields ids that the vocabulary lacks. Both trainers check each batch (gpt2_forward; tokenCheck in
     llmc/utils.h)."""
+    highest = {path: shard.highest for path, shard in seen.shards.items()}
+    highest |= {path: examples.highest_id for path, examples in seen.evals.items()}
     for path, found in highest.items():
-        for other, tokenizer in _distinct(tokenizers).items():
+        for other, tokenizer in _distinct(seen.tokenizers).items():
             if found >= tokenizer.vocab_size:
                 fault = (
                     f"has the id {found}, but {other} has {tokenizer.vocab_size} tokens: they do not belong together"
                 )
                 yield Finding(path, fault, "cannot decode it", "encode the text with this tokenizer")
-        for other, model in models.items():
-            if found >= model.V > 0:
-                fault = f"has the id {found}, but {other} has V {model.V}"
+        for other, model in seen.models.items():
+            if found >= model.sizes.vocab_size > 0:
+                fault = f"has the id {found}, but {other} has V {model.sizes.vocab_size}"
                 remedy = "pybpe llmc checkpoint new or resize, for the tokenizer of this file"
                 yield Finding(path, fault, "aborts at the batch with this id", remedy)
 
 
-def vocabulary_faults(tokenizers: Mapping[str, TokenizerFacts], models: Mapping[str, ModelFacts]) -> Iterator[Finding]:
+def vocabulary_faults(seen: Seen) -> Iterator[Finding]:
     """Yields models whose vocabulary is not the tokenizer's."""
-    for path, model in models.items():
-        for other, tokenizer in _distinct(tokenizers).items():
-            if model.V > 0 and model.V != tokenizer.vocab_size:
+    for path, model in seen.models.items():
+        for other, tokenizer in _distinct(seen.tokenizers).items():
+            if model.sizes.vocab_size > 0 and model.sizes.vocab_size != tokenizer.vocab_size:
                 effect = "aborts at the first id that the model lacks"
-                if model.V > tokenizer.vocab_size:
+                if model.sizes.vocab_size > tokenizer.vocab_size:
                     effect = "samples ids that the tokenizer lacks: 'invalid token id'"
-                fault = f"V is {model.V}, but {other} has {tokenizer.vocab_size} tokens"
+                fault = f"V is {model.sizes.vocab_size}, but {other} has {tokenizer.vocab_size} tokens"
                 yield Finding(path, fault, effect, "pybpe llmc checkpoint new or resize, for this tokenizer")
 
 
-def end_faults(tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, ShardFacts]) -> Iterator[Finding]:
+def end_faults(seen: Seen) -> Iterator[Finding]:
     """Yields a train shard if no train shard has the token that starts each sample."""
-    trained = {path: facts for path, facts in shards.items() if split_of(path) == "train"}
-    for path, tokenizer in tokenizers.items():
+    trained = {path: facts for path, facts in seen.shards.items() if split_of(path) == "train"}
+    for path, tokenizer in seen.tokenizers.items():
         if (
             trained
             and 0 <= tokenizer.eot < tokenizer.vocab_size
@@ -79,19 +78,19 @@ def end_faults(tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, Sh
 # Shards that one pattern matches
 
 
-def row_faults(found: Found, shards: Mapping[str, ShardFacts], run: Run) -> Iterator[Finding]:
+def row_faults(seen: Seen) -> Iterator[Finding]:
     """Groups shards that have the same name and consecutive numbers, which llm.c reads by a pattern."""
     rows: dict[str, list[tuple[int, str]]] = {}
-    for path in shards:
+    for path in seen.shards:
         match = _NUMBERED.fullmatch(path)
         if match:
             rows.setdefault(match[1], []).append((int(match[2]), path))
     for prefix, numbered in rows.items():
         row = [path for _, path in sorted(numbered)]
         yield from _order_faults(row)
-        yield from _guest_faults(prefix, row, found)
-        yield from _equal_faults(row, shards, run)
-        yield from _pattern_faults(prefix, row, found)
+        yield from _guest_faults(prefix, row, seen.found)
+        yield from _equal_faults(row, seen.shards, seen.run)
+        yield from _pattern_faults(prefix, row, seen.found)
 
 
 def _order_faults(row: list[str]) -> Iterator[Finding]:
@@ -104,10 +103,10 @@ def _order_faults(row: list[str]) -> Iterator[Finding]:
             return
 
 
-def name_faults(found: Found) -> Iterator[Finding]:
+def name_faults(seen: Seen) -> Iterator[Finding]:
     """Yields files of another kind, and folders, that are named like a train or val shard."""
-    for path in [*found.names, *found.folders]:
-        there = found.names.get(path, "a folder")
+    for path in [*seen.found.names, *seen.found.folders]:
+        there = seen.found.names.get(path, "a folder")
         if _is_shard_name(path) and there not in ("a token shard", "a broken link", *UNKNOWN):
             yield Finding(
                 path, f"is {there}, but has the name of a shard", "aborts if -i or -j matches it", "move it elsewhere"

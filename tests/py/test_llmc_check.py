@@ -265,7 +265,7 @@ def test_a_model_that_is_cut_while_it_is_read(work: Path, monkeypatch: pytest.Mo
         os.truncate(work / MODEL, HEADER)
         return read_items(stream, dtype, count)
 
-    monkeypatch.setattr("llmc_compat.checks.models.read_items", read_less)
+    monkeypatch.setattr("llmc_compat.checks.contents.read_items", read_less)
     (finding,) = check([work / MODEL])[1]
     assert finding.is_error and finding.fault == "was truncated while being read"
 

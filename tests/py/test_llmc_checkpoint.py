@@ -9,7 +9,7 @@ import pytest
 
 import pybpe
 from llmc_compat.bfloat16 import from_bfloat16, to_bfloat16
-from llmc_compat.checkpoint import Checkpoint, read_checkpoint, read_config, write_checkpoint
+from llmc_compat.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.initialization import write_random_checkpoint
 
@@ -105,7 +105,8 @@ def test_what_was_written_is_read_back(tmp_path: Path, dtype: str) -> None:
     tensors = random_tensors(TINY)
     write_checkpoint(tmp_path / "m.bin", TINY, tensors, dtype=dtype)
     config, read = read_checkpoint(tmp_path / "m.bin")
-    assert config == TINY and read_config(tmp_path / "m.bin") == (TINY, dtype)
+    with Checkpoint(tmp_path / "m.bin") as model:
+        assert config == TINY == model.config and model.dtype == dtype
     assert list(read) == list(TINY.tensor_shapes())
     for name, tensor in read.items():
         expected = tensors[name] if dtype == "fp32" else from_bfloat16(to_bfloat16(tensors[name]))
@@ -169,7 +170,7 @@ def test_a_wrong_file_is_named_with_the_place(
 ) -> None:
     path = tmp_path / "m.bin"
     path.write_bytes(start + bytes(size - len(start)))
-    for read in (read_config, read_checkpoint):
+    for read in (Checkpoint, read_checkpoint):
         with pytest.raises(pybpe.errors.FormatError, match=message) as caught:
             read(path)
         assert str(path) in str(caught.value) and caught.value.offset == offset
@@ -193,9 +194,9 @@ def test_a_file_cut_off_while_open_is_an_error(tmp_path: Path) -> None:
 
 def test_other_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.bin"):
-        read_config(tmp_path / "none.bin")
+        Checkpoint(tmp_path / "none.bin")
     with pytest.raises(pybpe.errors.FileError):
-        read_config(tmp_path)
+        Checkpoint(tmp_path)
 
 
 def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:

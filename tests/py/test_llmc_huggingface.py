@@ -15,7 +15,7 @@ from texts import english
 import pybpe
 from llmc_compat.bfloat16 import from_bfloat16, to_bfloat16
 from llmc_compat.chat import CHAT_TEMPLATE
-from llmc_compat.checkpoint import read_checkpoint, read_config, write_checkpoint
+from llmc_compat.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
 from pybpe.control_tokens import CONTROL_TOKENS
@@ -177,7 +177,8 @@ def test_weights_of_other_types_are_read(
 
 def test_the_padding_and_the_type_can_be_chosen(tmp_path: Path, hf: Path) -> None:
     checkpoint_from_huggingface(hf, tmp_path / "back.bin", dtype="bf16", pad=64)
-    config, dtype = read_config(tmp_path / "back.bin")
+    with Checkpoint(tmp_path / "back.bin") as model:
+        config, dtype = model.config, model.dtype
     assert (config.padded_vocab_size, dtype) == (448, "bf16")
 
 

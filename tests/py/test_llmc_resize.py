@@ -11,7 +11,7 @@ from texts import english
 
 import pybpe
 from llmc_compat.bfloat16 import from_bfloat16, to_bfloat16
-from llmc_compat.checkpoint import read_checkpoint, read_config, write_checkpoint
+from llmc_compat.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.resize import resize_checkpoint
 
@@ -61,7 +61,8 @@ def test_rows_follow_their_tokens(
     resized = resize_checkpoint(tmp_path / "old.bin", old, new, tmp_path / "new.bin")
     config, after = read_checkpoint(tmp_path / "new.bin")
     assert config == resized.config == GPT2Config(700, 768, 10, 2, 2, 6)
-    assert read_config(tmp_path / "new.bin")[1] == resized.dtype == dtype
+    with Checkpoint(tmp_path / "new.bin") as made:
+        assert made.dtype == resized.dtype == dtype
     expected = numpy.zeros((768, 6), dtype=numpy.float32)
     for i in range(700):
         expected[i] = reference_row(i, new, old, before["wte"])
