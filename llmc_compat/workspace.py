@@ -36,8 +36,7 @@ from .checkpoint import check_dtype
 from .checks.names import CPU_DATA, TOKENIZER_NAME
 from .gpt2_config import GPT2Config
 from .initialization import write_random_checkpoint
-from .workspace_layout import NAME, Workspace
-from .workspace_readme import readme
+from .workspace_layout import NAME, Workspace, readme
 
 MAX_VOCAB_SIZE = 65536
 README = "README.md"
@@ -147,9 +146,7 @@ def _write_data(
         return prepare_dataset(given, make_folder(folder), training, options, run, goal)
 
     if rows is None:
-        tok, manifest = write(goal.folder)
-        _remove_stale_shards(goal.folder, manifest)
-        return tok, manifest
+        return write(goal.folder)
     tok, manifest = write_and_pack(goal, rows, write, run.progress)
     if not os.path.exists(os.path.join(goal.folder, TOKENIZER_NAMES[-1])):
         save_tokenizer(tok, goal.folder)
@@ -209,12 +206,6 @@ def _check(training: TrainOptions, split: SplitOptions, model: ModelOptions) -> 
     if len(split.splits) < 2 or split.splits[1] <= 0:
         raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it: {split.splits}")
     model.config(training.vocab_size)
-
-
-def _remove_stale_shards(data: str, manifest: pybpe.Manifest) -> None:
-    """Removes an earlier run's shards beyond the last of this run, since llm.c would read them too."""
-    for split, records in manifest.shards.items():
-        remove_others(os.path.join(glob.escape(data), f"{NAME}_{split}_*.bin"), {record.file for record in records})
 
 
 def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:

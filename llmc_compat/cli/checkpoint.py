@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from pybpe.analysis.tables import Table
 from pybpe.arguments import chosen
 from pybpe.cli.common import add_common, add_output, add_tokenizer, check_writable, describe, load, report
 from pybpe.cli.options import add_options
@@ -146,12 +147,10 @@ def show(args: argparse.Namespace) -> None:
 
     with Checkpoint(args.path) as model:
         tensors = summarize(model)
-    lines = [f"{args.path}: {_text(model.config)}, {model.dtype}", ""]
-    lines.append(f"{'tensor':9} {'shape':>18} {'mean':>10} {'std':>10} {'min':>10} {'max':>10}")
+    table = Table("tensors", ["tensor", "shape", "mean", "std", "min", "max", ""])
     for name, t in tensors.items():
-        shape = " x ".join(map(str, t.shape))
-        bad = f"  {t.nonfinite} are not finite" if t.nonfinite else ""
-        lines.append(f"{name:9} {shape:>18} {t.mean:10.3g} {t.std:10.3g} {t.min:10.3g} {t.max:10.3g}{bad}")
+        numbers = (f"{number:.3g}" for number in (t.mean, t.std, t.min, t.max))
+        table.add(name, " x ".join(map(str, t.shape)), *numbers, f"{t.nonfinite} are not finite" if t.nonfinite else "")
     facts = {"model": args.path, "dtype": model.dtype, **_facts(model.config)}
     facts["tensors"] = {name: vars(t) for name, t in tensors.items()}
-    report(args, facts, "\n".join(lines))
+    report(args, facts, f"{args.path}: {_text(model.config)}, {model.dtype}\n\n{table}")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from pybpe.cli.common import add_common, describe, report
 from pybpe.errors import ArgumentError
+
+Result = TypeVar("Result")
 
 
 def add_install(parser: argparse.ArgumentParser) -> None:
@@ -23,20 +27,24 @@ def add_install(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from llmc_compat.install import InstallError, install, uninstall
+    from llmc_compat.install import install, uninstall
 
-    try:
-        done = uninstall(args.llmc) if args.undo else install(args.llmc)
-    except InstallError as error:
-        raise ArgumentError(str(error)) from None
+    done = _checked(uninstall if args.undo else install, args.llmc)
     report(args, {"llmc": str(args.llmc), "installed": not args.undo}, done)
 
 
-def print_library(parser: argparse.ArgumentParser) -> None:
-    """Prints the folder of pybpe.h and of the drop-in headers."""
-    from llmc_compat.install import InstallError, library
+def include_dir() -> str:
+    """Returns the folder of pybpe.h and of the drop-in headers."""
+    from llmc_compat.install import library
+
+    return str(_checked(library))
+
+
+def _checked(function: Callable[..., Result], *args: Path) -> Result:
+    """Calls a function of install.py, which does not need pybpe's errors."""
+    from llmc_compat.install import InstallError
 
     try:
-        print(library())
+        return function(*args)
     except InstallError as error:
-        parser.exit(2, f"pybpe: {error}\n")
+        raise ArgumentError(str(error)) from None

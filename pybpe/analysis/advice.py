@@ -39,6 +39,7 @@ from ..training.word_counter import CountSettings, WordCounter
 from . import scaling_law
 from .compression_curve import new_figure, save_figure
 from .measures import RARE
+from .tables import Table
 from .usage import measure
 
 SIZES = tuple(step << k for k in range(8) for step in (1000, 1500))
@@ -106,17 +107,14 @@ class Advice:
         return _predicts(self.points, self.parameters)
 
     def __str__(self) -> str:
-        head = f"{'vocabulary':>10}  {'bytes/token':>11}  {'embeddings':>11}  {'text read':>9}  {'FLOP/byte':>9}"
-        rows = [
-            f"{p.vocab_size:>10,}  {p.bytes_per_token:>11.3f}  {p.embeddings:>11,}  {amount(p.bytes) + 'B':>9}"
-            f"  {amount(p.compute_per_byte):>9}"
-            for p in self.points
-        ]
-        if self.is_in_range:
-            head += f"  {'loss':>7}"
-            rows = [f"{row}  {p.loss:>7.3f}" for row, p in zip(rows, self.points)]
-        rows = [row + "  <-" * (p.vocab_size == self.vocab_size) for row, p in zip(rows, self.points)]
-        return "\n".join([f"vocab_size {self.vocab_size:,}", *self.reasons, head, *rows])
+        losses = ["loss"] if self.is_in_range else []
+        table = Table("", ["vocabulary", "bytes/token", "embeddings", "text read", "FLOP/byte", *losses, ""])
+        for p in self.points:
+            sizes = (f"{p.vocab_size:,}", f"{p.bytes_per_token:.3f}", f"{p.embeddings:,}")
+            loss = [f"{p.loss:.3f}"] if self.is_in_range else []
+            mark = "<-" if p.vocab_size == self.vocab_size else ""
+            table.add(*sizes, amount(p.bytes) + "B", amount(p.compute_per_byte), *loss, mark)
+        return "\n".join([f"vocab_size {self.vocab_size:,}", *self.reasons, str(table)])
 
 
 def amount(value: float) -> str:

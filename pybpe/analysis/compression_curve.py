@@ -12,6 +12,7 @@ from ..errors import ArgumentError, MissingExtraError
 from ..model import refuse_dropout
 from ..tokenizer import Tokenizer
 from ..training.counts import Counts
+from .tables import Table
 
 PLOTS = (".png", ".svg", ".pdf")
 _DATES = {".svg": "Date", ".pdf": "CreationDate"}  # the metadata that would differ from run to run
@@ -44,16 +45,15 @@ def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int]
     return points
 
 
-def table(points: Sequence[CurvePoint]) -> str:
-    """Returns the curve as text. "fewer tokens" compares a row with the one above it."""
-    lines = [f"{'vocabulary':>10}  {'bytes/token':>11}  {'fewer tokens':>12}  {'embedding parameters':>20}"]
+def table(points: Sequence[CurvePoint]) -> Table:
+    """Returns the curve as a table. "fewer tokens" compares a row with the one above it."""
+    found = Table("", ["vocabulary", "bytes/token", "fewer tokens", "embedding parameters"])
     before = 0.0
     for point in points:
         gain = f"{1 - before / point.bytes_per_token:.1%}" if before else ""
         before = point.bytes_per_token
-        row = f"{point.vocab_size:>10,}  {before:>11.3f}  {gain:>12}  {point.embedding_parameters:>20,}"
-        lines.append(row)
-    return "\n".join(lines)
+        found.add(f"{point.vocab_size:,}", f"{before:.3f}", gain, f"{point.embedding_parameters:,}")
+    return found
 
 
 def plot(points: Sequence[CurvePoint], path: str) -> None:

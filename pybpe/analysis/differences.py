@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, zip_longest
+from bisect import bisect_right
+from itertools import accumulate, pairwise, zip_longest
 from typing import Any
 
 from ..tokenizer import Tokenizer
@@ -89,25 +90,15 @@ def differences_on(a: Tokenizer, b: Tokenizer, text: bytes) -> dict[str, Any]:
 
 def _different_places(text: bytes, ends_a: list[int], ends_b: list[int]) -> list[Any]:
     found: list[Any] = []
-    at_a = at_b = start = 0
-    for end in sorted(set(ends_a) & set(ends_b)):
-        part_a, at_a = _until(ends_a, at_a, end)
-        part_b, at_b = _until(ends_b, at_b, end)
-        if part_a != part_b and len(found) < _SHOWN_DIFFERENCES:
-            found.append([start, _pieces(text, start, part_a), _pieces(text, start, part_b)])
-        start = end
+    for start, end in pairwise([0, *sorted(set(ends_a) & set(ends_b))]):
+        a, b = (ends[bisect_right(ends, start) : bisect_right(ends, end)] for ends in (ends_a, ends_b))
+        if a != b and len(found) < _SHOWN_DIFFERENCES:
+            found.append([start, _pieces(text, start, a), _pieces(text, start, b)])
     return found
 
 
 def _ends(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
     return list(accumulate(len(tokenizer.model.tokens[i]) for i in ids))
-
-
-def _until(ends: list[int], at: int, last: int) -> tuple[list[int], int]:
-    begin = at
-    while ends[at] != last:
-        at += 1
-    return ends[begin : at + 1], at + 1
 
 
 def _pieces(text: bytes, start: int, ends: list[int]) -> list[str]:

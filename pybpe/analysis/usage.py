@@ -30,6 +30,12 @@ class Amount:
     def tokens_per_character(self) -> float:
         return self.tokens / self.characters if self.characters else 0.0
 
+    @property
+    def facts(self) -> dict[str, float]:
+        """The bytes, and the compression, as plain data."""
+        compression = {"bytes_per_token": self.bytes_per_token, "tokens_per_character": self.tokens_per_character}
+        return {"bytes": self.bytes, **{name: round(value, 3) for name, value in compression.items()}}
+
 
 @dataclass
 class Usage:

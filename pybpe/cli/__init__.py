@@ -33,29 +33,26 @@ from .streams import discard_output, open_streams
 _LONGEST_COMMAND = 80  # characters; longer commands are not repeated
 
 
-def _print_versions() -> None:
+class _Print(argparse.Action):
+    """Prints what a function (const) returns, and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        assert callable(self.const)
+        print(self.const())
+        parser.exit()
+
+
+def _versions() -> str:
     from .. import _binding
 
     patterns, normalizers = _binding.unicode_version(), _binding.normalizer_unicode_version()
-    print(
-        f"pybpe {__version__} (C library {_binding.version()}, Unicode {patterns} in patterns, {normalizers} in"
-        " normalizers)"
-    )
+    library = f"C library {_binding.version()}, Unicode {patterns} in patterns, {normalizers} in normalizers"
+    return f"pybpe {__version__} ({library})"
 
 
-class _VersionAction(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        _print_versions()
-        parser.exit()
-
-
-class _IncludeDirAction(argparse.Action):
-    """Prints the folder of pybpe.h and of the drop-in headers."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print_library = import_module("llmc_compat.cli.install").print_library
-        print_library(parser)
-        parser.exit()
+def _include_dir() -> str:
+    found: str = import_module("llmc_compat.cli.install").include_dir()
+    return found
 
 
 _COMMANDS = {  # name -> the module with its function add_NAME, which is loaded only for this command; its summary
@@ -189,10 +186,11 @@ def _parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         "that llm.c trains on. `pybpe COMMAND --help` explains each command, with examples.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_VersionAction, nargs=0, help="print the versions and exit")
+    parser.add_argument("--version", action=_Print, const=_versions, nargs=0, help="print the versions and exit")
     parser.add_argument(
         "--include-dir",
-        action=_IncludeDirAction,
+        action=_Print,
+        const=_include_dir,
         nargs=0,
         help="print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
     )
@@ -239,7 +237,7 @@ def _as_options(words: list[str]) -> list[str]:
 def _run(words: list[str], args: argparse.Namespace) -> int:
     try:
         if words == ["--version"]:  # needs no parser
-            _print_versions()
+            print(_versions())
             sys.stdout.flush()
             return 0
         parser = _parser(None if "_ARGCOMPLETE" in os.environ else words)

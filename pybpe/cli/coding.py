@@ -20,7 +20,7 @@ from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..reading.options import ReadOptions
 from ..support.run_options import RunOptions
 from ..urls import is_url, without_secrets
-from .common import Sink, add_force, add_tokenizer, describe, load, open_ids, open_source
+from .common import add_force, add_tokenizer, describe, load, open_ids, open_source, writing
 from .options import add_options
 
 if TYPE_CHECKING:
@@ -79,20 +79,30 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def _run_encode(args: argparse.Namespace) -> None:
     tokenizer = _without_dropout(load(args.tokenizer), args)
-    if args.output.endswith((".npy", ".bin")):
-        if args.json:
-            raise ArgumentError(f"--json writes text, but {args.output} would hold binary ids: use another ending")
-        _encode_to_array(tokenizer, args)
-        return
-    start, between, end = ("[", ", ", "]\n") if args.json else ("", " ", "\n")
-    with Sink(args.output) as sink:
-        sink.write(start.encode())
+    is_binary = args.output.endswith((".npy", ".bin"))
+    if is_binary and args.json:
+        raise ArgumentError(f"--json writes text, but {args.output} would hold binary ids: use another ending")
+    blocks = _encode_pieces(tokenizer, args)
+    with writing(args.output) as write:
+        if is_binary:
+            arrays = list(blocks)
+            if args.output.endswith(".npy"):
+                from ..formats.id_files import npy_header
+
+                write(npy_header(sum(map(len, arrays)), _id_bytes(tokenizer)))
+            for ids in arrays:
+                if sys.byteorder == "big":  # pragma: no cover (other machines)
+                    ids.byteswap()
+                write(memoryview(ids).cast("B"))
+            return
+        start, between, end = ("[", ", ", "]\n") if args.json else ("", " ", "\n")
+        write(start.encode())
         separator = ""
-        for ids in _encode_pieces(tokenizer, args):
+        for ids in blocks:
             if ids:
-                sink.write((separator + between.join(map(str, ids))).encode())
+                write((separator + between.join(map(str, ids))).encode())
                 separator = between
-        sink.write(end.encode())
+        write(end.encode())
 
 
 def _without_dropout(tokenizer: Tokenizer, args: argparse.Namespace) -> Tokenizer:
@@ -107,24 +117,19 @@ def _without_dropout(tokenizer: Tokenizer, args: argparse.Namespace) -> Tokenize
     return tokenizer.replace(dropout=0) if own else tokenizer
 
 
-def _dropout_ids(tokenizer: Tokenizer, args: argparse.Namespace) -> list[int]:
-    """Returns the ids of the input, with dropout."""
-    return tokenizer.encode_dropout(
-        b"".join(_pieces(tokenizer, args)),
-        seed=args.seed,
-        dropout=args.dropout,
-        allowed_special=() if args.ordinary else "all",
-    )
-
-
-def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[list[int]]:
-    """Yields the ids of the input, one list per piece, in order."""
+def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[array[int]]:
+    """Yields the ids of the input, an array per piece, in order."""
     from ..support.parallel import map_ordered
 
+    typecode = "H" if _id_bytes(tokenizer) == 2 else "I"
     if args.dropout:
-        yield _dropout_ids(tokenizer, args)
+        text, allowed = b"".join(_pieces(tokenizer, args)), () if args.ordinary else "all"
+        yield array(
+            typecode, tokenizer.encode_dropout(text, seed=args.seed, dropout=args.dropout, allowed_special=allowed)
+        )
         return
-    encode = tokenizer.encode_ordinary if args.ordinary else tokenizer.encode
+    specials = None if args.ordinary else tokenizer._encoder.specials
+    encode = partial(tokenizer._encoder.compact, specials=specials, typecode=typecode)
     yield from map_ordered(encode, _pieces(tokenizer, args), args.workers)
 
 
@@ -167,28 +172,6 @@ def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
             yield piece  # type: ignore[misc]  # memoryviews work as bytes
 
 
-def _encode_to_array(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
-    """Writes a numpy file, or only the ids, little-endian."""
-    from ..formats.id_files import npy_header
-    from ..support.parallel import map_ordered
-
-    encoder = tokenizer._encoder
-    specials = None if args.ordinary else encoder.specials
-    typecode, id_bytes = ("H", 2) if tokenizer.vocab_size <= 1 << 16 else ("I", 4)
-    encode = partial(encoder.compact, specials=specials, typecode=typecode)
-    if args.dropout:
-        arrays = [array(typecode, _dropout_ids(tokenizer, args))]
-    else:
-        arrays = list(map_ordered(encode, _pieces(tokenizer, args), args.workers))
-    with Sink(args.output) as sink:
-        if args.output.endswith(".npy"):
-            sink.write(npy_header(sum(map(len, arrays)), id_bytes))
-        for part in arrays:
-            if sys.byteorder == "big":  # pragma: no cover (other machines)
-                part.byteswap()
-            sink.write(memoryview(part).cast("B"))
-
-
 def add_decode(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
@@ -211,17 +194,17 @@ def _run_decode(args: argparse.Namespace) -> None:
     tokenizer = load(args.tokenizer)
     name, blocks = _ids(args.ids, tokenizer)
     position, last = 0, b""
-    with Sink(args.output) as sink:
+    with writing(args.output) as write:
         for ids in blocks:
             try:
                 data = tokenizer._decode_part(ids, position)
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: {error}") from None
-            sink.write(data)
+            write(data)
             position += len(ids)
             last = data[-1:] or last
         if args.output == "-" and sys.stdout.isatty() and last not in (b"", b"\n"):
-            sink.write(b"\n")
+            write(b"\n")
 
 
 def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any, Any]]]:
@@ -233,12 +216,17 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
         bad = next(word for word in given if not _IDS.fullmatch(word))
         raise ArgumentError(f"{bad[:80]}: this is not an id, and only one file can be decoded at a time")
     path = given[0] if given else "-"
-    return path, _read_ids(path, _id_bytes(path, tokenizer))
+    return path, _read_ids(path, _id_bytes_in(path, tokenizer))
 
 
-def _id_bytes(path: str, tokenizer: Tokenizer) -> int:
-    """Returns the size of an id in a file of plain ids: what the manifest next to it says, or what the vocabulary
-    needs. Raises ArgumentError if the manifest says that another tokenizer made the file."""
+def _id_bytes(tokenizer: Tokenizer) -> int:
+    """Returns the bytes per id in a file without a manifest."""
+    return 2 if tokenizer.vocab_size <= 1 << 16 else 4
+
+
+def _id_bytes_in(path: str, tokenizer: Tokenizer) -> int:
+    """Returns the bytes per id in a file of plain ids. Raises ArgumentError if the manifest next to it says that
+    another tokenizer made it."""
     from ..tokens.finished import check_tokenizer
     from ..tokens.manifest import file_facts
 
@@ -247,7 +235,7 @@ def _id_bytes(path: str, tokenizer: Tokenizer) -> int:
         check_tokenizer(path, facts.fingerprint, tokenizer)
     if facts is not None and facts.dtype is not None:
         return 4 if facts.dtype == "uint32" else 2
-    return 2 if tokenizer.vocab_size <= 1 << 16 else 4
+    return _id_bytes(tokenizer)
 
 
 def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:

@@ -84,16 +84,15 @@ def add_output(parser: argparse.ArgumentParser, help: str, metavar: str = "OUT")
 
 
 def list_of_skipped(args: argparse.Namespace) -> str | None:
-    """Returns the file for the list of skipped records, or None if none are skipped."""
+    """Returns the file for the list of skipped records: by default next to the output, if the command skips some."""
     from ..reading.bad_records import list_name
 
-    if args.on_error != "skip":
-        if args.skipped is not None:
-            raise ArgumentError("--skipped needs --on-error skip")
-        return None
-    if args.skipped is None and args.output == "-":
+    if args.on_error != "skip" or args.skipped is not None:
+        found: str | None = args.skipped
+        return found
+    if args.output == "-":
         raise ArgumentError("with -o -, --on-error skip needs --skipped FILE for the list of skipped records")
-    path = list_name(os.path.normpath(args.output)) if args.skipped is None else str(args.skipped)
+    path = list_name(os.path.normpath(args.output))
     check_writable(path)
     return path
 
@@ -261,28 +260,17 @@ def tell_terminal(path: str) -> None:
         print("pybpe: reading from the terminal. To end, press Ctrl-D on a new line", file=sys.stderr)
 
 
-class Sink:
-    """Yields standard output, or a file that appears only when it is complete."""
+@contextmanager
+def writing(path: str) -> Iterator[Callable[[bytes | memoryview], object]]:
+    """Yields a function that writes to standard output (-), or to a file that appears only when it is complete."""
+    from .._binding import Output
 
-    def __init__(self, path: str) -> None:
-        from .._binding import Output
-
-        self._output = None if path == "-" else Output(path)
-
-    def write(self, data: bytes | memoryview) -> None:
-        if self._output is None:
-            sys.stdout.buffer.write(data)
-        else:
-            self._output.write(data)
-
-    def __enter__(self) -> Sink:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if self._output is not None:
-            self._output.__exit__(kind, *rest)
-        elif kind is None:
-            sys.stdout.buffer.flush()
+    if path == "-":
+        yield sys.stdout.buffer.write
+        sys.stdout.buffer.flush()
+    else:
+        with Output(path) as output:
+            yield output.write
 
 
 @contextmanager

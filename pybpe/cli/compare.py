@@ -9,7 +9,7 @@ from ..arguments import counted
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..support.run_options import RunOptions
-from .common import Sink, add_common, call, describe, load, load_all, open_source, report
+from .common import add_common, call, describe, load, load_all, open_source, report, writing
 from .options import add_options, named_files
 
 
@@ -59,8 +59,8 @@ def _run_compare(args: argparse.Namespace) -> int:
         raise ArgumentError("--text shows where two tokenizers differ, without --on: leave one of them out")
     comparison = call(compare, args, load_all(args.tokenizers), named_files("--on", args.on))
     if args.output is not None:
-        with Sink(args.output) as sink:
-            sink.write(comparison.to_html().encode("utf-8"))
+        with writing(args.output) as write:
+            write(comparison.to_html().encode("utf-8"))
     report(args, comparison.to_dict(), str(comparison))
     return 0
 

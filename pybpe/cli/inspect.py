@@ -7,6 +7,7 @@ import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.tables import Table
 from ..errors import ArgumentError
 from ..support.run_options import RunOptions
 from .common import add_common, describe, load, report
@@ -97,16 +98,30 @@ def _inspect_token_files(args: argparse.Namespace, folder: str) -> None:
 
 def _inspect_tokenizer(args: argparse.Namespace) -> None:
     tok = load(args.path)
-    facts, lists = _facts(tok), _lists(tok)
     usage = corpus_usage(tok, args) if args.files else None
+    facts, counts, notes = _facts(tok), {}, {}
+    lists = _lists(tok)
+    counts["not_utf8"] = len(lists["not_utf8"])
+    lines = [f"{key:>15}  {value}" for key, value in facts.items() if value is not None]
     if usage is not None:
         lists["never_used"], facts["prunable"] = _never_used(tok, usage)
-    lines = [f"{key:>15}  {value}" for key, value in facts.items() if value is not None]
-    for title, entries in lists.items():
-        lines += _list(title, entries, max(0, args.count), facts)
+        counts["never_used"] = len(lists["never_used"])
+        notes["never_used"] = f"; `pybpe prune` drops {facts['prunable']}, the others are bytes or parts of tokens"
+    count = max(0, args.count)
+    for name, entries in lists.items():
+        shown = entries[-count:] if name == "last" and count else entries[:count]
+        facts[name] = [{"id": i, "text": token.decode("utf-8", "replace"), "hex": token.hex()} for i, token in shown]
+        total = f" ({counts[name]}{notes.get(name, '')})" if name in counts else ""
+        lines += ["", f"{_TITLES[name]}{total}", *(f"{i:>15}  {_shown(token)}" for i, token in shown)]
+    facts |= {f"{name}_count": amount for name, amount in counts.items()}
     if usage is not None:
-        facts["scripts"] = _scripts(usage)
-        lines += ["", *_script_table(facts["scripts"])]
+        amounts = {"all": usage.total, **usage.scripts}
+        facts["scripts"] = {script: amount.facts for script, amount in amounts.items()}
+        table = Table("scripts", ["script", "bytes", "bytes/token", "tokens/char"])
+        for script, amount in amounts.items():
+            rates = (amount.bytes_per_token, amount.tokens_per_character)
+            table.add(script, f"{amount.bytes:,}", *(f"{rate:.3f}" for rate in rates))
+        lines += ["", str(table)]
     report(args, facts, "\n".join(lines))
 
 
@@ -116,19 +131,6 @@ def _never_used(tok: Tokenizer, usage: Usage) -> tuple[Entries, int]:
     unused = [(i, tok.decode_single_token_bytes(i)) for i in usage.unused if i in tok.model.vocab and i not in specials]
     used = tok.prune([i for i, amount in enumerate(usage.counts) if amount and i in tok.model.vocab])
     return unused, len(tok.model.vocab) - len(used.model.vocab)
-
-
-def _list(title: str, entries: Entries, count: int, facts: dict[str, Any]) -> list[str]:
-    """Returns the lines for `count` tokens of a list, and adds these tokens to the facts."""
-    shown = entries[-count:] if title == "last" and count else entries[:count]
-    facts[title] = [{"id": i, "text": token.decode("utf-8", "replace"), "hex": token.hex()} for i, token in shown]
-    total = ""
-    if title in ("not_utf8", "never_used"):
-        facts[f"{title}_count"] = len(entries)
-        total = f" ({len(entries)})"
-    if title == "never_used":
-        total = f" ({len(entries)}; `pybpe prune` drops {facts['prunable']}, the others are bytes or parts of tokens)"
-    return ["", f"{_TITLES[title]}{total}", *(f"{i:>15}  {_shown(token)}" for i, token in shown)]
 
 
 def _shown(token: bytes) -> str:
@@ -168,25 +170,3 @@ def _lists(tok: Tokenizer) -> dict[str, Entries]:
     broken = [(i, token) for i, token in first if len(token) > 1 and not is_utf8(token)]
     longest = sorted(first, key=lambda entry: -len(entry[1]))
     return {"first": first, "last": first, "longest": longest, "not_utf8": broken}
-
-
-def _scripts(usage: Usage) -> dict[str, dict[str, float]]:
-    """Returns, for each script and for all, the bytes, bytes per token and tokens per character."""
-    return {
-        script: {
-            "bytes": amount.bytes,
-            "bytes_per_token": round(amount.bytes_per_token, 3),
-            "tokens_per_character": round(amount.tokens_per_character, 3),
-        }
-        for script, amount in {"all": usage.total, **usage.scripts}.items()
-    }
-
-
-def _script_table(scripts: dict[str, dict[str, float]]) -> list[str]:
-    return [
-        f"{'script':>15}  {'bytes':>12}  {'bytes/token':>11}  {'tokens/char':>11}",
-        *(
-            f"{script:>15}  {row['bytes']:>12,}  {row['bytes_per_token']:>11.3f}  {row['tokens_per_character']:>11.3f}"
-            for script, row in scripts.items()
-        ),
-    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import MISSING, asdict
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import counted
@@ -245,22 +245,8 @@ def add_pack(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json and llm.c's shards")
     add_tokenizer(parser)
-    parser.add_argument("--sequence-length", type=int, required=True, metavar="T", help="tokens per row")
     add_output(parser, _DIR, "DIR")
-    add_options(parser, RowOptions, "packing")
-    parser.add_argument(
-        "--format",
-        default="llmc",
-        metavar="F",
-        help="llmc (default), or with the columns input_ids, document_ids, position_ids and loss_mask: npy, parquet or"
-        " webdataset",
-    )
-    parser.add_argument(
-        "--pad",
-        metavar="S",
-        help="the special token for padding (default: <|padding|> or <|pad|> if there is one, otherwise end of text)",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed for the order (default: 0)")
+    add_options(parser, RowOptions, sequence_length=MISSING)
     add_options(parser, OutputOptions, "shard_tokens")
     add_common(parser, _run_pack)
 

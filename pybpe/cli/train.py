@@ -126,7 +126,7 @@ def _run_train(args: argparse.Namespace) -> None:
 
         points = compression_curve(tokenizer, counts, args.sizes, args.hidden)
         facts["sizes"] = [point._asdict() for point in points]
-        line += "\n" + table(points)
+        line += f"\n{table(points)}"
         if args.plot is not None:
             plot(points, args.plot)
     report(args, facts, line)

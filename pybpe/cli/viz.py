@@ -8,7 +8,7 @@ import re
 
 from ..errors import FileMissingError
 from ..urls import is_url, without_secrets
-from .common import Sink, add_common, add_output, describe, load_all, open_source, report
+from .common import add_common, add_output, describe, load_all, open_source, report, writing
 from .options import parse_bytes
 
 
@@ -45,8 +45,8 @@ def _run_viz(args: argparse.Namespace) -> None:
     tokenizers = load_all(args.tokenizer)
     text, source, total = _read(args.text, max_bytes)
     page = make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
-    with Sink(args.output) as sink:
-        sink.write(page)
+    with writing(args.output) as write:
+        write(page)
     cut = f", the first {max_bytes:,} bytes of the text" if max(total, len(text)) > max_bytes else ""
     report(
         args,

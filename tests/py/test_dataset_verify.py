@@ -167,6 +167,12 @@ def test_manifests_of_nonsense(tmp_path: Path, data: bytes) -> None:
         (lambda manifest: manifest["settings"].update(packing={"sequence_length": 1}), "needs a sequence_length"),
         (
             lambda manifest: manifest["settings"].update(
+                packing={"sequence_length": 9, "pad": 0, "splits": {"train": {"rows": "1", "padding": 0, "cuts": 0}}}
+            ),
+            "the numbers of packed rows must be at least 0",
+        ),
+        (
+            lambda manifest: manifest["settings"].update(
                 mixture={"sources": {"a": {"tokens": -1, "documents": 1, "used": 1, "epochs": 1}}, "phases": []}
             ),
             "the numbers of a mixture must be at least 0",

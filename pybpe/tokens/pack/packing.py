@@ -57,9 +57,17 @@ class RowOptions:
         " to fill the rows that would be short; concat cuts wherever a row is full",
         "HOW",
     )
-    format: str = LLMC.name
-    pad: str | None = None
-    seed: int = 0
+    format: str = option(
+        LLMC.name,
+        "llmc, or with the columns input_ids, document_ids, position_ids and loss_mask: npy, parquet or webdataset",
+        "F",
+    )
+    pad: str | None = option(
+        None,
+        "the special token for padding (default: <|padding|> or <|pad|> if there is one, otherwise end of text)",
+        "S",
+    )
+    seed: int = option(0, "random seed for the order")
     shard_tokens: int = 10**8
 
     def __post_init__(self) -> None:
