@@ -49,7 +49,7 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
     if not any(vars(found.files).values()) and not findings:
         raise ArgumentError("none of these is an llm.c file: expected tokenizer.bin, shards, evals or a checkpoint")
     seen = read_all(found, Run(batch), findings)
-    findings += [*data_faults(seen), *model_faults(seen)]
+    findings += [*model_faults(seen), *data_faults(seen)]
     for part in map(seen.part, _owners(found).values()):
         findings += (finding for look in _TOGETHER for finding in look(part))
     findings += (finding for look in (*_OTHERS, state_faults) for finding in look(seen))

@@ -20,6 +20,8 @@ from pybpe.errors import Error
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.support.run_options import RunOptions
+from pybpe.tokens.joining import join
+from pybpe.tokens.mix import mix
 from pybpe.tokens.options import ArrayOptions, DatasetOptions, OutputOptions
 
 
@@ -172,6 +174,40 @@ def test_the_command_line_has_the_defaults_of_the_options(command: list[str]) ->
         "llmc": {"format", "eot", "min_shard_tokens", "name"},
     }.get(command[0], set())
     assert needed <= same  # the command passes on the options that it has: a missing one would be lost
+
+
+# Commands that pass their options on by name, the function that takes them, and the options that it does not have.
+PASSED_ON: dict[str, tuple[Callable[..., Any], str]] = {
+    "train": (pybpe.train, "sizes hidden plot remap"),
+    "advise": (pybpe.advise, "plot"),
+    "compare": (pybpe.compare, "tokenizers text count"),
+    "corpus": (corpus.clean, "max_score report " + " ".join(field.name for field in fields(corpus.Filters))),
+    "binarize": (pybpe.binarize, ""),
+    "prepare": (pybpe.prepare, ""),
+    "join": (join, ""),
+    "mix": (mix, "dry_run"),
+    "pack": (pybpe.pack, "folder"),
+    "llmc workspace": (make_workspace, ""),
+    "llmc chat": (write_chat, ""),
+}
+OF_COMMANDS = {
+    "help",
+    "json",
+    "quiet",
+    "force",
+    "files",
+    "output",
+    "tokenizer",
+    "dask",
+}  # positional, or `call` uses it
+
+
+@pytest.mark.parametrize("command", PASSED_ON)
+def test_no_option_is_lost_on_the_way_to_the_function(command: str) -> None:
+    """`call` leaves out an option that the function does not have, for example because of a misspelled name."""
+    function, others = PASSED_ON[command]
+    unknown = {action.dest for action in COMMANDS[command]._actions} - set(inspect.signature(function).parameters)
+    assert unknown <= OF_COMMANDS | set(others.split())
 
 
 def test_a_run_that_an_earlier_version_began_is_recognized() -> None:
