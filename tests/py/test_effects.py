@@ -199,7 +199,7 @@ OF_COMMANDS = {
     "output",
     "tokenizer",
     "dask",
-}  # positional, or `call` uses it
+}  # used otherwise
 
 
 @pytest.mark.parametrize("command", PASSED_ON)
