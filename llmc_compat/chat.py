@@ -60,12 +60,12 @@ from pybpe.tokens.parts import Part
 from pybpe.tokens.spool import TYPECODES, Reached, Segment
 from pybpe.tokens.workers import Encoded
 
+from .header import HEADER_BYTES, header, header_numbers
 from .records import Record, read_records
 
 ROLES = ("system", "user", "assistant")
 MASK_MAGIC = 0x4B53414D
 MASK_VERSION = 1
-MASK_HEADER_BYTES = 1024
 TEMPLATE_NAME = "chat_template.jinja"  # where transformers looks for it in a tokenizer folder
 
 # The same format as text, for Hugging Face's `apply_chat_template`. Encoding that text with control tokens recognized
@@ -364,7 +364,7 @@ def _write_masks(chat: ChatFormat, paths: Iterable[str]) -> int:
     for path in paths:
         shard = _binding.Shard(path)
         with _binding.Output(mask_path(path)) as output:
-            output.write(_mask_header(len(shard)))
+            output.write(header(MASK_MAGIC, MASK_VERSION, len(shard)))
             for start in range(0, len(shard), _READ_TOKENS):
                 ids = shard.read(start, min(_READ_TOKENS, len(shard) - start))
                 mask, inside = chat.loss_mask(ids, inside)
@@ -382,11 +382,6 @@ def mask_path(shard: str) -> str:
     return os.path.splitext(shard)[0] + ".mask"
 
 
-def _mask_header(count: int) -> bytes:
-    fields = (MASK_MAGIC, MASK_VERSION, count)
-    return b"".join(field.to_bytes(4, "little") for field in fields).ljust(MASK_HEADER_BYTES, b"\0")
-
-
 def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
     """Reads a mask: uint8, shape (tokens,).
 
@@ -396,18 +391,14 @@ def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
     """
     name = os.fsdecode(path)
     raw = read_file(path)
-    if len(raw) < MASK_HEADER_BYTES:
-        raise FormatError(
-            f"{name}: too short for a mask: {len(raw)} bytes, but the header alone has {MASK_HEADER_BYTES}", len(raw)
-        )
-    magic, version, count = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=3))
+    magic, version, count = header_numbers(raw, name, "a mask")[:3]
     if (magic, version) != (MASK_MAGIC, MASK_VERSION):
         raise FormatError(f"{name}: magic {magic}, version {version}; expected {MASK_MAGIC}, {MASK_VERSION}")
-    if len(raw) != MASK_HEADER_BYTES + count:
-        raise FormatError(f"{name}: {len(raw)} bytes, but {count} tokens need {MASK_HEADER_BYTES + count}", 8)
-    mask = numpy.frombuffer(raw, dtype=numpy.uint8, offset=MASK_HEADER_BYTES)
+    if len(raw) != HEADER_BYTES + count:
+        raise FormatError(f"{name}: {len(raw)} bytes, but {count} tokens need {HEADER_BYTES + count}", 8)
+    mask = numpy.frombuffer(raw, dtype=numpy.uint8, offset=HEADER_BYTES)
     wrong = numpy.flatnonzero(mask > 1)
     if len(wrong):
-        place = MASK_HEADER_BYTES + int(wrong[0])
+        place = HEADER_BYTES + int(wrong[0])
         raise FormatError(f"{name}: value {raw[place]} at byte {place}; a mask holds only 0 and 1", place)
     return mask

@@ -25,10 +25,9 @@ from pybpe.reading.streams import open_unchanged, read_items
 
 from .bfloat16 import from_bfloat16, to_bfloat16
 from .gpt2_config import GPT2Config, Sizes
+from .header import HEADER_BYTES, header, header_numbers
 
 MAGIC = CHECKPOINT_MAGIC
-HEADER_INTS = 256
-HEADER_BYTES = 4 * HEADER_INTS
 VERSIONS = {"fp32": 3, "bf16": 5}
 ITEM_BYTES = {"fp32": 4, "bf16": 2}
 
@@ -90,24 +89,10 @@ def write_blocks(
         blocks: weights in the file's type and order; together, all of its tensors.
     """
     with _binding.Output(path) as output:
-        output.write(_header(config, dtype))
+        shape = (config.num_layers, config.num_heads, config.channels, config.padded_vocab_size)
+        output.write(header(MAGIC, VERSIONS[dtype], config.max_seq_len, config.vocab_size, *shape))
         for block in blocks:
             output.write(block)
-
-
-def _header(config: GPT2Config, dtype: str) -> numpy.ndarray[Any, Any]:
-    header = numpy.zeros(HEADER_INTS, dtype="<i4")
-    header[:8] = (
-        MAGIC,
-        VERSIONS[dtype],
-        config.max_seq_len,
-        config.vocab_size,
-        config.num_layers,
-        config.num_heads,
-        config.channels,
-        config.padded_vocab_size,
-    )
-    return header
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -206,12 +191,8 @@ def read_header(stream: BinaryIO, name: str) -> tuple[Sizes, str, int]:
     Raises:
         FormatError: it is not the header of a checkpoint.
     """
-    raw = stream.read(HEADER_BYTES)
-    if len(raw) < HEADER_BYTES:
-        raise FormatError(
-            f"{name}: too short for a checkpoint: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)
-        )
-    magic, version, maxT, V, L, NH, C, Vp = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=8))
+    numbers = header_numbers(stream.read(HEADER_BYTES), name, "a checkpoint")
+    magic, version, maxT, V, L, NH, C, Vp = numbers[:8]
     if magic != MAGIC:
         raise FormatError(f"{name}: magic {magic}, expected {MAGIC}: not an llm.c checkpoint; llm.c aborts")
     dtype = next((dtype for dtype, number in VERSIONS.items() if number == version), None)

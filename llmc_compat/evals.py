@@ -28,6 +28,7 @@ from pybpe.errors import ArgumentError, FormatError, LimitError, warn
 from pybpe.reading.file_types import EVAL_MAGIC
 from pybpe.reading.streams import read_file
 
+from .header import HEADER_BYTES, header, header_numbers
 from .records import Record, read_records
 
 MAGIC = EVAL_MAGIC
@@ -36,7 +37,6 @@ COMPLETIONS = 4
 DELIMITER = 65535  # so no token may have this id
 MAX_EXAMPLES = 65535  # an index is a uint16, and llm.c's writer has this limit
 MAX_EXAMPLE_BYTES = 65534  # the length is a uint16, and even
-HEADER_BYTES = 1024
 LLMC_PATH = os.path.join("dev", "data", "hellaswag", "hellaswag_val.bin")
 
 _PREFIX = 6  # uint16 before the context: 65535, bytes, index, label, 4, n
@@ -206,10 +206,8 @@ def write_eval(path: _binding.PathLike, examples: Iterable[Example]) -> EvalFact
     if not listed:
         raise ArgumentError(f"{os.fsdecode(path)}: there are no examples; llm.c aborts on such a file")
     facts = EvalFacts.of(listed)
-    header = numpy.zeros(HEADER_BYTES // 4, dtype="<i4")
-    header[:4] = MAGIC, VERSION, facts.examples, facts.longest_bytes
     with _binding.Output(path) as output:
-        output.write(header)
+        output.write(header(MAGIC, VERSION, facts.examples, facts.longest_bytes))
         for index, example in enumerate(listed):
             output.write(_pack(example, index))
     return facts
@@ -258,11 +256,7 @@ def eval_facts(path: _binding.PathLike) -> EvalFacts:
 def _read_file(path: _binding.PathLike) -> tuple[list[Example], EvalFacts]:
     name = os.fsdecode(path)
     raw = read_file(path)
-    if len(raw) < HEADER_BYTES:
-        raise FormatError(
-            f"{name}: too short for an eval file: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)
-        )
-    magic, version, count, longest = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=4))
+    magic, version, count, longest = header_numbers(raw, name, "an eval file")[:4]
     if magic != MAGIC or version != VERSION:
         raise FormatError(f"{name}: magic {magic}, version {version}; expected {MAGIC}, {VERSION}; llm.c aborts")
     if count < 1:

@@ -9,8 +9,9 @@ from math import inf, prod
 from typing import Any, BinaryIO, TypeVar
 
 from llmc_compat import evals
-from llmc_compat.checkpoint import HEADER_BYTES, ITEM_BYTES, file_bytes, from_file_type, read_header
+from llmc_compat.checkpoint import ITEM_BYTES, file_bytes, from_file_type, read_header
 from llmc_compat.gpt2_config import Sizes
+from llmc_compat.header import HEADER_BYTES, header_numbers
 from pybpe import _binding
 from pybpe._numpy import numpy
 from pybpe.errors import Error, FormatError
@@ -63,11 +64,7 @@ class TokenizerFacts:
 def read_tokenizer(path: str) -> TokenizerFacts:
     """Raises FileError, FormatError."""
     raw = read_file(path)
-    if len(raw) < HEADER_BYTES:
-        raise FormatError(
-            f"{path}: too short for a tokenizer: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)
-        )
-    _, version, vocab_size, eot, mark = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=5))
+    _, version, vocab_size, eot, mark = header_numbers(raw, path, "a tokenizer")[:5]
     if version not in (1, 2):
         raise FormatError(f"{path}: version {version}, expected 2", 4)
     if vocab_size < 1:
@@ -206,12 +203,11 @@ def read_state(path: str) -> StateFacts | None:
     with open_unchanged(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         raw = stream.read(HEADER_BYTES)
-    header = tuple(int(i) for i in numpy.frombuffer(raw, "<i4", len(raw) // 4))
-    if header[:1] != (_STATE_MAGIC,):
+    if int.from_bytes(raw[:4], "little") != _STATE_MAGIC:
         return None
-    if len(header) < HEADER_BYTES // 4:
+    if len(raw) < HEADER_BYTES:
         raise FormatError(f"{path}: too short for a state: {size} bytes; llm.c {ON_RESUMING}")
-    return StateFacts(header, size)
+    return StateFacts(header_numbers(raw, path, "a state"), size)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
-from llmc_compat.checkpoint import HEADER_BYTES
+from llmc_compat.header import HEADER_BYTES
 
 from .contents import EARLIER_STEP, ON_RESUMING, ModelFacts, Seen, StateFacts
 from .finding import Finding, Run

@@ -18,6 +18,7 @@ from llmc_compat import chat, evals
 from llmc_compat.checkpoint import read_checkpoint, write_checkpoint
 from llmc_compat.checks.contents import read_model, read_state, read_tokenizer
 from llmc_compat.gpt2_config import GPT2Config
+from llmc_compat.header import header
 from llmc_compat.safetensors_file import SafetensorsFile
 from llmc_compat.shards import write_shard
 from pybpe.cli.coding import _read_ids
@@ -252,7 +253,7 @@ KINDS = {
     "eval": Kind("e.bin", write_examples, evals.read_eval),
     "mask": Kind(
         "x.mask",
-        lambda path, turn: path.write_bytes(chat._mask_header(900) + bytes([turn]) * 900),
+        lambda path, turn: path.write_bytes(header(chat.MASK_MAGIC, chat.MASK_VERSION, 900) + bytes([turn]) * 900),
         lambda path: chat.read_mask(path).tolist(),
     ),
 }
