@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pybpe
+from pybpe._binding import Output
 from pybpe.control_tokens import CONTROL_TOKENS, END_OF_TEXT
-from pybpe.errors import ArgumentError
 from pybpe.reading.documents import RECORDS
 from pybpe.reading.files import input_files, open_text
 from pybpe.reading.input_file import InputFile
@@ -52,48 +52,65 @@ def _docstrings(path: Path) -> Iterator[str]:
                 yield text
 
 
-def corpus_files(corpus: str, folder: str) -> list[str]:
-    """Returns the files that CORPUS names: one, or several, separated as in a shell command. If CORPUS is empty, writes
-    a text to the folder."""
+def corpus_file(corpus: str, folder: str) -> str:
+    """Returns the file that CORPUS names. If it names several files, separated as in a shell command, joins them in the
+    folder, each as one document. If CORPUS is empty, writes a text there."""
     if not corpus:
         path = os.path.join(folder, "corpus.txt")
         Path(path).write_text(standard_library_text(), encoding="utf-8")
         print("corpus: pydoc's topics and the docstrings of Python's standard library (English)")
-        return [path]
-    try:
-        files = input_files([corpus] if os.path.exists(corpus) else shlex.split(corpus))
-    except ValueError as error:
-        raise ArgumentError(f"CORPUS must name a file, or several files as in a shell command: {error}") from None
+        return path
+    files = input_files([corpus] if os.path.exists(corpus) else _words(corpus))
     for path in files:
         if InputFile.look(path)[0].form in RECORDS:
-            raise ArgumentError(f"{path}: the demo takes text files; for records use .venv/bin/pybpe prepare")
-    return files
+            raise pybpe.errors.ArgumentError(
+                f"{path}: the demo takes text files; for records use .venv/bin/pybpe prepare"
+            )
+    return files[0] if len(files) == 1 else _joined(files, os.path.join(folder, "joined.txt"))
 
 
-def _facts(paths: Sequence[str]) -> tuple[int, str]:
-    """Returns the size of some texts, and the SHA-256 of all of them without the marks between documents."""
-    mark, digest, size = END_OF_TEXT.encode(), hashlib.sha256(), 0
-    for path in paths:
-        rest = b""
-        with open_text(path) as stream:
-            while block := stream.read(1 << 20):
-                size += len(block)
-                *whole, rest = (rest + block).split(mark)
-                digest.update(b"".join(whole))
-                end = max(0, len(rest) - len(mark) + 1)  # the rest may be the start of a mark
-                digest.update(rest[:end])
-                rest = rest[end:]
-        digest.update(rest)
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise pybpe.errors.ArgumentError(
+            f"CORPUS must name a file, or several files as in a shell command: {error}"
+        ) from None
+
+
+def _joined(files: Sequence[str], path: str) -> str:
+    with Output(path) as output:
+        for number, file in enumerate(files):
+            output.write(END_OF_TEXT.encode() if number else b"")
+            with open_text(file) as stream:
+                while block := stream.read(1 << 20):
+                    output.write(block)
+    print(f"corpus: {len(files)} files, joined with {END_OF_TEXT} between them")
+    return path
+
+
+def _facts(path: str) -> tuple[int, str]:
+    """Returns the size of a text, and the SHA-256 of the text without the marks between documents."""
+    mark, digest, size, rest = END_OF_TEXT.encode(), hashlib.sha256(), 0, b""
+    with open_text(path) as stream:
+        while block := stream.read(1 << 20):
+            size += len(block)
+            *whole, rest = (rest + block).split(mark)
+            digest.update(b"".join(whole))
+            end = max(0, len(rest) - len(mark) + 1)  # the rest may be the start of a mark
+            digest.update(rest[:end])
+            rest = rest[end:]
+    digest.update(rest)
     return size, digest.hexdigest()
 
 
 def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
     """Runs the pipeline and prints each step. Returns the exit code: 0 if the decoded bytes equal the corpus."""
     folder = make_folder(out)
-    files = corpus_files(corpus, folder)
-    size, sha256 = _facts(files)
-    print(f"training a vocabulary of {vocab_size} tokens on {shlex.join(files)}, {size} bytes", flush=True)
-    tok = pybpe.train(files, vocab_size=vocab_size, special_tokens=CONTROL_TOKENS, min_frequency=2)
+    path = corpus_file(corpus, folder)
+    size, sha256 = _facts(path)
+    print(f"training a vocabulary of {vocab_size} tokens on {path}, {size} bytes", flush=True)
+    tok = pybpe.train(path, vocab_size=vocab_size, special_tokens=CONTROL_TOKENS, min_frequency=2)
     tokenizer_json, tokenizer_bin = (
         os.path.join(folder, "tokenizer.json"),
         os.path.join(folder, "tokenizer.bin"),
@@ -101,12 +118,12 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
     tok.save(tokenizer_json)
     tok.save(tokenizer_bin)
     print("encoding and splitting 8:1:1", flush=True)
-    manifest = pybpe.binarize(tok, files, folder, split_by="token", splits=(8, 1, 1), force=True)
+    manifest = pybpe.binarize(tok, path, folder, split_by="token", splits=(8, 1, 1), force=True)
     shards = [os.path.join(folder, record.file) for records in manifest.shards.values() for record in records]
     print("decoding with C alone:", flush=True)
     same = _decode_in_c(decode_test, tokenizer_bin, shards, tok, sha256)
     _print_summary(tok, manifest, [tokenizer_json, tokenizer_bin, *shards], size)
-    _print_next(tok, files)
+    _print_next(tok, path)
     return 0 if same else 1
 
 
@@ -134,11 +151,11 @@ def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[s
     print("  files            " + "\n                   ".join(files))
 
 
-def _print_next(tok: pybpe.Tokenizer, files: Sequence[str]) -> None:
+def _print_next(tok: pybpe.Tokenizer, corpus: str) -> None:
     print("next, to put the pybpe command on your PATH and the package in Python's:")
     print("  source .venv/bin/activate")
     print("then try the README's examples, or make a folder that llm.c trains in:")
-    print(f"  pybpe llmc workspace {shlex.join(files)} -o work --vocab-size {tok.vocab_size}")
+    print(f"  pybpe llmc workspace {shlex.quote(corpus)} -o work --vocab-size {tok.vocab_size}")
     print("  cd work && path/to/llm.c/train_gpt2")
 
 
