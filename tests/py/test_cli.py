@@ -409,7 +409,7 @@ def test_closed_streams(folder: Path) -> None:
 def test_too_little_memory_is_one_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def too_much(*_: object) -> None:
+    def too_much(*_: object, **__: object) -> None:
         raise MemoryError  # Python's own error, as for a list that does not fit in memory
 
     monkeypatch.setattr("pybpe.encoding.TextEncoder.compact", too_much)
