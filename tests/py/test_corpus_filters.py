@@ -86,6 +86,19 @@ def test_measures_of_longer_texts() -> None:
         numpy.testing.assert_allclose(found.value(name), wanted, rtol=0.02, err_msg=name)
 
 
+def test_letters_of_scripts_without_spaces_are_words_of_their_own() -> None:
+    """The first and the last of each range: a letter that follows one of them is of another script."""
+    unspaced = "\u0f00\u1000\u1780\u3005\u31a0\u31f0\u3400\u4e00\uf900\uff66\U0001b000\U00020000"
+    others = "\u10a0\ua4d0\ufb00\uffa0\U0001b170"
+    assert set(Measures([f"a{c}a" for c in unspaced], ["words"]).value("words")) == {3}
+    assert set(Measures([f"a{c}a" for c in others], ["words"]).value("words")) == {1}
+
+
+def test_words_are_equal_in_any_case_and_in_any_iterable() -> None:
+    texts = ["Жук жук ЖУК", "Ÿa ÿa", "Жук лук"]
+    assert Measures(iter(texts), ["repeated_words"]).value("repeated_words").tolist() == [1, 1, 0.5]
+
+
 def test_ngrams_of_a_long_text() -> None:
     """So many n-grams that C counts them in several parts. All words have two characters."""
     numbers = numpy.random.default_rng(5).integers(26 * 26, size=1_300_000)
