@@ -122,10 +122,9 @@ def train(
         task_timeout: as in `pybpe.binarize`.
         memory_limit: approximate number of bytes for counting. pybpe sorts counts that exceed it into temporary files,
             with the same result. At the end, the distinct words must fit in memory: about 110 bytes for each.
-        checkpoint: a file in which to save progress. After a kill, the same call resumes and gives an identical result.
-            pybpe saves every 30 seconds while it counts, in a hidden folder next to the file, and every 2 seconds while
-            it merges. It removes both after success. Texts that cannot be read again, such as standard input, are
-            refused.
+        checkpoint: a folder in which pybpe saves the words, every 30 seconds while it counts. After a kill, the same
+            call resumes and gives an identical result. pybpe removes the folder after success. Texts that cannot be
+            read again, such as standard input, are refused.
         progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
 
     Returns:

@@ -62,7 +62,9 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         " on its own. Files to train on are then NAME=FILE too. --max-bytes and --max-documents are for each language",
     )
     parser.add_argument(
-        "--checkpoint", metavar="F", help="save progress to F, also while counting; rerun the same command to resume"
+        "--checkpoint",
+        metavar="DIR",
+        help="save the words in a folder while counting; rerun the same command to resume",
     )
     parser.add_argument(
         "--sizes",
@@ -137,7 +139,7 @@ def _check_options(args: argparse.Namespace) -> None:
     for name, needed, reason in (("plot", "sizes", "draws their curve"), ("remap", "base", "compares ids with its")):
         if getattr(args, name) is not None and getattr(args, needed) is None:
             raise ArgumentError(f"--{name} needs --{needed}: it {reason}")
-    for name in ("base", "parity", "superwords"):
+    for name in ("base", "checkpoint", "parity", "superwords"):
         if args.sizes is not None and getattr(args, name):
             raise ArgumentError(f"--sizes cannot be used with --{name}")
     if args.plot is not None:

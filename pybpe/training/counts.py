@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -117,13 +116,6 @@ class Counts:
         settings = settings_of_files(paths)
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
             return counts_file.write(output, header_of(settings), _merged(paths, folder, settings))
-
-    def fingerprint(self) -> str:
-        """Returns a SHA-256, in hex, of the words, the counts and the settings."""
-        digest = hashlib.sha256()
-        for part, _ in counts_file.parts(header_of(self.settings), counts_file.sorted_blocks(self.words)):
-            digest.update(part)
-        return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):

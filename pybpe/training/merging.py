@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -21,11 +20,11 @@ from ..reading.sample import Sample
 from ..support.parallel import run_interruptibly
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .checkpoint import Checkpoint, only_trainer
 from .counting import count_inputs
 from .counts import Counts
 from .parity import LanguageWords, check_inputs, count_languages
 from .plan import Stage, TrainOptions, TrainPlan
+from .saved_counting import SavedCounting, resumable
 from .superwords import words_of
 from .word_counter import CountSettings
 
@@ -77,40 +76,55 @@ class TrainInput:
         _check_counts(self.counts, settings)
         return self.counts
 
+    def check_checkpoint(self, plan: TrainPlan) -> None:
+        """Raises ArgumentError unless the counting of this input can be saved, and resumed later."""
+        if plan.options.parity is not None:
+            raise ArgumentError("checkpoint cannot be used with parity: leave one of them out")
+        if self.read.skips:
+            raise ArgumentError("checkpoint cannot be used with on_error='skip': count first, with `pybpe count`")
+        if self.counts is not None:
+            raise ArgumentError("checkpoint saves words while they are counted: leave it out with counts")
+        if not is_path_list(self.inputs):
+            raise ArgumentError("checkpoint: texts of an iterable cannot be recognized later: pass paths")
+
+    def fingerprint(self) -> dict[str, object]:
+        """Returns what identifies the files: their names, sizes and times; and the sample."""
+        assert self.inputs is not None
+        files = []
+        for path in input_files(self.inputs):
+            if path == STDIN:
+                raise ArgumentError("checkpoint: standard input cannot be recognized later: use a file")
+            file = InputFile.look(path)[0]
+            if file.size is None:
+                what = "is a pipe or device" if file.remote is None else "is sent only as a whole"
+                raise ArgumentError(f"checkpoint: {file.path} {what}, which cannot be recognized later: use a file")
+            local = [os.path.abspath(path), file.size, file.mtime_ns]
+            files.append(local if file.remote is None else list(file.remote.identity))
+        sample = self.sample
+        return {"inputs": files, "sample": [sample.max_documents, sample.max_bytes, sample.seed]}
+
 
 def train_model(
     source: TrainInput, options: TrainOptions, run: RunOptions, checkpoint: _binding.PathLike | None = None
 ) -> Model:
     """Does the work of `pybpe.train`."""
     plan = source.plan(options)
-    if options.parity is not None and checkpoint is not None:
-        raise ArgumentError("checkpoint cannot be used with parity: leave one of them out")
-    if checkpoint is not None and source.read.skips:
-        raise ArgumentError("checkpoint cannot be used with on_error='skip': count first, with `pybpe count`")
     ready = source.ready_counts(plan)
-    with ExitStack() as held:
-        saved = None
-        if checkpoint is not None:
-            held.enter_context(only_trainer(checkpoint))
-            saved = Checkpoint(checkpoint, plan.fingerprint() | _input_fingerprint(source, ready))
-        words: _binding.Words | LanguageWords
-        if saved is not None and saved.words is not None:
-            words = saved.words
-        elif ready is not None:
-            words = ready.words
-        else:
-            words = _count(source, plan, run, saved)
-        return plan.model(_merge(words, plan, saved, run.progress))
+    if checkpoint is not None:
+        source.check_checkpoint(plan)
+        with resumable(checkpoint, plan.fingerprint() | source.fingerprint()) as saved:
+            return plan.model(_merge(_count(source, plan, run, saved), plan, run.progress))
+    words = _count(source, plan, run) if ready is None else ready.words
+    return plan.model(_merge(words, plan, run.progress))
 
 
 def _count(
-    source: TrainInput, plan: TrainPlan, run: RunOptions, saved: Checkpoint | None
+    source: TrainInput, plan: TrainPlan, run: RunOptions, saved: SavedCounting | None = None
 ) -> _binding.Words | LanguageWords:
     assert source.inputs is not None
     options = plan.options
     if options.parity is None:
-        counting = None if saved is None else saved.counting()
-        return count_inputs(source.inputs, plan.count, source.sample, run, counting).words
+        return count_inputs(source.inputs, plan.count, source.sample, run, saved).words
     assert isinstance(source.inputs, Mapping)
     return count_languages(source.inputs, (options.parity, options.parity_per), plan.count, source.sample, run)
 
@@ -152,46 +166,17 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
         raise ArgumentError(f"the base has {what}, without which words were counted: pass inputs instead of counts")
 
 
-def _input_fingerprint(source: TrainInput, counts: Counts | None) -> dict[str, object]:
-    """Returns what identifies the input: for files their names, sizes and times."""
-    inputs, sample = source.inputs, source.sample
-    if counts is not None:
-        return {"counts": counts.fingerprint()}
-    if inputs is None or not is_path_list(inputs):
-        raise ArgumentError("checkpoint: texts of an iterable cannot be recognized later: pass paths or counts")
-    files = []
-    for path in input_files(inputs):
-        if path == STDIN:
-            raise ArgumentError("checkpoint: standard input cannot be recognized later: use a file")
-        file = InputFile.look(path)[0]
-        if file.size is None:
-            what = "is a pipe or device" if file.remote is None else "is sent only as a whole"
-            raise ArgumentError(f"checkpoint: {file.path} {what}, which cannot be recognized later: use a file")
-        local = [os.path.abspath(path), file.size, file.mtime_ns]
-        files.append(local if file.remote is None else list(file.remote.identity))
-    return {"inputs": files, "sample": [sample.max_documents, sample.max_bytes, sample.seed]}
-
-
 def _merge(
-    counted: _binding.Words | LanguageWords, plan: TrainPlan, saved: Checkpoint | None, progress: bool | None
+    counted: _binding.Words | LanguageWords, plan: TrainPlan, progress: bool | None
 ) -> list[tuple[int, int, int]]:
-    """Returns all merges, including those of the base and of a checkpoint."""
-    if saved is not None:
-        assert isinstance(counted, _binding.Words)
-        run_interruptibly(saved.start, counted)
-    ended = 0 if saved is None else saved.ended
-    earlier = plan.base_merges + ([] if saved is None else saved.earlier)
+    """Returns all merges, including those of the base."""
+    earlier = plan.base_merges
     merges: list[tuple[int, int, int]] = []
-    for stage in plan.stages[ended:]:
+    for stage in plan.stages:
         words = run_interruptibly(_words_of_stage, counted, plan, stage)
-        trainer = _run_stage(words, stage, plan.options, earlier, (saved, progress))
-        merges = trainer.merges()
-        if saved is not None and stage.words is not None:
-            saved.end_stage(trainer, len(earlier))
+        merges = _run_stage(words, stage, plan.options, earlier, progress)
         earlier = [(left, right) for left, right, _ in merges]
-        del words, trainer  # a stage of superwords needs much memory
-    if saved is not None:
-        saved.remove()
+        del words  # a stage of superwords needs much memory
     return merges
 
 
@@ -210,10 +195,9 @@ def _run_stage(
     stage: Stage,
     options: TrainOptions,
     earlier: list[tuple[int, int]],
-    reporting: tuple[Checkpoint | None, bool | None],
-) -> _binding.Trainer:
-    """Runs one stage, which continues after the merges `earlier`. Returns its trainer."""
-    saved, progress = reporting
+    progress: bool | None,
+) -> list[tuple[int, int, int]]:
+    """Runs one stage, which continues after the merges `earlier`. Returns all merges."""
     trainer = run_interruptibly(
         partial(
             _binding.Trainer,
@@ -222,13 +206,11 @@ def _run_stage(
             max_token_length=options.max_token_length,
             min_frequency=options.min_frequency,
             tie_break=options.tie_break,
-            base_merges=earlier + (saved.merges if saved is not None else []),
+            base_merges=earlier,
             rules=stage.rules,
         )
     )
     with Progress("merging", stage.size - 256, "merge", progress) as bar:
         while not run_interruptibly(trainer.step, _STEP_BUDGET):
             bar.set(trainer.tokens - 256)
-            if saved is not None:
-                saved.update(trainer, len(earlier))
-    return trainer
+    return trainer.merges()

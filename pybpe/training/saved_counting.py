@@ -1,10 +1,12 @@
-"""What a run with a checkpoint saves while it counts, so that it resumes counting after it is killed.
+"""What a training run with a checkpoint saves, so that it resumes after it is killed, with an identical result: the
+words that it has counted. To merge takes less time than to count, and to repeat the merges that were made takes half of
+the time of making them, so a run that is killed while it merges begins to merge again.
 
-Next to the checkpoint there is a hidden folder with sorted runs of words (runs.py), and a file that names the runs
-which together have exactly the words of the corpus up to a place:
+The checkpoint is a folder. In the hidden folder that all unfinished outputs have, there are sorted runs of words
+(runs.py), and a file that names the runs which together have exactly the words of the corpus up to a place:
 
-    .tok.checkpoint.unfinished/state.json      the settings of the run, the place, and the names of the runs
-                               run000000-1f3a09c2.counts, run000001-1f3a09c2.counts, ...
+    tok.checkpoint/.pybpe-unfinished/state.json      the settings of the run, the place, and the names of the runs
+                                     run000000-1f3a09c2.counts, run000001-1f3a09c2.counts, ...
 
 The counter writes runs first and then replaces state.json. If the process dies between the two, the next process
 removes the runs that state.json does not name. The names of runs differ between processes, so a process that a user has
@@ -16,14 +18,19 @@ from __future__ import annotations
 import glob
 import json
 import os
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from .. import _binding
+from .._version import __version__
+from ..arguments import whole_number
 from ..errors import ArgumentError, FormatError, file_errors
-from ..support.output_files import remove_folder, remove_others, unfinished_folder
+from ..support.locking import FOLDER, LOCK, only_writer
+from ..support.output_files import remove_others
 from .runs import Runs
 
 SECONDS = 30.0  # between two saves
@@ -50,7 +57,7 @@ class SavedCounting:
     """The saved part of the counts of one run.
 
     Args:
-        checkpoint: the path of the run's checkpoint.
+        folder: the hidden folder of the checkpoint, which exists.
         settings: everything that the counts depend on, in types that JSON can hold.
 
     Attributes:
@@ -61,13 +68,11 @@ class SavedCounting:
         ArgumentError: the folder belongs to a run with other settings. FormatError: its state is damaged.
     """
 
-    def __init__(self, checkpoint: str, settings: Mapping[str, Any]) -> None:
-        self._folder = unfinished_folder(checkpoint)
+    def __init__(self, folder: str, settings: Mapping[str, Any]) -> None:
+        self._folder = folder
         self._settings = dict(settings)
         self.place, names = self._load()
-        with file_errors(self._folder, "cannot be made"):
-            os.makedirs(self._folder, exist_ok=True)
-        remove_others(os.path.join(glob.escape(self._folder), "*"), {_STATE, *names})
+        self.remove_except({_STATE, *names})
         self.runs = Runs(self._folder, names)
 
     def _load(self) -> tuple[Place, list[str]]:
@@ -78,9 +83,9 @@ class SavedCounting:
             text = stream.read()
         try:
             state = json.loads(text)
-            tasks, pieces, size = map(int, state["place"])
+            tasks, pieces, size = (whole_number("place", number, 0, sys.maxsize) for number in state["place"])
             names, settings = list(map(str, state["runs"])), dict(state["settings"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise FormatError(f"{path}: damaged; delete the folder {self._folder} to count from the start", 0) from None
         for name in sorted(self._settings.keys() | settings.keys()):
             if settings.get(name) != self._settings.get(name):
@@ -97,10 +102,25 @@ class SavedCounting:
         _binding.write_file(os.path.join(self._folder, _STATE), text)
         self.place = place
 
+    def remove_except(self, names: Collection[str]) -> None:
+        """Removes all files except these."""
+        remove_others(os.path.join(glob.escape(self._folder), "*"), {LOCK, *names})
 
-def remove_saved(checkpoint: str) -> None:
-    """Removes the folder of a checkpoint, which has all counts now."""
-    remove_folder(unfinished_folder(checkpoint))
+
+@contextmanager
+def resumable(checkpoint: _binding.PathLike, settings: Mapping[str, Any]) -> Iterator[SavedCounting]:
+    """Yields what earlier runs with a checkpoint have saved, and holds the lock of its folder. Removes the checkpoint
+    at the end of the block, unless the block raises. `settings` is as in SavedCounting.
+
+    Raises:
+        FileError: another process or thread uses this checkpoint.
+    """
+    path = _binding.path_text(checkpoint)
+    with only_writer(path, temporary=True):
+        # The version decides the tasks of a corpus.
+        saved = SavedCounting(os.path.join(path, FOLDER), {**settings, "version": __version__})
+        yield saved
+        saved.remove_except(())
 
 
 def turns(items: Iterable[Item], saved: SavedCounting | None) -> Iterator[Iterator[Item]]:

@@ -88,7 +88,7 @@ class Trial:
     @staticmethod
     def is_progress(name: str) -> bool:
         """Returns whether a file belongs to a run that may resume, or whose next run removes it."""
-        return HIDDEN in name or name.endswith(".checkpoint") or ".unfinished/" in name
+        return HIDDEN in name or ".unfinished/" in name
 
     def again(self) -> str:
         """Runs the operation again without a fault. Returns what is wrong then, or ""."""
@@ -196,7 +196,7 @@ def check_order(trial: Trial, counts: Counter[str]) -> list[str]:
     for what, path, other in shim.calls():
         if what == "write":
             dirty.add(path)
-            if path in renamed and not path.endswith((".checkpoint", "parts.log")):  # which grow, with checksums
+            if path in renamed and not path.endswith("parts.log"):  # which grows, with checksums
                 wrong.append(f"{path} is written after it has its name")
         elif what == "fsync":
             dirty.discard(path)

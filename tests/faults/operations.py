@@ -27,10 +27,9 @@ from pybpe.support.run_options import RunOptions  # noqa: E402
 from pybpe.tokens import run as dataset_run  # noqa: E402
 from pybpe.tokens import shared_store  # noqa: E402
 from pybpe.tokens.mix import mixing, shuffling  # noqa: E402
-from pybpe.training import checkpoint, saved_counting  # noqa: E402
+from pybpe.training import saved_counting  # noqa: E402
 from pybpe.training.counting import count_to_file  # noqa: E402
 
-checkpoint.SECONDS = 0.0  # a block of merges after every step
 saved_counting.SECONDS = 0.0  # counts after every piece
 dataset_run.CHECKPOINT_SECONDS = shared_store._PATIENCE_SECONDS = 0.0
 shared_store._THREADS = 1
@@ -107,9 +106,6 @@ _PLAIN = pybpe.train(iter(documents(8)), vocab_size=400, special_tokens=["<|endo
 
 def _train(inputs: Path, out: Path) -> None:
     """Trains with a checkpoint and saves the tokenizer at the end, as the command line does."""
-    from pybpe.training import merging
-
-    merging._STEP_BUDGET = 1 << 11
     tok = pybpe.train(
         [inputs / "text.txt", inputs / "docs.jsonl"], vocab_size=500, special_tokens=SPECIALS[:1],
         checkpoint=out / "training.checkpoint", progress=False, workers=1,

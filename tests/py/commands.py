@@ -40,7 +40,7 @@ COMMANDS = {
     "viz": "viz -t tok.json in.txt -o out/page.html",
     "eval": "llmc eval questions.jsonl -t tok.json -o out/e.bin",
 }
-RESUMING = ("unfinished", ".checkpoint", ".lock")  # what a run leaves from which the next resumes, or that it removes
+RESUMING = ("unfinished", ".lock")  # what a run leaves from which the next resumes, or that it removes
 
 
 def make_inputs(folder: Path) -> None:

@@ -207,7 +207,7 @@ KINDS = {
     "counts": Kind(
         "x.counts",
         lambda path, turn: pybpe.Counts.from_dict({f"w{i}": i + turn for i in range(9000)}).save(path),
-        lambda path: pybpe.Counts.load(path).fingerprint(),
+        lambda path: pybpe.Counts.load(path).to_dict(),
     ),
     "recipe": Kind(
         "mix.toml",

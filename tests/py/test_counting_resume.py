@@ -19,6 +19,7 @@ from texts import chinese, english, mixed
 import pybpe
 from pybpe.reading import planning, sample
 from pybpe.reading.pieces import stream_pieces
+from pybpe.support.locking import FOLDER
 from pybpe.training import counting, saved_counting, word_counter
 
 SPECIALS = ["<|endoftext|>"]
@@ -117,9 +118,8 @@ TRAIN = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import killed, pybpe
-from pybpe.training import checkpoint, merging, saved_counting
-saved_counting.SECONDS = checkpoint.SECONDS = 0.0
-merging._STEP_BUDGET = 1 << 12
+from pybpe.training import saved_counting
+saved_counting.SECONDS = 0.0
 killed.die_at(int(sys.argv[2]))
 pybpe.train("corpus", vocab_size=900, checkpoint="x", progress=False, workers=2).save("tok.json")
 """
@@ -132,7 +132,7 @@ def test_a_run_that_is_killed_five_times_gives_the_same_merges(tmp_path: Path) -
         text = english()[i * 3000 : (i + 1) * 3000] + mixed()[:500]
         (tmp_path / "corpus" / f"{i:02d}.txt").write_text(text, encoding="utf-8")
     expected = pybpe.train(tmp_path / "corpus", vocab_size=900)
-    state = tmp_path / ".x.unfinished" / "state.json"
+    state = tmp_path / "x" / FOLDER / "state.json"
 
     def train(point: int) -> int:
         command = [sys.executable, "-c", TRAIN, os.path.dirname(__file__), str(point)]
@@ -154,11 +154,11 @@ def test_counts_of_another_run_or_damaged_ones_are_refused(
 ) -> None:
     train = partial(pybpe.train, vocab_size=600, special_tokens=SPECIALS, checkpoint=tmp_path / "x")
     with monkeypatch.context() as patch, pytest.raises(InterruptedError):
-        patch.setattr("pybpe.training.checkpoint.Checkpoint.start", lambda *_: (_ for _ in ()).throw(InterruptedError))
+        patch.setattr("pybpe.training.merging._merge", lambda *_: (_ for _ in ()).throw(InterruptedError))
         train(corpus)
-    with pytest.raises(pybpe.errors.ArgumentError, match=r"\.x\.unfinished: .* its inputs differs"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="another training run: its inputs differs"):
         train(corpus / "a.txt")
-    folder = tmp_path / ".x.unfinished"
+    folder = tmp_path / "x" / FOLDER
     run = sorted(folder.glob("run*"))[0]
     good = run.read_bytes()
     run.write_bytes(good[:-1])
@@ -181,4 +181,4 @@ def test_counts_of_another_run_or_damaged_ones_are_refused(
 def test_standard_input_cannot_resume(tmp_path: Path) -> None:
     with pytest.raises(pybpe.errors.ArgumentError, match="standard input cannot be recognized later"):
         pybpe.train("-", vocab_size=300, checkpoint=tmp_path / "x")
-    assert not (tmp_path / ".x.unfinished").exists()
+    assert not (tmp_path / "x").exists()

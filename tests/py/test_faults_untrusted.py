@@ -47,13 +47,12 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(pybpe.errors.FormatError):
         TokenFile(tmp_path / "objects.npy").read()
     payload = pickle.dumps(Payload(mark))
-    for name in ("tok.json", "tok.bin", "x.counts", "x.checkpoint", "manifest.json"):
+    for name in ("tok.json", "tok.bin", "x.counts", "manifest.json"):
         (tmp_path / name).write_bytes(payload)
     for read in (
         lambda: pybpe.Tokenizer.from_file(tmp_path / "tok.json"),
         lambda: pybpe.Tokenizer.from_file(tmp_path / "tok.bin"),
         lambda: pybpe.Counts.load(tmp_path / "x.counts"),
-        lambda: pybpe.train(counts={"aa": 1}, vocab_size=257, checkpoint=tmp_path / "x.checkpoint"),
         lambda: Manifest.load(tmp_path),
     ):
         with pytest.raises(pybpe.errors.FormatError):

@@ -85,6 +85,7 @@ FOLDERS = {
     write_chat: "o",
     clean: ".o.jsonl.unfinished",
     encode_files: ".o.npy.unfinished",
+    train: "o.checkpoint",
 }
 
 
@@ -102,17 +103,6 @@ def test_a_refused_writer_has_changed_nothing(
         with pytest.raises(pybpe.errors.FileError, match="another process is writing to it"):
             write(corpus, out)
         assert content(out) == before
-
-
-def test_a_refused_training_leaves_the_checkpoint(corpus: Path, tmp_path: Path) -> None:
-    (tmp_path / "o.checkpoint").write_bytes(b"of the other")
-    with another_process_holds(tmp_path / ".o.checkpoint.lock", "o.checkpoint"):
-        with pytest.raises(pybpe.errors.FileError, match="o.checkpoint: another process is writing to it"):
-            train(corpus, tmp_path)
-        assert (tmp_path / "o.checkpoint").read_bytes() == b"of the other"
-    (tmp_path / "o.checkpoint").unlink()
-    train(corpus, tmp_path)
-    assert content(tmp_path).keys() == {"corpus.txt"}
 
 
 @pytest.mark.slow

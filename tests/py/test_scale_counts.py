@@ -1,10 +1,8 @@
 """Counts: files, sums, executors, memory limits; and training from them or from a base."""
 
-import contextlib
 import os
 import pickle
 import random
-import signal
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -216,82 +214,51 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
 # ------------------------------------------------------------------------------------------------------
 # Checkpoints
 
-# Kills itself before a step, when the checkpoint is longer than a given size.
-TRAIN = """
-import os, sys, pybpe
-from pybpe.training import checkpoint, merging
-checkpoint.SECONDS, merging._STEP_BUDGET = 0.0, 1 << 12
-step = pybpe._binding.Trainer.step
 
-def step_or_die(self, budget):
-    if os.path.exists(sys.argv[2]) and os.path.getsize(sys.argv[2]) > int(sys.argv[3]):
-        os.kill(os.getpid(), 9)
-    return step(self, budget)
-
-pybpe._binding.Trainer.step = step_or_die
-pybpe.train(sys.argv[1], vocab_size=4000, special_tokens=["<|endoftext|>"], checkpoint=sys.argv[2], progress=False)
-"""
+def killed(trainer: _binding.Trainer, budget: int) -> bool:
+    raise InterruptedError
 
 
-def test_a_killed_training_goes_on_to_the_identical_result(
+def test_a_training_that_ends_while_it_merges_does_not_count_again(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pybpe.training.merging._STEP_BUDGET", 1 << 12)
+    monkeypatch.setattr("pybpe.training.saved_counting.SECONDS", 0.0)
+    train = partial(pybpe.train, corpus, special_tokens=SPECIALS, checkpoint=tmp_path / "x")
     expected = pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS)
-    path = tmp_path / "x.checkpoint"
-    size = 2000
-    for _ in range(2):
-        command = [sys.executable, "-c", TRAIN, str(corpus), str(path), str(size)]
-        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-        assert path.stat().st_size > size
-        size = path.stat().st_size
-    with open(path, "ab") as stream:
-        stream.write(b"\x05\0\0\0torn")  # a block that the kill cut off
-    with pytest.raises(pybpe.errors.ArgumentError, match="vocab_size"):
-        pybpe.train(corpus, vocab_size=4001, special_tokens=SPECIALS, checkpoint=path)
-    with pytest.raises(pybpe.errors.ArgumentError, match="inputs"):
-        pybpe.train(corpus / "a.txt", vocab_size=4000, special_tokens=SPECIALS, checkpoint=path)
-    monkeypatch.setattr("pybpe.training.merging.count_inputs", None)  # the run does not count again
-    assert pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS, checkpoint=path).model == expected.model
-    assert not path.exists()
+    with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+        patch.setattr(_binding.Trainer, "step", killed)
+        train(vocab_size=4000)
+    with pytest.raises(pybpe.errors.ArgumentError, match="another training run: its vocab_size differs"):
+        train(vocab_size=4001)
+    monkeypatch.setattr("pybpe.training.counting.count_piece", None)
+    assert train(vocab_size=4000).model == expected.model
+    assert os.listdir(tmp_path) == []
 
 
-def test_a_training_goes_on_where_a_merge_spells_a_token_of_its_base(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_with_a_base_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The base makes bbb of b + bb, which words never have. So bb + b makes it again, before an a + bbb."""
-    monkeypatch.setattr("pybpe.training.checkpoint.SECONDS", 0.0)
+    monkeypatch.setattr("pybpe.training.saved_counting.SECONDS", 0.0)
     monkeypatch.setattr("pybpe.training.merging._STEP_BUDGET", 1)
+    (tmp_path / "a.txt").write_text("abbbab")
     tokens = [*(bytes([i]) for i in range(256)), b"bb", b"bbb", b"abbb"]
     base = pybpe.Tokenizer(dict(enumerate(tokens)), [(b"b", b"b"), (b"b", b"bb"), (b"a", b"bbb")])
-    train = partial(pybpe.train, counts={"abbbab": 1}, vocab_size=262, base=base)
+    train = partial(pybpe.train, tmp_path / "a.txt", vocab_size=262, base=base)
     expected = train().merges
     assert expected[3:] == [(b"bb", b"b"), (b"bbb", b"a"), (b"bbba", b"b"), (b"a", b"bbbab")]
-    step = _binding.Trainer.step
-    left = 0
-
-    def killed(trainer: _binding.Trainer, budget: int) -> bool:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise InterruptedError
-        return step(trainer, budget)
-
-    for steps in range(0, 45, 3):
-        left = steps
-        with monkeypatch.context() as patch, contextlib.suppress(InterruptedError):
-            patch.setattr(_binding.Trainer, "step", killed)
-            train(checkpoint=tmp_path / "x")
-        assert train(checkpoint=tmp_path / "x").merges == expected
+    with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+        patch.setattr(_binding.Trainer, "step", killed)
+        train(checkpoint=tmp_path / "x")
+    assert train(checkpoint=tmp_path / "x").merges == expected
 
 
-def test_checkpoints_that_are_none(corpus: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_needs_files_to_count(corpus: Path, tmp_path: Path) -> None:
     path = tmp_path / "x"
-    path.write_bytes(b"something else entirely")
-    with pytest.raises(pybpe.errors.FormatError, match="not a complete"):
-        pybpe.train(corpus, vocab_size=300, checkpoint=path)
-    pybpe.Counts.from_dict({"a": 1}).save(path)
-    with pytest.raises(pybpe.errors.FormatError, match="not a checkpoint"):
-        pybpe.train(corpus, vocab_size=300, checkpoint=path)
     with pytest.raises(pybpe.errors.ArgumentError, match="iterable"):
-        pybpe.train(iter(["x"]), vocab_size=300, checkpoint=tmp_path / "y")
+        pybpe.train(iter(["x"]), vocab_size=300, checkpoint=path)
+    with pytest.raises(pybpe.errors.ArgumentError, match="leave it out with counts"):
+        pybpe.train(counts={"a": 1}, vocab_size=300, checkpoint=path)
+    assert not path.exists()
+    path.write_bytes(b"something else entirely")
+    with pytest.raises(pybpe.errors.FileError, match="x.*cannot be made"):
+        pybpe.train(corpus, vocab_size=300, checkpoint=path)
+    assert path.read_bytes() == b"something else entirely"

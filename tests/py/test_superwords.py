@@ -16,8 +16,7 @@ from texts import chinese, english, mixed
 import pybpe
 from pybpe import _binding
 from pybpe.cli import main
-from pybpe.training import checkpoint, merging, superwords
-from pybpe.training.plan import TrainOptions
+from pybpe.training import merging, saved_counting, superwords
 
 
 def random_text(rng: random.Random, alphabet: str, words: int) -> str:
@@ -181,34 +180,28 @@ def test_workers_executors_and_memory_limits_change_nothing(tmp_path: Path) -> N
     )
 
 
-def train_and_die(paths: list[Path], saved: Path, blocks: int) -> None:
-    """Trains with a checkpoint after every step, and dies after this many blocks were saved."""
-    checkpoint.SECONDS = 0
-    left = iter(range(blocks, -1, -1))
-    append = checkpoint.Checkpoint._append
+def train_and_die(paths: list[Path], saved: Path, steps: int) -> None:
+    """Trains with a checkpoint, and dies after this many steps of merging, in either stage."""
+    saved_counting.SECONDS = 0
+    left = iter(range(steps, -1, -1))
+    step = _binding.Trainer.step
 
-    def counted(self: checkpoint.Checkpoint, pairs: list, flag: int = 0) -> None:
-        if (pairs or flag) and next(left) == 0:
+    def counted(self: _binding.Trainer, budget: int) -> bool:
+        if next(left) == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        append(self, pairs, flag)
+        return step(self, budget)
 
-    checkpoint.Checkpoint._append = counted  # type: ignore[method-assign]
-    merging._STEP_BUDGET = 1 << 12
+    _binding.Trainer.step = counted  # type: ignore[method-assign]
+    merging._STEP_BUDGET = 1 << 14
     pybpe.train(paths, vocab_size=900, superwords=True, checkpoint=saved)
 
 
-def killed(paths: list[Path], saved: Path, blocks: int) -> bool:
-    """Whether a run died after this many blocks."""
-    process = multiprocessing.get_context("fork").Process(target=train_and_die, args=(paths, saved, blocks))
+def killed(paths: list[Path], saved: Path, steps: int) -> bool:
+    """Whether a run died after this many steps."""
+    process = multiprocessing.get_context("fork").Process(target=train_and_die, args=(paths, saved, steps))
     process.start()
     process.join()
     return process.exitcode != 0
-
-
-def stages_ended(paths: list[Path], saved: Path) -> int:
-    source = merging.TrainInput(paths)
-    plan = source.plan(TrainOptions(vocab_size=900, superwords=True))
-    return checkpoint.Checkpoint(saved, plan.fingerprint() | merging._input_fingerprint(source, None)).ended
 
 
 @pytest.mark.slow
@@ -216,19 +209,13 @@ def stages_ended(paths: list[Path], saved: Path) -> int:
 def test_a_run_that_was_killed_in_either_stage_resumes(tmp_path: Path) -> None:
     paths, saved = corpus_files(tmp_path), tmp_path / "saved"
     expected = merged(pybpe.train(paths, vocab_size=900, superwords=True))
-    ended = set()
-    for blocks in range(30):
-        if not killed(paths, saved, blocks):
-            break
-        ended.add(stages_ended(paths, saved))
-        assert merged(pybpe.train(paths, vocab_size=900, superwords=True, checkpoint=saved)) == expected
-        assert not saved.exists()
-    assert ended == {0, 1}
-    while killed(paths, saved, 1):  # several deaths in one run
-        pass
-    assert killed(paths, saved, 0)
-    assert killed(paths, saved, 1)
+    steps = 0
+    while killed(paths, saved, steps):
+        steps = 2 * steps + 1
+    assert steps > 7 and not saved.exists()
+    assert all(killed(paths, saved, some) for some in (steps // 4, 0, steps // 2))  # several deaths of one run
     assert merged(pybpe.train(paths, vocab_size=900, superwords=True, checkpoint=saved)) == expected
+    assert not saved.exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs fork")

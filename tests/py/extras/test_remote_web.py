@@ -33,7 +33,7 @@ from pybpe.errors import FileChangedError, FileError, FormatError, PybpeWarning 
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.files import corpus_files  # noqa: E402
 from pybpe.reading.remote import objects, remote_file  # noqa: E402
-from pybpe.training import checkpoint  # noqa: E402
+from pybpe.support.locking import FOLDER  # noqa: E402
 
 SPAWN = multiprocessing.get_context("spawn")
 DATA = b"".join(b"line %d of a text\n" % i for i in range(60_000))
@@ -299,16 +299,19 @@ def test_a_checkpoint_of_training_belongs_to_its_file(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, path, other = server.put("/a.txt?signature=HUSH", DATA), tmp_path / "a", server.put("/b.txt", DATA)
-    saved: list[bytes] = []
-    monkeypatch.setattr("pybpe.training.checkpoint.SECONDS", 0.0)
-    monkeypatch.setattr(checkpoint.Checkpoint, "remove", lambda self: saved.append(path.read_bytes()))
-    expected = pybpe.train(url, vocab_size=300, checkpoint=path)
-    assert b"HUSH" not in saved[0] and b"/a.txt" in saved[0]
+    monkeypatch.setattr("pybpe.training.saved_counting.SECONDS", 0.0)
+    expected = pybpe.train(url, vocab_size=300)
+    with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+        patch.setattr("pybpe.training.merging._merge", lambda *_: (_ for _ in ()).throw(InterruptedError))
+        pybpe.train(url, vocab_size=300, checkpoint=path)
+    state = (path / FOLDER / "state.json").read_bytes()
+    assert b"HUSH" not in state and b"/a.txt" in state
+    shutil.copytree(path, tmp_path / "copy")
     assert pybpe.train(url.replace("HUSH", "2"), vocab_size=300, checkpoint=path).model == expected.model
     server.files["/a.txt"].data = DATA.swapcase()
     for changed in (url, other):
         with pytest.raises(pybpe.errors.ArgumentError, match="inputs"):
-            pybpe.train(changed, vocab_size=300, checkpoint=path)
+            pybpe.train(changed, vocab_size=300, checkpoint=tmp_path / "copy")
 
 
 # ----------------------------------------------------------------------------------------------------
