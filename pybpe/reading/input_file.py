@@ -160,8 +160,9 @@ class InputFile(NamedTuple):
 
     @property
     def is_sequential(self) -> bool:
-        """Whether the file can only be read from its start, because offsets in the text are not offsets in the file."""
-        return self.packing is not None or self.encoding is not None
+        """Whether the file can only be read from its start, because offsets in the text are not offsets in the file, or
+        it is a stream of rows."""
+        return self.packing is not None or self.encoding is not None or self.form == "arrow"
 
     @property
     def has_rows(self) -> bool:

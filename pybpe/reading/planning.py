@@ -18,7 +18,7 @@ from .bad_records import Seen
 from .documents import RECORDS, Kinds, record_texts
 from .input_file import InputFile
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
-from .rows import Texts, open_rows
+from .rows import RowGroups, Texts, open_rows
 from .splits import SplitOptions, has_many_documents, hash_split_of_range, marks
 from .streams import Limited
 
@@ -157,8 +157,8 @@ class Plan:
 
     def _parts(self, file: InputFile, size: int) -> Iterator[Range]:
         whole, length = Range(file, 0, None, 0, False), file.known_size
-        if file.has_rows:
-            rows = open_rows(file, self.kinds.text_key)
+        if file.form == "parquet":
+            rows = RowGroups(file, self.kinds.text_key)
             yield from (whole._replace(start=start, end=end) for start, end, _ in rows.between(0, rows.rows))
         elif length is None or length <= size or self._inner_cut(file) is None:
             yield whole
@@ -194,9 +194,11 @@ class Plan:
             start += size
 
     def _text_bytes(self, file: InputFile) -> int:
-        if file.has_rows:
-            groups = open_rows(file, self.kinds.text_key)
+        if file.form == "parquet":
+            groups = RowGroups(file, self.kinds.text_key)
             return sum(size for _, _, size in groups.between(0, groups.rows))
+        if file.form == "arrow":
+            return file.size or 0
         if file.known_size is not None:
             return file.known_size
         with file.open() as stream:
@@ -204,29 +206,35 @@ class Plan:
 
     def _ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a file, each with its approximate size in bytes."""
-        if file.has_rows:
+        if file.form == "parquet":
             yield from self._row_ranges(file, extent)
         elif file.is_sequential or file.size is None:
-            yield from self._packed_ranges(file, extent)
+            yield from self._sequential_ranges(file, extent)
         else:
             yield from self._byte_ranges(file, extent)
 
     def _row_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
-        groups = open_rows(file, self.kinds.text_key)
+        groups = RowGroups(file, self.kinds.text_key)
         for split, start, end in self._shares(groups.rows, extent, lambda row: row):
             for first, last, size in groups.between(start, end):
                 yield Range(file, first, last, split, True), size
 
-    def _packed_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges of a compressed file: one, or one per split."""
+    def _sequential_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
+        """Yields the ranges of a file that is read from its start: one, or one per split."""
         size = file.size or 0
         if self.hashed or len(self.splits) == 1:
             yield Range(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
-            return
-        with file.open() as stream:
-            length = _length(stream)
-            for split, start, end in self._shares(length, extent, lambda at: self._border(file, stream, at, length)):
-                yield Range(file, start, end, split, True), size * (end - start) // max(1, length)
+        elif file.form == "arrow":
+            rows = open_rows(file, self.kinds.text_key).rows
+            for split, start, end in self._shares(rows, extent, lambda row: row):
+                yield Range(file, start, end, split, True), size * (end - start) // rows
+        else:
+            with file.open() as stream:
+                length = _length(stream)
+                for split, start, end in self._shares(
+                    length, extent, lambda at: self._border(file, stream, at, length)
+                ):
+                    yield Range(file, start, end, split, True), size * (end - start) // max(1, length)
 
     def _packed_split(self, file: InputFile, size: int) -> int | None:
         """Returns the split of a large compressed file that is one document, or None for other files."""
@@ -421,8 +429,7 @@ def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
 
 def _row_pieces(planned: Range, kinds: Kinds) -> Iterator[Piece]:
     rows, kind = open_rows(planned.file, kinds.text_key), kinds.kind(planned.file)
-    end = rows.rows if planned.end is None else planned.end
-    for texts, seen in rows.texts(planned.start, end, Seen(planned.path, planned.start, kinds.skips)):
+    for texts, seen in rows.texts(planned.start, planned.end, Seen(planned.path, planned.start, kinds.skips)):
         yield Piece(planned.path, seen.start, seen.start + len(texts), planned.split, texts, True, True, seen, kind)
 
 

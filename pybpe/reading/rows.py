@@ -1,29 +1,22 @@
 """Files whose documents are rows: parquet, and Arrow (.arrow, .feather and .ipc), as streams (which Hugging Face's
-`datasets` writes) or as files (which Feather is). Each has a column of texts, and is read in groups of rows: row groups
-or record batches.
+`datasets` writes) or as files (which Feather is). Each has a column of texts. pyarrow reads them.
 
-Both formats of Arrow are a sequence of messages. A file has a mark before them, and a footer after them, which is not
-needed here:
-
-    FF FF FF FF   size of the metadata (int32)   metadata   body
-    FF FF FF FF   0                              the end
-
-Source: https://arrow.apache.org/docs/format/Columnar.html (Encapsulated message format) and format/Message.fbs. The
-metadata is a FlatBuffer. This module reads only three of its fields, to find the record batches and their numbers of
-rows without reading their bodies; pyarrow reads the batches.
+Parquet is read in row groups, which a plan divides into tasks. Arrow is read from its start, as a compressed text is:
+where its record batches are is known only by then.
 """
 
 from __future__ import annotations
 
 import errno
-import struct
+import sys
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from .._numpy import numpy
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
@@ -59,7 +52,7 @@ class Texts:
 
 
 class RowFile:
-    """A file of rows. `groups` has the number of rows and bytes of each group.
+    """A file of rows.
 
     Raises:
         FormatError: the file is damaged, or has no text column with that name.
@@ -72,31 +65,22 @@ class RowFile:
             raise file_error(errno.ESPIPE, f"{file.location}: {self.kind} cannot be read from a stream: copy it first")
         file.check_now()
         self._input, self._path, self._key = file, file.location, text_key
-        self._starts, self._sizes = [0], list[int]()
-
-    def _set_groups(self, groups: Sequence[tuple[int, int]]) -> None:
-        """Sets the groups: (number of rows, bytes) of each."""
-        for rows, size in groups:
-            self._starts.append(self._starts[-1] + rows)
-            self._sizes.append(size)
 
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return self._starts[-1]
+        raise NotImplementedError
 
-    def between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Yields (first row, end row, bytes) of each group, limited to rows start .. end."""
-        for first, last, size in zip(self._starts, self._starts[1:], self._sizes):
-            a, b = max(first, start), min(last, end)
-            if a < b:
-                yield a, b, size * (b - a) // (last - first)
+    def _columns(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
+        """Yields the text column of the rows start .. end in parts, each with its first row. There may be more rows
+        before them and after them."""
+        raise NotImplementedError
 
-    def texts(self, start: int, end: int, seen: Seen) -> Iterator[tuple[Texts, Seen]]:
-        """Yields the texts of some rows, in batches of about PIECE_BYTES, each with what was seen. `seen` is for the
-        first batch."""
+    def texts(self, start: int, end: int | None, seen: Seen) -> Iterator[tuple[Texts, Seen]]:
+        """Yields the texts of some rows (all after the first, if `end` is None), in batches of about PIECE_BYTES, each
+        with what was seen. `seen` is for the first batch."""
         parts, size, nulls, last = list[_Part](), 0, deque[int](), start
-        for row, data, offsets in self._rows(start, end, nulls if seen.skips else None):
+        for row, data, offsets in self._rows(start, sys.maxsize if end is None else end, nulls if seen.skips else None):
             at, rows = 0, len(offsets) - 1
             while (stop := bisect_left(offsets, offsets[at] + PIECE_BYTES - size, at + 1)) <= rows:
                 yield Texts([*parts, (data, offsets[at : stop + 1])]), self._noted(seen, row + stop, nulls)
@@ -118,16 +102,11 @@ class RowFile:
     def _rows(self, start: int, end: int, nulls: deque[int] | None) -> Iterator[tuple[int, memoryview, memoryview]]:
         """Yields the texts of the rows start .. end in parts: the first row, and the data and offsets of a _Part. Rows
         that are null are empty texts, and their numbers are appended to `nulls`; if that is None, they are an error."""
-        for group, (first, last) in enumerate(zip(self._starts, self._starts[1:])):
-            if last <= start or first >= end:
-                continue
-            row = first
-            for column in self._columns(group):
-                some = column.slice(max(0, start - row), max(0, end - max(row, start)))
-                if len(some):
-                    first_row = row + max(0, start - row)
-                    yield first_row, *self._part(some, first_row, nulls)
-                row += len(column)
+        for row, column in self._columns(start, end):
+            first = max(start, row)
+            some = column.slice(first - row, max(0, end - first))
+            if len(some):
+                yield first, *self._part(some, first, nulls)
 
     def _part(self, column: Any, row: int, nulls: deque[int] | None) -> _Part:
         """Returns the texts of an Arrow array that begins at a row. `nulls` is as in `_rows`."""
@@ -138,10 +117,6 @@ class RowFile:
                 raise FormatError(f"{self._path}: row {row + null}: the column {self._key!r} is null")
             nulls += (row + number for number, null in enumerate(is_null.to_pylist()) if null)
         return self._checked(part_of, column)
-
-    def _columns(self, group: int) -> Iterator[Any]:
-        """Yields the text column of a group, in parts."""
-        raise NotImplementedError
 
     def _check_schema(self, schema: Any) -> None:
         """Raises FormatError unless an Arrow schema has one column of texts with this key."""
@@ -221,8 +196,21 @@ class RowGroups(RowFile):
         self._file = self._open()
         self._check_schema(self._file.schema_arrow)
         metadata = self._file.metadata
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        self._set_groups([(group.num_rows, self._bytes(group)) for group in groups])
+        self._starts, self._sizes = [0], list[int]()
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            self._starts.append(self._starts[-1] + group.num_rows)
+            self._sizes.append(self._bytes(group))
+
+    @property
+    def rows(self) -> int:
+        return self._starts[-1]
+
+    def between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yields (first row, end row, bytes) of each group, limited to rows start .. end."""
+        for first, last, size in zip(self._starts, self._starts[1:], self._sizes):
+            a, b = max(first, start), min(last, end)
+            if a < b:
+                yield a, b, size * (b - a) // (last - first)
 
     def _bytes(self, group: Any) -> int:
         columns = [group.column(i) for i in range(group.num_columns)]
@@ -233,10 +221,14 @@ class RowGroups(RowFile):
         source = file.location if file.remote is None else file.open_stored()
         return self._checked(partial(self._parquet.ParquetFile, source, **options))
 
-    def _columns(self, group: int) -> Iterator[Any]:
-        batches = self._file.iter_batches(self._batch_rows(group), row_groups=[group], columns=[self._key])
-        while (batch := self._checked(next, batches, None)) is not None:
-            yield batch.column(0)
+    def _columns(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
+        for group, (row, last) in enumerate(pairwise(self._starts)):
+            if last <= start or row >= end:
+                continue
+            batches = self._file.iter_batches(self._batch_rows(group), row_groups=[group], columns=[self._key])
+            while (batch := self._checked(next, batches, None)) is not None:
+                yield row, batch.column(0)
+                row += len(batch)
 
     def _batch_rows(self, group: int) -> int:
         """Returns the number of rows to read at once: about PIECE_BYTES as they are stored, and at most _MOST_BYTES if
@@ -265,141 +257,47 @@ class RowGroups(RowFile):
 # Arrow
 
 
-_FILE_MARK = b"ARROW1\0\0"
-_CONTINUES = b"\xff\xff\xff\xff"
-_LONGEST_METADATA = 1 << 28  # bytes; real ones have some kilobytes
-_HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # fields of a Message
-_SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3  # types of its header
-_LENGTH = 0  # the field of a RecordBatch with the number of rows
+_FILE_MARK = b"ARROW1\0\0"  # before the stream of messages in a file
+_CONTINUES = b"\xff\xff\xff\xff"  # with which each message begins
 
 
-class _Message(NamedTuple):
-    """A message: its offset in the file, the type of its header, its number of rows, and the offset of the next."""
-
-    offset: int
-    type: int
-    rows: int
-    end: int
-
-
-class _Index(NamedTuple):
-    """Where things are in a file.
-
-    Attributes:
-        start: the offset of the schema.
-        batches: the record batches.
-        has_dictionaries: whether a column is encoded with a dictionary. Such batches must be read in order.
-    """
-
-    start: int
-    batches: list[_Message]
-    has_dictionaries: bool
-
-
-class ArrowBatches(RowFile):
+class ArrowStream(RowFile):
     """An Arrow file, read by record batches."""
 
     kind = "an Arrow file"
 
     def __init__(self, file: InputFile, text_key: str) -> None:
-        pyarrow = import_pyarrow(file.location, "Arrow")
+        import_pyarrow(file.location, "Arrow")
         super().__init__(file, text_key)
-        self._index = _index_of(file)
-        with file.open_stored() as stream:
-            stream.seek(self._index.start)
-            self._schema = self._checked(pyarrow.ipc.read_schema, stream)
-        self._check_schema(self._schema)
-        batches = [(batch.rows, batch.end - batch.offset) for batch in self._index.batches]
-        if self._index.has_dictionaries:
-            batches = [(sum(rows for rows, _ in batches), sum(size for _, size in batches))]
-        self._set_groups(batches)
+        with self._open() as reader:
+            self._check_schema(reader.schema)
+            self._column = reader.schema.get_field_index(text_key)
 
-    def _columns(self, group: int) -> Iterator[Any]:
+    @contextmanager
+    def _open(self, **options: Any) -> Iterator[Any]:
+        """Opens the file from its start."""
         from pyarrow import ipc
 
         with self._input.open_stored() as stream:
-            if self._index.has_dictionaries:
-                stream.seek(self._index.start)
-                reader = self._checked(ipc.open_stream, stream)
-                while (batch := self._checked(next, reader, None)) is not None:
-                    yield self._column(batch)
-            else:
-                stream.seek(self._index.batches[group].offset)
-                message = self._checked(ipc.read_message, stream)
-                yield self._column(self._checked(ipc.read_record_batch, message, self._schema))
+            start = len(_FILE_MARK) if stream.read(len(_FILE_MARK)) == _FILE_MARK else 0
+            stream.seek(start)
+            if stream.read(len(_CONTINUES)) != _CONTINUES:
+                raise FormatError(f"{self._path}: not an Arrow file, or damaged: no message at byte {start}", start)
+            stream.seek(start)
+            yield self._checked(partial(ipc.open_stream, stream, options=ipc.IpcReadOptions(**options)))
 
-    def _column(self, batch: Any) -> Any:
-        column = batch.column(self._schema.get_field_index(self._key))
-        self._checked(partial(column.validate, full=True))  # otherwise wrong offsets would read memory outside it
-        return column
+    @property
+    def rows(self) -> int:
+        return sum(len(column) for _, column in self._columns(0, sys.maxsize))
 
-
-@lru_cache(maxsize=8)
-def _index_of(file: InputFile) -> _Index:
-    """Finds the record batches of a file. A task reads only some of them, so their places are kept."""
-    path, size = file.location, file.size or 0
-    with file.open_stored() as stream:
-        start = len(_FILE_MARK) if stream.read(len(_FILE_MARK)) == _FILE_MARK else 0
-        messages = list(_messages(path, stream, start, size))
-    types = [message.type for message in messages]
-    if types[:1] != [_SCHEMA] or not set(types[1:]) <= {_DICTIONARY, _RECORDS}:
-        raise _damaged(path, start, "it does not begin with a schema" if types[:1] != [_SCHEMA] else "unknown messages")
-    return _Index(start, [message for message in messages if message.type == _RECORDS], _DICTIONARY in types)
-
-
-def _messages(path: str, stream: BinaryIO, at: int, size: int) -> Iterator[_Message]:
-    while at < size:
-        stream.seek(at)
-        prefix = stream.read(8)
-        if len(prefix) < 8 or prefix[:4] != _CONTINUES:
-            raise _damaged(path, at, "expected a message")
-        length = int.from_bytes(prefix[4:], "little")
-        if length == 0:
-            return
-        if length > min(_LONGEST_METADATA, size - at - 8):
-            raise _damaged(path, at, f"its {length} bytes of metadata extend past the end of the file")
-        message = _parsed(path, at, stream.read(length))
-        if message.end > size:
-            raise _damaged(path, at, f"the message ends at byte {message.end}, and the file at byte {size}")
-        yield message
-        at = message.end
-
-
-def _parsed(path: str, at: int, metadata: bytes) -> _Message:
-    try:
-        table = _number(metadata, 0, "I")
-        kind = _number(metadata, _field(metadata, table, _HEADER_TYPE), "B")
-        body_at = _field(metadata, table, _BODY_LENGTH)
-        body = _number(metadata, body_at, "q") if body_at else 0
-        header_at = _field(metadata, table, _HEADER)
-        header = header_at + _number(metadata, header_at, "I")
-        rows_at = _field(metadata, header, _LENGTH) if kind == _RECORDS else 0
-        rows = _number(metadata, rows_at, "q") if rows_at else 0
-    except struct.error:
-        raise _damaged(path, at, "its metadata is not valid") from None
-    if body < 0 or rows < 0:
-        raise _damaged(path, at, "its metadata has a negative length")
-    return _Message(at, kind, rows, at + 8 + len(metadata) + body)
-
-
-def _field(data: bytes, table: int, field: int) -> int:
-    """Returns where a field of a FlatBuffer's table is; 0 if it has its default value, which is 0."""
-    fields = table - _number(data, table, "i")
-    if _number(data, fields, "H") < 6 + 2 * field:
-        return 0
-    offset = _number(data, fields + 4 + 2 * field, "H")
-    return table + offset if offset else 0
-
-
-def _number(data: bytes, at: int, kind: str) -> int:
-    if at < 0:  # struct would count from the end
-        raise struct.error
-    number: int = struct.unpack_from("<" + kind, data, at)[0]
-    return number
-
-
-def _damaged(path: str, at: int, problem: str) -> FormatError:
-    return FormatError(f"{path}: not an Arrow file, or damaged: the message at byte {at}: {problem}", at)
+    def _columns(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
+        row = 0
+        with self._open(included_fields=[self._column]) as reader:
+            while row < end and (batch := self._checked(next, reader, None)) is not None:
+                column = batch.column(0)
+                self._checked(partial(column.validate, full=True))  # wrong offsets would read memory outside it
+                yield row, column
+                row += len(column)
 
 
 def open_rows(file: InputFile, text_key: str) -> RowFile:
@@ -408,4 +306,4 @@ def open_rows(file: InputFile, text_key: str) -> RowFile:
     Raises:
         MissingExtraError: pyarrow is not installed. FormatError: the file is damaged, or has no such text column.
     """
-    return RowGroups(file, text_key) if file.form == "parquet" else ArrowBatches(file, text_key)
+    return RowGroups(file, text_key) if file.form == "parquet" else ArrowStream(file, text_key)
