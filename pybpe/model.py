@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import Any
 
 from . import _binding, byte_level
-from ._binding.vocab_parts import VocabPart, merges_of, tokens_of
 from ._numpy import numpy
 from .arguments import is_unicode, shown, whole_number
 from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
@@ -144,7 +143,7 @@ class Model:
 
     def to_vocab(self) -> _binding.Vocab:
         """Returns the C vocabulary. Raises ArgumentError if the parts do not fit together."""
-        vocab = self.tokens.vocab if isinstance(self.tokens, VocabPart) else None
+        vocab = self.tokens.vocab if isinstance(self.tokens, _binding.VocabPart) else None
         if vocab is not None and self._is_of(vocab):
             return vocab
         return _binding.Vocab.new(self.tokens, self.merges, self.rules)
@@ -158,7 +157,7 @@ class Model:
 
     def _is_of(self, vocab: _binding.Vocab) -> bool:
         """Returns whether the model was made from this vocabulary, and none of its parts has been replaced since."""
-        if not isinstance(self.merges, VocabPart) or self.merges.vocab is not vocab:
+        if not isinstance(self.merges, _binding.VocabPart) or self.merges.vocab is not vocab:
             return False
         ours = (sorted(set(self.specials.values())), self.eot_id, (self.pattern.number, self.pattern.custom))
         theirs = (vocab.specials(), vocab.eot_id, vocab.pattern)
@@ -222,8 +221,7 @@ class Model:
         specials = {vocab.token(i).decode("utf-8", "replace"): i for i in vocab.specials()}
         pattern = Pattern.from_number(*vocab.pattern)
         eos = None if vocab.eot_id is None else vocab.token(vocab.eot_id).decode("utf-8", "replace")
-        parts = tokens_of(vocab), merges_of(vocab)
-        model = cls(*parts, specials, pattern, vocab.normalizer, whole_words=vocab.whole_words)
+        model = cls(*vocab.parts, specials, pattern, vocab.normalizer, whole_words=vocab.whole_words)
         return model if model.eot == eos else replace(model, eos=eos)
 
 

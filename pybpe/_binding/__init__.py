@@ -1,121 +1,69 @@
 """The C library as Python objects. Only this package calls it: see core.py."""
 
-from .core import NO_ID, Data, fill, new_block, version
-from .division import Divider
-from .documents import (
-    CHARACTERS,
-    CODE_POINTS,
-    MEASURES,
-    MINHASH_SIZE,
-    Characters,
-    measure_texts,
-    minhash_texts,
-    read_records,
-    shingle_hashes,
-)
-from .encoder import Encoder, ShortCalls
-from .files import Output, PathLike, output_bytes, path_bytes, path_text, write_file
-from .shards import (
-    MARKS,
-    SHARD_FORMATS,
-    SHARD_HEADER_BYTES,
-    SHARD_MAGICS,
-    SHARD_MAX_BYTES,
-    TOKENIZER_MAGIC,
-    Loader,
-    Shard,
-    ShardWriter,
-    count_id,
-    place_marks,
-    shift_starts,
-)
-from .text import (
-    CUSTOM,
-    DIGITS1,
-    DIGITS3,
-    NORMALIZERS,
-    SPECIAL_FLAGS,
-    Pretok,
-    Specials,
-    normalize,
-    normalizer_unicode_version,
-    pattern_find,
-    pattern_regex,
-    str_utf8,
-    text_cut,
-    unicode_classes,
-    unicode_version,
-    utf8_valid,
-)
-from .training import RULE_SUPERWORDS, RULE_WHOLE_CHARACTERS, TIE_BREAKS, Counter, Language, Trainer, Words
-from .vocabulary import IdBuffer, Vocab, VocabRules, new_bytes, tokenizer_json_spans
-from .word_blocks import SortedWords, WordBlock, merged_blocks
-
-__all__ = [
-    "CHARACTERS",
-    "CODE_POINTS",
-    "CUSTOM",
-    "Characters",
-    "Counter",
-    "DIGITS1",
-    "DIGITS3",
-    "Data",
-    "Divider",
-    "Encoder",
-    "IdBuffer",
-    "Language",
-    "Loader",
-    "MARKS",
-    "MEASURES",
-    "MINHASH_SIZE",
-    "NORMALIZERS",
-    "NO_ID",
-    "Output",
-    "PathLike",
-    "Pretok",
-    "RULE_SUPERWORDS",
-    "RULE_WHOLE_CHARACTERS",
-    "SHARD_FORMATS",
-    "SHARD_HEADER_BYTES",
-    "SHARD_MAGICS",
-    "SHARD_MAX_BYTES",
-    "SPECIAL_FLAGS",
-    "Shard",
-    "ShortCalls",
-    "ShardWriter",
-    "SortedWords",
-    "Specials",
-    "TIE_BREAKS",
-    "TOKENIZER_MAGIC",
-    "Trainer",
-    "Vocab",
-    "VocabRules",
-    "WordBlock",
-    "Words",
-    "count_id",
-    "measure_texts",
-    "merged_blocks",
-    "minhash_texts",
-    "fill",
-    "new_block",
-    "new_bytes",
-    "normalize",
-    "normalizer_unicode_version",
-    "output_bytes",
-    "path_bytes",
-    "path_text",
-    "pattern_find",
-    "pattern_regex",
-    "shift_starts",
-    "place_marks",
-    "read_records",
-    "shingle_hashes",
-    "str_utf8",
-    "text_cut",
-    "tokenizer_json_spans",
-    "unicode_classes",
-    "unicode_version",
-    "utf8_valid",
-    "version",
-    "write_file",
-]
+from .core import NO_ID as NO_ID
+from .core import Data as Data
+from .core import fill as fill
+from .core import new_block as new_block
+from .core import version as version
+from .documents import CHARACTERS as CHARACTERS
+from .documents import CODE_POINTS as CODE_POINTS
+from .documents import MEASURES as MEASURES
+from .documents import MINHASH_SIZE as MINHASH_SIZE
+from .documents import Characters as Characters
+from .documents import Divider as Divider
+from .documents import measure_texts as measure_texts
+from .documents import minhash_texts as minhash_texts
+from .documents import read_records as read_records
+from .documents import shingle_hashes as shingle_hashes
+from .encoder import Encoder as Encoder
+from .encoder import ShortCalls as ShortCalls
+from .files import Output as Output
+from .files import PathLike as PathLike
+from .files import output_bytes as output_bytes
+from .files import path_bytes as path_bytes
+from .files import path_text as path_text
+from .files import write_file as write_file
+from .shards import MARKS as MARKS
+from .shards import SHARD_FORMATS as SHARD_FORMATS
+from .shards import SHARD_HEADER_BYTES as SHARD_HEADER_BYTES
+from .shards import SHARD_MAGICS as SHARD_MAGICS
+from .shards import SHARD_MAX_BYTES as SHARD_MAX_BYTES
+from .shards import TOKENIZER_MAGIC as TOKENIZER_MAGIC
+from .shards import Loader as Loader
+from .shards import Shard as Shard
+from .shards import ShardWriter as ShardWriter
+from .shards import count_id as count_id
+from .shards import place_marks as place_marks
+from .shards import shift_starts as shift_starts
+from .text import CUSTOM as CUSTOM
+from .text import DIGITS1 as DIGITS1
+from .text import DIGITS3 as DIGITS3
+from .text import NORMALIZERS as NORMALIZERS
+from .text import SPECIAL_FLAGS as SPECIAL_FLAGS
+from .text import Pretok as Pretok
+from .text import Specials as Specials
+from .text import normalize as normalize
+from .text import normalizer_unicode_version as normalizer_unicode_version
+from .text import pattern_find as pattern_find
+from .text import pattern_regex as pattern_regex
+from .text import str_utf8 as str_utf8
+from .text import text_cut as text_cut
+from .text import unicode_classes as unicode_classes
+from .text import unicode_version as unicode_version
+from .text import utf8_valid as utf8_valid
+from .training import RULE_SUPERWORDS as RULE_SUPERWORDS
+from .training import RULE_WHOLE_CHARACTERS as RULE_WHOLE_CHARACTERS
+from .training import TIE_BREAKS as TIE_BREAKS
+from .training import Counter as Counter
+from .training import Language as Language
+from .training import Trainer as Trainer
+from .training import Words as Words
+from .vocabulary import IdBuffer as IdBuffer
+from .vocabulary import Vocab as Vocab
+from .vocabulary import VocabPart as VocabPart
+from .vocabulary import VocabRules as VocabRules
+from .vocabulary import new_bytes as new_bytes
+from .vocabulary import tokenizer_json_spans as tokenizer_json_spans
+from .word_blocks import SortedWords as SortedWords
+from .word_blocks import WordBlock as WordBlock
+from .word_blocks import merged_blocks as merged_blocks

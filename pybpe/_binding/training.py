@@ -115,11 +115,6 @@ class Counter:
         strings = ffi.new("pybpe_strings *", texts)
         call(lib.pybpe_counter_add_texts, self.c, strings, ffi.NULL)
 
-    def add_text_list(self, texts: Sequence[bytes]) -> None:
-        """Counts the words in a list of texts."""
-        strings = Strings(texts)  # a variable, because the strings must outlive the call
-        call(lib.pybpe_counter_add_texts, self.c, strings.c, ffi.NULL)
-
     def add_word_list(self, words: Sequence[bytes]) -> None:
         """Adds one occurrence of each word in a list."""
         strings = Strings(words)  # a variable, because the strings must outlive the call

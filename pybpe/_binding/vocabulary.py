@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from .. import errors
 from .._numpy import numpy
 from .core import NO_ID, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
 from .files import PathLike, output_bytes, path_bytes
 from .text import NORMALIZERS
+
+Item = TypeVar("Item")
 
 
 def tokenizer_json_spans(text: bytes) -> list[int] | None:
@@ -138,6 +141,12 @@ class Vocab:
         flat = ffi.unpack(spec.merges, 2 * spec.merges_count) if spec.merges_count else []
         return list(zip(flat[0::2], flat[1::2]))
 
+    @property
+    def parts(self) -> tuple[VocabPart[bytes], VocabPart[tuple[int, int]]]:
+        """The tokens and the merges, which are made at their first use."""
+        tokens, merges = self.sizes
+        return VocabPart(self, self.tokens, tokens), VocabPart(self, self.merges, merges)
+
     def specials(self) -> list[int]:
         """Returns the ids of special tokens, ascending."""
         spec = self._spec
@@ -179,6 +188,47 @@ class Vocab:
         call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, out, size, length)
         if length[0] != size:
             raise errors.ArgumentError("another thread changed the ids while they were being decoded")
+
+
+class VocabPart(Sequence[Item], Generic[Item]):
+    """Tokens or merges of a vocabulary: the list that `read()` returns, made at its first use. Most programs only
+    encode, and making fifty thousand objects takes longer than loading the vocabulary. Immutable, and pickled as that
+    list.
+
+    Attributes:
+        vocab: the vocabulary to which the part belongs.
+    """
+
+    def __init__(self, vocab: Vocab, read: Callable[[], list[Item]], size: int) -> None:
+        self.vocab, self._read, self._size = vocab, read, size
+
+    @cached_property
+    def _items(self) -> list[Item]:
+        return self._read()
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        return self._items[index]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._items == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return list, (self._items,)
 
 
 class IdBuffer:

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from .._binding.vocab_parts import merges_of, tokens_of
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern, PatternLike
@@ -98,7 +97,8 @@ def _from_text_quickly(
         vocab = _binding.Vocab.from_ranks(data, {text: i for i, text in texts.items()}, model.rules)
     except (ArgumentError, FormatError, LimitError, UnsupportedError):
         return None
-    return replace(model, tokens=tokens_of(vocab), merges=merges_of(vocab))
+    tokens, merges = vocab.parts
+    return replace(model, tokens=tokens, merges=merges)
 
 
 def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:

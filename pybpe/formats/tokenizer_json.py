@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from .._binding.vocab_parts import merges_of, tokens_of
 from ..arguments import is_unicode, utf8
 from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError, warn
 from ..model import Model
@@ -132,7 +131,8 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transform
     except (ArgumentError, FormatError, LimitError, ValueError, OverflowError, RecursionError):
         return None  # the caller reads it again and says why
     aliases = added_tokens.read_aliases(data, model.specials, name)
-    return replace(model, tokens=tokens_of(vocab), merges=merges_of(vocab), specials={**model.specials, **aliases})
+    tokens, merges = vocab.parts
+    return replace(model, tokens=tokens, merges=merges, specials={**model.specials, **aliases})
 
 
 def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transformers: bool = False) -> Model:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import io
 import os
 import stat
 import sys
@@ -36,7 +37,7 @@ from .file_types import (
 from .paths import STDIN
 from .streams import Limited, UnchangedStream, open_input, open_stdin, read_small, read_start
 from .text_encoding import decoded, wide_encoding
-from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
+from .unpacking import packing_of_content, packing_of_name, unpacked
 
 if TYPE_CHECKING:
     from .remote.remote_file import RemoteFile
@@ -200,11 +201,11 @@ class InputFile(NamedTuple):
             if self.form:
                 yield stream, self
                 return
-            head = text_head(stream, self.path)
-            form = "jsonl" if holds_records(head, self.path) else "text"
+            buffered = io.BufferedReader(stream, JSON_HEAD_BYTES)  # type: ignore[arg-type]
+            form = "jsonl" if holds_records(buffered.peek(), self.path) else "text"
             if form == "jsonl":
                 tell_of_records([self.path])
-            yield Prefixed(head, stream), self._replace(form=form)  # type: ignore[misc]
+            yield buffered, self._replace(form=form)
 
     def read_if_small(self, most: int) -> bytes | None:
         """Returns the content of a file of at most `most` bytes, or None for other files and those that `open` must
@@ -242,13 +243,13 @@ class InputFile(NamedTuple):
     def _peeked(self, packed: BinaryIO) -> BinaryIO:
         """Returns the text of a stream that can be read only once. Its first bytes show how it is compressed, and a
         byte order mark shows its encoding."""
-        head = packed.read(HEAD_BYTES)
+        stream = io.BufferedReader(packed, JSON_HEAD_BYTES)  # type: ignore[arg-type]
+        head = stream.peek()
         packing = packing_of_content(head) or packing_of_name(self.path)
-        stream: BinaryIO = Prefixed(head, packed)  # type: ignore[assignment]
         if packing is not None:
-            stream = unpacked(self.path, packing, stream)
-            head = stream.read(HEAD_BYTES)
-            stream = Prefixed(head, stream)  # type: ignore[assignment]
+            stream = io.BufferedReader(unpacked(self.path, packing, stream), JSON_HEAD_BYTES)  # type: ignore[arg-type]
+            head = stream.peek()
+        head = head[:HEAD_BYTES]
         check_text([self._replace(is_empty=_is_empty(head))])
         encoding, has_mark = _marked_encoding(head, self.encoding)
         what = _kind(head, self.path, encoding)

@@ -203,6 +203,56 @@ def open_stdin() -> InputStream:
     return _StandardInput()
 
 
+class DerivedStream(io.RawIOBase):
+    """A stream that is made of another one, from its start: its decompressed content, or its text in UTF-8. To move back,
+    it begins again.
+
+    Args:
+        name: what errors call it.
+        source: the other stream. When this object ends as a context manager, the source does.
+    """
+
+    def __init__(self, name: str, source: BinaryIO) -> None:
+        self.name, self._source = name, source
+        self._begin()
+
+    def _begin(self) -> None:
+        """Makes ready to read the source from its start."""
+        self._given = 0
+
+    def _next(self, size: int) -> bytes:
+        """Returns the next bytes, at most `size`, which is not 0; b"" at the end."""
+        raise NotImplementedError
+
+    def _take(self, size: int) -> bytes:
+        data = self._next(size)
+        self._given += len(data)
+        return data
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills the buffer. Fills only its start if the stream ends."""
+        return _binding.fill(buffer, self._take)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Moves to an offset from the start. Reads everything before it, again if necessary."""
+        if offset < self._given:
+            self._source.seek(0)
+            self._begin()
+        while self._given < offset and self._take(offset - self._given):
+            pass
+        return self._given
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+    def __exit__(self, *error: Any) -> None:
+        self._source.__exit__(*error)
+
+
 class Limited:
     """The next `size` bytes of a stream."""
 

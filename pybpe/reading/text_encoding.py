@@ -9,11 +9,12 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from .. import _binding
 from ..arguments import instance, shown
 from ..errors import ArgumentError, FormatError, warn
+from .streams import DerivedStream
 
 _BLOCK = 1 << 16
 
@@ -43,51 +44,28 @@ def decoded(path: str, encoding: str | None, stream: BinaryIO) -> BinaryIO:
     return stream if encoding is None else _Decoded(path, encoding, stream)  # type: ignore[return-value]
 
 
-class _Decoded:
+class _Decoded(DerivedStream):
     """Decodes a stream block by block, so memory does not grow with the file."""
 
     def __init__(self, path: str, encoding: str, stream: BinaryIO) -> None:
-        self.name, self._encoding, self._stream = path, encoding, stream
-        self._begin()
+        self._encoding = encoding
+        super().__init__(path, stream)
 
     def _begin(self) -> None:
+        super()._begin()
         self._decoder = codecs.getincrementaldecoder(self._encoding)("strict")
-        self._read = 0  # bytes of the stream
-        self._given = 0  # bytes of UTF-8
-        self._rest = memoryview(b"")
+        self._read = 0  # bytes of the source
+        self._rest = b""
         self._ended = False
 
-    def readinto(self, buffer: memoryview) -> int:
-        """See io.RawIOBase."""
+    def _next(self, size: int) -> bytes:
         while not self._rest and not self._ended:
-            self._rest = memoryview(self._next())
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        self._given += size
-        return size
+            self._rest = self._decoded()
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
 
-    def read(self, size: int = -1) -> bytes:
-        """See io.RawIOBase."""
-        data = bytearray()
-        while size < 0 or len(data) < size:
-            block = bytearray(_BLOCK if size < 0 else min(_BLOCK, size - len(data)))
-            got = self.readinto(memoryview(block))
-            if not got:
-                break
-            data += block[:got]
-        return bytes(data)
-
-    def seek(self, offset: int) -> None:
-        """Moves to an offset in the UTF-8. Decodes everything before the offset, again if necessary."""
-        if offset < self._given:
-            self._stream.seek(0)
-            self._begin()
-        while self._given < offset and self.read(min(_BLOCK, offset - self._given)):
-            pass
-
-    def _next(self) -> bytes:
-        data = self._stream.read(_BLOCK)
+    def _decoded(self) -> bytes:
+        data = self._source.read(_BLOCK)
         self._ended = not data
         try:
             text = self._decoder.decode(data, final=not data)
@@ -101,12 +79,6 @@ class _Decoded:
         except UnicodeError as error:  # raised by the codec itself; or surrogates, which only odd codecs produce
             offset, problem = self._read, str(error)[:80]
         raise FormatError(f"{self.name}: not {self._encoding} at byte {offset}: {problem}", offset)
-
-    def __enter__(self) -> _Decoded:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stream.__exit__(*error)
 
 
 # ----------------------------------------------------------------------------------------------------

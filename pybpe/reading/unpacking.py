@@ -10,15 +10,14 @@ The first bytes of a file show how it is compressed. If they do not, as for .lzm
 
 from __future__ import annotations
 
-import io
 import sys
 import zlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO
 
-from .. import _binding
 from ..errors import FormatError, MissingExtraError, UnsupportedError
+from .streams import DerivedStream
 
 ENDINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "xz", ".zst": "zstd"}
 _ALL_ENDINGS = tuple(ENDINGS)
@@ -68,37 +67,26 @@ def unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
     """Returns a stream of the decompressed content of a stream."""
     if packing is None:
         return stream
-    return _Unpacked(path, stream, _OPENERS[packing](path, stream))  # type: ignore[return-value]
+    return _Unpacked(path, stream, packing, *_decompressors(path, packing))  # type: ignore[return-value]
 
 
-def _open_gzip(path: str, stream: BinaryIO) -> Any:
-    return _Frames(stream, _Inflater, _Inflater, _GZIP_BLOCK, may_be_empty=True)
+def _decompressors(path: str, packing: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Returns what makes a decompressor for the first compressed stream of a file, and for those after it."""
+    if packing == "gzip":
+        return _Inflater, _Inflater
+    if packing == "bzip2":
+        import bz2
 
+        return bz2.BZ2Decompressor, bz2.BZ2Decompressor
+    if packing == "xz":
+        import lzma
 
-def _open_bzip2(path: str, stream: BinaryIO) -> Any:
-    import bz2
-
-    return _Frames(stream, bz2.BZ2Decompressor, bz2.BZ2Decompressor)
-
-
-def _open_xz(path: str, stream: BinaryIO) -> Any:
-    import lzma
-
-    first, following = (partial(lzma.LZMADecompressor, form, _MEMORY) for form in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ))
-    return _Frames(stream, first, following)
-
-
-def _open_zstd(path: str, stream: BinaryIO) -> Any:
+        first, following = (
+            partial(lzma.LZMADecompressor, form, _MEMORY) for form in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ)
+        )
+        return first, following
     decompressor = zstd_module(path).ZstdDecompressor
-    return _Frames(stream, decompressor, decompressor)
-
-
-_OPENERS: dict[str, Callable[[str, BinaryIO], Any]] = {
-    "gzip": _open_gzip,
-    "bzip2": _open_bzip2,
-    "xz": _open_xz,
-    "zstd": _open_zstd,
-}
+    return decompressor, decompressor
 
 
 def zstd_module(path: str) -> Any:
@@ -113,84 +101,83 @@ def zstd_module(path: str) -> Any:
     return zstd
 
 
-class _Frames(io.RawIOBase):
+class _Unpacked(DerivedStream):
     """The content of the compressed streams of a file, one after another. Zeros may separate and follow them, because
-    tapes and xz pad files; anything else is an error.
+    tapes and xz pad files; anything else is an error. Errors name the file.
 
     bz2.BZ2File and lzma.LZMAFile end silently if a stream after the first is damaged. GzipFile and ZstdFile hold the
     GIL for longer.
 
     Args:
+        path: the name of the file.
         packed: the file.
-        first, following: make a decompressor for the first stream, and for those after it.
-        block: the number of bytes to read at once.
-        may_be_empty: whether an empty file has no content; otherwise it is damaged.
+        packing: how it is compressed.
+        first, following: see _decompressors.
     """
 
     def __init__(
-        self,
-        packed: BinaryIO,
-        first: Callable[[], Any],
-        following: Callable[[], Any],
-        block: int = _BLOCK,
-        may_be_empty: bool = False,
+        self, path: str, packed: BinaryIO, packing: str, first: Callable[[], Any], following: Callable[[], Any]
     ) -> None:
-        self._packed, self._first, self._following = packed, first, following
-        self._block, self._may_be_empty = block, may_be_empty
-        self._begin()
+        self._first, self._following = first, following
+        self._block = _GZIP_BLOCK if packing == "gzip" else _BLOCK
+        self._may_be_empty = packing == "gzip"  # an empty file of another kind is damaged
+        super().__init__(path, packed)
 
     def _begin(self) -> None:
+        super()._begin()
         self._decompressor = self._first()
         self._waiting = b""
-        self._given = 0
+        self._read = 0  # bytes of the file
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._given
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Moves to an offset in the decompressed data. May decompress everything before it again."""
-        if offset < self._given:
-            self._packed.seek(0)
-            self._begin()
-        while self._given < offset and self._next(offset - self._given):
-            pass
-        return self._given
-
-    def readinto(self, buffer: Any) -> int:
-        """Fills the buffer. Fills only its start if the content ends."""
-        return _binding.fill(buffer, self._next)
+    def _read_block(self) -> bytes:
+        block = self._source.read(self._block)
+        self._read += len(block)
+        return block
 
     def _next(self, size: int) -> bytes:
-        """Returns the next bytes, at most `size` (which must not be 0); b"" at the end."""
+        try:
+            return self._decompressed(size)
+        except (EOFError, zlib.error, ValueError) as error:
+            problem = str(error)
+        except Exception as error:  # ZstdError and LZMAError, whose modules may be absent, are plain Exceptions
+            if type(error).__name__ not in ("BadGzipFile", "ZstdError", "LZMAError") and not _is_bz2_error(error):
+                raise
+            problem = str(error)
+        if problem.endswith(_MEMORY_ERRORS):
+            raise UnsupportedError(
+                f"{self.name}: decompressing takes more than 128 MiB of memory, because the file was compressed with a "
+                "larger window or dictionary: decompress it first, with xz -d or zstd -d --long=31"
+            )
+        raise FormatError(f"{self.name}: damaged before byte {self._read}: {problem}", self._read)
+
+    def _decompressed(self, size: int) -> bytes:
         while not self._decompressor.eof or self._follows():
             block = b""
             if self._decompressor.needs_input:
-                block, self._waiting = self._waiting or self._packed.read(self._block), b""
+                block, self._waiting = self._waiting or self._read_block(), b""
                 if not block:
-                    if self._may_be_empty and not self._packed.tell():
+                    if self._may_be_empty and not self._read:
                         return b""
                     raise EOFError("the file ends before the compressed stream does")
             data: bytes = self._decompressor.decompress(block, min(size, _STEP))
             if data:
-                self._given += len(data)
                 return data
         return b""
 
     def _follows(self) -> bool:
         """Returns whether another stream follows the one that has ended. If so, starts to decompress it."""
-        rest = self._decompressor.unused_data or self._waiting or self._packed.read(self._block)
+        rest = self._decompressor.unused_data or self._waiting or self._read_block()
         while rest and not (found := rest.lstrip(b"\0")):
-            rest = self._packed.read(self._block)
+            rest = self._read_block()
         if not rest:
             return False
         self._decompressor, self._waiting = self._following(), found
         return True
+
+
+def _is_bz2_error(error: Exception) -> bool:
+    """Returns whether bz2 raised an error because data is damaged: it is an OSError without an errno."""
+    return isinstance(error, OSError) and error.errno is None
 
 
 class _Inflater:
@@ -217,91 +204,3 @@ class _Inflater:
     def decompress(self, data: bytes, size: int) -> bytes:
         """Returns at most `size` bytes. `data` must be empty unless the stream needs input."""
         return self._stream.decompress(data or self._stream.unconsumed_tail, size)
-
-
-class Prefixed:
-    """A stream that first returns again the bytes that were already read from it."""
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self.name, self._head, self._stream = stream.name, head, stream
-        self._given = 0
-
-    def readinto(self, buffer: memoryview) -> int:
-        """See io.RawIOBase."""
-        head = self._head[: len(buffer)]
-        self._head = self._head[len(head) :]
-        buffer[: len(head)] = head
-        got = len(head)
-        if not self._head:
-            got += self._stream.readinto(buffer[got:]) or 0  # type: ignore[attr-defined]
-        self._given += got
-        return got
-
-    def read(self, size: int = -1) -> bytes:
-        """See io.RawIOBase."""
-        head = self._head if size < 0 else self._head[:size]
-        self._head = self._head[len(head) :]
-        data = head + self._stream.read(size if size < 0 else size - len(head))
-        self._given += len(data)
-        return data
-
-    def tell(self) -> int:
-        """Returns the number of bytes that have been read."""
-        return self._given
-
-    def close(self) -> None:
-        """See io.IOBase."""
-        self._stream.close()
-
-    def __enter__(self) -> Prefixed:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stream.__exit__(*error)
-
-
-class _Unpacked:
-    """A decompressing stream whose errors name the file."""
-
-    def __init__(self, path: str, packed: BinaryIO, stream: Any) -> None:
-        self.name, self._packed, self._stream = path, packed, stream
-
-    def readinto(self, buffer: memoryview) -> int:
-        """See io.RawIOBase."""
-        return int(self._checked(self._stream.readinto, buffer))
-
-    def read(self, size: int = -1) -> bytes:
-        """See io.RawIOBase."""
-        return bytes(self._checked(self._stream.read, size))
-
-    def seek(self, offset: int) -> None:
-        """Moves to an offset in the decompressed data. May decompress everything before it again."""
-        self._checked(self._stream.seek, offset)
-
-    def _checked(self, function: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return function(*args)
-        except (EOFError, zlib.error, ValueError) as error:
-            problem = str(error)
-        except Exception as error:  # ZstdError and LZMAError, whose modules may be absent, are plain Exceptions
-            if type(error).__name__ not in ("BadGzipFile", "ZstdError", "LZMAError") and not _is_bz2_error(error):
-                raise
-            problem = str(error)
-        if problem.endswith(_MEMORY_ERRORS):
-            raise UnsupportedError(
-                f"{self.name}: decompressing takes more than 128 MiB of memory, because the file was compressed with a "
-                "larger window or dictionary: decompress it first, with xz -d or zstd -d --long=31"
-            )
-        offset = self._packed.tell()
-        raise FormatError(f"{self.name}: damaged before byte {offset}: {problem}", offset)
-
-    def __enter__(self) -> _Unpacked:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._packed.__exit__(*error)
-
-
-def _is_bz2_error(error: Exception) -> bool:
-    """Returns whether bz2 raised an error because data is damaged: it is an OSError without an errno."""
-    return isinstance(error, OSError) and error.errno is None

@@ -19,7 +19,7 @@ from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
-from pybpe._binding.vocab_parts import VocabPart
+from pybpe._binding import VocabPart
 from pybpe.formats import tiktoken as ranks_of
 from pybpe.model import Model
 from pybpe.pattern import _SPELLINGS, Pattern

@@ -7,8 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from fnmatch import fnmatchcase
 
-from ..corpus_folder import is_hidden, own_files
-from ..saved_dataset import saved_dataset
+from ..corpus_folder import is_hidden, own_files, saved_dataset
 from .address import WEB, Address
 from .objects import is_object, names
 from .remote_file import RemoteFile
