@@ -228,14 +228,13 @@ def open_source(path: str, encoding: str | None = None, records: str = "warn") -
     lines, whose braces and keys would be text: "warn", "refuse" or "accept"."""
     from ..reading.file_types import holds_records, says_records
     from ..reading.files import tell_of_marks, text_file
-    from ..reading.input_file import text_head
-    from ..reading.unpacking import Prefixed
+    from ..reading.streams import Peekable
 
     tell_terminal(path)
     file = text_file(path, encoding)
     tell_of_marks([file], encoding)
-    stream = file.open()
-    head = text_head(stream, file.path)
+    stream = Peekable(file.open())
+    head = stream.peek()
     if records != "accept" and (says_records(file.path) or holds_records(head, file.path)):
         name = "standard input" if path == "-" else file.path
         if records == "refuse":
@@ -244,7 +243,9 @@ def open_source(path: str, encoding: str | None = None, records: str = "warn") -
                 " the file as it is, with braces and keys"
             )
         warn(f"{name}: JSON lines, read as one text with braces and keys; `pybpe binarize` encodes their records")
-    return Prefixed(head.removeprefix(codecs.BOM_UTF8), stream)  # type: ignore[return-value]
+    if head.startswith(codecs.BOM_UTF8):
+        stream.read(len(codecs.BOM_UTF8))
+    return stream
 
 
 def open_ids(path: str) -> BinaryIO:

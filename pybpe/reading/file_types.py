@@ -13,10 +13,10 @@ import re
 from typing import NamedTuple
 
 from .. import _binding
+from .streams import JSON_HEAD_BYTES
 from .unpacking import PACKING_MARKS, packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
-JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines
 
 # The magic number with which each kind of llm.c's files begins (little-endian).
 CHECKPOINT_MAGIC = 20240326

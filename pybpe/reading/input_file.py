@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import codecs
 import errno
-import io
 import os
 import stat
 import sys
@@ -24,7 +23,6 @@ from ..errors import ArgumentError, FileChangedError, FileError, FormatError, fi
 from ..urls import is_url
 from .file_types import (
     HEAD_BYTES,
-    JSON_HEAD_BYTES,
     NoText,
     begins_like_json,
     binary_kind,
@@ -35,7 +33,7 @@ from .file_types import (
     says_records,
 )
 from .paths import STDIN
-from .streams import Limited, UnchangedStream, open_input, open_stdin, read_small, read_start
+from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin, read_small, read_start
 from .text_encoding import decoded, wide_encoding
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
@@ -201,7 +199,7 @@ class InputFile(NamedTuple):
             if self.form:
                 yield stream, self
                 return
-            buffered = io.BufferedReader(stream, JSON_HEAD_BYTES)  # type: ignore[arg-type]
+            buffered = Peekable(stream)
             form = "jsonl" if holds_records(buffered.peek(), self.path) else "text"
             if form == "jsonl":
                 tell_of_records([self.path])
@@ -243,11 +241,11 @@ class InputFile(NamedTuple):
     def _peeked(self, packed: BinaryIO) -> BinaryIO:
         """Returns the text of a stream that can be read only once. Its first bytes show how it is compressed, and a
         byte order mark shows its encoding."""
-        stream = io.BufferedReader(packed, JSON_HEAD_BYTES)  # type: ignore[arg-type]
+        stream = Peekable(packed)
         head = stream.peek()
         packing = packing_of_content(head) or packing_of_name(self.path)
         if packing is not None:
-            stream = io.BufferedReader(unpacked(self.path, packing, stream), JSON_HEAD_BYTES)  # type: ignore[arg-type]
+            stream = Peekable(unpacked(self.path, packing, stream))
             head = stream.peek()
         head = head[:HEAD_BYTES]
         check_text([self._replace(is_empty=_is_empty(head))])

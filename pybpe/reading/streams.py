@@ -17,6 +17,7 @@ from ..urls import is_url, without_secrets
 
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would translate line ends otherwise
 _HASH_BLOCK = 1 << 18  # bytes; fits in a CPU cache
+JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines
 _READ_BYTES = 1 << 24  # the most bytes that are read at once, whatever length a damaged file claims
 
 
@@ -204,8 +205,8 @@ def open_stdin() -> InputStream:
 
 
 class DerivedStream(io.RawIOBase):
-    """A stream that is made of another one, from its start: its decompressed content, or its text in UTF-8. To move back,
-    it begins again.
+    """A stream that is made of another one, from its start: its decompressed content, or its text in UTF-8. To move
+    back, it begins again.
 
     Args:
         name: what errors call it.
@@ -251,6 +252,17 @@ class DerivedStream(io.RawIOBase):
 
     def __exit__(self, *error: Any) -> None:
         self._source.__exit__(*error)
+
+
+class Peekable(io.BufferedReader):
+    """A stream whose first JSON_HEAD_BYTES can be looked at before they are read."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream, JSON_HEAD_BYTES)
+        self._stream = stream
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)  # which may look whether the file has changed
 
 
 class Limited:
