@@ -1,5 +1,5 @@
 """One file of a corpus as a run first saw it: where it is, how to read it, and how to notice that it has changed. The
-file is on this machine, or a URL names it (see remote/).
+file is on this machine, or a URL names it (see remote_files.py).
 
 A run looks at every file once, before it reads any of them. Every later reader of the file or of a range of it, on this
 or another machine, compares its size and modification time with the first ones, before the first byte and after the
@@ -38,7 +38,7 @@ from .text_encoding import decoded, wide_encoding
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
 if TYPE_CHECKING:
-    from .remote.remote_file import RemoteFile
+    from .remote_files import RemoteFile
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -120,7 +120,7 @@ class InputFile(NamedTuple):
 
     @classmethod
     def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
-        from .remote.remote_file import RemoteFile
+        from .remote_files import RemoteFile
 
         remote, stream = RemoteFile.look(url)
         if stream is None:

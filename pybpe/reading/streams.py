@@ -237,6 +237,9 @@ class DerivedStream(io.RawIOBase):
         """Fills the buffer. Fills only its start if the stream ends."""
         return _binding.fill(buffer, self._take)
 
+    def tell(self) -> int:
+        return self._given
+
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Moves to an offset from the start. Reads everything before it, again if necessary."""
         if offset < self._given:

@@ -16,11 +16,10 @@ import pybpe
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
 from pybpe.errors import ArgumentError, FileChangedError, FileError, MissingExtraError
+from pybpe.reading import remote_files, remote_objects
 from pybpe.reading.files import corpus_files, input_files
-from pybpe.reading.remote import objects, remote_file
-from pybpe.reading.remote.address import Address
-from pybpe.reading.remote.objects import Answer, NoRangeError
-from pybpe.reading.remote.remote_file import RemoteFile
+from pybpe.reading.remote_files import RemoteFile
+from pybpe.reading.remote_objects import Address, Answer, NoRangeError
 from pybpe.tokens.verification import verify
 from pybpe.urls import is_url, without_secrets
 
@@ -97,7 +96,7 @@ def test_a_path_object_that_was_a_url_is_refused() -> None:
     ],
 )
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, url: str, install: str) -> None:
-    monkeypatch.setattr(objects, "_started", [])
+    monkeypatch.setattr(remote_objects, "_started", [])
     for name in ("obstore", "huggingface_hub"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=install):
@@ -194,9 +193,9 @@ class FakeServer:
 
 
 def test_a_stream_is_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_file, "_PART_BYTES", 1000)
-    monkeypatch.setattr(remote_file, "_LEAST_BYTES", 100)
-    monkeypatch.setattr(remote_file, "ask", FakeServer(DATA))
+    monkeypatch.setattr(remote_files, "_PART_BYTES", 1000)
+    monkeypatch.setattr(remote_files, "_LEAST_BYTES", 100)
+    monkeypatch.setattr(remote_files, "ask", FakeServer(DATA))
     rng = random.Random(0)
     file = RemoteFile(Address.parse(URL_OF_DATA), len(DATA), ("a", "x"))
     for _ in range(100):
@@ -224,7 +223,7 @@ def test_a_stream_is_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_stream_transfers_no_more_than_is_read_until_it_reads_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     server = FakeServer(bytes(40 << 20))
-    monkeypatch.setattr(remote_file, "ask", server)
+    monkeypatch.setattr(remote_files, "ask", server)
     file = RemoteFile(Address.parse(URL_OF_DATA), 40 << 20, ("a", "x"))
     with file.open() as stream:
         stream.seek(30 << 20)
@@ -255,7 +254,7 @@ def test_a_changed_file_is_recognized(
     monkeypatch: pytest.MonkeyPatch, found: tuple[int, str, str], what: str | None, is_tagged: bool
 ) -> None:
     size, tag, modified = found
-    monkeypatch.setattr(remote_file, "ask", FakeServer(DATA[:size], tag if is_tagged else "", modified))
+    monkeypatch.setattr(remote_files, "ask", FakeServer(DATA[:size], tag if is_tagged else "", modified))
     file = RemoteFile(Address.parse(URL_OF_DATA), 5000, ("a" if is_tagged else "", "x"))
     if not is_tagged and size == 5000:
         what = None if modified == "x" else "now has another modification time"
@@ -275,7 +274,7 @@ def test_another_number_of_bytes_is_an_error(monkeypatch: pytest.MonkeyPatch, se
     def ask(*_: Any) -> Answer:
         return Answer(100, "", "", {}, iter([sent]))
 
-    monkeypatch.setattr(remote_file, "ask", ask)
+    monkeypatch.setattr(remote_files, "ask", ask)
     with RemoteFile(Address.parse(URL_OF_DATA), 100, is_divisible=is_divisible).open() as stream:
         with pytest.raises(FileError, match="https://host/x: cannot be read: the server sent"):
             stream.read()

@@ -212,7 +212,7 @@ def test_what_is_not_read_as_a_dataset(tmp_path: Path) -> None:
 def test_a_saved_dataset_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     obstore = pytest.importorskip("obstore")
     store = obstore.store.MemoryStore()
-    monkeypatch.setattr("pybpe.reading.remote.objects._opened", lambda scheme, bucket: store)
+    monkeypatch.setattr("pybpe.reading.remote_objects._opened", lambda scheme, bucket: store)
     saved(tmp_path / "top" / "ds", [2, 0, 1])
     for path in (tmp_path / "top").rglob("*"):
         if path.is_file():

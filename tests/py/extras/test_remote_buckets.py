@@ -26,9 +26,12 @@ from web_server import web_server  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.errors import ArgumentError, FileChangedError, WorkerError  # noqa: E402
-from pybpe.reading import planning  # noqa: E402
+from pybpe.reading import (  # noqa: E402
+    planning,  # noqa: E402
+    remote_files,
+    remote_objects,
+)
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
-from pybpe.reading.remote import objects, remote_file  # noqa: E402
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -40,7 +43,7 @@ SPAWN = multiprocessing.get_context("spawn")
 def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Returns a store that all buckets are."""
     store = obstore.store.MemoryStore()
-    monkeypatch.setattr(objects, "_opened", lambda scheme, bucket: store)
+    monkeypatch.setattr(remote_objects, "_opened", lambda scheme, bucket: store)
     return store
 
 
@@ -94,7 +97,7 @@ def test_own_files_in_a_bucket_are_left_out(memory: Any, tmp_path: Path) -> None
         if path.is_file():
             obstore.put(memory, f"top/{path.name}", path.read_bytes())
     obstore.put(memory, "top/.hidden/x.txt", b"x")
-    assert len(objects.names(objects.Address.parse("s3://bucket/top"))) == 5
+    assert len(remote_objects.names(remote_objects.Address.parse("s3://bucket/top"))) == 5
     assert input_files("s3://bucket/top") == ["s3://bucket/top/a.txt"]
 
 
@@ -142,14 +145,14 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     for name, value in (("ACCESS_KEY_ID", "HUSH"), ("SECRET_ACCESS_KEY", "HUSH"), ("DEFAULT_REGION", "us-east-1")):
         monkeypatch.setenv(f"AWS_{name}", value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    monkeypatch.setattr(objects, "_FIRST_WAIT", timedelta(milliseconds=1))
+    monkeypatch.setattr(remote_objects, "_FIRST_WAIT", timedelta(milliseconds=1))
     return Bucket()
 
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(planning, "TASK_BYTES", 50_000)
-    monkeypatch.setattr(remote_file, "_PART_BYTES", 30_000)
+    monkeypatch.setattr(remote_files, "_PART_BYTES", 30_000)
     folder = tmp_path / "corpus"
     (folder / "sub").mkdir(parents=True)
     (folder / "a.txt").write_bytes(EOT.join(documents(200)).encode())
@@ -211,14 +214,14 @@ def test_an_object_that_changes_is_an_error(
 ) -> None:
     data = english()[:400_000].encode()
     url = bucket.put("a.txt", data)
-    ask, before = remote_file.ask, itertools.count()
+    ask, before = remote_files.ask, itertools.count()
 
     def asked(*args: Any) -> Any:
         if next(before) == 4:
             bucket.put("a.txt", data.swapcase())
         return ask(*args)
 
-    monkeypatch.setattr(remote_file, "ask", asked)
+    monkeypatch.setattr(remote_files, "ask", asked)
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(FileChangedError, match=f"{url}: this file changed after this run first looked at it"):
             pybpe.binarize(small_tokenizer(), url, tmp_path / "out", executor=executor if by_executor else None)
@@ -259,7 +262,7 @@ def test_errors(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("HOME", "/nowhere")
-    objects._opened.cache_clear()
+    remote_objects._opened.cache_clear()
     with pytest.raises(PermissionError, match="no credentials were found: for a public bucket, set AWS_SKIP_SIGNATURE"):
         corpus_files(f"{bucket.url}/x")
 

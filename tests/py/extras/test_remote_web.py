@@ -30,9 +30,12 @@ import pybpe  # noqa: E402
 from llmc_compat.workspace import make_workspace  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.errors import FileChangedError, FileError, FormatError, PybpeWarning  # noqa: E402
-from pybpe.reading import planning  # noqa: E402
+from pybpe.reading import (  # noqa: E402
+    planning,  # noqa: E402
+    remote_files,
+    remote_objects,
+)
 from pybpe.reading.files import corpus_files  # noqa: E402
-from pybpe.reading.remote import objects, remote_file  # noqa: E402
 from pybpe.support.locking import FOLDER  # noqa: E402
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -41,9 +44,9 @@ DATA = b"".join(b"line %d of a text\n" % i for i in range(60_000))
 
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects, "_FIRST_WAIT", timedelta(milliseconds=1))
-    monkeypatch.setattr(objects, "_READ_TIMEOUT", timedelta(seconds=0.3))
-    monkeypatch.setattr(remote_file, "_PART_BYTES", 100_000)
+    monkeypatch.setattr(remote_objects, "_FIRST_WAIT", timedelta(milliseconds=1))
+    monkeypatch.setattr(remote_objects, "_READ_TIMEOUT", timedelta(seconds=0.3))
+    monkeypatch.setattr(remote_files, "_PART_BYTES", 100_000)
 
 
 @pytest.fixture

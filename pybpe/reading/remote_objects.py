@@ -1,4 +1,5 @@
-"""Asks stores and web servers for objects, with obstore.
+"""Asks stores and web servers for the objects that URLs name (s3://, gs://, hf://, https:// and http://), with obstore,
+which is imported by the first request.
 
 obstore repeats a request that fails, continues a body that breaks if the ETag is still the same, and compares the range
 that a server sends with the one that it asked for. It does not know what the run saw first: RemoteFile compares each
@@ -8,22 +9,26 @@ answer with that. hf:// URLs are https URLs, which huggingface_hub knows; it als
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from ..._version import __version__
-from ...errors import Error, MissingExtraError, WorkerError, file_error
-from ...support.parallel import run_interruptibly
-from ...urls import without_secrets
-from .address import Address
+from .._version import __version__
+from ..errors import ArgumentError, Error, MissingExtraError, WorkerError, file_error
+from ..support.parallel import run_interruptibly
+from ..urls import without_secrets
 
+WEB = ("https", "http")
+BUCKETS = ("s3", "gs", "hf")
+_OTHER_NAMES = {"gcs": "gs", "s3a": "s3", "s3n": "s3", "huggingface": "hf"}
 _TRIES = 8
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=0.25), timedelta(seconds=20)
 _CONNECT_TIMEOUT, _READ_TIMEOUT, _TIMEOUT = timedelta(seconds=15), timedelta(seconds=30), timedelta(days=7)
@@ -44,6 +49,54 @@ _REASONS = {
     "Range request": "the connection broke, and the server cannot continue from there: download it first",
 }
 _started: list[int] = []  # the process in which obstore runs
+
+
+@dataclass(frozen=True)
+class Address:
+    """A URL that pybpe can read.
+
+    Attributes:
+        scheme: "s3", "https" and so on.
+        name: the URL without secrets, for messages and files.
+        url: the URL to open. It may contain a signature or a password.
+        bucket, path: what the URL names, in a store.
+    """
+
+    scheme: str
+    name: str
+    url: str = field(repr=False)
+    bucket: str = field(repr=False)
+    path: str = field(repr=False)
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Parses a URL. Raises ArgumentError if pybpe cannot read it."""
+        scheme, _, where = url.partition("://")
+        bucket, _, path = where.lstrip("/").partition("/")
+        name = without_secrets(url)
+        problem = None
+        if "::" in name:
+            problem = "pybpe does not read chained URLs: pass the URL of the file itself"
+        elif scheme not in WEB + BUCKETS:
+            problem = _advice(scheme.lower(), name.partition("://")[2])
+        elif not bucket:
+            problem = f"this URL names no file: expected {scheme}://, a name, and a path"
+        elif scheme in BUCKETS and glob.has_magic(bucket):
+            problem = "the name of a bucket cannot contain *, ? or [: name one bucket"
+        elif scheme == "s3" and "@" in bucket:
+            problem = "pybpe does not read keys in an S3 URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        if problem is not None:
+            raise ArgumentError(f"{name}: {problem}")
+        return cls(scheme, name, url, bucket, path)
+
+
+def _advice(scheme: str, where: str) -> str:
+    if scheme == "file":
+        return f"pass the path itself: /{where.lstrip('/')}"
+    known = _OTHER_NAMES.get(scheme, scheme)
+    if known in WEB + BUCKETS:
+        return f"write {known}://{where}"
+    return f"pybpe cannot read {scheme}:// URLs, only s3, gs, hf, https and http: copy the file here first"
 
 
 class NoRangeError(Exception):
