@@ -162,7 +162,7 @@ class Tallier:
         return (item for text in flat_texts(inputs) for item in self._text_items(text)), None
 
     def _file_items(self, file: InputFile) -> Iterator[_Item]:
-        for number, piece in enumerate(pieces_of(whole(file), Kinds("auto", self._text_key, None), self._cut)):
+        for number, piece in enumerate(pieces_of(whole(file), Kinds(ReadOptions(self._text_key)), self._cut)):
             yield _Item(piece, number > 0)
 
     def _text_items(self, text: Text) -> Iterator[_Item]:

@@ -97,7 +97,7 @@ def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator
     with hinting_at_text(paths):
         files = corpus_files(paths, ReadOptions(args.text_key, args.encoding, args.documents))
     for file in files:
-        yield from pieces_of(whole(file), Kinds("auto", args.text_key, None), cut)
+        yield from pieces_of(whole(file), Kinds(ReadOptions(args.text_key)), cut)
 
 
 def _count_tokens(args: argparse.Namespace) -> None:

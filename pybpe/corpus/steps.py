@@ -107,7 +107,7 @@ class Steps:
     @property
     def kinds(self) -> Kinds:
         """How documents are separated."""
-        return Kinds.of(self.read, END_OF_TEXT)
+        return Kinds(self.read, END_OF_TEXT)
 
     def identity(self) -> tuple[object, ...]:
         """Returns everything that the results of tasks depend on. (keep_near is applied to them afterwards.)"""
@@ -115,7 +115,8 @@ class Steps:
             (s.name, s.function.__module__, getattr(s.function, "__qualname__", ""), s.max_score) for s in self.scorers
         ]
         rest = {
-            "kinds": replace(self.kinds, skips=False),  # a task in which nothing was skipped is the same
+            # A task in which nothing was skipped is the same.
+            "kinds": Kinds(replace(self.read, on_error="stop", skipped=None), END_OF_TEXT),
             "normalizer": self.normalizer,
             "filters": self.filters,
             "languages": self.languages,

@@ -65,37 +65,32 @@ class Kinds:
     """Decides the kind of each file.
 
     Attributes:
-        documents: one of DOCUMENTS: the kind of texts (see InputFile.form). "auto" means "special", or "file" if
-            the tokenizer has no end of text.
-        text_key: the key of the text in a record.
+        read: how files are read. Its `documents` is the kind of texts (see InputFile.form); "auto" means "special", or
+            "file" if the tokenizer has no end of text.
         mark: the tokenizer's end of text; None if it has none.
-        skips: whether records that are not valid are skipped.
     """
 
-    documents: str
-    text_key: str
-    mark: str | None
-    skips: bool = False
+    read: ReadOptions = ReadOptions()
+    mark: str | None = None
 
     def __post_init__(self) -> None:
-        ReadOptions(self.text_key, documents=self.documents)  # checks them
-        if self.documents == "special" and self.mark is None:
+        if self.read.documents == "special" and self.mark is None:
             raise ArgumentError(
                 f"documents='special': the tokenizer has no end of text to separate documents: {NAME_IT}"
             )
 
-    @classmethod
-    def of(cls, read: ReadOptions, mark: str | None) -> Kinds:
-        """Returns the kinds for a tokenizer with this end of text."""
-        return cls(read.documents, read.text_key, mark, read.skips)
+    @property
+    def text_key(self) -> str:
+        """The key of the text in a record."""
+        return self.read.text_key
 
     def kind(self, file: InputFile) -> str:
         """Returns the kind of a file."""
         if file.form in RECORDS:
             return file.form
-        if self.documents == "auto":
+        if self.read.documents == "auto":
             return "special" if self.mark is not None else "file"
-        return self.documents
+        return self.read.documents
 
     def is_divided(self, file: InputFile) -> bool:
         """Returns whether to process a file document by document even if its split is known. Otherwise the file is a

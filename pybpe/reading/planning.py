@@ -429,7 +429,7 @@ def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
 
 def _row_pieces(planned: Range, kinds: Kinds) -> Iterator[Piece]:
     rows, kind = open_rows(planned.file, kinds.text_key), kinds.kind(planned.file)
-    for texts, seen in rows.texts(planned.start, planned.end, Seen(planned.path, planned.start, kinds.skips)):
+    for texts, seen in rows.texts(planned.start, planned.end, Seen(planned.path, planned.start, kinds.read.skips)):
         yield Piece(planned.path, seen.start, seen.start + len(texts), planned.split, texts, True, True, seen, kind)
 
 
@@ -454,5 +454,5 @@ def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]
 def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memoryview) -> Piece:
     kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
     text = data if kind == "jsonl" else without_mark(data, start)
-    seen = Seen(planned.path, start, kinds.skips)
+    seen = Seen(planned.path, start, kinds.read.skips)
     return Piece(planned.path, start, start + len(data), planned.split, text, divided, divided, seen, kind)

@@ -165,7 +165,7 @@ class DatasetOptions:
 
     def kinds(self, mark: str | None) -> Kinds:
         """Returns how documents are separated. Raises ArgumentError if a mark is needed and there is none."""
-        return Kinds.of(self.read, mark)
+        return Kinds(self.read, mark)
 
     def settings(self) -> dict[str, Any]:
         """Returns the options as the manifest has them. A run that resumes must have the same."""

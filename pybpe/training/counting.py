@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -113,7 +114,7 @@ def count_plan(plan: Plan, settings: CountSettings, run: RunOptions) -> Counts:
 
 def corpus_plan(files: Sequence[InputFile], settings: CountSettings) -> Plan:
     """Returns the plan of a corpus that is not split, in which special tokens are the only marks in text."""
-    kinds = Kinds("auto", settings.read.text_key, None, settings.read.skips)
+    kinds = Kinds(replace(settings.read, documents="auto"))
     plan = Plan(files, kinds, SplitOptions((1,)), settings.cutting)
     plan.task_bytes = min(max(sum(file.known_size or 0 for file in files) // _TASKS, LEAST_TASK), MOST_TASK)
     return plan

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from .. import _binding
-from ..arguments import Text
+from ..arguments import Text, chosen
 from ..errors import ArgumentError
 from ..model import Model
 from ..reading.files import input_files
@@ -27,8 +27,6 @@ from .plan import Stage, TrainOptions, TrainPlan
 from .saved_counting import SavedCounting, resumable
 from .superwords import words_of
 from .word_counter import CountSettings
-
-Options = TypeVar("Options", TrainOptions, ReadOptions, Sample, RunOptions)
 
 _STEP_BUDGET = 1 << 20  # occurrences per step, which takes some milliseconds
 
@@ -135,19 +133,13 @@ def learned(base: Model, inputs: Inputs | None, given: Mapping[str, Any]) -> Mod
     Raises:
         TypeError: `pybpe.train` has no such argument.
     """
-    rest = dict(given)
-
-    def options(kind: type[Options], **own: Any) -> Options:
-        names = [name for name in kind.__dataclass_fields__ if name in rest and name not in own]
-        return kind(**{name: rest.pop(name) for name in names}, **own)
-
-    target, read = options(TrainOptions, base=base), options(ReadOptions, documents="auto")
-    source = TrainInput(inputs, rest.pop("counts", None), read, options(Sample))
-    run = options(RunOptions)
-    checkpoint = rest.pop("checkpoint", None)
-    for name in rest:
+    kinds = (TrainOptions, ReadOptions, Sample, RunOptions)
+    known = {"counts", "checkpoint"}.union(*(each.__dataclass_fields__ for each in kinds)) - {"base", "documents"}
+    for name in sorted(given.keys() - known):
         raise TypeError(f"pybpe.train has no argument {name!r}")
-    return train_model(source, target, run, checkpoint)
+    source = TrainInput(inputs, given.get("counts"), chosen(ReadOptions, given), chosen(Sample, given))
+    options = chosen(TrainOptions, given, base=base)
+    return train_model(source, options, chosen(RunOptions, given), given.get("checkpoint"))
 
 
 def _check_counts(counts: Counts, wanted: CountSettings) -> None:

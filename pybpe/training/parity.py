@@ -20,6 +20,7 @@ from ..arguments import instance, is_unicode, one_of, shown, utf8
 from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
+from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, is_path_list, path_list
 from ..reading.planning import pieces_of, whole
 from ..reading.sample import Sample, flat_texts
@@ -155,7 +156,7 @@ def _lines(texts: Any, settings: CountSettings) -> int:
     lines, key, cut = 0, settings.read.text_key, settings.cutting.cut
     for file in corpus_files(texts, settings.read):
         ends_in_line = False
-        for piece in pieces_of(whole(file), Kinds("auto", key, None), cut):
+        for piece in pieces_of(whole(file), Kinds(ReadOptions(key)), cut):
             if not piece.is_text:
                 piece.record_texts(key)
                 lines += piece.seen.records

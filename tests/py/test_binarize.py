@@ -21,6 +21,7 @@ import pybpe
 from pybpe.reading import planning, splits
 from pybpe.reading.documents import Kinds
 from pybpe.reading.input_file import InputFile
+from pybpe.reading.options import ReadOptions
 from pybpe.reading.pieces import stream_pieces
 from pybpe.reading.splits import hash_split
 from pybpe.tokens.encoding import divide
@@ -178,7 +179,7 @@ def test_documents_are_found_whatever_the_blocks(
     pieces: list[str], block: int, task: int, kind: str, cuttable: bool
 ) -> None:
     text = "".join(pieces).encode()
-    kinds = Kinds(kind, "text", EOT)
+    kinds = Kinds(ReadOptions(documents=kind), EOT)
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
         file.write(text)
         file.flush()

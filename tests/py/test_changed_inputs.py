@@ -15,6 +15,7 @@ from pybpe.errors import FileChangedError
 from pybpe.reading import pieces as pieces_module
 from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
+from pybpe.reading.options import ReadOptions
 
 TEXT = english()[:200_000]
 
@@ -106,7 +107,7 @@ def test_planning_ends_when_a_file_has_been_cut(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(planning, "TASK_BYTES", 1000)
     path = tmp_path / "in.txt"
     path.write_text(TEXT)
-    kinds = planning.Kinds(kind, "text", EOT)
+    kinds = planning.Kinds(ReadOptions(documents=kind), EOT)
     cutting = planning.Cutting.of(pybpe.pattern.Pattern("gpt2"), (), None, {}, False)
     plan = planning.Plan(
         [InputFile.of(str(path)), InputFile.of(str(path))], kinds, planning.SplitOptions((8, 1)), cutting

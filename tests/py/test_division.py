@@ -13,6 +13,7 @@ from pybpe.corpus.reading import json_line
 from pybpe.reading import division, documents, splits
 from pybpe.reading.bad_records import Seen
 from pybpe.reading.input_file import InputFile
+from pybpe.reading.options import ReadOptions
 from pybpe.reading.planning import Piece
 from pybpe.tokens.encoding import TaskEncoder, segments_of
 
@@ -24,7 +25,7 @@ VALUES = [0, -1.5e300, 10**40, True, None, float("nan"), float("-inf"), [], {}, 
 
 def expected(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[bytes]]:
     """Divides in Python, one document at a time."""
-    kinds = documents.Kinds(kind, "text", MARK)
+    kinds = documents.Kinds(ReadOptions(documents=kind), MARK)
     found: list[list[bytes]] = [[] for _ in shares]
     for document, cluster in kinds.divide_with_clusters(kind, memoryview(data), Seen("file", 0, False)):
         found[splits.hash_split(cluster, shares) if len(shares) > 1 else 0].append(document)
@@ -88,7 +89,7 @@ def test_records_are_not_left_to_python() -> None:
 
 def test_records_are_counted_as_python_counts_them() -> None:
     rng = random.Random(7)
-    kinds = documents.Kinds("auto", "text", MARK)
+    kinds = documents.Kinds(ReadOptions(documents="auto"), MARK)
     parts = [b'{"text": "a"}', b'{"text": ""}', b"", b" ", b"\t\r", b'{"text": "b\\n"} \r']
     for size in range(200):
         data = b"\n".join(rng.choices(parts, k=size % 12))
@@ -128,7 +129,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
 @pytest.mark.parametrize("split", [None, 1])
 def test_sizes_of_documents(kind: str, split: int | None) -> None:
     rng = random.Random(kind)
-    kinds = documents.Kinds(kind, "text", MARK)
+    kinds = documents.Kinds(ReadOptions(documents=kind), MARK)
     for size in range(60):
         parts = (
             [line_of(rng), b'{"text": "half \\ud800"}'] if kind == "jsonl" else [b"a b", MARK.encode(), b"", b"\xff"]
@@ -192,7 +193,7 @@ def test_a_line_that_needs_python_gives_the_same_files(tmp_path: Path) -> None:
 def test_small_pieces_give_the_segments_of_each(kind: str, split: int | None) -> None:
     rng = random.Random(6)
     tok = pybpe.train(iter(["red green blue " * 9]), vocab_size=280, special_tokens=[MARK, "<|pad|>"])
-    kinds = documents.Kinds(kind, "text", MARK)
+    kinds = documents.Kinds(ReadOptions(documents=kind), MARK)
     encoder = TaskEncoder(tok, kinds, (8.0, 1.0, 1.0), "uint16")
     parts = ["red ", "green", "\n", MARK, "<|pad|>", "x" * 3000, ""]
     pieces = []

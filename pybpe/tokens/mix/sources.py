@@ -171,7 +171,7 @@ class TextSource:
 
     def train_tokens(self) -> int | None:
         """Estimates the number of tokens in the train split from a sample. Returns None if it must be read first."""
-        tok, kinds = self.tok, Kinds.of(self.source.read, self.tok.model.eot)
+        tok, kinds = self.tok, Kinds(self.source.read, self.tok.model.eot)
         files = [file for file in self.files if file.size]
         check_mark(kinds, tok.special_tokens, tok.model.matching, files)
         if any(file.is_sequential or kinds.kind(file) == "parquet" for file in files):
