@@ -15,7 +15,7 @@ from .. import _binding
 from ..arguments import is_unicode, utf8
 from ..errors import FormatError
 from ..reading.bad_records import Seen
-from ..reading.documents import Kinds, record_lines
+from ..reading.documents import Kinds, records
 from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, described, pieces_of
@@ -80,11 +80,11 @@ def _documents(piece: Piece, kinds: Kinds) -> tuple[list[bytes], list[bytes]]:
     if not isinstance(data, memoryview):
         return _from_texts(data, key)
     if piece.kind != "jsonl":
-        return _from_texts(kinds.divide(piece.kind, data, seen), key)
+        return _from_texts((document for document, _ in kinds.divide(piece.kind, data, seen)), key)
     if (found := _binding.read_records(data, key)) is not None:
         seen.end, seen.records, seen.lines = seen.start + len(data), found.records, found.line_ends
         return found.texts, found.lines
-    pairs = [(utf8(record[key]), line) for record, line in record_lines(data, key, seen) if record[key]]
+    pairs = [(utf8(record[key]), line) for record, line in records(data, key, seen) if record[key]]
     return [text for text, _ in pairs], [json_line(line, {key: text.decode()}) for text, line in pairs]
 
 

@@ -1,6 +1,6 @@
 """Divides pieces of a corpus into documents in C, without a Python object for each document.
 
-`Kinds.divide_with_clusters` defines the result. It also reads the few JSON lines that C leaves to a complete parser,
+`Kinds.divide` defines the result. It also reads the few JSON lines that C leaves to a complete parser,
 and raises the errors for lines that are not records.
 """
 
@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from .. import _binding
-from .bad_records import Seen
 from .documents import Kinds, mark_matcher
 from .planning import Piece
 from .splits import hash_split, last_hashes
@@ -68,32 +67,22 @@ def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
     if not divider.divide(kind, piece.data):
         return False
     if kind == "jsonl":
-        note_records(piece.seen, piece.data, divider)
+        piece.seen.end = piece.seen.start + len(piece.data)
+        piece.seen.records, piece.seen.lines = divider.records()
     return True
-
-
-def note_records(seen: Seen, lines: memoryview, divider: _binding.Divider) -> None:
-    """Notes the records of a piece of JSON lines, which is all that a divider has divided."""
-    seen.end = seen.start + len(lines)
-    seen.records, seen.lines = divider.records()
 
 
 def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
     """Yields the documents of a divided piece by split, each split's in piece order. This is slow; it reads what
     `add_documents` does not."""
     data = piece.data
-    if piece.split is not None:
-        documents = list(kinds.divide(piece.kind, data, piece.seen) if isinstance(data, memoryview) else data)
-        if documents:
-            yield piece.split, documents
-        return
-    by_split: list[list[bytes]] = [[] for _ in splits]
     if isinstance(data, memoryview):
-        pairs = kinds.divide_with_clusters(piece.kind, data, piece.seen)
+        pairs = kinds.divide(piece.kind, data, piece.seen)
     else:
-        pairs = ((document, document) for document in data)
+        pairs = ((text, text) for text in data)
+    by_split: list[list[bytes]] = [[] for _ in splits]
     for document, cluster in pairs:
-        by_split[hash_split(cluster, splits)].append(document)
+        by_split[hash_split(cluster, splits) if piece.split is None else piece.split].append(document)
     yield from ((split, group) for split, group in enumerate(by_split) if group)
 
 

@@ -97,16 +97,13 @@ class Kinds:
         text that may be cut anywhere, in which marks show where documents end."""
         return self.kind(file) not in ("special", "file")
 
-    def divide(self, kind: str, data: memoryview, seen: Seen) -> Iterator[bytes]:
+    def divide(self, kind: str, data: memoryview, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
         """Yields the non-empty documents of a piece of a file of this kind. It begins and ends between two documents.
-        `seen` says where it begins, and notes its records."""
-        return (document for document, _ in self.divide_with_clusters(kind, data, seen))
-
-    def divide_with_clusters(self, kind: str, data: memoryview, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
-        """Yields the documents, each with the bytes that decide its split: the name of its cluster of near duplicates,
-        if its record has the key "cluster" (see pybpe.corpus), otherwise the document itself."""
+        Each comes with the bytes that decide its split: the name of its cluster of near duplicates, if its record has
+        the key "cluster" (see pybpe.corpus), otherwise the document itself. `seen` says where the piece begins, and
+        notes its records."""
         if kind == "jsonl":
-            for record in records(data, self.text_key, seen):
+            for record, _ in records(data, self.text_key, seen):
                 document = bytes(utf8(record[self.text_key]))
                 cluster = record.get("cluster")
                 if document:
@@ -214,19 +211,9 @@ def _blank_cut(data: _binding.Data, start: int) -> int:
 # JSON lines: one record per line, whose text is a document
 
 
-def record_texts(lines: memoryview, text_key: str, seen: Seen) -> Iterator[bytes]:
-    """Yields the texts of JSON lines that begin at byte `seen.start` of a file. Skips blank lines."""
-    for record in records(lines, text_key, seen):
-        yield utf8(record[text_key])
-
-
-def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[dict[str, Any]]:
-    """Yields the complete records, each with a string at `text_key`."""
-    return (record for record, _ in record_lines(lines, text_key, seen))
-
-
-def record_lines(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Yields the records, each with its line. `seen` notes their number, and those that are not valid."""
+def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yields the records of JSON lines that begin at byte `seen.start` of a file, each with its line, and with a string
+    at `text_key`. Skips blank lines. `seen` notes the number of records, and those that are not valid."""
     offset, seen.records, seen.bad = seen.start, 0, []  # C may have tried it before
     parts = bytes(lines).split(b"\n")
     for number, line in enumerate(parts):

@@ -33,7 +33,7 @@ from .file_types import (
     says_records,
 )
 from .paths import STDIN
-from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin, read_small, read_start
+from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin, read_start
 from .text_encoding import decoded, wide_encoding
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
@@ -106,7 +106,7 @@ class InputFile(NamedTuple):
             status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             return unread, None
-        head = read_start(path, min(_head_size(path), status.st_size or sys.maxsize))
+        head, _ = read_start(path, min(_head_size(path), status.st_size or sys.maxsize))
         if head and not status.st_size:  # as in /proc: only reading shows the length
             return unread, None
         packing = packing_of_content(head) or packing_of_name(path)
@@ -114,7 +114,7 @@ class InputFile(NamedTuple):
             with open_input(path) as stream:
                 head = text_head(unpacked(path, packing, stream), path)
         elif begins_like_json(head) or head.startswith(_WIDE_MARKS):
-            head = read_start(path, JSON_HEAD_BYTES)
+            head, _ = read_start(path, JSON_HEAD_BYTES)
         file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding)
         return file._described(head)
 
@@ -210,7 +210,7 @@ class InputFile(NamedTuple):
         read. Raises FileChangedError if the file has changed."""
         if self.size is None or self.size > most or self.is_sequential or self.remote is not None:
             return None
-        data, status = read_small(self.location, self.size)
+        data, status = read_start(self.location, self.size)
         self.check(status)
         return data
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
+from ..arguments import utf8
 from ..support.parallel import map_ordered
 from .bad_records import Seen
-from .documents import RECORDS, Kinds, record_texts
+from .documents import RECORDS, Kinds, records
 from .input_file import InputFile
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
 from .rows import RowGroups, Texts, open_rows
@@ -409,8 +410,9 @@ class Piece(NamedTuple):
 
     def record_texts(self, text_key: str) -> list[bytes]:
         """Returns the texts of the records, and notes them. `text_key` is their key in JSON lines."""
-        lines = isinstance(self.data, memoryview)
-        return list(record_texts(self.data, text_key, self.seen) if lines else self.data)  # type: ignore[arg-type]
+        if not isinstance(self.data, memoryview):
+            return list(self.data)
+        return [utf8(record[text_key]) for record, _ in records(self.data, text_key, self.seen)]
 
 
 def text_piece(data: memoryview) -> Piece:

@@ -27,7 +27,7 @@ def expected(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[byt
     """Divides in Python, one document at a time."""
     kinds = documents.Kinds(ReadOptions(documents=kind), MARK)
     found: list[list[bytes]] = [[] for _ in shares]
-    for document, cluster in kinds.divide_with_clusters(kind, memoryview(data), Seen("file", 0, False)):
+    for document, cluster in kinds.divide(kind, memoryview(data), Seen("file", 0, False)):
         found[splits.hash_split(cluster, shares) if len(shares) > 1 else 0].append(document)
     return found
 
@@ -117,7 +117,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
             seen = Seen("x", 0, False)
             pairs = [
                 (utf8(record["text"]), line)
-                for record, line in documents.record_lines(memoryview(bytes(data)), "text", seen)
+                for record, line in documents.records(memoryview(bytes(data)), "text", seen)
                 if record["text"]
             ]
             lines = [json_line(line, {"text": text.decode()}) for text, line in pairs]
