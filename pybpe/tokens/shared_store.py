@@ -45,9 +45,8 @@ from ..support.output_files import give_name, make_folder, remove_entry, remove_
 from ..support.parallel import map_ordered
 from ..support.platform import sync_folder
 from ..support.progress import Progress
-from ..support.remote import Workers, map_by_executor
+from ..support.remote import RUN_MARK, SharedFolder, Workers, map_by_executor
 from ..support.run_options import RunOptions
-from ..support.shared_folder import MARK, SharedFolder
 from .assembly import Stretch, TextMarks, copy_stretches, facts_before, file_bytes, has_size, records_of, shards_of
 from .encoding import TaskEncoder
 from .manifest import Facts, Records
@@ -73,7 +72,7 @@ def is_shared(path: str, options: RunOptions) -> bool:
     try:
         return all(map_by_executor(SharedFolder.is_seen, [folder] * count, Workers.of(options), count))
     finally:
-        remove_file(os.path.join(path, MARK))
+        remove_file(os.path.join(path, RUN_MARK))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -249,7 +248,7 @@ class SharedStore:
         folder = SharedFolder.begin(make_folder(self._folder))
         context = os.path.join(self._folder, _CONTEXT)
         _binding.write_file(context, self._context)
-        keep = {MARK, _CONTEXT, *(os.path.basename(place.path) for place in self._places)}
+        keep = {RUN_MARK, _CONTEXT, *(os.path.basename(place.path) for place in self._places)}
         with file_errors(self._folder, "cannot be emptied"):
             for name in set(os.listdir(self._folder)) - keep:
                 remove_entry(os.path.join(self._folder, name))

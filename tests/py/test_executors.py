@@ -20,7 +20,7 @@ from texts import english
 import pybpe
 from pybpe.errors import ShardTooSmallError
 from pybpe.reading import planning
-from pybpe.support.shared_folder import SharedFolder
+from pybpe.support.remote import SharedFolder
 from pybpe.tokens import assembly, parts, shared_store
 from pybpe.tokens.verification import verify
 
