@@ -7,14 +7,14 @@ a file with different ids.
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .. import byte_level
 from ..arguments import is_unicode
 from ..errors import ArgumentError, FormatError
-from ..matching import PLAIN, Matching, check_spaces
+from ..matching import PLAIN, Matching, check_spaces, matcher
 from ..model import MOST_IDS, Model
 from .json_parts import JsonObject, part
 
@@ -28,13 +28,18 @@ def write(model: Model) -> list[JsonObject]:
     aliases = model.aliases
     by_id = sorted((i, text) for text, i in model.specials.items() if text not in aliases)
     entries: list[JsonObject] = [
-        {"id": i, "content": text, **_written(model.matching.get(text, PLAIN)), "special": text not in model.visible}
+        {
+            "id": i,
+            "content": text,
+            **written_flags(model.matching.get(text, PLAIN)),
+            "special": text not in model.visible,
+        }
         for i, text in by_id
     ]
     return entries + [{"content": text, _ALIAS: model.tokens[model.specials[text]].decode()} for text in aliases]
 
 
-def _written(rules: Matching) -> JsonObject:
+def written_flags(rules: Matching) -> JsonObject:
     return {flag: flag in rules.names for flag in ("single_word", "lstrip", "rstrip", "normalized")}
 
 
@@ -135,12 +140,6 @@ def check_ids(specials: Mapping[str, int], vocab: Collection[str], name: str) ->
         highest = max(highest, i)
 
 
-def follow_in_order(specials: Mapping[str, int]) -> bool:
-    """Returns whether the ids ascend in the order of the file."""
-    ids = list(specials.values())
-    return ids == sorted(ids)
-
-
 def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
     """Returns the first of these special tokens whose id Hugging Face may return for a word or byte of a text that does
     not contain the special token itself, or None.
@@ -159,7 +158,7 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
         if len(word) > 1 and not (model.whole_words and model.pattern.word_ends(word) == [len(word)]):
             continue
         is_itself = model.normalizer is None and word == text.encode()
-        if not is_itself or first_overlap(single, [text]) or first_overlap([text], single):
+        if not is_itself or (single and (first_overlap(single, [text]) or first_overlap([text], single))):
             return text
     return None
 
@@ -170,24 +169,7 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
 
 _COMPOSED = ";K`"  # NFC turns other characters into these: U+037E, U+212A and U+1FEF
 _COMPOSING = "<=>"  # NFC joins these, and letters, with some of the marks after them
-
-
-def check_replaced(model: Model, replaced: Mapping[str, Matching]) -> None:
-    """Raises ArgumentError if the ids depend on whether the flags of some tokens are replaced. `replaced` has the same
-    flags as the model but for "normalized", which the model does not keep if it has no effect."""
-    if model.normalizer is not None:
-        _check_normalized(replaced, model.normalizer)
-    if model.matching:
-        different = {text: rules for text, rules in replaced.items() if rules != model.matching.get(text, PLAIN)}
-    else:
-        others = model.specials.keys() - replaced.keys()  # on or off
-        either = ({**replaced, **dict.fromkeys(others, Matching(late=late))} for late in (True, False))
-        different = {} if all(map(_is_one_pass, either)) else {t: rules for t, rules in replaced.items() if rules.late}
-    for text, rules in different.items():
-        raise ArgumentError(
-            f"the added token {text!r:.80} has normalized {'on' if rules.late else 'off'} here, and tokenizer.json may"
-            " give other ids"
-        )
+_LONG = 1 << 9  # characters; looking for the beginnings of others takes time that grows with the square
 
 
 def _check_normalized(matching: Mapping[str, Matching], normalizer: str) -> None:
@@ -219,61 +201,18 @@ def _is_one_pass(matching: Mapping[str, Matching]) -> bool:
 
 def first_overlap(texts: Iterable[str], others: Iterable[str]) -> tuple[str, str] | None:
     """Returns (text, other) for the first of `texts` that contains one of `others`, or ends with the beginning of one;
-    None if there is none. The time is proportional to the length of all texts."""
-    beginnings = _Beginnings(others)
+    None if there is none. A long text counts as one that does."""
+    ordered = sorted(others)
+    inside = matcher(ordered, {})
+    if inside is None:
+        return None
     for text in texts:
-        node = 0
-        for char in text:
-            node = beginnings.after(node, char)
-            if beginnings.whole[node]:
-                return text, beginnings.whole[node]
-        if node:
-            return text, beginnings.of[node]
+        if (found := inside.find(text.encode())) is not None:
+            return text, ordered[found[2]]
+        if len(text) > _LONG:
+            return text, ordered[0]
+        for end in (text[i:] for i in range(len(text))):
+            at = bisect_left(ordered, end)
+            if at < len(ordered) and ordered[at].startswith(end):
+                return text, ordered[at]
     return None
-
-
-class _Beginnings:
-    """All beginnings of some texts, as an Aho-Corasick automaton. After it has read a text, it is at the node of the
-    longest beginning that the text ends with. Node 0 is the empty beginning.
-
-    Attributes:
-        of: for each node, one of the texts that begin with it.
-        whole: for each node, one of the texts that it ends with; "" if there is none.
-    """
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._next: dict[int, int] = {}  # node << 21 | character -> node
-        self.of, self.whole = [""], [""]
-        edges: list[tuple[int, str]] = [(0, "")]  # of each node: its parent, and the character after it
-        for text in texts:
-            node = 0
-            for char in text:
-                child = self._next.setdefault(node << 21 | ord(char), len(edges))
-                if child == len(edges):
-                    edges.append((node, char))
-                    self.of.append(text)
-                    self.whole.append("")
-                node = child
-            self.whole[node] = text
-        self._link(edges)
-
-    def _link(self, edges: list[tuple[int, str]]) -> None:
-        """Finds, for each node, the longest other node that it ends with. Processes shorter nodes first."""
-        self._shorter = [0] * len(edges)
-        children: list[list[int]] = [[] for _ in edges]
-        for node, (parent, _) in enumerate(edges[1:], 1):
-            children[parent].append(node)
-        waiting = deque(children[0])
-        while waiting:
-            node = waiting.popleft()
-            waiting += children[node]
-            parent, char = edges[node]
-            if parent:
-                self._shorter[node] = self.after(self._shorter[parent], char)
-            self.whole[node] = self.whole[node] or self.whole[self._shorter[node]]
-
-    def after(self, node: int, char: str) -> int:
-        """Returns the node that follows a node and a character."""
-        while node and node << 21 | ord(char) not in self._next:
-            node = self._shorter[node]
-        return self._next.get(node << 21 | ord(char), 0)

@@ -161,7 +161,8 @@ def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
     _check_prefix_space(config, model, os.path.join(folder, CONFIG))
     _check_config(config, model, os.path.join(folder, CONFIG))
     _check_config(roles_map, model, os.path.join(folder, SPECIALS_MAP))
-    _check_added_tokens(os.path.join(folder, ADDED_TOKENS), model, files)
+    added_path = os.path.join(folder, ADDED_TOKENS)  # old versions of transformers wrote it; new ones read it
+    _check_ids(_read_object(added_path, files) if os.path.exists(added_path) else {}, model, added_path)
     template = config.get("chat_template")
     chat_path = os.path.join(folder, CHAT_TEMPLATE)
     if os.path.exists(chat_path):  # newer versions of transformers keep it next to the configuration
@@ -282,46 +283,41 @@ def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
         raise FormatError(
             f"{path}: split_special_tokens is on, which encodes special tokens as text; pybpe's encode recognizes them"
         )
-    added = config.get("added_tokens_decoder")
-    replaced = {}
-    for number, token in added.items() if isinstance(added, dict) else ():
-        text = token_text(token)
-        if text is not None and str(model.specials.get(text)) != number:
-            raise FormatError(
-                f"{path}: adds the token {text!r} with id {number}, which {TOKENIZER} does not define with that id"
-            )
-        if text is not None and isinstance(token, dict):
-            _check_flags(text, token, model, path)
-            if "normalized" in token:
-                replaced[text] = replace(model.matching.get(text, PLAIN), late=bool(token["normalized"]))
-    try:
-        added_tokens.check_replaced(model, replaced)
-    except ArgumentError as error:
-        raise FormatError(f"{path}: {error}; transformers follows one of them: make them equal") from None
+    decoder = config.get("added_tokens_decoder")
+    tokens = (
+        {i: token for i, token in decoder.items() if token_text(token) is not None} if isinstance(decoder, dict) else {}
+    )
+    _check_ids({token_text(token): int(i) if i.isdecimal() else i for i, token in tokens.items()}, model, path)
+    _check_flags({token["content"]: token for token in tokens.values() if isinstance(token, dict)}, model, path)
     for text in _named_tokens(config):
         if text not in model.specials:
             raise FormatError(f"{path}: adds the special token {text!r:.80}: put it in added_tokens of {TOKENIZER}")
 
 
-def _check_flags(text: str, token: Mapping[str, Any], model: Model, path: str) -> None:
-    """Raises FormatError if transformers would replace the flags of a token in tokenizer.json by others."""
-    names = model.matching.get(text, PLAIN).names
-    for flag in ("single_word", "lstrip", "rstrip"):  # of "normalized", see check_replaced
-        if flag in token and bool(token[flag]) != (flag in names):
-            here, there = ("off", "on") if flag in names else ("on", "off")
-            raise FormatError(
-                f"{path}: the added token {text!r:.80} has {flag} {here} here and {there} in {TOKENIZER}; transformers"
-                " follows one of them: make them equal"
-            )
-
-
-def _check_added_tokens(path: str, model: Model, files: Snapshot) -> None:
-    """Raises FormatError if added_tokens.json adds tokens. Old versions of transformers wrote it; new ones read it."""
-    for text, i in _read_object(path, files).items() if os.path.exists(path) else ():
+def _check_ids(ids: Mapping[Any, Any], model: Model, path: str) -> None:
+    """Raises FormatError for a token that tokenizer.json does not have with this id."""
+    for text, i in ids.items():
         if text not in model.specials or model.specials[text] != i:
             raise FormatError(
                 f"{path}: adds the token {text!r:.80} with id {i!r:.20}, which {TOKENIZER} does not define with that"
                 f" id: put it in added_tokens of {TOKENIZER}"
+            )
+
+
+def _check_flags(tokens: Mapping[str, Mapping[str, Any]], model: Model, path: str) -> None:
+    """Raises FormatError if other ids result when these tokens replace the flags of those in tokenizer.json."""
+    entries = added_tokens.write(model)
+    for entry in entries:
+        given = tokens.get(entry["content"], {})
+        entry |= {flag: bool(given[flag]) for flag in added_tokens.written_flags(PLAIN) if flag in given}
+    replaced = added_tokens.read({"added_tokens": entries}, model.normalizer, path).matching
+    for text in tokens:
+        ours, theirs = (flags.get(text, PLAIN).names for flags in (model.matching, replaced))
+        for flag in sorted({*ours} ^ {*theirs}):
+            here, there = ("off", "on") if flag in ours else ("on", "off")
+            raise FormatError(
+                f"{path}: the added token {text!r:.80} has {flag} {here} here and {there} in {TOKENIZER}; transformers"
+                " follows one of them: make them equal"
             )
 
 

@@ -125,7 +125,8 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transform
     try:
         data = json.loads(around)
         model = _without_parts(data, name, pattern, of_transformers)
-        if not added_tokens.follow_in_order(model.specials) or added_tokens.taken_as_word(model, model.specials):
+        in_order = sorted(ids := list(model.specials.values())) == ids
+        if not in_order or added_tokens.taken_as_word(model, model.specials):
             return None
         vocab = _binding.Vocab.from_json(text, spans, model.specials, model.rules)
     except (ArgumentError, FormatError, LimitError, ValueError, OverflowError, RecursionError):
