@@ -18,9 +18,8 @@ from .batches import text_list
 from .decoding import CHUNK, DecodeStream, decoded_batch, error_handler, first_unknown, id_chunks
 from .encoding import AllowedSpecial, TextEncoder
 from .errors import ArgumentError, UnsupportedError
-from .formats import export, hf, load, pretrained, tiktoken
-from .formats.features import held
-from .formats.spelling import token_names
+from .formats import export, load, pretrained, tiktoken
+from .formats.vocab_merges import token_names
 from .model import Model, check_specials, special_ids_of
 from .model_of_parts import model_of_parts
 from .other_libraries import unknown_attribute
@@ -172,7 +171,7 @@ class Tokenizer:
             ArgumentError: `tokenizer` is something else.
             FormatError: `tokenizer` has a part that pybpe does not support. The message says which.
         """
-        return cls._of(hf.from_hf(tokenizer, None if pattern is None else Pattern(pattern)))
+        return cls._of(pretrained.from_hf(tokenizer, None if pattern is None else Pattern(pattern)))
 
     def save(self, path: _binding.PathLike, format: str | None = None, *, ids_only: bool = False) -> None:
         """Writes the tokenizer, atomically. `from_file` reads every format and gives the same ids.
@@ -210,7 +209,7 @@ class Tokenizer:
             ArgumentError: the token of a role is not a special token.
             UnsupportedError: as in `save`; or the pattern may split text differently in Hugging Face's engine.
         """
-        pretrained.write(held(self._model, "pretrained"), folder, tokens)
+        pretrained.write(export.held(self._model, "pretrained"), folder, tokens)
 
     def to_tiktoken(self, name: str = "pybpe", *, ids_only: bool = False) -> Any:
         """Returns a tiktoken.Encoding that gives the same ids. `ids_only` is as in `save`.
@@ -219,7 +218,7 @@ class Tokenizer:
             UnsupportedError: no Encoding can represent the tokenizer. The message says why.
             MissingExtraError: tiktoken is not installed.
         """
-        return tiktoken.to_encoding(held(self._model, "encoding", ids_only), name)
+        return tiktoken.to_encoding(export.held(self._model, "encoding", ids_only), name)
 
     def to_hf(self) -> Any:
         """Returns a tokenizers.Tokenizer that gives the same ids. It has `eos_token` and `chat_template`, as tokenizers
@@ -229,7 +228,7 @@ class Tokenizer:
             UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
             MissingExtraError: tokenizers is not installed.
         """
-        return hf.to_hf(held(self._model, "pretrained"))
+        return pretrained.to_hf(export.held(self._model, "pretrained"))
 
     # ------------------------------------------------------------------------------------------------
     # Encoding

@@ -1,18 +1,125 @@
-"""Writes a model in any of the formats. features.py refuses an export that would lose something."""
+"""Writes a model in any of the formats, and refuses an export that would lose something.
+
+Every format holds tokens, merges and special tokens, or its reader passes the special tokens, as for a .tiktoken file.
+A feature is anything else that a tokenizer may have. The module of a format checks what else it requires, such as
+merges in the order of ids.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import one_of
 from ..errors import ArgumentError, UnsupportedError, warn
-from ..model import Model
+from ..model import Model, end_of_text
+from ..pattern import Pattern
 from . import patterns, pretrained, tiktoken, tokenizer_json
-from .features import held
+from .chat_templates import default_template
 
-FORMATS = ("json", "bin", "bin1", "files", "tiktoken", "pretrained")
-_ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}
+# ----------------------------------------------------------------------------------------------------
+# What each format can hold
+
+
+class _Feature(NamedTuple):
+    """Attributes:
+    found: returns what of this a model has, as an error names it; a false value if nothing.
+    without: the fields of a Model that leave this out; empty if ids depend on it.
+    """
+
+    found: Callable[[Model], object]
+    without: Mapping[str, Any] = {}
+
+
+def _matching(model: Model) -> str | None:
+    flagged = ((text, rules.names) for text, rules in model.matching.items())
+    return next((f"the special token {text!r:.80}, which has {' and '.join(on)} on" for text, on in flagged), None)
+
+
+def _aliases(model: Model) -> str | None:
+    shared = ((text, model.specials[text]) for text in model.aliases)
+    found = (f"the special token {text!r:.80}, which shares its id, {i}, with another one" for text, i in shared)
+    return next(found, None)
+
+
+def _chat_template(model: Model) -> str | None:
+    if model.chat_template in (None, default_template(model.specials) or ""):
+        return None
+    return "the chat template" if model.chat_template else "that there is no chat template"
+
+
+_FEATURES = {
+    "normalizer": _Feature(lambda model: model.normalizer and f"the normalizer {model.normalizer}"),
+    "pattern": _Feature(
+        lambda model: model.pattern != Pattern("gpt2") and f"the pattern {model.pattern}, since its readers assume gpt2"
+    ),
+    "whole_words": _Feature(
+        lambda model: model.whole_words and model.unreached() and "ignore_merges, which some tokens need"
+    ),
+    "prefix_space": _Feature(lambda model: model.prefix_space and "add_prefix_space"),
+    "matching": _Feature(_matching),
+    "aliases": _Feature(_aliases),
+    "dropout": _Feature(
+        lambda model: (
+            model.dropout and f"the dropout {model.dropout:g}, without which replace(dropout=0) makes a tokenizer"
+        )
+    ),
+    "template": _Feature(
+        lambda model: (
+            model.template is not None and model.template.changes_ids and f"the template {str(model.template)!r:.80}"
+        ),
+        {"template": None},
+    ),
+    "chat_template": _Feature(_chat_template, {"chat_template": None}),
+    "visible": _Feature(
+        lambda model: model.visible and f'that {min(model.visible)!r:.80} is text to readers ("special": false)',
+        {"visible": frozenset()},
+    ),
+    "eos": _Feature(
+        lambda model: model.eot != end_of_text(model.specials, None) and f"that {model.eot!r:.80} ends a document",
+        {"eos": None},
+    ),
+}
+_OF_JSON = {"prefix_space", "matching", "aliases", "dropout", "template"}  # only tokenizer.json holds these
+_OF_TWO_FILES = {"normalizer", "pattern", "whole_words"}  # which vocab.json and merges.txt lack
+_NAMED = {"chat_template", "visible", "eos"}  # what a tokenizer_config.json can add
+
+
+def held(model: Model, format: str, ids_only: bool = False) -> Model:
+    """Returns the model as a format can hold it, which is the whole model unless `ids_only`.
+
+    Args:
+        format: one of FORMATS, or "encoding" for a tiktoken.Encoding.
+        ids_only: leave out what the format cannot hold if ids do not depend on it.
+
+    Raises:
+        UnsupportedError: the format cannot hold a feature of the model. The message names all of these.
+    """
+    name, lacked, _ = _FORMATS[format]
+    found = {key: text for key, feature in _FEATURES.items() if key in lacked and (text := feature.found(model))}
+    can_go = all(_FEATURES[key].without for key in found)
+    if found and not (can_go and ids_only):
+        raise UnsupportedError(
+            f"{name} cannot hold {', nor '.join(map(str, found.values()))}: save a tokenizer.json"
+            + (", or pass ids_only=True, which leaves this out" if can_go else "")
+        )
+    return replace(model, **{field: value for key in found for field, value in _FEATURES[key].without.items()})
+
+
+# ----------------------------------------------------------------------------------------------------
+# Writing
+
+
+def write(model: Model, path: _binding.PathLike, format: str | None = None, ids_only: bool = False) -> None:
+    """Writes a model: see `Tokenizer.save`. Raises FileError if a file cannot be written."""
+    format = format_of(path) if format is None else format
+    one_of("format", format, FORMATS)
+    save = _FORMATS[format].write
+    assert save is not None
+    save(held(model, format, ids_only), path)
 
 
 def format_of(path: _binding.PathLike) -> str:
@@ -24,43 +131,49 @@ def format_of(path: _binding.PathLike) -> str:
     return _ENDINGS.get(ending, "pretrained")
 
 
-def write(model: Model, path: _binding.PathLike, format: str | None = None, ids_only: bool = False) -> None:
-    """Writes a model. `format` is one of FORMATS; None chooses by the ending of the path. `ids_only` is as in `held`.
-
-    Raises:
-        UnsupportedError: the format cannot hold the model. LimitError: a token is too long.
-        ArgumentError: there is no such format. FileError: a file cannot be written.
-    """
-    format = format_of(path) if format is None else format
-    one_of("format", format, FORMATS)
-    if format == "bin1":
-        _warn_of_version_1(model)
-    model = held(model, format.removesuffix("1"), ids_only)
-    if format == "json":
-        _warn_of_private(model)
-        _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
-    elif format in ("bin", "bin1"):
-        model.to_vocab().save(path, 1 if format == "bin1" else 2)
-    elif format == "files":
-        pretrained.write_two_files(model, path)
-    elif format == "tiktoken":
-        _binding.write_file(path, tiktoken.format_ranks(model))
-    else:
-        pretrained.write(model, path, {})
+def _write_json(model: Model, path: _binding.PathLike) -> None:
+    try:
+        patterns.check_for_hugging_face(held(model, "pretrained").pattern)
+    except UnsupportedError as error:
+        warn(f"only pybpe can load this tokenizer.json; Hugging Face refuses it: {error}")
+    _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
 
 
-def _warn_of_version_1(model: Model) -> None:
-    """Warns unless llm.c can read this model from a tokenizer.bin of version 1."""
+def _write_version_1(model: Model, path: _binding.PathLike) -> None:
     if (len(model.tokens), model.eot_id) != (50257, 50256):
         warn(
             f"llm.c aborts on a version 1 tokenizer.bin with {len(model.tokens)} tokens: it assumes 50257. Write"
             " version 2"
         )
+    model.to_vocab().save(path, 1)
 
 
-def _warn_of_private(model: Model) -> None:
-    """Warns if Hugging Face will refuse the tokenizer.json."""
-    try:
-        patterns.check_for_hugging_face(held(model, "pretrained").pattern)
-    except UnsupportedError as error:
-        warn(f"only pybpe can load this tokenizer.json; Hugging Face refuses it: {error}")
+class _Format(NamedTuple):
+    """Attributes:
+    name: what errors call it.
+    lacked: the features that it cannot hold.
+    write: writes a file or folder; None for an object of another library.
+    """
+
+    name: str
+    lacked: set[str]
+    write: Callable[[Model, _binding.PathLike], None] | None
+
+
+_OF_BIN = _OF_JSON | {"chat_template", "visible"}
+_OF_RANKS = _OF_JSON | _NAMED | {"normalizer"}
+_FORMATS = {
+    "json": _Format("tokenizer.json", set(), _write_json),
+    "bin": _Format("tokenizer.bin", _OF_BIN, lambda model, path: model.to_vocab().save(path, 2)),
+    "bin1": _Format("tokenizer.bin", _OF_BIN, _write_version_1),
+    "files": _Format(
+        "a folder with vocab.json and merges.txt",
+        (_OF_JSON | _OF_TWO_FILES) - {"matching"},
+        pretrained.write_two_files,
+    ),
+    "tiktoken": _Format("a .tiktoken file", _OF_RANKS, tiktoken.write),
+    "pretrained": _Format("Hugging Face", {"aliases"}, pretrained.write),
+    "encoding": _Format("a tiktoken.Encoding", _OF_RANKS - {"aliases"}, None),
+}
+FORMATS = tuple(name for name, format in _FORMATS.items() if format.write is not None)
+_ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}

@@ -13,7 +13,7 @@ from ..pattern import Pattern, PatternLike
 from ..reading.file_types import no_text
 from ..reading.streams import Snapshot, open_unchanged
 from . import pretrained, tiktoken, tokenizer_json, vocab_merges
-from .spelling import NO_MERGE
+from .vocab_merges import NO_MERGE
 
 _BIN_MAGIC = _binding.TOKENIZER_MAGIC.to_bytes(4, "little")
 # The first piece of the protocol buffer: its length, then a text with its length, and its score.

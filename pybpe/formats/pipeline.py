@@ -1,4 +1,4 @@
-"""Reads and writes the parts of a tokenizer.json around its model: normalizer, decoder, post-processor. The
+"""The parts of a tokenizer.json around its model: normalizer, decoder, post-processor. The
 pre-tokenizer is in steps.py, the added tokens are in added_tokens.py.
 
 Each part that pybpe reads means exactly the same as in Hugging Face. pybpe refuses any other part, and the error names
@@ -15,7 +15,6 @@ from ..template import Piece, Template
 from .json_parts import JsonObject, part
 
 NORMALIZERS = ("NFC", "NFKC")
-_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -25,10 +24,6 @@ _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": T
 def type_of(step: Any) -> Any:
     """Returns the type of a pipeline step; if the step is not a JSON object, the step itself."""
     return step.get("type") if isinstance(step, dict) else step
-
-
-def write_normalizer(normalizer: str | None) -> JsonObject | None:
-    return {"type": normalizer} if normalizer is not None else None
 
 
 def read_normalizer(normalizer: Any, name: str) -> str | None:
@@ -46,10 +41,6 @@ def read_normalizer(normalizer: Any, name: str) -> str | None:
 
 # ----------------------------------------------------------------------------------------------------
 # Decoder
-
-
-def write_decoder() -> JsonObject:
-    return {**_BYTE_LEVEL, "use_regex": True}
 
 
 def check_decoder(decoder: Any, name: str) -> None:

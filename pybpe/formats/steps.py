@@ -7,6 +7,10 @@ Hugging Face runs the steps in order, each on the pieces of the step before it, 
     Punctuation  a Split at punctuation
     ByteLevel    with use_regex a Split with GPT-2's pattern; then every byte becomes a character (byte_level.py)
 
+A Split has its regular expression under "Regex", in the syntax of Hugging Face's engine. If pybpe's own spelling
+differs, it is under "regex" in model.pybpe. A pattern that the engine cannot run is under "PythonRegex", for which
+Hugging Face refuses the file ("unknown variant").
+
 The steps after ByteLevel see the characters that stand for bytes. Falcon has such a step: it treats the byte 0xB2 as a
 number, because the character of that byte is a superscript two. In a Pattern such a step begins with (?bytes).
 
@@ -19,16 +23,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..dialects import ONIGURUMA, REGEX
+from ..dialects import ONIGURUMA, REGEX, translate
 from ..dialects.parse import parse
 from ..dialects.tree import Node, Repeat, alt, chars, intersection, run_of, seq, without
 from ..dialects.write import write
-from ..errors import FormatError, UnsupportedError
+from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..pattern import OF_BYTES, THEN, Pattern
-from . import byte_steps, patterns
+from . import patterns
 from .json_parts import JsonObject, part
 
-_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+_PRIVATE = "PythonRegex"
 # Each drops white space, or turns it into other characters, so decoding would not give the original text.
 _LOSSY = ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSplit", "Metaspace")
 
@@ -66,9 +71,9 @@ _PUNCTUATION = intersection(
 # Reading
 
 
-def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Pattern:
-    """Returns the pattern of a pre-tokenizer. `own` is model.pybpe, if the file has it. `read_prefix_space` reads
-    add_prefix_space.
+def read_pattern(pre_tokenizer: Any, own: str | None, name: str) -> Pattern:
+    """Returns the pattern of a pre-tokenizer. `own` is the pattern in pybpe's spelling, if the file has it.
+    `read_prefix_space` reads add_prefix_space.
 
     Raises:
         FormatError: a step does something that pybpe does not support, or no step turns the text into bytes. The
@@ -82,7 +87,7 @@ def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Patte
     in_bytes = False
     for step in steps:
         if step.get("type") != "ByteLevel":
-            found.append(_read_step(step, own if len(steps) == 2 else None, in_bytes, name))
+            found.append(_read_step(step, in_bytes, name))
             continue
         if in_bytes:
             raise FormatError(f"{name}: the pre_tokenizer has ByteLevel twice, which pybpe does not support")
@@ -90,8 +95,9 @@ def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Patte
         found += [Pattern("gpt2")] if step.get("use_regex", True) else []
     if not in_bytes or not found:
         raise FormatError(
-            f"{name}: the pre_tokenizer is {[_shown(step) for step in steps]}; pybpe supports steps that split the text"
-            " and one ByteLevel. Pass pattern= if you know a pattern that gives the same words"
+            f"{name}: the pre_tokenizer is {[step.get('type') for step in steps]!r:.200}; pybpe supports steps that"
+            " split the text, and one ByteLevel, which splits it with use_regex. Pass pattern= if you know a pattern"
+            " that gives the same words"
         )
     return Pattern(THEN.join(step.regex for step in found)) if len(found) > 1 else found[0]
 
@@ -109,15 +115,9 @@ def read_prefix_space(pre_tokenizer: Any, name: str) -> bool:
     return bool(adding)
 
 
-def _shown(step: JsonObject) -> object:
-    kind = step.get("type")
-    return f"ByteLevel (use_regex: {step.get('use_regex', True)})" if kind == "ByteLevel" else kind
-
-
-def _of_ours(pre_tokenizer: Any, own: JsonObject | None) -> Pattern | None:
-    """Returns the pattern in steps, in pybpe's spelling, if this file of ours has exactly its pre-tokenizer."""
-    spelled = own.get("regex") if own is not None else None
-    if not isinstance(spelled, str) or not (THEN in spelled or spelled.startswith(OF_BYTES)):
+def _of_ours(pre_tokenizer: Any, spelled: str | None) -> Pattern | None:
+    """Returns the pattern in pybpe's spelling, if pybpe writes it as exactly this pre-tokenizer."""
+    if spelled is None:
         return None
     try:
         pattern = Pattern(spelled)
@@ -136,16 +136,18 @@ def _flat(step: Any) -> Iterator[JsonObject]:
         yield step if isinstance(step, dict) else {"type": step}
 
 
-def _read_step(step: JsonObject, own: JsonObject | None, in_bytes: bool, name: str) -> Pattern:
+def _read_step(step: JsonObject, in_bytes: bool, name: str) -> Pattern:
     """Returns the pattern of any step except ByteLevel."""
     kind, behavior, invert = step.get("type"), step.get("behavior"), bool(step.get("invert"))
     if kind in _LOSSY:
         raise FormatError(
             f"{name}: the pre_tokenizer has {kind}, which does not keep white space as it is; pybpe keeps all text"
         )
-    if kind == "Split" and not in_bytes and patterns.splits_plainly(step):
-        return patterns.read_split(step, own, name)
     if kind == "Split":
+        drops = behavior == "Removed" and invert  # drops unmatched text; Isolated keeps it, as pybpe does
+        pattern = _read_regex(step, drops, name) if not in_bytes and (drops or behavior == "Isolated") else None
+        if pattern is not None:
+            return pattern
         tree = _read_tree(step, name)
     elif kind == "Digits":
         tree, behavior = _NUMBER, "Isolated" if part(step, "individual_digits", bool, name) else "Contiguous"
@@ -160,9 +162,28 @@ def _read_step(step: JsonObject, own: JsonObject | None, in_bytes: bool, name: s
             " not support for this pattern" + (": it drops text" if behavior == "Removed" else "")
         )
     try:
-        return Pattern(byte_steps.from_hugging_face(node) if in_bytes else spelling(node))
+        return Pattern(patterns.of_bytes(node) if in_bytes else spelling(node))
     except UnsupportedError as error:
         raise FormatError(f"{name}: the pre_tokenizer's {kind} after ByteLevel: {error}") from None
+
+
+def _read_regex(step: JsonObject, drops: bool, name: str) -> Pattern | None:
+    """Returns the pattern of a Split that makes a piece of each match, or None if it does not have a regular
+    expression."""
+    given = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
+    regex, private = given.get("Regex"), given.get(_PRIVATE)
+    try:
+        if isinstance(private, str):
+            return Pattern(patterns.unnamed(private))
+        if isinstance(regex, str):
+            known = Pattern.builtin(regex)
+            return known or Pattern(patterns.unnamed(translate(regex, ONIGURUMA, REGEX, whole=drops)))
+    except (ArgumentError, UnsupportedError) as error:
+        raise FormatError(
+            f"{name}: the pre_tokenizer splits with {regex or private!r:.80}: {error}; pass pattern= if you know one"
+            " that gives the same words (Python's regex package runs it)"
+        ) from None
+    return None
 
 
 def spelling(node: Node) -> str:
@@ -171,11 +192,10 @@ def spelling(node: Node) -> str:
 
 
 def _read_tree(step: JsonObject, name: str) -> Node:
-    given = step.get("pattern")
-    string = given.get("String") if isinstance(given, dict) else None
+    given = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
+    string, regex = given.get("String"), given.get("Regex")
     if isinstance(string, str) and string:
         return seq([chars([(ord(char), ord(char))]) for char in string])
-    regex = given.get("Regex") if isinstance(given, dict) else None
     if not isinstance(regex, str):
         raise FormatError(f"{name}: the pre_tokenizer splits with {given!r:.80}, which is not a Regex or a String")
     try:
@@ -220,7 +240,7 @@ def write_pre_tokenizer(pattern: Pattern, prefix_space: bool = False) -> JsonObj
     try:
         steps = _written(pattern)
     except UnsupportedError:
-        steps = [patterns.private_split(pattern), _byte_level(use_regex=False)]
+        steps = [_split({_PRIVATE: pattern.regex}), {**BYTE_LEVEL, "use_regex": False}]
     if prefix_space:
         if steps[0]["type"] != "ByteLevel":
             raise UnsupportedError(
@@ -238,11 +258,7 @@ def _written(pattern: Pattern) -> list[JsonObject]:
     before = steps[: len(steps) - len(of_bytes)]
     use_regex = bool(before) and before[-1] == Pattern("gpt2")
     written = [_write_step(step) for step in (before[:-1] if use_regex else before)]
-    return [*written, _byte_level(use_regex), *map(_write_step, of_bytes)]
-
-
-def _byte_level(use_regex: bool) -> JsonObject:
-    return {**_BYTE_LEVEL, "use_regex": use_regex}
+    return [*written, {**BYTE_LEVEL, "use_regex": use_regex}, *map(_write_step, of_bytes)]
 
 
 def _write_step(step: Pattern) -> JsonObject:
@@ -250,4 +266,18 @@ def _write_step(step: Pattern) -> JsonObject:
         return {"type": "Digits", "individual_digits": True}
     if step.regex == spelling(Repeat(_PUNCTUATION, 1, None)):
         return {"type": "Punctuation", "behavior": "Contiguous"}
-    return patterns.write_split(step)
+    return _split({"Regex": patterns.for_hugging_face(step)})
+
+
+def _split(pattern: JsonObject) -> JsonObject:
+    return {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+
+
+def own_spelling(pattern: Pattern) -> str | None:
+    """Returns the pattern in pybpe's spelling if the pre-tokenizer has another spelling that does not imply it;
+    otherwise None."""
+    try:
+        is_same = not pattern.is_custom or not pattern.steps and patterns.for_hugging_face(pattern) == pattern.regex
+    except UnsupportedError:
+        return None
+    return None if is_same else pattern.regex

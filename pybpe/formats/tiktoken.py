@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -250,14 +250,15 @@ def _check_merges(model: Model, ranks: Mapping[bytes, int]) -> None:
         )
 
 
-def format_ranks(model: Model) -> bytes:
-    """Returns the content of a .tiktoken file. It does not include the pattern and special tokens.
+def write(model: Model, path: _binding.PathLike) -> None:
+    """Writes a .tiktoken file, which does not include the pattern and special tokens. Raises UnsupportedError as
+    `to_ranks` does."""
+    _binding.write_file(path, b"".join(ranks_lines(to_ranks(model))))
 
-    Raises:
-        UnsupportedError: as in `to_ranks`.
-    """
-    lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(to_ranks(model).items(), key=_rank))
-    return b"".join(lines)
+
+def ranks_lines(ranks: Mapping[bytes, int]) -> Iterator[bytes]:
+    """Returns the lines of a .tiktoken file."""
+    return (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=lambda one: one[1]))
 
 
 def _check_decoding(encoding: Any, model: Model) -> None:
@@ -266,10 +267,6 @@ def _check_decoding(encoding: Any, model: Model) -> None:
         i = model.specials[text]
         if encoding.decode_single_token_bytes(i) != model.tokens[i]:
             raise UnsupportedError(f"tiktoken would decode id {i} to another special token than pybpe, {text!r:.80}")
-
-
-def _rank(entry: tuple[bytes, int]) -> int:
-    return entry[1]
 
 
 def to_encoding(model: Model, name: str) -> Any:

@@ -21,9 +21,9 @@ from ..arguments import is_unicode, utf8
 from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError, warn
 from ..model import Model
 from ..pattern import Pattern
-from . import added_tokens, patterns, pipeline, steps, versions
+from . import added_tokens, pipeline, steps, versions
 from .json_parts import JsonObject, part
-from .spelling import NO_MERGE, read_parts, token_names
+from .vocab_merges import NO_MERGE, read_parts, token_names
 
 # A JSON string that may begin with NO_MERGE.
 _NO_MERGE_TEXT = re.compile(
@@ -32,6 +32,18 @@ _NO_MERGE_TEXT = re.compile(
 # Facts of a Model that are stored under "pybpe", besides `training`.
 _OWN_FACTS = ("eos", "chat_template")
 _OWN_VERSION = 1
+# The settings of a model of Hugging Face, in its order, and the values that they usually have.
+_PLAIN_MODEL = {
+    "type": "BPE",
+    "dropout": None,
+    "unk_token": None,
+    "continuing_subword_prefix": None,
+    "end_of_word_suffix": None,
+    "fuse_unk": False,
+    "byte_fallback": False,
+    "ignore_merges": False,
+}
+_ALWAYS_PLAIN = ("type", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 
 
 def dumps(model: Model) -> str:
@@ -54,24 +66,20 @@ def to_object(model: Model) -> JsonObject:
             " save as tokenizer.bin instead"
         )
     own = {key: getattr(model, key) for key in _OWN_FACTS if getattr(model, key) is not None}
-    own |= {"regex": regex} if (regex := patterns.own_spelling(model.pattern)) is not None else {}
+    own |= {"regex": regex} if (regex := steps.own_spelling(model.pattern)) is not None else {}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": added_tokens.write(model),
-        "normalizer": pipeline.write_normalizer(model.normalizer),
+        "normalizer": {"type": model.normalizer} if model.normalizer is not None else None,
         "pre_tokenizer": steps.write_pre_tokenizer(model.pattern, model.prefix_space),
         "post_processor": pipeline.write_post_processor(model.template, model.specials),
-        "decoder": pipeline.write_decoder(),
+        "decoder": {**steps.BYTE_LEVEL, "use_regex": True},
         "model": {
-            "type": "BPE",
+            **_PLAIN_MODEL,
+            **model.unknown,
             "dropout": model.dropout or None,
-            "unk_token": model.unknown.get("unk_token"),
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": model.unknown.get("fuse_unk", False),
-            "byte_fallback": False,
             "ignore_merges": model.whole_words,
             "vocab": {name: i for i, name in enumerate(names) if name},
             "merges": _write_merges(names, model.merges),
@@ -185,11 +193,11 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     facts = dict(own) if isinstance(own, dict) else {}
     versions.check_object(facts, _OWN_VERSION, f"{name}: model.pybpe")
     facts.pop(versions.KEY, None)
+    regex = facts.pop("regex", None)
     if not is_unicode(json.dumps(facts, ensure_ascii=False)):
         raise FormatError(f"{name}: model.pybpe contains a lone surrogate, which is not valid Unicode")
     if pattern is None:
-        pattern = steps.read_pattern(data.get("pre_tokenizer"), facts if "pybpe" in model else None, name)
-    facts.pop("regex", None)
+        pattern = steps.read_pattern(data.get("pre_tokenizer"), regex if isinstance(regex, str) else None, name)
     pipeline.check_decoder(data.get("decoder"), name)
     template = pipeline.read_post_processor(data.get("post_processor"), added.specials, name)
     fields = {key: fact for key in _OWN_FACTS if isinstance(fact := facts.pop(key, None), str)}
@@ -228,13 +236,9 @@ def _read_dropout(model: JsonObject, name: str) -> float:
 def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
     if data.get("version", "1.0") != "1.0":
         raise FormatError(f"{name}: the format has version {data['version']!r}; pybpe supports 1.0")
-    if model.get("type", "BPE") != "BPE":
-        raise FormatError(f"{name}: the model is {model.get('type')!r}; pybpe supports only BPE")
-    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(key):
-            raise FormatError(f"{name}: model.{key} is {model[key]!r}, which pybpe does not support")
-    if model.get("byte_fallback"):
-        raise FormatError(f"{name}: model.byte_fallback is on, which pybpe does not support")
+    for key in _ALWAYS_PLAIN:
+        if (model.get(key) or _PLAIN_MODEL[key]) != _PLAIN_MODEL[key]:
+            raise FormatError(f"{name}: model.{key} is {model[key]!r:.80}; pybpe supports only {_PLAIN_MODEL[key]!r}")
 
 
 def _warn_of_call_settings(data: JsonObject, name: str) -> None:

@@ -139,14 +139,12 @@ def test_a_pattern_that_hugging_face_cannot_run(pattern: str, tmp_path: Path) ->
     assert not (tmp_path / "folder").exists()
 
 
-def changed(pattern: str, tmp_path: Path, own: bool, **step: object) -> Path:
+def changed(pattern: str, tmp_path: Path, **step: object) -> Path:
     """Writes a tokenizer.json with this pattern, unchanged."""
     data = tokenizer_json.to_object(trained(r"\w+|\W+").model)
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     data["pre_tokenizer"]["pretokenizers"][0] = split | step
-    data["model"]["pybpe"].pop("regex")
-    if not own:
-        del data["model"]["pybpe"]
+    del data["model"]["pybpe"]
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(data))
     return path
@@ -155,7 +153,7 @@ def changed(pattern: str, tmp_path: Path, own: bool, **step: object) -> Path:
 @pytest.mark.filterwarnings("ignore:the pattern")
 @pytest.mark.parametrize("pattern", [r"\w+|\W+", r"\p{N}{1,2}+|^\S|\S+$|[\s\S]", r"(?m:.)\h?|a{2}?b", r"[\w&&[^\d]]+"])
 def test_a_pattern_of_hugging_face_is_read_as_it_is_run_there(pattern: str, tmp_path: Path) -> None:
-    path = changed(pattern, tmp_path, own=False)
+    path = changed(pattern, tmp_path)
     ours, theirs = pybpe.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
     for text in texts():
         assert ours.encode(text) == theirs.encode(text).ids == pybpe.Tokenizer.from_hf(theirs).encode(text)
@@ -163,18 +161,12 @@ def test_a_pattern_of_hugging_face_is_read_as_it_is_run_there(pattern: str, tmp_
 
 def test_text_that_hugging_face_drops(tmp_path: Path) -> None:
     dropping = {"behavior": "Removed", "invert": True}
-    path = changed(r"\w+|\W", tmp_path, own=False, **dropping)
+    path = changed(r"\w+|\W", tmp_path, **dropping)
     ours, theirs = pybpe.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
     for text in texts():
         assert ours.encode(text) == theirs.encode(text).ids
     with pytest.raises(pybpe.errors.FormatError, match=r"tokenizer.json: .* may leave text unmatched"):
-        pybpe.Tokenizer.from_file(changed(r"\w+", tmp_path, own=False, **dropping))
-
-
-def test_files_of_older_versions_keep_their_words(tmp_path: Path) -> None:
-    """Our own files have the pattern in the dialect of Python's regex package."""
-    ours = pybpe.Tokenizer.from_file(changed(r"\S+$|\S|\s+", tmp_path, own=True))
-    assert ours.pattern.regex == r"\S+$|\S|\s+"
+        pybpe.Tokenizer.from_file(changed(r"\w+", tmp_path, **dropping))
 
 
 # ----------------------------------------------------------------------------------------------------
