@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from . import _binding, byte_level
+from . import _binding
 from ._numpy import numpy
 from .arguments import is_unicode, shown, whole_number
 from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
@@ -299,103 +299,6 @@ def special_ids_of(specials: Iterable[str] | Mapping[str, int]) -> dict[str, int
             raise ArgumentError(f"the special tokens {owners[i]!r:.80} and {text!r:.80} have the same id, {i}")
         found[text] = i
     return found
-
-
-def lay_out(
-    merged: Sequence[tuple[int, int, int]], specials: Sequence[str], special_ids: str, tie_break: str = "lexicographic"
-) -> tuple[list[bytes], list[tuple[int, int]], dict[str, int]]:
-    """Gives final ids to the tokens that a trainer made.
-
-    Args:
-        merged: (left, right, merged) in the trainer's numbering: 0-255 for bytes, then tokens in the order of creation.
-        specials: the special tokens.
-        special_ids: "first" (specials, bytes, merges), "after_bytes" (bytes, specials, merges) or "last".
-        tie_break: with "huggingface" the bytes are numbered as in Hugging Face, by the characters that represent
-            them; otherwise by value.
-
-    Returns:
-        The tokens by id, the merges as pairs of ids, and the specials' ids.
-    """
-    count = len(specials)
-    made = max((new + 1 for _, _, new in merged), default=256)
-    special_start = {"first": 0, "after_bytes": 256, "last": made}[special_ids]
-
-    by_char = tie_break == "huggingface"
-    ordered = sorted(range(256), key=byte_level.BYTE_TO_CHAR.__getitem__) if by_char else list(range(256))
-    place = {byte: i for i, byte in enumerate(ordered)}
-
-    def final(i: int) -> int:
-        i = place.get(i, i)
-        return i if i < special_start else i + count
-
-    tokens: list[bytes] = [b""] * (made + count)
-    for byte in range(256):
-        tokens[final(byte)] = bytes([byte])
-    for left, right, new in merged:
-        tokens[final(new)] = tokens[final(left)] + tokens[final(right)]
-    for i, text in enumerate(specials):
-        tokens[special_start + i] = text.encode("utf-8")
-    pairs = [(final(left), final(right)) for left, right, _ in merged]
-    return tokens, pairs, {text: special_start + i for i, text in enumerate(specials)}
-
-
-class BaseNumbering:
-    """A tokenizer in the numbering of a trainer that extends it: 0-255 for bytes, then tokens in the order of creation.
-
-    Attributes:
-        merges: (left, right) of every merge, in rank order.
-        made: the number of tokens that the merges made; two merges may make the same token.
-
-    Raises:
-        ArgumentError: a byte has no token, or a merge joins a token that no earlier merge makes.
-    """
-
-    def __init__(self, base: Model) -> None:
-        if lacking := base.lacking_bytes:
-            raise ArgumentError(f"base: there is no token for the byte 0x{lacking[0]:02X}: training needs all 256")
-        self._base = base
-        numbers = {bytes([byte]): byte for byte in range(256)}
-        self.merges: list[tuple[int, int]] = []
-        for rank, (left, right) in enumerate(base.merges):
-            parts = base.tokens[left], base.tokens[right]
-            unmade = next((part for part in parts if part not in numbers), None)
-            if unmade is not None:
-                raise ArgumentError(
-                    f"base: merges[{rank}] joins {unmade!r:.60}, which no earlier merge makes: the merges are not in"
-                    " training order, so training cannot extend them. extend(special_tokens) works"
-                )
-            self.merges.append((numbers[parts[0]], numbers[parts[1]]))
-            numbers.setdefault(parts[0] + parts[1], len(numbers))
-        self.made = len(numbers) - 256
-        self._tokens = list(numbers)
-
-    def extend(
-        self, merged: Sequence[tuple[int, int, int]], new_specials: Sequence[str]
-    ) -> tuple[list[bytes], list[tuple[int, int]], dict[str, int]]:
-        """Does what `lay_out` does, for training that extends a base. The base keeps all its ids. The new special
-        tokens follow, then the new tokens.
-
-        Args:
-            merged: (left, right, merged) of all merges, the base's first.
-            new_specials: special tokens that the base lacks.
-        """
-        tokens, specials = list(self._base.tokens), dict(self._base.specials)
-        in_base = set(specials.values())
-        final = {token: i for i, token in enumerate(tokens) if i not in in_base}
-        for text in new_specials:
-            specials[text] = len(tokens)
-            tokens.append(text.encode("utf-8"))
-        by_number = list(self._tokens)
-        pairs = list(self._base.merges)
-        for left, right, new in merged[len(self.merges) :]:
-            token = by_number[left] + by_number[right]
-            if new == len(by_number):
-                by_number.append(token)
-            if token not in final:
-                final[token] = len(tokens)
-                tokens.append(token)
-            pairs.append((final[by_number[left]], final[by_number[right]]))
-        return tokens, pairs, specials
 
 
 def refuse_dropout(model: Model, what: str) -> None:

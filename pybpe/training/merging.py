@@ -162,7 +162,7 @@ def _merge(
     counted: _binding.Words | LanguageWords, plan: TrainPlan, progress: bool | None
 ) -> list[tuple[int, int, int]]:
     """Returns all merges, including those of the base."""
-    earlier = plan.base_merges
+    earlier = plan.numbering.merges
     merges: list[tuple[int, int, int]] = []
     for stage in plan.stages:
         words = run_interruptibly(_words_of_stage, counted, plan, stage)

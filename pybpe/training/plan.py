@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from .. import _binding
 from ..arguments import counted, instance, one_of, option, whole_number
 from ..errors import ArgumentError
-from ..model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_text, lay_out, special_ids_of
+from ..model import MOST_IDS, SPECIAL_IDS, Model, check_end_of_text, special_ids_of
 from ..normalize import check_normalizer
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.options import ReadOptions
 from . import superwords
+from .numbering import Numbering, blank
 from .word_counter import CountSettings
 
 if TYPE_CHECKING:
@@ -161,9 +162,8 @@ class TrainPlan:
             )
         if self.options.vocab_size < least:
             raise ArgumentError(f"vocab_size {self.options.vocab_size} is too small: the minimum is {least} ({parts})")
-        self._check_ids(self._planned_ids())
+        self._check_ids(self._planned_ids())  # it makes the numbering, which refuses a base that cannot be extended
         check_end_of_text(self.count.specials, self.options.end_of_text)
-        self.numbering  # noqa: B018  refuses a base that cannot be extended now, not after counting
 
     @classmethod
     def of(cls, options: TrainOptions, counted: CountSettings | None, read: ReadOptions) -> TrainPlan:
@@ -193,10 +193,9 @@ class TrainPlan:
 
     def _planned_ids(self) -> dict[str, int]:
         """Returns the ids of the special tokens if training reaches vocab_size."""
-        starts = {"first": 0, "after_bytes": 256, "last": self.options.vocab_size - len(self.new_specials)}
-        start = starts[self.options.special_ids] if self.base is None else len(self.base.tokens)
-        ids = {} if self.base is None else dict(self.base.specials)
-        return ids | {text: start + i for i, text in enumerate(self.new_specials)}
+        last = self.options.special_ids == "last"
+        first = self.options.vocab_size - len(self._missing) if last else len(self.numbering.start.tokens)
+        return {**self.numbering.start.specials, **{text: first + i for i, text in enumerate(self._missing)}}
 
     def _check_ids(self, ids: Mapping[str, int]) -> None:
         """Raises ArgumentError unless the special tokens have the ids that the caller wants."""
@@ -208,20 +207,21 @@ class TrainPlan:
                 )
 
     @cached_property
-    def numbering(self) -> BaseNumbering | None:
-        """The base in the numbering of the trainer, or None."""
-        return None if self.base is None else BaseNumbering(self.base)
+    def numbering(self) -> Numbering:
+        """What training begins with, in the numbering of the trainer."""
+        options, count = self.options, self.count
+        settings = options.special_ids, options.tie_break, count.pattern, count.normalizer
+        return Numbering(blank(self.new_specials, *settings) if self.base is None else self.base)
 
     @property
-    def base_merges(self) -> list[tuple[int, int]]:
-        return [] if self.numbering is None else self.numbering.merges
+    def _missing(self) -> list[str]:
+        """The special tokens that are not there when training begins."""
+        return [text for text in self.new_specials if text not in self.numbering.start.specials]
 
     def _merged_size(self, vocab_size: int) -> int:
         """Returns the number of bytes and merged tokens of a trainer when the vocabulary has this size."""
-        size = vocab_size - len(self.new_specials)
-        if self.base is None or self.numbering is None:
-            return max(size, 256)
-        return 256 + self.numbering.made + max(size - len(self.base.tokens), 0)
+        there = len(self.numbering.start.tokens) + len(self._missing)
+        return 256 + self.numbering.made + max(vocab_size - there, 0)
 
     @property
     def stages(self) -> list[Stage]:
@@ -290,24 +290,10 @@ class TrainPlan:
     def model(self, merged: Sequence[tuple[int, int, int]]) -> Model:
         """Returns the tokenizer with the merges that the trainer made."""
         options = self.options
-        if self.numbering is None:
-            parts = lay_out(merged, self.new_specials, options.special_ids, options.tie_break)
-        else:
-            parts = self.numbering.extend(merged, self.new_specials)
-        tokens, merges, specials = parts
-        self._check_ids(specials)  # with special_ids="last" the ids depend on the number of tokens
+        model = self.numbering.extended(merged, self._missing, options.special_ids == "last")
+        self._check_ids(model.specials)  # with special_ids="last" the ids depend on the number of tokens
         training = {name: getattr(options, name) for name in _MERGING} | self._set_options()
-        if self.base is None:
-            model = Model(tokens, merges, specials, self.count.pattern, self.count.normalizer, training)
-        else:
-            model = replace(
-                self.base,
-                tokens=tokens,
-                merges=merges,
-                specials=specials,
-                pattern=self.count.pattern,
-                training=training,
-            )
+        model = replace(model, pattern=self.count.pattern, training=training)
         return model if options.end_of_text in (None, model.eot) else replace(model, eos=options.end_of_text)
 
 
