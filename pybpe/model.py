@@ -179,42 +179,6 @@ class Model:
         inside = sorted(starts.difference([0, *ends]))
         return sorted({*(ids[bisect_right(ends, at)] for at in inside), *(set(ordinary) - set(ids))})
 
-    def with_size(self, size: int) -> Model:
-        """Returns a model with `size` tokens: the bytes, the special tokens, and the results of the first merges.
-        Special tokens after the merged tokens move up, so the ids equal those of a training run that stopped here."""
-        size = whole_number("the vocabulary size", size)
-        made = {self.tokens[left] + self.tokens[right] for left, right in self.merges}
-        special_ids = set(self.specials.values())
-        kept = {i for i, token in enumerate(self.tokens) if i in special_ids or (token and token not in made)}
-        if not len(kept) <= size <= len(self.tokens):
-            raise ArgumentError(
-                f"vocabulary size {size} is out of range: this tokenizer can have {len(kept)} to {len(self.tokens)}"
-            )
-        by_bytes = {token: i for i, token in enumerate(self.tokens) if i not in special_ids}
-        merges = self._first_merges(kept, size, by_bytes)
-        new_id = {old: new for new, old in enumerate(sorted(kept))}
-        return replace(
-            self,
-            tokens=[self.tokens[i] for i in sorted(kept)],
-            merges=[(new_id[left], new_id[right]) for left, right in merges],
-            specials={text: new_id[i] for text, i in self.specials.items()},
-        )
-
-    def _first_merges(self, kept: set[int], size: int, by_bytes: Mapping[bytes, int]) -> list[tuple[int, int]]:
-        """Returns the first merges. Adds their results to `kept` until it has `size` ids."""
-        merges: list[tuple[int, int]] = []
-        for rank, (left, right) in enumerate(self.merges):
-            if len(kept) == size:
-                break
-            if left not in kept or right not in kept:
-                raise ArgumentError(
-                    f"cannot take the first {size} tokens: merges[{rank}] joins {self.tokens[left]!r:.60} and"
-                    f" {self.tokens[right]!r:.60}, and only a later merge makes one of them. Use prune(keep) instead"
-                )
-            merges.append((left, right))
-            kept.add(by_bytes[self.tokens[left] + self.tokens[right]])
-        return merges
-
     @classmethod
     def from_vocab(cls, vocab: _binding.Vocab) -> Model:
         """Returns the plain data of a C vocabulary."""

@@ -44,19 +44,49 @@ def save_remap(path: _binding.PathLike, ids: Sequence[int]) -> None:
 
 def pruned(model: Model, keep: Iterable[int]) -> Model:
     """Returns the model with fewer tokens; see Tokenizer.prune."""
-    specials = set(model.specials.values())
     kept = _with_parts(model, _ids_to_keep(model, keep))
-    new_id = {old: new for new, old in enumerate(sorted(kept))}
-    kept_tokens = {model.tokens[i] for i in kept - specials}
+    kept_tokens = {model.tokens[i] for i in kept - set(model.specials.values())}
     merges = [
-        (new_id[left], new_id[right])
+        (left, right)
         for left, right in model.merges
         if left in kept and right in kept and model.tokens[left] + model.tokens[right] in kept_tokens
     ]
+    return _with_only(model, kept, merges)
+
+
+def first_tokens(model: Model, size: int) -> Model:
+    """Returns a model with `size` tokens: the bytes, the special tokens, and the results of the first merges. Special
+    tokens after the merged tokens move up, so the ids equal those of a training run that stopped here."""
+    size = whole_number("the vocabulary size", size)
+    tokens, special_ids = model.tokens, set(model.specials.values())
+    made = {tokens[left] + tokens[right] for left, right in model.merges}
+    kept = {i for i, token in enumerate(tokens) if i in special_ids or (token and token not in made)}
+    if not len(kept) <= size <= len(tokens):
+        raise ArgumentError(
+            f"vocabulary size {size} is out of range: this tokenizer can have {len(kept)} to {len(tokens)}"
+        )
+    by_bytes = {token: i for i, token in enumerate(tokens) if i not in special_ids}
+    merges: list[tuple[int, int]] = []
+    for rank, (left, right) in enumerate(model.merges):
+        if len(kept) == size:
+            break
+        if left not in kept or right not in kept:
+            raise ArgumentError(
+                f"cannot take the first {size} tokens: merges[{rank}] joins {tokens[left]!r:.60} and"
+                f" {tokens[right]!r:.60}, and only a later merge makes one of them. Use prune(keep) instead"
+            )
+        merges.append((left, right))
+        kept.add(by_bytes[tokens[left] + tokens[right]])
+    return _with_only(model, kept, merges)
+
+
+def _with_only(model: Model, kept: set[int], merges: Iterable[tuple[int, int]]) -> Model:
+    """Returns the model with only these ids and merges. The ids are renumbered without gaps."""
+    new_id = {old: new for new, old in enumerate(sorted(kept))}
     return replace(
         model,
-        tokens=[model.tokens[i] for i in sorted(kept)],
-        merges=merges,
+        tokens=[model.tokens[i] for i in new_id],
+        merges=[(new_id[left], new_id[right]) for left, right in merges],
         specials={text: new_id[i] for text, i in model.specials.items()},
     )
 

@@ -701,7 +701,11 @@ class Tokenizer:
         """
         if (keep is None) == (vocab_size is None):
             raise ArgumentError("pass keep or vocab_size: the tokens to keep, or how many of the first ones")
-        model = self._model.with_size(vocab_size) if vocab_size is not None else remaps.pruned(self._model, keep or ())
+        model = (
+            remaps.pruned(self._model, keep or ())
+            if vocab_size is None
+            else remaps.first_tokens(self._model, vocab_size)
+        )
         return self._changed(model, remap)
 
     def extend(
