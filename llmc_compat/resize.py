@@ -15,7 +15,7 @@ from typing import Any
 from pybpe import Tokenizer, _binding
 from pybpe._numpy import numpy
 from pybpe.errors import ArgumentError
-from pybpe.remap import NEW, old_ids
+from pybpe.model.remap import NEW, old_ids
 from pybpe.support.call_paths import check_paths
 
 from .checkpoint import Checkpoint, from_file_type, to_file_type, write_blocks

@@ -24,12 +24,12 @@ if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
     from .analysis.advice import advise as advise
     from .analysis.comparison import compare as compare
     from .analysis.comparison_result import Comparison as Comparison
-    from .decoding import DecodeStream as DecodeStream
     from .encodings import get_encoding as get_encoding
     from .errors import Error as Error
+    from .model.template import Template as Template
     from .padding import padded_vocab_size as padded_vocab_size
-    from .template import Template as Template
     from .tokenizer import Tokenizer as Tokenizer
+    from .tokenizer.decoding import DecodeStream as DecodeStream
     from .tokens.binarization import binarize as binarize
     from .tokens.binarization import encode_files as encode_files
     from .tokens.joining import join as join
@@ -49,12 +49,12 @@ _NAMES = {
     "analysis.advice": "Advice advise",
     "analysis.comparison": "compare",
     "analysis.comparison_result": "Comparison",
-    "decoding": "DecodeStream",
     "encodings": "get_encoding",
     "errors": "Error",
+    "model.template": "Template",
     "padding": "padded_vocab_size",
-    "template": "Template",
     "tokenizer": "Tokenizer",
+    "tokenizer.decoding": "DecodeStream",
     "tokens.binarization": "binarize encode_files",
     "tokens.joining": "join",
     "tokens.manifest": "Manifest",

@@ -21,11 +21,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import byte_level
 from .arguments import instance, shown
 from .control_tokens import END_OF_TEXT
 from .errors import ArgumentError, Error, MissingExtraError
-from .formats import tiktoken
+from .formats import byte_level, tiktoken
 from .pattern import Pattern
 from .reading.streams import read_file
 from .tokenizer import Tokenizer, of_model

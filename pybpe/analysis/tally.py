@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _binding
 from .._numpy import numpy
 from ..arguments import Text, instance, utf8
-from ..encoding import segments
 from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
@@ -34,6 +33,7 @@ from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer
+from ..tokenizer.encoding import segments
 
 if TYPE_CHECKING:
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]

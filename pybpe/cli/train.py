@@ -98,7 +98,7 @@ def fewer_than(size: int, got: int) -> str:
 
 def _run_train(args: argparse.Namespace) -> None:
     from ..formats.export import format_of
-    from ..remap import old_ids, save_remap
+    from ..model.remap import old_ids, save_remap
     from ..training.counts import Counts
 
     format_of(args.output)  # refuses an unknown ending now, not after an hour of training

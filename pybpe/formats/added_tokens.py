@@ -11,11 +11,11 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from .. import byte_level
 from ..arguments import is_unicode
 from ..errors import ArgumentError, FormatError
-from ..matching import PLAIN, Matching, check_spaces, matcher
 from ..model import MOST_IDS, Model
+from ..model.matching import PLAIN, Matching, check_spaces, matcher
+from . import byte_level
 from .json_parts import JsonObject, part
 
 # The key of an entry for a text that shares the id of another special token. Hugging Face has no such tokens, and

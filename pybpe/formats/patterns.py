@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..byte_level import BYTE_TO_CHAR
-from ..dialects import ONIGURUMA, REGEX, RUST, translate
-from ..dialects.parse import parse
-from ..dialects.tree import Alt, Atomic, Both, Chars, CharSet, Either, Node, Repeat, Seq, alt, chars, seq
-from ..dialects.write import write
 from ..errors import UnsupportedError
 from ..pattern import OF_BYTES, Pattern, PatternLike, portable
+from ..pattern.dialects import ONIGURUMA, REGEX, RUST, translate
+from ..pattern.dialects.parse import parse
+from ..pattern.dialects.tree import Alt, Atomic, Both, Chars, CharSet, Either, Node, Repeat, Seq, alt, chars, seq
+from ..pattern.dialects.write import write
+from .byte_level import BYTE_TO_CHAR
 
 
 def for_hugging_face(pattern: Pattern) -> str:

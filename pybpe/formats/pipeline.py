@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError, FormatError
-from ..template import Piece, Template
+from ..model.template import Piece, Template
 from .json_parts import JsonObject, part
 
 NORMALIZERS = ("NFC", "NFKC")

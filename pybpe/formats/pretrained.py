@@ -16,8 +16,8 @@ from typing import Any
 from .. import _binding
 from ..arguments import instance, is_unicode
 from ..errors import ArgumentError, Error, FileMissingError, FormatError, MissingExtraError, UnsupportedError, warn
-from ..matching import PLAIN
 from ..model import Model
+from ..model.matching import PLAIN
 from ..pattern import Pattern
 from ..reading.streams import Snapshot, read_file
 from ..support.output_files import make_folder, remove_file, remove_others

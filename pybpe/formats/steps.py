@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..dialects import ONIGURUMA, REGEX, translate
-from ..dialects.parse import parse
-from ..dialects.tree import Node, Repeat, alt, chars, intersection, run_of, seq, without
-from ..dialects.write import write
 from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..pattern import OF_BYTES, THEN, Pattern
+from ..pattern.dialects import ONIGURUMA, REGEX, translate
+from ..pattern.dialects.parse import parse
+from ..pattern.dialects.tree import Node, Repeat, alt, chars, intersection, run_of, seq, without
+from ..pattern.dialects.write import write
 from . import patterns
 from .json_parts import JsonObject, part
 

@@ -10,11 +10,12 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from .. import _binding, byte_level
+from .. import _binding
 from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..model import END_OF_TEXT, Model, id_problem, special_ids_of
 from ..pattern import Pattern
 from ..reading.streams import Snapshot
+from . import byte_level
 
 # The beginning of the first line of a merges.txt. Hugging Face drops every line, and every merge in string form, that
 # begins with it.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from .. import _binding
 from ..arguments import Text, utf8
 from ..errors import file_errors
-from ..matching import Matching, matcher
+from ..model.matching import Matching, matcher
 from ..normalize import is_normalized
 from ..pattern import Pattern
 

@@ -12,14 +12,14 @@ from typing import Any
 from .. import _binding
 from .._numpy import numpy
 from ..arguments import Text
-from ..encoding import AllowedSpecial
-from ..matching import PLAIN
 from ..model import END_OF_TEXT
+from ..model.matching import PLAIN
 from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds
 from ..reading.planning import Piece, Task, pieces_of
 from ..reading.splits import hash_split
 from ..tokenizer import Tokenizer
+from ..tokenizer.encoding import AllowedSpecial
 from .spool import TYPECODES, Segment
 
 _SMALL = 1 << 12  # bytes of a piece

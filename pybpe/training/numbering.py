@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .. import byte_level
 from ..errors import ArgumentError
+from ..formats import byte_level
 from ..model import Model
+from ..model.remap import with_specials
 from ..pattern import Pattern
-from ..remap import with_specials
 
 
 def blank(specials: Sequence[str], special_ids: str, tie_break: str, pattern: Pattern, normalizer: str | None) -> Model:

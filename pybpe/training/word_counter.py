@@ -11,7 +11,7 @@ from itertools import chain, islice
 from .. import _binding
 from ..arguments import whole_number
 from ..formats import counts_file
-from ..matching import Matching, matcher
+from ..model.matching import Matching, matcher
 from ..normalize import check_normalizer, normalize, with_space
 from ..pattern import Pattern
 from ..reading.division import add_documents, divide, dividers, shares_of

@@ -1,6 +1,6 @@
 r"""Translates regular expressions of Python's `regex` package to JavaScript (flag u). Their matches stay the same.
 
-pybpe/dialects parses the pattern into a tree, from which this module writes JavaScript. The differences:
+pybpe/pattern/dialects parses the pattern into a tree, from which this module writes JavaScript. The differences:
 
     \s          White_Space; JavaScript's \s includes U+FEFF and lacks U+0085     \p{White_Space}
     \d \w       by Unicode properties; JavaScript's are ASCII                      \p{Nd} ...
@@ -16,13 +16,13 @@ engines continue differently after an empty match.
 
 from __future__ import annotations
 
-from ..dialects import REGEX
-from ..dialects.classes import SCRIPTS
-from ..dialects.parse import parse
-from ..dialects.tree import ANY, Chars, can_be_empty, without
-from ..dialects.write import Writer
 from ..errors import UnsupportedError
 from ..pattern import THEN
+from ..pattern.dialects import REGEX
+from ..pattern.dialects.classes import SCRIPTS
+from ..pattern.dialects.parse import parse
+from ..pattern.dialects.tree import ANY, Chars, can_be_empty, without
+from ..pattern.dialects.write import Writer
 
 # Browsers have newer versions of Unicode, in which other characters are assigned.
 _UNKNOWN = frozenset(["C", "Cn"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from ..arguments import Text, whole_number
-from ..named import Tokenizers
+from ..tokenizer.named import Tokenizers
 from .page import MAX_BYTES, make_page
 
 

@@ -11,7 +11,7 @@ from importlib import resources
 from .. import _binding
 from .._version import __version__
 from ..arguments import Text, utf8
-from ..named import Tokenizers, named_tokenizers
+from ..tokenizer.named import Tokenizers, named_tokenizers
 from .data import page_data
 from .policy import content_policy
 

@@ -9,7 +9,7 @@ import regex
 import tiktoken
 import tokenizers
 
-from pybpe.dialects import ONIGURUMA, REGEX, RUST, Dialect
+from pybpe.pattern.dialects import ONIGURUMA, REGEX, RUST, Dialect
 
 BYTES = {bytes([i]): i for i in range(256)}
 # Ranges of code points of one kind, except their first and last.

@@ -2,7 +2,7 @@ r"""Writes tests/py/translations.jsonl: what the translation of many patterns gi
 
     PYTHONPATH=. .venv/bin/python tests/py/record_translations.py
 
-Run it again after a change of pybpe/dialects that changes translations, and read what `git diff` shows.
+Run it again after a change of pybpe/pattern/dialects that changes translations, and read what `git diff` shows.
 test_dialects.py explains the patterns, and compares more of them with the engines.
 """
 

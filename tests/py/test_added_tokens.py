@@ -10,8 +10,7 @@ import pytest
 import tokenizers
 
 import pybpe
-from pybpe import byte_level
-from pybpe.formats import added_tokens
+from pybpe.formats import added_tokens, byte_level
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 BYTES = {byte_level.BYTE_TO_CHAR[i]: i for i in range(256)}

@@ -14,10 +14,10 @@ import pytest
 from texts import english
 
 import pybpe
-from pybpe import _binding, automata
+from pybpe import _binding
 from pybpe import pattern as pattern_module
 from pybpe.errors import PybpeWarning, UnsupportedError
-from pybpe.pattern import NAMES, Pattern
+from pybpe.pattern import NAMES, Pattern, automata
 from pybpe.reading.pieces import cutter, data_pieces
 from pybpe.training import superwords
 

@@ -15,10 +15,10 @@ from pipelines import KIMI
 from selection import one_in
 
 import pybpe
-from pybpe.dialects import ONIGURUMA, REGEX, RUST, classes, translate
-from pybpe.dialects.cover import first_uncovered
-from pybpe.dialects.parse import parse
 from pybpe.pattern import _SPELLINGS, Pattern
+from pybpe.pattern.dialects import ONIGURUMA, REGEX, RUST, classes, translate
+from pybpe.pattern.dialects.cover import first_uncovered
+from pybpe.pattern.dialects.parse import parse
 
 PAIRS = list(itertools.permutations(WORDS, 2))
 ids = "-to-".join

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from pybpe import _binding, decoding
-from pybpe import encoding as encoding_module
+from pybpe import _binding
 from pybpe import tokenizer as tokenizer_module
 from pybpe.arguments import utf8
 from pybpe.reading import pieces as pieces_module
 from pybpe.reading.pieces import PIECE_BYTES, text_pieces
+from pybpe.tokenizer import decoding
+from pybpe.tokenizer import encoding as encoding_module
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
 GPT2 = gpt2_tokenizer()

@@ -29,7 +29,7 @@ from texts import CORNER_TEXTS, chinese, english, mixed
 from tokenizers import models, pre_tokenizers, trainers
 
 import pybpe
-from pybpe import byte_level
+from pybpe.formats import byte_level
 
 SPECIALS = ["<|endoftext|>", "<|im_end|>", "<tool>"]
 PIECES = [

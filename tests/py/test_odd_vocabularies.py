@@ -16,8 +16,7 @@ from tokenizers import Tokenizer as Theirs
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 import pybpe
-from pybpe import byte_level
-from pybpe.formats import tokenizer_json
+from pybpe.formats import byte_level, tokenizer_json
 from pybpe.teaching import WordTokenizer
 
 BYTES = {i: bytes([i]) for i in range(256)}

@@ -15,10 +15,10 @@ from corpora import small_tokenizer
 from vocabularies import SHAPES, tokenizer_of
 
 import pybpe
-from pybpe import automata
-from pybpe.automata import dfa
-from pybpe.dialects.parse import REGEX, parse
 from pybpe.errors import FormatError, UnsupportedError
+from pybpe.pattern import automata
+from pybpe.pattern.automata import dfa
+from pybpe.pattern.dialects.parse import REGEX, parse
 
 SIZES = (250, 2000)
 

@@ -3,8 +3,8 @@
 import pytest
 import regex
 
-from pybpe.dialects.parse import REGEX, RUST, parse
-from pybpe.dialects.tree import (
+from pybpe.pattern.dialects.parse import REGEX, RUST, parse
+from pybpe.pattern.dialects.tree import (
     ANY,
     NEWLINE,
     Alt,
@@ -29,7 +29,7 @@ from pybpe.dialects.tree import (
     width,
     without,
 )
-from pybpe.dialects.write import Writer, write
+from pybpe.pattern.dialects.write import Writer, write
 
 A, B, C = chars([(97, 97)]), chars([(98, 98)]), chars([(99, 99)])
 LETTER, NO_LETTER = chars([], ["L"]), chars([], ["L"], negated=True)

@@ -13,8 +13,8 @@ from pipelines import DIGITS, LLAMA3, WITH_REGEX, WITHOUT_REGEX, sequence, split
 from test_special_flags import NAMES, PARTS, added, file, random_texts, random_tokens
 
 import pybpe
-from pybpe.encoding import TextEncoder
 from pybpe.reading import pieces, planning
+from pybpe.tokenizer.encoding import TextEncoder
 from pybpe.tokens.verification import verify
 
 PREFIX = {**WITH_REGEX, "add_prefix_space": True}

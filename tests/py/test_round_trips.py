@@ -16,8 +16,8 @@ from pybpe import Template
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.formats.export import FORMATS
 from pybpe.formats.pretrained import chat_template
-from pybpe.matching import Matching
 from pybpe.model import Model
+from pybpe.model.matching import Matching
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 

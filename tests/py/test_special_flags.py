@@ -16,13 +16,14 @@ from test_models import changed
 from tokenizers import processors
 
 import pybpe
-from pybpe import _binding, byte_level
+from pybpe import _binding
 from pybpe.analysis.comparison import compare
 from pybpe.analysis.differences import differences, differences_on
 from pybpe.cli import main
-from pybpe.encoding import TextEncoder
-from pybpe.matching import Matching, matcher
+from pybpe.formats import byte_level
+from pybpe.model.matching import Matching, matcher
 from pybpe.reading import pieces
+from pybpe.tokenizer.encoding import TextEncoder
 from pybpe.tokens.verification import verify
 from pybpe.viz.data import tokenizer_data
 

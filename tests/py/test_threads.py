@@ -20,8 +20,8 @@ from texts import chinese, english, mixed
 
 import pybpe
 from llmc_compat.shards import write_shard
-from pybpe import encoding
 from pybpe.reading.pieces import data_pieces
+from pybpe.tokenizer import encoding
 
 TEXT = english()[:40_000] + chinese()[:4_000] + mixed()[:4_000] + "<|endoftext|>" * 3
 CUSTOM = r"(?<=x)y+|\p{L}+|\s+|."  # a look-behind does not compile: the package `regex` runs it

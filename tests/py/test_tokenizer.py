@@ -12,7 +12,7 @@ from gpt2 import gpt2_tiktoken, gpt2_tokenizer
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from pybpe import offsets
+from pybpe.tokenizer import offsets
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 

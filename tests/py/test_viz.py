@@ -22,7 +22,7 @@ from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
 import pybpe
 from pybpe import _binding, viz
 from pybpe.cli import main
-from pybpe.matching import Matching
+from pybpe.model.matching import Matching
 from pybpe.pattern import FROM_RIGHT, NAMES, Digits
 from pybpe.viz import SAMPLE, js_regex, make_page, write_page
 from pybpe.viz.data import cut_text, packed_classes, tokenizer_data

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pybpe
-from pybpe.dialects import ONIGURUMA, REGEX, RUST, Dialect, translate
-from pybpe.dialects.parse import parse
-from pybpe.dialects.write import write
+from pybpe.pattern.dialects import ONIGURUMA, REGEX, RUST, Dialect, translate
+from pybpe.pattern.dialects.parse import parse
+from pybpe.pattern.dialects.write import write
 
 FILE = Path(__file__).parent / "translations.jsonl"
 DIALECTS: dict[str, Dialect] = {"regex": REGEX, "rust": RUST, "onig": ONIGURUMA}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .arguments import instance, shown, whole_number
-from .errors import ArgumentError
-from .model import MOST_IDS, Model, check_all_bytes, id_problem
-from .normalize import check_normalizer
-from .pattern import Pattern
+from ..arguments import instance, shown, whole_number
+from ..errors import ArgumentError
+from ..normalize import check_normalizer
+from ..pattern import Pattern
+from . import MOST_IDS, Model, check_all_bytes, id_problem
 
 
 def model_of_parts(

@@ -11,11 +11,11 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from typing import Any, Protocol
 
-from ._binding import IdBuffer
-from ._numpy import numpy
-from .arguments import counted, instance, shown
-from .errors import ArgumentError, UnknownIdError
-from .support.parallel import map_ordered, worker_count
+from .._binding import IdBuffer
+from .._numpy import numpy
+from ..arguments import counted, instance, shown
+from ..errors import ArgumentError, UnknownIdError
+from ..support.parallel import map_ordered, worker_count
 
 CHUNK = 1 << 18  # ids
 _MANY = 1 << 14  # ids, whose decoding is worth handing to a thread

@@ -13,16 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Any, Literal, cast
 
-from . import _binding
-from ._numpy import numpy
-from .arguments import Text, utf8
+from .. import _binding
+from .._numpy import numpy
+from ..arguments import Text, utf8
+from ..errors import ArgumentError
+from ..model import Model, refuse_dropout
+from ..model.matching import matcher
+from ..normalize import normalize, with_space
+from ..reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
+from ..support.parallel import Result, map_ordered, run_interruptibly, worker_count
 from .batches import GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
-from .errors import ArgumentError
-from .matching import matcher
-from .model import Model, refuse_dropout
-from .normalize import normalize, with_space
-from .reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
-from .support.parallel import Result, map_ordered, run_interruptibly, worker_count
 
 AllowedSpecial = Literal["all"] | Collection[str]
 

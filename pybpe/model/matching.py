@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from . import _binding
-from .errors import ArgumentError
+from .. import _binding
+from ..errors import ArgumentError
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from ..errors import UnsupportedError
+from ...errors import UnsupportedError
 from . import classes
 from .tree import (
     ANY,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .errors import ArgumentError
+from ..errors import ArgumentError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from .model import Model
+from ..model import Model
 
 _SHOWN = 12  # the number of special tokens, and of longest tokens, in the table
 

@@ -16,7 +16,7 @@ tests of what the engines match, character by character (tests/py/test_dialects.
 
 from __future__ import annotations
 
-from ..errors import UnsupportedError
+from ...errors import UnsupportedError
 from .cover import first_uncovered
 from .parse import ONIGURUMA, REGEX, RUST, Dialect, parse
 from .tree import Node, can_be_empty, written_out

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from . import _binding
-from ._numpy import numpy
-from .arguments import instance, whole_number
-from .errors import ArgumentError
-from .model import Model, check_specials
+from .. import _binding
+from .._numpy import numpy
+from ..arguments import instance, whole_number
+from ..errors import ArgumentError
+from . import Model, check_specials
 
 NEW = -1
 

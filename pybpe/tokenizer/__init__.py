@@ -10,22 +10,23 @@ from functools import cached_property, partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from . import _binding, offsets
-from . import remap as remaps
-from ._numpy import numpy
-from .arguments import Text, instance, is_unicode, probability, utf8, whole_number
+from .. import _binding
+from .._numpy import numpy
+from ..arguments import Text, instance, is_unicode, probability, utf8, whole_number
+from ..errors import ArgumentError, UnsupportedError
+from ..formats import export, load, pretrained, tiktoken
+from ..formats.vocab_merges import token_names
+from ..model import Model, check_specials, special_ids_of
+from ..model import remap as remaps
+from ..model.parts import model_of_parts
+from ..model.template import Template
+from ..other_libraries import unknown_attribute
+from ..pattern import Digits, Pattern, PatternLike
+from ..reading.paths import Inputs, is_path_list, path_list
+from . import offsets
 from .batches import text_list
 from .decoding import CHUNK, DecodeStream, decoded_batch, error_handler, first_unknown, id_chunks
 from .encoding import AllowedSpecial, TextEncoder
-from .errors import ArgumentError, UnsupportedError
-from .formats import export, load, pretrained, tiktoken
-from .formats.vocab_merges import token_names
-from .model import Model, check_specials, special_ids_of
-from .model_of_parts import model_of_parts
-from .other_libraries import unknown_attribute
-from .pattern import Digits, Pattern, PatternLike
-from .reading.paths import Inputs, is_path_list, path_list
-from .template import Template
 
 
 def of_model(model: Model) -> Tokenizer:
@@ -685,7 +686,7 @@ class Tokenizer:
             vocab_size: keep the first tokens, this many, instead. The result equals a tokenizer trained with this
                 vocab_size, unless it was trained with superwords: in such training, vocab_size decides where the second
                 stage begins.
-            remap: a file to write, which says which rows of an embedding to keep: see `pybpe.remap`.
+            remap: a file to write, which says which rows of an embedding to keep: see `pybpe.model.remap`.
 
         Raises:
             ArgumentError: an id is not in the vocabulary, the vocabulary cannot have this size, or both or none of
@@ -723,14 +724,14 @@ class Tokenizer:
             special_tokens: new special tokens, which get the next ids.
             inputs: texts to learn more merges from, as in `pybpe.train`.
             vocab_size: the new number of tokens, if there are inputs.
-            remap: a file to write, which says which ids are new: see `pybpe.remap`.
+            remap: a file to write, which says which ids are new: see `pybpe.model.remap`.
             training: further arguments of `pybpe.train`.
 
         Raises:
             ArgumentError: a special token already exists, or only one of inputs and vocab_size is given.
         """
-        from .support.call_paths import check_paths
-        from .training.merging import learned
+        from ..support.call_paths import check_paths
+        from ..training.merging import learned
 
         if (inputs is None and "counts" not in training) != (vocab_size is None):
             raise ArgumentError("inputs and vocab_size go together: pass both to learn merges, or neither")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from ..errors import UnsupportedError
+from ...errors import UnsupportedError
 from .nfa import MATCH, Guard, Take, Thread
 
 ACCEPT = 0x8000

@@ -8,10 +8,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from ...errors import UnsupportedError
 from ..dialects.parse import REGEX
 from ..dialects.tree import NEWLINE, Chars, CharSet, Either, chars
 from ..dialects.write import write
-from ..errors import UnsupportedError
 
 _MOST_CLASSES = 250  # csrc/pretok/dfa.c
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ._numpy import numpy
-from .arguments import Text, instance, utf8
-from .errors import ArgumentError
+from .._numpy import numpy
+from ..arguments import Text, instance, utf8
+from ..errors import ArgumentError
 
 _GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread
 _ONE_THREAD = 4  # times as much for one thread, which needs no short items: each takes 20 microseconds of Python

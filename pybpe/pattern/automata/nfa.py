@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...errors import UnsupportedError
 from ..dialects.tree import NEWLINE, Alt, Atomic, Both, Chars, CharSet, Either, End, Look, Node, Repeat, Seq, Start
-from ..errors import UnsupportedError
 from .alphabet import Alphabet
 
 _MOST_THREADS = 20_000

@@ -21,10 +21,10 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from . import _binding
-from .arguments import instance, is_unicode, shown
-from .errors import ArgumentError, UnsupportedError, warn
-from .support.parallel import end_if_unwanted
+from .. import _binding
+from ..arguments import instance, is_unicode, shown
+from ..errors import ArgumentError, UnsupportedError, warn
+from ..support.parallel import end_if_unwanted
 
 if TYPE_CHECKING:
     import regex

@@ -9,14 +9,14 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from . import _binding
-from ._numpy import numpy
-from .arguments import is_unicode, shown, whole_number
-from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
-from .control_tokens import END_OF_TEXT as END_OF_TEXT
-from .errors import ArgumentError, UnsupportedError
+from .. import _binding
+from .._numpy import numpy
+from ..arguments import is_unicode, shown, whole_number
+from ..control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
+from ..control_tokens import END_OF_TEXT as END_OF_TEXT
+from ..errors import ArgumentError, UnsupportedError
+from ..pattern import Pattern
 from .matching import Matching, matcher
-from .pattern import Pattern
 from .template import Template
 
 # Other names of the end-of-document token: Llama 3.

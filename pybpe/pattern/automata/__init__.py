@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from .. import _binding
+from ... import _binding
+from ...errors import UnsupportedError
 from ..dialects.parse import REGEX, parse
 from ..dialects.tree import Alt, Node, Repeat, alt, can_be_empty, run_of, union, without
-from ..errors import UnsupportedError
 from .alphabet import Alphabet
 from .dfa import states_of
 from .nfa import Builder, char_sets

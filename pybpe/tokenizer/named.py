@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .arguments import instance, shown
-from .errors import ArgumentError
-from .tokenizer import Tokenizer
+from ..arguments import instance, shown
+from ..errors import ArgumentError
+from . import Tokenizer
 
 Tokenizers = Tokenizer | Mapping[str, Tokenizer] | Sequence[Tokenizer]
 
