@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from .. import _binding
-from ..errors import ArgumentError, FileMissingError, FormatError
+from ..errors import ArgumentError, FormatError
 from ..model import Model
 from ..pattern import Pattern, PatternLike
 from ..reading.file_types import no_text
@@ -40,7 +40,7 @@ def load(
     with open_unchanged(path) as stream:
         start = stream.read(512)
         if name.endswith(".tiktoken") or _RANK_LINE.match(start):
-            return load_ranks(path, pattern, special_tokens)
+            return _ranks(path, pattern, special_tokens)
         beside = os.path.join(os.path.dirname(name), pretrained.MERGES)
         if _FIRST_ID.match(start) and os.path.exists(beside):
             return _pair(path, beside, special_tokens, pattern)
@@ -88,16 +88,11 @@ def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
         raise FormatError(f"{name}: {error}") from None
 
 
-def load_ranks(
+def _ranks(
     path: _binding.PathLike, pattern: PatternLike | None, special_tokens: Specials | None
 ) -> tuple[Model, _binding.Vocab]:
-    """Loads a .tiktoken file: see `Tokenizer.from_tiktoken`."""
+    """Loads a .tiktoken file."""
     name = _binding.path_text(path)
-    if not os.path.exists(name) and re.fullmatch(r"\w+", name):
-        raise FileMissingError(
-            f"there is no file {name!r}. If this is the name of a tiktoken encoding, pass the encoding:"
-            f" Tokenizer.from_tiktoken(tiktoken.get_encoding({name!r}))"
-        )
     if pattern is None:
         raise ArgumentError(
             f"{name}: a .tiktoken file has no pattern: pass one, as in pattern='cl100k', and special_tokens; or make a"

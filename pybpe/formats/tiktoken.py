@@ -40,8 +40,10 @@ def from_encoding(encoding: Any) -> Model:
     try:
         ranks, specials, regex = encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str
     except AttributeError:
-        kind = type(encoding).__name__
-        raise ArgumentError(f"expected a tiktoken.Encoding or the path of a .tiktoken file, not {kind}") from None
+        raise ArgumentError(
+            f"expected a tiktoken.Encoding, not {type(encoding).__name__}: Tokenizer.from_file reads .tiktoken files,"
+            " and pybpe.get_encoding takes names"
+        ) from None
     name = f"the encoding {encoding.name!r}"
     return from_ranks(ranks, specials, patterns.from_tiktoken(regex, name), name, encoding.decode_single_token_bytes)
 

@@ -24,29 +24,32 @@ def model_of_parts(
     tokens = _tokens(vocab)
     instance("merges", merges, Iterable, "a list of (left bytes, right bytes)")
     merges = [_merge(rank, merge) for rank, merge in enumerate(merges)]
-    given = {text: i for text, i in specials.items() if i is not None}
-    owned = set(given.values())
-    by_bytes = {token: i for i, token in enumerate(tokens) if token and i not in owned}
-    if problem := id_problem(given.values()):
+    owned = {i for i in specials.values() if i is not None}
+    if problem := id_problem(owned):
         raise ArgumentError(f"special_tokens: {problem}")
-    _place(given, tokens)
-    check_all_bytes(by_bytes)
+    by_bytes = {token: i for i, token in enumerate(tokens) if token and i not in owned}
     needed = {bytes([i]) for i in range(256)} | {left + right for left, right in merges}
-    known = {token: i for token, i in by_bytes.items() if token not in needed}
-    special_ids = _special_ids(specials, known, tokens)
+    special_ids = _placed(specials, {token: i for token, i in by_bytes.items() if token not in needed}, tokens)
+    check_all_bytes(by_bytes)
     return Model(tokens, _pairs(merges, by_bytes), special_ids, pattern, normalizer)
 
 
-def _special_ids(specials: Mapping[str, int | None], known: Mapping[bytes, int], tokens: list[bytes]) -> dict[str, int]:
-    """Returns the ids of the special tokens. Appends those that have no id and are not in `known` to the tokens."""
+def _placed(specials: Mapping[str, int | None], known: Mapping[bytes, int], tokens: list[bytes]) -> dict[str, int]:
+    """Returns the ids of the special tokens, and puts them at their ids. Those that have none have the id in `known`,
+    or follow the other tokens."""
     ids = {}
     for text, wanted in specials.items():
         data = text.encode("utf-8")
-        if wanted is not None and data in known:
-            raise ArgumentError(f"the special token {text!r:.80} has id {wanted}, but id {known[data]} in vocab")
-        if wanted is None and data not in known:
-            tokens.append(data)
-        ids[text] = known.get(data, len(tokens) - 1) if wanted is None else wanted
+        i = known.get(data, len(tokens)) if wanted is None else wanted
+        if known.get(data, i) != i:
+            raise ArgumentError(f"the special token {text!r:.80} has id {i}, but id {known[data]} in vocab")
+        tokens += [b""] * (i + 1 - len(tokens))
+        if tokens[i] not in (b"", data):
+            raise ArgumentError(
+                f"the special token {text!r:.80} cannot have id {i}, which belongs to {tokens[i]!r:.80}"
+            )
+        tokens[i] = data
+        ids[text] = i
     return ids
 
 
@@ -58,18 +61,6 @@ def _pairs(merges: Iterable[tuple[bytes, bytes]], by_bytes: Mapping[bytes, int])
             raise ArgumentError(f"merges[{rank}]: {left!r:.80} and {right!r:.80} must both be in the vocabulary")
         pairs.append((by_bytes[left], by_bytes[right]))
     return pairs
-
-
-def _place(specials: Mapping[str, int], tokens: list[bytes]) -> None:
-    """Puts special tokens at their ids. Raises ArgumentError if another token already has the id."""
-    tokens += [b""] * (max(specials.values(), default=-1) + 1 - len(tokens))
-    for text, i in specials.items():
-        data = text.encode("utf-8")
-        if tokens[i] not in (b"", data):
-            raise ArgumentError(
-                f"the special token {text!r:.80} cannot have id {i}, which belongs to {tokens[i]!r:.80}"
-            )
-        tokens[i] = data
 
 
 def _tokens(vocab: Mapping[int, bytes]) -> list[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -115,9 +114,10 @@ class Tokenizer:
 
         Args:
             merges: the merges.txt of a vocab.json; None means merges.txt in its folder.
-            pattern: a name or regular expression, as in `pybpe.train`. Required for a .tiktoken file, which has none
-                (see `from_tiktoken`). For a vocab.json, which has none either, None means "gpt2". For a tokenizer.json
-                it replaces the one in the file: pass it if you know that it gives the same words.
+            pattern: a name or regular expression, as in `pybpe.train`. Required for a .tiktoken file, which has none:
+                a name, or a regular expression in tiktoken's syntax (`Tokenizer.pattern` then has it in the syntax of
+                Python's regex package). For a vocab.json, which has none either, None means "gpt2". For a
+                tokenizer.json it replaces the one in the file: pass it if you know that it gives the same words.
             special_tokens: text -> id, for a .tiktoken file. For a vocab.json, strings in the vocabulary, or new
                 strings, which get the next ids, or a mapping text -> id; None means <|endoftext|>, if the vocabulary
                 has it.
@@ -127,37 +127,21 @@ class Tokenizer:
             FormatError: the content is invalid. The message gives the place, and what was expected there.
             ArgumentError: `pattern` is missing; or `merges` or `special_tokens` is given for a file that has its own;
                 or a special token has another id in the vocabulary.
+            UnsupportedError: as in `from_tiktoken`, for a .tiktoken file.
         """
         return cls._of(*load.load(path, pattern, special_tokens, merges))
 
     @classmethod
-    def from_tiktoken(
-        cls,
-        source: Any,
-        *,
-        pattern: PatternLike | None = None,
-        special_tokens: Mapping[str, int] | None = None,
-    ) -> Tokenizer:
-        """Makes a tokenizer that gives tiktoken's ids. It recovers the merges from the ranks.
-
-        Args:
-            source: a tiktoken.Encoding, which is complete; or the path of a .tiktoken file, which has only ranks.
-            pattern: the pattern of a file: a name (as in `pybpe.train`), or a regular expression in tiktoken's syntax.
-                `Tokenizer.pattern` then has it in the syntax of Python's regex package.
-            special_tokens: text -> id, for a file.
+    def from_tiktoken(cls, encoding: Any) -> Tokenizer:
+        """Makes a tokenizer that gives the ids of a tiktoken.Encoding. It recovers the merges from the ranks.
+        (`from_file` reads a .tiktoken file.)
 
         Raises:
-            ArgumentError: a file is given without a pattern, or an Encoding with one.
+            ArgumentError: `encoding` is something else.
             UnsupportedError: the pattern may split text differently here and in tiktoken, or does not match all text,
                 which tiktoken then drops; or one special token begins with another, so tiktoken may find either.
-            FileError: the file cannot be read.
-            FormatError: the content is invalid. The message gives the line.
         """
-        if isinstance(source, (str, bytes, os.PathLike)):
-            return cls._of(*load.load_ranks(source, pattern, special_tokens))
-        if pattern is not None or special_tokens is not None:
-            raise ArgumentError("an Encoding has its own pattern and special tokens: leave these arguments out")
-        return cls._of(tiktoken.from_encoding(source))
+        return cls._of(tiktoken.from_encoding(encoding))
 
     @classmethod
     def from_hf(cls, tokenizer: Any, *, pattern: PatternLike | None = None) -> Tokenizer:

@@ -223,7 +223,7 @@ def test_where_pybpe_chooses_the_ids_a_mapping_is_refused(tmp_path: Path) -> Non
             call()
     with pytest.raises(pybpe.errors.ArgumentError, match="special_tokens must be a mapping text -> id"):
         tok.save(tmp_path / "t.tiktoken")
-        pybpe.Tokenizer.from_tiktoken(tmp_path / "t.tiktoken", pattern="gpt2", special_tokens=["<s>"])  # type: ignore[arg-type]
+        pybpe.Tokenizer.from_file(tmp_path / "t.tiktoken", pattern="gpt2", special_tokens=["<s>"])  # type: ignore[arg-type]
 
 
 def test_the_two_files_of_gpt2_take_ids_too(tmp_path: Path) -> None:

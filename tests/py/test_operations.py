@@ -90,7 +90,7 @@ def save_ranks_late(tok: pybpe.Tokenizer, folder: Path) -> None:
 
 
 def load_ranks(folder: Path) -> pybpe.Tokenizer:
-    return pybpe.Tokenizer.from_tiktoken(folder / "x.tiktoken", special_tokens={}, pattern="gpt2")
+    return pybpe.Tokenizer.from_file(folder / "x.tiktoken", special_tokens={}, pattern="gpt2")
 
 
 FORMATS: dict[str, tuple[Callable[[pybpe.Tokenizer, Path], object], Callable[[Path], pybpe.Tokenizer]]] = {

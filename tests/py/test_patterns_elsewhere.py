@@ -52,7 +52,7 @@ def test_from_tiktoken_gives_tiktokens_ids(name: str, tmp_path: Path) -> None:
     ours = pybpe.Tokenizer.from_tiktoken(theirs)
     path = tmp_path / "k.tiktoken"
     ours.save(path)
-    same = pybpe.Tokenizer.from_tiktoken(path, pattern=REAL[name], special_tokens={"<|end|>": 450})
+    same = pybpe.Tokenizer.from_file(path, pattern=REAL[name], special_tokens={"<|end|>": 450})
     assert same == ours
     back, hf = ours.to_tiktoken(), ours.to_hf()
     for text in texts():
