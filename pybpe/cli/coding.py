@@ -89,7 +89,7 @@ def _run_encode(args: argparse.Namespace) -> None:
             if args.output.endswith(".npy"):
                 from ..formats.id_files import npy_header
 
-                write(npy_header(sum(map(len, arrays)), _id_bytes(tokenizer)))
+                write(npy_header(sum(map(len, arrays)), tokenizer.model.id_bytes))
             for ids in arrays:
                 if sys.byteorder == "big":  # pragma: no cover (other machines)
                     ids.byteswap()
@@ -121,7 +121,7 @@ def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[a
     """Yields the ids of the input, an array per piece, in order."""
     from ..support.parallel import map_ordered
 
-    typecode = "H" if _id_bytes(tokenizer) == 2 else "I"
+    typecode = "H" if tokenizer.model.id_bytes == 2 else "I"
     if args.dropout:
         text, allowed = b"".join(_pieces(tokenizer, args)), () if args.ordinary else "all"
         yield array(
@@ -219,11 +219,6 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
     return path, _read_ids(path, _id_bytes_in(path, tokenizer))
 
 
-def _id_bytes(tokenizer: Tokenizer) -> int:
-    """Returns the bytes per id in a file without a manifest."""
-    return 2 if tokenizer.vocab_size <= 1 << 16 else 4
-
-
 def _id_bytes_in(path: str, tokenizer: Tokenizer) -> int:
     """Returns the bytes per id in a file of plain ids. Raises ArgumentError if the manifest next to it says that
     another tokenizer made it."""
@@ -235,7 +230,7 @@ def _id_bytes_in(path: str, tokenizer: Tokenizer) -> int:
         check_tokenizer(path, facts.fingerprint, tokenizer)
     if facts is not None and facts.dtype is not None:
         return 4 if facts.dtype == "uint32" else 2
-    return _id_bytes(tokenizer)
+    return tokenizer.model.id_bytes
 
 
 def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:

@@ -76,10 +76,15 @@ class Model:
         """The tokens by id, without unused ids."""
         return {i: token for i, token in enumerate(self.tokens) if token}
 
+    @property
+    def id_bytes(self) -> int:
+        """The size of an id: 2 bytes if every id fits, otherwise 4."""
+        return 2 if len(self.tokens) <= 1 << 16 else 4
+
     @cached_property
     def dtype(self) -> numpy.dtype[Any]:
         """The numpy dtype for ids: uint16 if every id fits, otherwise uint32."""
-        return numpy.dtype(numpy.uint16 if len(self.tokens) <= 1 << 16 else numpy.uint32)
+        return numpy.dtype(f"u{self.id_bytes}")
 
     @property
     def lacking_bytes(self) -> list[int]:

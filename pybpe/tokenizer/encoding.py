@@ -54,7 +54,7 @@ class TextEncoder:
         # Each text that gets a space has at least one byte.
         self._growth = (1 if model.normalizer is None else _NORMALIZED_GROWTH) + model.prefix_space
         encodes = self._direct and not model.dropout
-        self.short = self._any_encoder.short_calls(self.specials, 2 if len(model.tokens) <= 1 << 16 else 4, encodes)
+        self.short = self._any_encoder.short_calls(self.specials, model.id_bytes, encodes)
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
         self._last_call: tuple[int, ...] = ()  # see _comes_again
 
