@@ -197,7 +197,7 @@ def _run_decode(args: argparse.Namespace) -> None:
     with writing(args.output) as write:
         for ids in blocks:
             try:
-                data = tokenizer._decode_part(ids, position)
+                data = tokenizer._decoder.decode(ids, position)
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: {error}") from None
             write(data)

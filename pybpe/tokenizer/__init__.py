@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import EllipsisType
@@ -24,7 +23,7 @@ from ..pattern import Digits, Pattern, PatternLike
 from ..reading.paths import Inputs, is_path_list, path_list
 from . import offsets
 from .batches import text_list
-from .decoding import CHUNK, DecodeStream, decoded_batch, error_handler, first_unknown, id_chunks
+from .decoding import DecodeStream, IdDecoder, decoded_batch
 from .encoding import AllowedSpecial, TextEncoder
 
 
@@ -72,6 +71,7 @@ class Tokenizer:
         self._model = model
         self._vocab = vocab if vocab is not None else model.to_vocab()
         self._encoder = TextEncoder(model, self._vocab)
+        self._decoder = IdDecoder(model.tokens, self._vocab)
 
     @classmethod
     def _of(cls, model: Model, vocab: _binding.Vocab | None = None) -> Tokenizer:
@@ -424,15 +424,7 @@ class Tokenizer:
                 position.
         """
         short = self._encoder.short.decode_bytes(ids)
-        return self._decode_part(ids, 0) if short is None else short
-
-    def _decode_part(self, ids: Iterable[int], start: int) -> bytes:
-        """Returns the bytes of ids that follow `start` others, which error messages count."""
-        return self._decode(list(id_chunks(ids, len(self), start)), start)
-
-    def _decoded_length(self, ids: Iterable[int]) -> int:
-        """Returns the number of bytes of ids, without decoding them."""
-        return sum(self._decoded_sizes(list(id_chunks(ids, len(self)))))
+        return self._decoder.decode(ids) if short is None else short
 
     def decode(self, ids: Iterable[int], errors: str = "replace", *, skip_special_tokens: bool = False) -> str:
         """Returns the text of ids.
@@ -449,45 +441,11 @@ class Tokenizer:
             short = self._encoder.short.decode(ids)
             if short is not None:
                 return short
-        elif errors != "replace":
-            errors = error_handler(errors)
-        if skip_special_tokens:
-            hidden = self._hidden_ids
-            ids = [i for known in self._known_ids(ids) for i in known if i not in hidden]
-        chunks = list(id_chunks(ids, len(self)))
-        if len(chunks) <= 1:
-            return self._decode(chunks).decode("utf-8", errors)
-        decoder = codecs.getincrementaldecoder("utf-8")(errors)
-        text = ""
-        try:
-            for i, chunk in enumerate(chunks):  # each takes some milliseconds; Python appends to a str in place
-                text += decoder.decode(self._decode([chunk], i * CHUNK), final=chunk is chunks[-1])
-        except UnicodeDecodeError:
-            return self._decode(chunks).decode("utf-8", errors)  # raises the error with the position in all bytes
-        return text
+        return self._decoder.text(ids, errors, self._hidden_ids if skip_special_tokens else None)
 
     @cached_property
     def _hidden_ids(self) -> frozenset[int]:
         return frozenset(i for text, i in self._model.specials.items() if text not in self._model.visible)
-
-    def _decoded_sizes(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> list[int]:
-        """Returns the number of bytes of each chunk of ids. `start` others come before."""
-        sizes = []
-        for i, chunk in enumerate(chunks):
-            try:
-                sizes.append(self._vocab.decoded_length(chunk))
-            except ArgumentError:
-                raise first_unknown(chunk.ids, start + i * CHUNK, len(self), self._model.tokens) from None
-        return sizes
-
-    def _decode(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> bytes:
-        """Returns the bytes of ids that follow `start` others."""
-        sizes = self._decoded_sizes(chunks, start)
-        data, out = _binding.new_bytes(sum(sizes))
-        for chunk, size in zip(chunks, sizes):
-            self._vocab.decode_into(chunk, out, size)
-            out += size
-        return data
 
     def decode_batch(
         self,
@@ -510,45 +468,12 @@ class Tokenizer:
             UnknownIdError: as in `decode_bytes`.
             UnicodeDecodeError: the bytes are not UTF-8.
         """
-        tokens = [self._model.tokens[i] for known in self._known_ids(ids) for i in known]
+        tokens = [self._model.tokens[i] for i in self._decoder.known_ids(ids)]
         return b"".join(tokens).decode("utf-8"), offsets.char_starts(tokens)
-
-    def _known_ids(self, ids: Iterable[int]) -> Iterator[list[int]]:
-        """Yields the ids in lists. Raises UnknownIdError for the first id that is not in the vocabulary."""
-        tokens = self._model.tokens
-        position = 0
-        for chunk in id_chunks(ids, len(self)):
-            numbers = chunk.ids.tolist()
-            if max(numbers) >= len(tokens) or not all(map(tokens.__getitem__, numbers)):
-                raise first_unknown(numbers, position, len(self), tokens)
-            position += len(numbers)
-            yield numbers
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Returns the bytes of one id; for a special token, its text as UTF-8. Raises UnknownIdError."""
-        return self._decode_one(token, 0)
-
-    def _decode_one(self, token: int, position: int) -> bytes:
-        """Returns the bytes of an id; errors say that it is at `position`."""
-        try:
-            data = self._model.tokens[token] if token >= 0 else b""
-        except (IndexError, TypeError):
-            data = b""
-        if not data:
-            raise first_unknown([token], position, len(self), self._model.tokens)
-        return data
-
-    def _stream_texts(self, skipped: Collection[int]) -> list[str | None]:
-        """Returns the texts of tokens that are whole characters, by id, as streams that skip these ids return them. A
-        stream enters each text when it first needs it; None means that it has not, or that the bytes are no text."""
-        key = frozenset(skipped)
-        if key not in self._texts_of_streams:
-            self._texts_of_streams[key] = [None] * len(self)
-        return self._texts_of_streams[key]
-
-    @cached_property
-    def _texts_of_streams(self) -> dict[frozenset[int], list[str | None]]:
-        return {}
+        return self._decoder.token(token)
 
     def decode_stream(self, errors: str = "replace", *, skip_special_tokens: bool = False) -> DecodeStream:
         """Returns a decoder for ids that arrive one by one: see DecodeStream. The arguments are as in `decode`."""
@@ -593,7 +518,7 @@ class Tokenizer:
 
     def id_to_token(self, token: int) -> str:
         """Returns the text of one id, for display. U+FFFD replaces bytes that are not UTF-8 on their own."""
-        return self._decode_one(token, 0).decode("utf-8", "replace")
+        return self._decoder.token(token).decode("utf-8", "replace")
 
     def token_to_id(self, token: Text) -> int | None:
         """Returns the id of the special or ordinary token with this text, or None. If both exist, a str means the

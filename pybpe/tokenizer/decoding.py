@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from typing import Any, Protocol
 
-from .._binding import IdBuffer
+from .._binding import IdBuffer, Vocab, new_bytes
 from .._numpy import numpy
 from ..arguments import counted, instance, shown
 from ..errors import ArgumentError, UnknownIdError
@@ -107,12 +107,90 @@ def decoded_batch(
     return list(map_ordered(decode, rows, count if has_long else 1))
 
 
-class _Decoder(Protocol):
+class IdDecoder:
+    """Decodes ids with one vocabulary. Immutable except for the texts that streams keep; threads may share it."""
+
+    def __init__(self, tokens: Sequence[bytes], vocab: Vocab) -> None:
+        """`tokens` are the bytes of id 0, 1, ...; b"" for an unused id."""
+        self._tokens, self._vocab = tokens, vocab
+        self._texts: dict[frozenset[int], list[str | None]] = {}
+
+    def decode(self, ids: Iterable[int], start: int = 0) -> bytes:
+        """Returns the bytes of ids that follow `start` others, which error messages count."""
+        return self._joined(list(id_chunks(ids, len(self._tokens), start)), start)
+
+    def length(self, ids: Iterable[int]) -> int:
+        """Returns the number of bytes of ids, without decoding them."""
+        return sum(self._sizes(list(id_chunks(ids, len(self._tokens)))))
+
+    def text(self, ids: Iterable[int], errors: str, hidden: Collection[int] | None) -> str:
+        """Returns the text of ids without those in `hidden`: see `Tokenizer.decode`."""
+        errors = error_handler(errors)
+        if hidden is not None:
+            ids = [i for i in self.known_ids(ids) if i not in hidden]
+        chunks = list(id_chunks(ids, len(self._tokens)))
+        if len(chunks) <= 1:
+            return self._joined(chunks).decode("utf-8", errors)
+        decoder = codecs.getincrementaldecoder("utf-8")(errors)
+        text = ""
+        try:
+            for i, chunk in enumerate(chunks):  # each takes some milliseconds; Python appends to a str in place
+                text += decoder.decode(self._joined([chunk], i * CHUNK), final=chunk is chunks[-1])
+        except UnicodeDecodeError:
+            return self._joined(chunks).decode("utf-8", errors)  # raises the error with the position in all bytes
+        return text
+
+    def known_ids(self, ids: Iterable[int]) -> list[int]:
+        """Returns the ids as a list. Raises UnknownIdError for the first one that is not in the vocabulary."""
+        tokens, found = self._tokens, list[int]()
+        for chunk in id_chunks(ids, len(tokens)):
+            numbers = chunk.ids.tolist()
+            if max(numbers) >= len(tokens) or not all(map(tokens.__getitem__, numbers)):
+                raise first_unknown(numbers, len(found), len(tokens), tokens)
+            found += numbers
+        return found
+
+    def token(self, i: int, position: int = 0) -> bytes:
+        """Returns the bytes of an id; errors say that it is at `position`."""
+        try:
+            data = self._tokens[i] if i >= 0 else b""
+        except (IndexError, TypeError):
+            data = b""
+        if not data:
+            raise first_unknown([i], position, len(self._tokens), self._tokens)
+        return data
+
+    def stream_texts(self, skipped: Collection[int]) -> list[str | None]:
+        """Returns the texts of tokens that are whole characters, by id, as streams that skip these ids return them. A
+        stream enters each text when it first needs it; None means that it has not, or that the bytes are no text."""
+        key = frozenset(skipped)
+        if key not in self._texts:
+            self._texts[key] = [None] * len(self._tokens)
+        return self._texts[key]
+
+    def _joined(self, chunks: Sequence[IdBuffer], start: int = 0) -> bytes:
+        sizes = self._sizes(chunks, start)
+        data, out = new_bytes(sum(sizes))
+        for chunk, size in zip(chunks, sizes):
+            self._vocab.decode_into(chunk, out, size)
+            out += size
+        return data
+
+    def _sizes(self, chunks: Sequence[IdBuffer], start: int = 0) -> list[int]:
+        """Returns the number of bytes of each chunk of ids. `start` others come before."""
+        sizes = []
+        for i, chunk in enumerate(chunks):
+            try:
+                sizes.append(self._vocab.decoded_length(chunk))
+            except ArgumentError:
+                raise first_unknown(chunk.ids, start + i * CHUNK, len(self._tokens), self._tokens) from None
+        return sizes
+
+
+class _HasDecoder(Protocol):
     """The part of a Tokenizer that a DecodeStream uses."""
 
-    def _decode_one(self, token: int, position: int) -> bytes: ...
-
-    def _stream_texts(self, skipped: Collection[int]) -> list[str | None]: ...
+    _decoder: IdDecoder
 
 
 class DecodeStream:
@@ -129,12 +207,12 @@ class DecodeStream:
     (['n', '', 'é'], '')
     """
 
-    def __init__(self, tokenizer: _Decoder, errors: str = "replace", skipped: Collection[int] = ()) -> None:
+    def __init__(self, tokenizer: _HasDecoder, errors: str = "replace", skipped: Collection[int] = ()) -> None:
         """`skipped` are ids of which the text is left out."""
-        self._tokenizer = tokenizer
+        self._tokenizer, self._bytes_of = tokenizer, tokenizer._decoder.token
         self._decoder = codecs.getincrementaldecoder("utf-8")(error_handler(errors))
         self._skipped = skipped
-        self._texts = tokenizer._stream_texts(skipped)
+        self._texts = tokenizer._decoder.stream_texts(skipped)
         self._position = 0
 
     def __repr__(self) -> str:
@@ -157,7 +235,7 @@ class DecodeStream:
 
     def _push_bytes(self, token: int) -> str:
         """Does what `push` does for a token that is new, is not whole characters, or follows part of a character."""
-        data = self._tokenizer._decode_one(token, self._position)
+        data = self._bytes_of(token, self._position)
         self._position += 1
         if token in self._skipped:
             data = b""

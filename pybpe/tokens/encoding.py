@@ -217,7 +217,7 @@ def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
 
 def text_length(tok: Tokenizer, ids: array[int] | memoryview) -> int:
     """Returns the bytes of text that ids of type H or I represent; <|endoftext|> counts as 0."""
-    length = tok._decoded_length(ids)
+    length = tok._decoder.length(ids)
     if tok.eot_token is not None:
         length -= _binding.count_id(ids, tok.eot_token) * len(tok.decode_single_token_bytes(tok.eot_token))
     return length

@@ -88,7 +88,7 @@ def test_offsets_of_many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "é<m>word " * 40
     expected = theirs.encode(text, add_special_tokens=False).offsets
     for step in (1, 2, 3, 7):
-        monkeypatch.setattr(pybpe.offsets, "_STEP", step)
+        monkeypatch.setattr(pybpe.tokenizer.offsets, "_STEP", step)
         assert ours.encode_with_offsets(text).char_spans == expected
 
 
