@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _binding
 from .._numpy import numpy
-from ..arguments import is_unicode, shown, whole_number
+from ..arguments import is_unicode, whole_number
 from ..control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from ..control_tokens import END_OF_TEXT as END_OF_TEXT
 from ..errors import ArgumentError, UnsupportedError
@@ -21,8 +21,6 @@ from .template import Template
 
 # Other names of the end-of-document token: Llama 3.
 _OTHER_ENDS = ("<|end_of_text|>",)
-
-SPECIAL_IDS = ("first", "after_bytes", "last")
 
 MOST_IDS = 1 << 24
 _UNUSED_IDS = 1 << 20  # at least this many ids may be unused; each of them takes about 40 bytes
@@ -199,12 +197,6 @@ def end_of_text(specials: Collection[str], named: str | None) -> str | None:
     among the special tokens, or None."""
     names = (END_OF_TEXT, *_OTHER_ENDS) if named is None else (named,)
     return next((text for text in names if text in specials), None)
-
-
-def check_end_of_text(specials: Collection[str], named: str | None) -> None:
-    """Raises ArgumentError if the token named as the end of text is not a special token."""
-    if named is not None and named not in specials:
-        raise ArgumentError(f"end_of_text: {shown(named)} is not among the special tokens: add it to them")
 
 
 def id_problem(ids: Collection[object]) -> str | None:

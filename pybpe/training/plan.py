@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _binding
-from ..arguments import counted, instance, one_of, option, whole_number
+from ..arguments import counted, instance, one_of, option, shown, whole_number
 from ..errors import ArgumentError
-from ..model import MOST_IDS, SPECIAL_IDS, Model, check_end_of_text, special_ids_of
+from ..model import MOST_IDS, Model, special_ids_of
 from ..normalize import check_normalizer
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.options import ReadOptions
 from . import superwords
-from .numbering import Numbering, blank
+from .numbering import SPECIAL_IDS, Numbering, blank
 from .word_counter import CountSettings
 
 if TYPE_CHECKING:
@@ -163,7 +163,9 @@ class TrainPlan:
         if self.options.vocab_size < least:
             raise ArgumentError(f"vocab_size {self.options.vocab_size} is too small: the minimum is {least} ({parts})")
         self._check_ids(self._planned_ids())  # it makes the numbering, which refuses a base that cannot be extended
-        check_end_of_text(self.count.specials, self.options.end_of_text)
+        end = self.options.end_of_text
+        if end is not None and end not in self.count.specials:
+            raise ArgumentError(f"end_of_text: {shown(end)} is not among the special tokens: add it to them")
 
     @classmethod
     def of(cls, options: TrainOptions, counted: CountSettings | None, read: ReadOptions) -> TrainPlan:
