@@ -30,10 +30,11 @@ def normalize(data: Data, normalizer: str | None) -> Data:
     return _binding.normalize(data, normalizer)
 
 
-def with_space(data: Data) -> Data:
-    """Returns a text with a space before it, unless it is empty or begins with one, as add_prefix_space does in Hugging
-    Face's library."""
-    return b" " + bytes(data) if len(data) and bytes(data[:1]) != b" " else data
+def prepared(data: Data, normalizer: str | None, prefix_space: bool) -> Data:
+    """Returns a text between special tokens as the pattern sees it: normalized, and if `prefix_space` with a space
+    before it, unless it is empty or begins with one, as add_prefix_space does in Hugging Face's library."""
+    data = normalize(data, normalizer)
+    return b" " + bytes(data) if prefix_space and len(data) and bytes(data[:1]) != b" " else data
 
 
 def normalize_text(text: str, normalizer: str | None) -> str:

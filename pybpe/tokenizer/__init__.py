@@ -669,12 +669,6 @@ class Tokenizer:
         def __getattr__(self, name: str) -> Any:
             raise unknown_attribute(f"{type(self).__name__!r} object", name)
 
-    def _repr_html_(self) -> str:
-        """Returns the HTML that a notebook shows."""
-        from .html_table import table
-
-        return table(self._model)
-
     def __repr__(self) -> str:
         return (
             f"Tokenizer(vocab_size={len(self)}, merges={len(self._model.merges)},"

@@ -19,7 +19,7 @@ from ..arguments import Text, utf8
 from ..errors import ArgumentError
 from ..model import Model, refuse_dropout
 from ..model.matching import matcher
-from ..normalize import normalize, with_space
+from ..normalize import normalize, prepared
 from ..reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
 from ..support.parallel import Result, map_ordered, run_interruptibly, worker_count
 from .batches import GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
@@ -236,8 +236,7 @@ class TextEncoder:
 
     def _prepared(self, segment: bytes) -> bytes:
         """Returns a text between special tokens as the pattern sees it."""
-        data = normalize(segment, self._model.normalizer)
-        return bytes(with_space(data) if self._model.prefix_space else data)
+        return bytes(prepared(segment, self._model.normalizer, self._model.prefix_space))
 
     def _encode_into(
         self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]

@@ -12,7 +12,7 @@ from .. import _binding
 from ..arguments import whole_number
 from ..formats import counts_file
 from ..model.matching import Matching, matcher
-from ..normalize import check_normalizer, normalize, with_space
+from ..normalize import check_normalizer, prepared
 from ..pattern import Pattern
 from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import Kinds
@@ -66,8 +66,7 @@ class CountSettings:
 
     def prepared(self, text: _binding.Data) -> _binding.Data:
         """Returns a text without special tokens as the pattern sees it."""
-        data = normalize(text, self.normalizer)
-        return with_space(data) if self.prefix_space else data
+        return prepared(text, self.normalizer, self.prefix_space)
 
 
 class WordCounter:

@@ -174,11 +174,6 @@ def test_answers_do_not_get_in_the_way(tmp_path: Path) -> None:
         mine.encode_special  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_a_notebook_shows_runs_of_spaces() -> None:
-    tok = pybpe.Tokenizer({**{i: bytes([i]) for i in range(256)}, 256: b"   "}, [])
-    assert 'white-space: pre-wrap">&#x27;   &#x27;' in tok._repr_html_()
-
-
 def test_objects_say_what_they_are() -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     assert repr(tok) == "Tokenizer(vocab_size=257, merges=0, specials=1, pattern='gpt2')"

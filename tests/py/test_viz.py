@@ -180,7 +180,7 @@ def test_a_list_of_tokenizers_is_numbered() -> None:
     )
 
 
-def test_a_notebook_shows_the_page_and_the_tokenizer() -> None:
+def test_a_notebook_shows_the_page() -> None:
     tok, text = tokenizer(), 'a "quoted" </script> & 北京'
     page = viz.show(text, {"<b>": tok}, height=300)
     assert page.html == make_page(text, {"<b>": tok}) and repr(page).startswith("Page(")
@@ -192,10 +192,6 @@ def test_a_notebook_shows_the_page_and_the_tokenizer() -> None:
     for height in (0, "3", None):
         with pytest.raises(pybpe.errors.ArgumentError, match="height must be"):
             viz.show(text, tok, height=height)  # type: ignore[arg-type]
-    evil = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<script>x</script>", *map(str, range(20))])
-    shown = evil._repr_html_()
-    assert "<script>" not in shown and "&lt;script&gt;" in shown and "and 9 more" in shown
-    assert {name for name, _ in Reader(shown).tags} == {"table", "caption", "tr", "th", "td"}
 
 
 def luminance(color: str) -> float:
