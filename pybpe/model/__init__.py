@@ -16,7 +16,7 @@ from ..control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from ..control_tokens import END_OF_TEXT as END_OF_TEXT
 from ..errors import ArgumentError, UnsupportedError
 from ..pattern import Pattern
-from .matching import Matching, matcher
+from .matching import Matching
 from .template import Template
 
 # Other names of the end-of-document token: Llama 3.
@@ -117,10 +117,6 @@ class Model:
         if self.prefix_space and any(text[0].isspace() for text in self.specials):
             return False
         return not (self.strips or self.prefix_space) or set(self.specials.values()).isdisjoint(ids)
-
-    def matcher(self) -> _binding.Specials | None:
-        """Returns the C matcher for all special tokens, or None if there are none."""
-        return matcher(self.specials, self.matching)
 
     @cached_property
     def aliases(self) -> list[str]:

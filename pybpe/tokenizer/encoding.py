@@ -47,7 +47,7 @@ class TextEncoder:
         pretok = model.pattern.pretok
         self._any_encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
         self._encoder = cast("_binding.Encoder", _NoEncoder(model)) if model.dropout else self._any_encoder
-        self.specials = model.matcher()
+        self.specials = matcher(model.specials, model.matching)
         self.cut = cutter(model.pattern, self.specials, model.normalizer, model.prefix_space)
         self._searches = pretok is None
         self._direct = model.normalizer is None and not self._searches and not model.prefix_space
