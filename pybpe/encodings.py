@@ -8,7 +8,6 @@ table below. So a damaged file, or another vocabulary under the right name, is n
 
 from __future__ import annotations
 
-import base64
 import gzip
 import hashlib
 import importlib.metadata
@@ -183,7 +182,9 @@ def _checked_ranks(path: Path, known: _Encoding) -> bytes | None:
     try:
         data = read_file(path)
         data = gzip.decompress(data) if path.suffix == ".gz" else data
-        return data if _belongs(data, known) else _as_lines(_ranks(data, known.specials), known)
+        if not _belongs(data, known):  # JSON, or lines in another order
+            data = b"".join(tiktoken.ranks_lines(_ranks(data, known.specials)))
+        return data if _belongs(data, known) else None
     except (
         Error,
         OSError,
@@ -199,17 +200,8 @@ def _checked_ranks(path: Path, known: _Encoding) -> bytes | None:
         return None  # these are all the errors that a damaged file can cause; ArithmeticError: 1e400 as an id
 
 
-def _as_lines(ranks: Mapping[bytes, int], known: _Encoding) -> bytes | None:
-    lines = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=_rank))
-    return lines if _belongs(lines, known) else None
-
-
 def _belongs(data: bytes, known: _Encoding) -> bool:
     return hashlib.sha256(data).hexdigest() == known.sha256
-
-
-def _rank(entry: tuple[bytes, int]) -> int:
-    return entry[1]
 
 
 def _ranks(data: bytes, specials: Mapping[str, int]) -> dict[bytes, int]:
