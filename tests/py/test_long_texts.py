@@ -17,7 +17,6 @@ from texts import chinese, english, mixed, random_bytes
 
 import pybpe
 from pybpe import _binding
-from pybpe import tokenizer as tokenizer_module
 from pybpe.arguments import utf8
 from pybpe.reading import pieces as pieces_module
 from pybpe.reading.pieces import PIECE_BYTES, text_pieces
@@ -287,8 +286,7 @@ def test_encode_iterable_does_not_look_for_a_cut_again_and_again(monkeypatch: py
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (decoding, tokenizer_module):
-        monkeypatch.setattr(module, "CHUNK", 16)
+    monkeypatch.setattr(decoding, "CHUNK", 16)
 
 
 DTYPES = ["uint16", "uint32", "int32", "int64", "uint64", "int16"]
