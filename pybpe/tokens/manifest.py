@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import counted
-from ..errors import ArgumentError, FileChangedError, FileError, FormatError, file_errors
+from ..errors import ArgumentError, FileMissingError, FormatError, file_errors
 from ..formats import versions
 from ..reading.streams import file_sha256, read_file
 
@@ -431,10 +431,12 @@ def describes_tokens(folder: str) -> bool:
 def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
     try:
         manifest = Manifest.load(folder)
-    except FileChangedError:
+    except FileMissingError:
+        return {}
+    except FormatError:
+        if _is_of_others(os.path.join(folder, manifest_name(folder))):
+            return {}
         raise
-    except (FileError, FormatError):
-        return {}  # no manifest, or not one of ours
     settings, tokenizer = manifest.settings, manifest.tokenizer
     common: tuple[Any, ...] = (
         _if_is(str, settings.get("dtype")),
@@ -445,6 +447,15 @@ def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
     )
     shards = ((split, shard) for split, found in manifest.shards.items() for shard in found)
     return {shard.file: FileFacts(split, shard.sha256, *common) for split, shard in shards}
+
+
+def _is_of_others(path: str) -> bool:
+    """Returns whether a file that is not a manifest of token files is another program's, not a damaged or newer one."""
+    try:
+        content = json.loads(read_file(path))
+    except (ValueError, RecursionError):
+        return False
+    return not isinstance(content, dict) or "shards" not in content
 
 
 def _if_is(kind: type, value: object) -> Any:

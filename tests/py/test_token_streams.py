@@ -240,10 +240,20 @@ def test_binarized_files_say_what_they_hold(tmp_path: Path) -> None:
     packed = PackedSequences(tmp_path / "out" / "train.bin", 8, eot_id=tok.eot_token)
     assert tok.decode(packed[0].inputs) == "Hello!<|endoftext|>H"
     assert packed.position_ids(0).tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
-    # A manifest that does not mention the file, and an invalid manifest, have no effect.
+    # Without a manifest that says what the file holds, its ids would be read as uint16.
+    manifest = tmp_path / "out" / "manifest.json"
+    text = manifest.read_text()
+    for damaged in (text[: len(text) // 2], text.replace('"version": 2', '"version": 99')):
+        manifest.write_text(damaged)
+        with pytest.raises(
+            pybpe.errors.FormatError, match="manifest.json: (not a manifest|this manifest has version 99)"
+        ):
+            TokenFile(tmp_path / "out" / "train.bin")
+    # A manifest that does not mention the file, and that of another program, have no effect.
+    manifest.write_text(text)
     os.rename(tmp_path / "out" / "train.bin", tmp_path / "out" / "other.bin")
     assert TokenFile(tmp_path / "out" / "other.bin").read().dtype == numpy.uint16
-    (tmp_path / "out" / "manifest.json").write_text(json.dumps([1]))
+    manifest.write_text(json.dumps({"name": "An app", "version": 3}))
     assert TokenFile(tmp_path / "out" / "other.bin").read().dtype == numpy.uint16
 
 
