@@ -46,6 +46,8 @@ A program that encodes a text with a tokenizer.bin, and decodes the ids:
         pybpe_vocab_free(vocab);
         return code != PYBPE_OK;
     }
+
+A program that encodes only one text calls pybpe_encode_once, and needs no handles.
 */
 #ifndef PYBPE_H
 #define PYBPE_H
@@ -226,6 +228,13 @@ void pybpe_cache_free(pybpe_cache *c);
    not fit id_bytes. */
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
+
+/* Loads the tokenizer.bin at `path`, encodes text[0..n), and frees all. With specials 1, its special tokens in the text
+   become their ids; with 0, all text is ordinary, as in text that users write. `ids` must have room for n tokens. Each
+   call reads the file: with more than one text, keep an encoder and a cache. Returns what pybpe_vocab_load,
+   pybpe_encoder_new and pybpe_encode do. */
+int pybpe_encode_once(const char *path, int specials, const uint8_t *text, size_t n, uint32_t *ids, size_t *count,
+                      const pybpe_allocator *mem, pybpe_error *err);
 
 /* The same for text that the caller has split into words: word i is ends[i - 1]..ends[i], the first word starts at 0,
    and n is the last end. Also returns PYBPE_ERR_VALUE (offset = index) if the ends decrease. */

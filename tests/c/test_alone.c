@@ -175,6 +175,16 @@ static void test_texts(const subject *s) {
     }
 }
 
+/* One call that loads and encodes gives the same ids as the handles. */
+static void test_once(const subject *s, const char *text, size_t n, int specials, size_t count) {
+    uint32_t ids[64];
+    size_t once = 0;
+    CHECK(n <= 64);
+    CHECK_EQ(pybpe_encode_once("tokenizer.bin", specials, (const uint8_t *)text, n, ids, &once, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(once, count);
+    CHECK(memcmp(ids, s->ids, count * 4) == 0);
+}
+
 static void test_known(const subject *s) {
     const char *text = "aaaa<|endoftext|>ab";
     size_t count = 0;
@@ -183,6 +193,12 @@ static void test_known(const subject *s) {
     CHECK_EQ(pybpe_encode(s->e, s->c, pybpe_encoder_specials(s->e), s->text, n, s->ids, 4, n, &count, NULL), PYBPE_OK);
     CHECK_EQ(count, 3);
     CHECK_EQ(s->ids[1], 400);
+    test_once(s, text, n, 1, count);
+    CHECK_EQ(pybpe_encode(s->e, s->c, NULL, s->text, n, s->ids, 4, n, &count, NULL), PYBPE_OK);
+    test_once(s, text, n, 0, count);
+    pybpe_error err;
+    CHECK_EQ(pybpe_encode_once("none.bin", 1, s->text, n, s->ids, &count, NULL, &err), PYBPE_ERR_IO);
+    CHECK(strstr(err.msg, "none.bin") != NULL);
     check_text(s, text, n, 1);
 }
 

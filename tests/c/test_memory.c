@@ -194,7 +194,12 @@ static uint64_t files(const pybpe_allocator *mem, int *code) {
     *code = *code == PYBPE_OK ? pybpe_vocab_load_mem(&bare, data, n, mem, NULL) : *code;
     *code = *code == PYBPE_OK ? pybpe_vocab_save(bare, "tokenizer.bin", 2, NULL) : *code;
     *code = *code == PYBPE_OK ? pybpe_vocab_load(&loaded, "tokenizer.bin", mem, NULL) : *code;
-    uint64_t result = *code == PYBPE_OK ? recovered + 1000 * pybpe_vocab_get_spec(loaded).merges_count : 0;
+    uint32_t ids[3];
+    size_t count = 0;
+    *code = *code == PYBPE_OK ? pybpe_encode_once("tokenizer.bin", 0, (const uint8_t *)"aab", 3, ids, &count, mem, NULL)
+                              : *code;
+    uint64_t result =
+        *code == PYBPE_OK ? recovered + 1000 * (pybpe_vocab_get_spec(loaded).merges_count + 1000 * count) : 0;
     pybpe_vocab_free(loaded);
     pybpe_vocab_free(bare);
     return result;
