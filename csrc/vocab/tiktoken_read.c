@@ -26,10 +26,10 @@ typedef struct rank_reader {
 } rank_reader;
 
 static void base64_fill(uint8_t digit_of[256]) {
-    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char SIGNS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     memset(digit_of, NO_DIGIT, 256);
     for (uint8_t i = 0; i < 64; i++) {
-        digit_of[(uint8_t)DIGITS[i]] = i;
+        digit_of[(uint8_t)SIGNS[i]] = i;
     }
 }
 
@@ -77,19 +77,19 @@ static bool ranks_reach(rank_reader *r, size_t id) {
 }
 
 static bool read_rank_line(rank_reader *r, json *text) {
-    uint8_t token[256]; /* a longer one is unusual; its id is known only after it */
+    uint8_t found[256]; /* a longer one is unusual; its id is known only after it */
     const uint8_t *begin = text->at;
     const uint8_t *space = memchr(begin, ' ', (size_t)(text->end - begin));
-    if (space == NULL || space - begin > (ptrdiff_t)sizeof token) {
+    if (space == NULL || space - begin > (ptrdiff_t)sizeof found) {
         return false;
     }
-    const size_t n = base64_read(r->digit_of, text, token);
+    const size_t n = base64_read(r->digit_of, text, found);
     uint32_t id;
     if (n == 0 || text->at == text->end || *text->at < '0' || *text->at > '9' ||
         !json_id(text, UINT32_C(1) << 24, &id) || !ranks_reach(r, id)) {
         return false;
     }
-    memcpy(r->bytes + r->offsets[id], token, n);
+    memcpy(r->bytes + r->offsets[id], found, n);
     r->offsets[id + 1] = r->offsets[id] + n;
     r->ids += 1;
     return text->at == text->end || *text->at++ == '\n';

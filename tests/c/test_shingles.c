@@ -23,7 +23,7 @@ static uint8_t classes[CODE_POINTS];
 static uint32_t lower[128];
 static const pybpe_characters tables = {classes, lower, 128};
 static const uint32_t ngrams[NGRAMS] = {1, 2, 3, 7, 40};
-static const pybpe_measuring everything = {ngrams, NGRAMS, 1, 1};
+static const pybpe_measuring everything = {.ngrams = ngrams, .count = NGRAMS, .repeated_words = 1, .lines = 1};
 
 /* ASCII, and Chinese characters. */
 static void tables_fill(void) {
@@ -178,7 +178,9 @@ static void check_random_texts(void) {
 
 /* Measures that are asked for alone are the same as with all others. */
 static void expect_parts(const pybpe_strings *text, const uint64_t *all) {
-    const pybpe_measuring words = {.repeated_words = 1}, lines = {.lines = 1}, only_ngrams = {ngrams, NGRAMS, 0, 0};
+    const pybpe_measuring words = {.repeated_words = 1}, lines = {.lines = 1},
+                          only_ngrams = {.ngrams = ngrams, .count = NGRAMS};
+    const pybpe_measuring chars = {.lines = 1, .no_words = 1};
     uint64_t found[COLUMNS];
     CHECK_EQ(pybpe_texts_measure(found, text, &tables, &words, NULL, NULL), PYBPE_OK);
     CHECK_EQ(found[PYBPE_MEASURE_DISTINCT], all[PYBPE_MEASURE_DISTINCT]);
@@ -187,6 +189,9 @@ static void expect_parts(const pybpe_strings *text, const uint64_t *all) {
     CHECK_EQ(pybpe_texts_measure(found, text, &tables, &lines, NULL, NULL), PYBPE_OK);
     CHECK_EQ(found[PYBPE_MEASURE_LINES], all[PYBPE_MEASURE_LINES]);
     CHECK_EQ(found[PYBPE_MEASURE_DISTINCT], 0);
+    CHECK_EQ(pybpe_texts_measure(found, text, &tables, &chars, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(found[PYBPE_MEASURE_CHARS], all[PYBPE_MEASURE_CHARS]);
+    CHECK_EQ(found[PYBPE_MEASURE_LINES], all[PYBPE_MEASURE_LINES]);
     CHECK_EQ(pybpe_texts_measure(found, text, &tables, &only_ngrams, NULL, NULL), PYBPE_OK);
     CHECK(memcmp(found + PYBPE_MEASURES, all + PYBPE_MEASURES, 2 * NGRAMS * sizeof *found) == 0);
     CHECK_EQ(found[PYBPE_MEASURE_DISTINCT], 0);
@@ -198,7 +203,8 @@ static void check_many_texts(void) {
     enum { TEXTS = 30, BYTES = 3000 };
     static uint8_t text[TEXTS * BYTES];
     static uint64_t rows[TEXTS * COLUMNS], counts[TEXTS * PYBPE_MEASURES];
-    const pybpe_measuring nothing = {0}, more = {ngrams, NGRAMS, 2, 2}; /* "not 0" */
+    const pybpe_measuring nothing = {0},
+                          more = {.ngrams = ngrams, .count = NGRAMS, .repeated_words = 2, .lines = 2}; /* "not 0" */
     uint32_t signatures[TEXTS * PYBPE_MINHASH_SIZE], signature[PYBPE_MINHASH_SIZE];
     uint64_t offsets[TEXTS + 1] = {0}, alone[COLUMNS];
     for (size_t i = 0; i < TEXTS; i++) {

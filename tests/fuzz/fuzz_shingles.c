@@ -365,7 +365,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const pybpe_strings texts = {text, offsets, 1};
     document_read(&d, text, n);
     const bool compares = d.words_count <= COMPARED;
-    const pybpe_measuring what = {ngrams, compares ? NGRAMS : 0, compares, 1};
+    const pybpe_measuring what = {
+        .ngrams = ngrams, .count = compares ? NGRAMS : 0, .repeated_words = compares, .lines = 1};
     REQUIRE(pybpe_texts_measure(found, &texts, &tables, &what, &fuzz_memory, &err) == PYBPE_OK);
     require_counts(&d, found);
     require_lines(&d, text, found);
