@@ -335,12 +335,15 @@ def test_rows_that_are_not_rows_are_found_in_other_formats(tok: pybpe.Tokenizer,
 
 
 @pytest.mark.parametrize("form", ["llmc", "npy", "webdataset"])
-def test_a_file_that_cannot_be_written_is_named(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, form: str) -> None:
+def test_a_file_that_cannot_be_written_is_named(tok: pybpe.Tokenizer, tmp_path: Path, form: str) -> None:
+    text = _written(tmp_path / "corpus.txt", "Long. " * 20_000)
+    pybpe.binarize(tok, text, tmp_path / "data", splits=(1,))
+
     def work(results: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails instead
         try:
-            pybpe.pack(tok, data, tmp_path / "out", sequence_length=T, format=form)
+            pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=1024, format=form)
         except pybpe.errors.FileError as error:
             results.put(str(error))
         else:
