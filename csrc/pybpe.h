@@ -20,7 +20,8 @@ Conventions, for every function:
   uint32_t (id_bytes 4) tokens in the machine's byte order.
 - No function prints, exits, aborts, or keeps state outside its handles.
 
-A program that encodes a text with a tokenizer.bin, and decodes the ids:
+A program that encodes only one text calls pybpe_encode_once, and needs no handles. A program that encodes a text with a
+tokenizer.bin, and decodes the ids:
 
     #include <pybpe.h>
     #include <stdio.h>
@@ -46,8 +47,6 @@ A program that encodes a text with a tokenizer.bin, and decodes the ids:
         pybpe_vocab_free(vocab);
         return code != PYBPE_OK;
     }
-
-A program that encodes only one text calls pybpe_encode_once, and needs no handles.
 */
 #ifndef PYBPE_H
 #define PYBPE_H

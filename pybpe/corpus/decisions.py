@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from .._numpy import Array, numpy
@@ -55,7 +56,7 @@ class Decisions:
 
     def __init__(self, steps: Steps, results: Sequence[Result], memory_limit: int | None) -> None:
         self._steps, self._results, self._limit = steps, results, memory_limit
-        self._starts = numpy.cumsum([0, *(result.documents for result in results)]).tolist()
+        self._starts = list(accumulate((result.documents for result in results), initial=0))
         count = self._starts[-1]
         self._drops = numpy.zeros(count, dtype=numpy.uint8)
         self._repeated = numpy.zeros(0, dtype=bool)

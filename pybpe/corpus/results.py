@@ -9,7 +9,6 @@ has a header of 8 bytes (its length, little-endian), JSON, then sections of byte
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
@@ -19,7 +18,9 @@ from typing import Any
 from .._numpy import Array, numpy
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
-from ..support.output_files import make_folder, remove_others
+from ..support.output_files import make_folder, remove_file
+
+_NAME = "task-"  # what the names of results begin with
 
 
 def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: bool) -> list[str]:
@@ -31,8 +32,11 @@ def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: boo
         tasks: what distinguishes each task from others (see planning.described).
         resume: False removes all files.
     """
-    names = [f"task-{hashlib.blake2b(task, digest_size=16, key=bytes.fromhex(identity)).hexdigest()}" for task in tasks]
-    remove_others(os.path.join(glob.escape(make_folder(folder)), "*"), set(names) if resume else ())
+    names = [_NAME + hashlib.blake2b(task, digest_size=16, key=bytes.fromhex(identity)).hexdigest() for task in tasks]
+    keep = set(names) if resume else set()
+    for name in os.listdir(make_folder(folder)):
+        if name.startswith(_NAME) and name not in keep:
+            remove_file(os.path.join(folder, name))
     return [os.path.join(folder, name) for name in names]
 
 

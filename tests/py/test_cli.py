@@ -412,7 +412,7 @@ def test_too_little_memory_is_one_line(
     def too_much(*_: object, **__: object) -> None:
         raise MemoryError  # Python's own error, as for a list that does not fit in memory
 
-    monkeypatch.setattr("pybpe.encoding.TextEncoder.compact", too_much)
+    monkeypatch.setattr("pybpe.tokenizer.encoding.TextEncoder.compact", too_much)
     assert main(["encode", "-t", str(folder / "tok.json"), str(folder / "novel.txt"), "-o", str(folder / "x.txt")]) == 2
     assert capsys.readouterr().err == "pybpe: there is not enough memory\n"
     assert not (folder / "x.txt").exists()
