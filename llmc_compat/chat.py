@@ -352,7 +352,7 @@ def _publish(layout: _HiddenLayout, force: bool) -> None:
         platform.sync_folder(folder)
     for split in SPLIT_NAMES:
         for ending in ("bin", "mask"):
-            remove_others(f"{stem}_{split}_{'[0-9]' * 6}.{ending}", written)
+            remove_others(folder, f"{glob.escape(layout.name)}_{split}_{'[0-9]' * 6}.{ending}", written)
     with file_errors(publishing, "cannot be removed"):
         os.rmdir(publishing)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -158,7 +157,7 @@ def _write_rest(workspace: Workspace, seed: int) -> None:
     folder = workspace.folder
     workspace.tokenizer.save(os.path.join(folder, TOKENIZER_NAME))
     model = os.path.join(folder, workspace.model_name)
-    remove_others(f"{glob.escape(model)}.*.tmp", ())  # left by killed runs, each as large as the model
+    remove_others(folder, f"{workspace.model_name}.*.tmp", ())  # left by killed runs, each as large as the model
     write_random_checkpoint(model, workspace.config, dtype=workspace.dtype, seed=seed)
     _link_cpu_data(folder, workspace.manifest)
     errors = [finding for finding in check([folder])[1] if finding.is_error]

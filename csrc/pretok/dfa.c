@@ -1,8 +1,8 @@
 /*
 Splitting with a compiled regular expression.
 
-pybpe/pattern/automata has compiled the expression to a deterministic automaton. It reads classes of characters, and for each
-character it may report that a match ends before that character. When the automaton reaches the dead state, the match
+pybpe/pattern/automata has compiled the expression to a deterministic automaton. It reads classes of characters, and
+for each character it may report that a match ends before that character. When the automaton reaches the dead state, the match
 ends at the last such place. The automaton looks ahead one character at a time, so (?!\S) and $ are part of its states.
 
     text     t  h  e     c  a  t        columns of a row: the classes of characters, then

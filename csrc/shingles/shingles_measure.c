@@ -75,9 +75,9 @@ static int ngrams_measure(measuring *m, uint32_t units, uint64_t *out, pybpe_err
 
 /* The characters of valid UTF-8, each of which has one byte that does not continue it. */
 static uint64_t chars_count(const uint8_t *text, size_t n) {
-    size_t chars = 0;
+    uint64_t chars = 0;
     for (size_t i = 0; i < n; i++) {
-        chars += (text[i] & 0xC0) != 0x80;
+        chars += !byte_is_continuation(text[i]);
     }
     return chars;
 }

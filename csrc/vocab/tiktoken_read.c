@@ -145,16 +145,9 @@ static int make_ranked(rank_reader *r, json *text, pybpe_vocab **out, const pybp
 int pybpe_vocab_new_ranks(pybpe_vocab **out, const uint8_t *text, size_t n, const pybpe_strings *special_texts,
                           const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = strings_check(special_texts, "special tokens", err);
-    if (code == PYBPE_OK) {
-        code = array_check(spec->specials, spec->specials_count, "the specials", err);
-    }
+    int code = special_texts_check(special_texts, spec, err);
     if (code != PYBPE_OK) {
         return code;
-    }
-    if (special_texts->count != spec->specials_count) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "%zu texts of special tokens; expected one for each of the %zu ids",
-                         special_texts->count, spec->specials_count);
     }
     /* As many ids may be unused as there are tokens. */
     rank_reader r = {

@@ -368,16 +368,9 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
                          size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
                          const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = strings_check(special_texts, "special tokens", err);
-    if (code == PYBPE_OK) {
-        code = array_check(spec->specials, spec->specials_count, "the specials", err);
-    }
+    int code = special_texts_check(special_texts, spec, err);
     if (code != PYBPE_OK) {
         return code;
-    }
-    if (special_texts->count != spec->specials_count) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "%zu texts of special tokens; expected one for each of the %zu ids",
-                         special_texts->count, spec->specials_count);
     }
     json_reader r = {.spec = spec, .special_texts = special_texts};
     byte_level_fill(r.byte_of);

@@ -28,6 +28,18 @@ void pybpe_vocab_free(pybpe_vocab *v) {
     mem_free(&mem, v);
 }
 
+int special_texts_check(const pybpe_strings *texts, const pybpe_vocab_spec *spec, pybpe_error *err) {
+    int code = strings_check(texts, "special tokens", err);
+    if (code == PYBPE_OK) {
+        code = array_check(spec->specials, spec->specials_count, "the specials", err);
+    }
+    if (code == PYBPE_OK && texts->count != spec->specials_count) {
+        code = error_set(err, PYBPE_ERR_VALUE, 0, "%zu texts of special tokens; expected one for each of the %zu ids",
+                         texts->count, spec->specials_count);
+    }
+    return code;
+}
+
 int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocator *mem, pybpe_error *err) {
     size_t bytes;
     if (sizes->tokens >= PYBPE_NO_ID || sizes->merges > UINT32_MAX ||

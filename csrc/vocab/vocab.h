@@ -97,6 +97,9 @@ typedef struct vocab_sizes {
 /* A vocabulary with memory for its parts, which the caller fills. */
 int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocator *mem, pybpe_error *err);
 
+/* Checks that there is a text for each special of a spec. */
+int special_texts_check(const pybpe_strings *texts, const pybpe_vocab_spec *spec, pybpe_error *err);
+
 /* Checks everything except the merges, and fills the indexes. */
 int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err);
 

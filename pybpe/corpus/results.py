@@ -18,9 +18,7 @@ from typing import Any
 from .._numpy import Array, numpy
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
-from ..support.output_files import make_folder, remove_file
-
-_NAME = "task-"  # what the names of results begin with
+from ..support.output_files import make_folder, remove_others
 
 
 def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: bool) -> list[str]:
@@ -32,11 +30,8 @@ def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: boo
         tasks: what distinguishes each task from others (see planning.described).
         resume: False removes all files.
     """
-    names = [_NAME + hashlib.blake2b(task, digest_size=16, key=bytes.fromhex(identity)).hexdigest() for task in tasks]
-    keep = set(names) if resume else set()
-    for name in os.listdir(make_folder(folder)):
-        if name.startswith(_NAME) and name not in keep:
-            remove_file(os.path.join(folder, name))
+    names = [f"task-{hashlib.blake2b(task, digest_size=16, key=bytes.fromhex(identity)).hexdigest()}" for task in tasks]
+    remove_others(make_folder(folder), "*", set(names) if resume else ())
     return [os.path.join(folder, name) for name in names]
 
 

@@ -6,7 +6,6 @@ as a PreTrainedTokenizerFast, which reads everything else from tokenizer.json.
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -131,7 +130,7 @@ def _remove_older(folder: str) -> None:
     """Removes what an earlier tokenizer left in the folder, and what transformers would read."""
     for other in (CHAT_TEMPLATE, ADDED_TOKENS):
         remove_file(os.path.join(folder, other))
-    remove_others(os.path.join(glob.escape(folder), MORE_TEMPLATES, "*.jinja"), ())
+    remove_others(os.path.join(folder, MORE_TEMPLATES), "*.jinja", ())
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

@@ -101,9 +101,9 @@ def remove_entry(path: str) -> None:
     shutil.rmtree(gone)
 
 
-def remove_others(pattern: str, keep: Collection[str]) -> None:
-    """Removes the files that a glob pattern matches, except those with these names. Otherwise, readers would mistake
-    files that an earlier run left for files of this run."""
-    for path in glob.glob(pattern):
-        if os.path.basename(path) not in keep:
-            remove_file(path)
+def remove_others(folder: str, pattern: str, keep: Collection[str]) -> None:
+    """Removes the files of a folder whose names match a glob pattern, except those with these names. Otherwise, readers
+    would mistake files that an earlier run left for files of this run."""
+    for name in glob.glob(pattern, root_dir=folder):
+        if name not in keep:
+            remove_file(os.path.join(folder, name))

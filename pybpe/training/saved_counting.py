@@ -15,7 +15,6 @@ interrupted, and that is still writing, cannot change a run of the next one.
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import sys
@@ -104,7 +103,7 @@ class SavedCounting:
 
     def remove_except(self, names: Collection[str]) -> None:
         """Removes all files except these."""
-        remove_others(os.path.join(glob.escape(self._folder), "*"), {LOCK, *names})
+        remove_others(self._folder, "*", {LOCK, *names})
 
 
 @contextmanager
