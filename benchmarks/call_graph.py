@@ -4,7 +4,7 @@
 
 Makes a small corpus, calls each function twice with different output folders, and counts in the second call, when all
 modules are loaded. Prints a table of the files and functions that are entered, in any thread, and of edges: pairs of
-files of which one calls the other directly, not through another library. Then it lists the names of classes that
+files, if one calls the other directly, not through another library. Then it lists the names of classes that
 several files define. --list prints only the files that one call enters, in the order of their first entry.
 """
 

@@ -104,7 +104,7 @@ def write_text(text: bytes, law: Law, size: int, out: int) -> int:
 
 
 def write_counts(text: bytes, law: Law, size: int, path: str) -> int:
-    """Writes counts as of `size` bytes: those of the text, repeated, and made-up words. Returns the number of words."""
+    """Writes counts as of `size` bytes: the text's words, repeated, and made-up words. Returns the number of words."""
     real = pybpe.count_words(iter([text]), progress=False)
     made = law.words(size) - len(real)
     words = words_of(np.arange(made), fragments_of(text))

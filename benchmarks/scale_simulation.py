@@ -11,7 +11,7 @@ is assumed, and can be set. The model:
   most `--node` GB/s, all together at most `--storage` GB/s.
 - Each operation on a file of the shared file system takes `--latency` ms. The client waits for one per bundle, and, in
   16 threads, for one per task while it plans, and for five per shard while it publishes.
-- If workers do not share the folder, tokens travel to the client, so its cost per task is that of its bytes.
+- If workers do not share the folder, tokens travel to the client, so its cost per task is the cost of its bytes.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ class Bench:
     def _measured(self, shape: str, size: int, commands: list[str]) -> dict[str, list[float] | str]:
         """Measures commands on an input of some size."""
         path = self._folder / SHAPES[shape][0]
-        # In another process: Linux counts the memory of this process as that of each process that it starts.
+        # In another process: Linux counts the memory of this process for each process that it starts.
         command = [sys.executable, __file__, "--make", shape, self._args.corpus, str(path), str(size)]
         made = subprocess.run(command, stderr=subprocess.PIPE, text=True)
         if made.returncode:  # a package is missing

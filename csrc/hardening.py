@@ -1,4 +1,4 @@
-"""Prints the hardening flags that a C compiler accepts, of those that the OpenSSF's compiler guide recommends.
+"""Prints the hardening flags from the OpenSSF's compiler guide that a C compiler accepts.
 
     python csrc/hardening.py compile CC [FLAG...]        python csrc/hardening.py link CC [FLAG...]
 

@@ -262,7 +262,7 @@ typedef struct pybpe_texts {
     size_t count;
 } pybpe_texts;
 
-/* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order; those of text i end at
+/* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order; the ids of text i end at
    ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. The
    offset of an error counts the bytes of all texts. For short texts this is faster than one call per text. After an
    error `ids` and `ends` are undefined. */
@@ -428,7 +428,7 @@ typedef struct pybpe_words_block {
 
 /* Appends the words order[0], order[1], ... to a block, at most `n`, while there is room for the word and its bytes.
    Sets *taken to the number of words appended. Returns PYBPE_ERR_LIMIT (offset = index) for a word longer than
-   4 GiB - 1. `words` and `order` must be those of pybpe_words_sort. */
+   4 GiB - 1. `words` and `order` must come from pybpe_words_sort. */
 int pybpe_words_take(const pybpe_strings *words, const uint64_t *counts, const uint32_t *order, size_t n, size_t *taken,
                      pybpe_words_block *block, pybpe_error *err);
 
@@ -470,7 +470,7 @@ enum pybpe_tie_break {
     PYBPE_TIE_HUGGINGFACE = 1    /* the lowest (left id, right id) in HF's numbering */
 };
 
-/* Rules that forbid merges. They apply to the merges that the trainer makes, not to those of a base. */
+/* Rules that forbid merges. They apply to the merges that the trainer makes, not to the merges of a base. */
 enum pybpe_train_rule {
     PYBPE_RULE_WHOLE_CHARACTERS = 1, /* a merged token is a sequence of whole UTF-8 characters, or part of one */
     PYBPE_RULE_SUPERWORDS = 2        /* a merged token has at most four words between spaces, and no ": " */
@@ -650,7 +650,7 @@ int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings,
                              const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_specials_free(pybpe_specials *s);
 
-/* Finds the first special in text[from..n): the leftmost one, and the longest of those that start there. Returns 1
+/* Finds the first special in text[from..n): the leftmost one, and the longest one that starts there. Returns 1
    and sets start, end and id, or returns 0 and leaves them unchanged. Takes O(1) time per byte read. It reads to the
    end of the special, and further only while a longer one is still possible. To find all specials in a text, call
    _find_all. */
@@ -725,7 +725,7 @@ void pybpe_divider_free(pybpe_divider *d);
 /* Adds the documents of a text that begins and ends between two documents. Empty documents are left out. Returns
    PYBPE_ERR_FORMAT if a line is not a record, or may be one but needs a complete parser of JSON: invalid UTF-8, a lone
    surrogate, an escape in a name, brackets more than 64 deep, a number of more than 300 bytes, a byte order mark. The
-   offset of the error is that of the line. After an error the divider must be cleared. */
+   offset of the error is the line's. After an error the divider must be cleared. */
 int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t n, pybpe_error *err);
 
 /* Adds documents that are separate already: document i is bytes[offsets[i]] up to but not including
@@ -736,7 +736,7 @@ int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *of
    something is added. */
 pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
-/* The number of records among the JSON lines that were divided, also of those whose text is empty; and that of the line
+/* The number of records among the JSON lines that were divided, empty texts included; and the number of line
    ends. */
 void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends);
 
@@ -780,7 +780,7 @@ size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
 size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
                          uint64_t *starts, size_t *documents);
 
-/* Sets shifted[i] to first + starts[i] for each i < n: where documents begin in a stream of which `first` ids came
+/* Sets shifted[i] to first + starts[i] for each i < n: where documents begin in a stream if `first` ids came
    before. */
 void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted);
 

@@ -34,7 +34,7 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
 
     Args:
         paths: files and folders.
-        batch: B, T and processes of the run. None means those of llm.c's CPU trainer; eval files, which only the
+        batch: B, T and processes of the run. None means the values of llm.c's CPU trainer; eval files, which only the
             CUDA trainer reads, are then checked for the model's longest sequence. With a batch, what only CUDA
             refuses is an error for float32 models too.
 

@@ -86,7 +86,7 @@ Kind = TypeVar("Kind")
 
 
 def chosen(kind: type[Kind], given: Mapping[str, Any], **others: Any) -> Kind:
-    """Makes an object of a dataclass of options from keyword arguments, of which it takes those that it has. `others`
+    """Makes an object of a dataclass of options from the keyword arguments that are its fields. `others`
     replace some of them."""
     from dataclasses import fields
 

@@ -85,10 +85,10 @@ def train(
         normalizer: None, "NFC" or "NFKC". The tokenizer stores it and applies it when encoding too.
         digits: 1 makes every digit a separate word; "3-from-right" splits numbers into groups of three digits, counted
             from the right, as in 12|345|678. None keeps the pattern's rule.
-        end_of_text: the special token that ends a document: the tokenizer's `eot_token`. None means that of the base,
+        end_of_text: the special token that ends a document: the tokenizer's `eot_token`. None means the base's,
             otherwise <|endoftext|> or <|end_of_text|>, if it is a special token.
         base: a tokenizer to extend. The result keeps its ids, merges, special tokens, pattern and normalizer. New
-            special tokens, then new tokens, get the ids after those of the base; vocab_size counts all of them.
+            special tokens, then new tokens, get the ids after the base's ids; vocab_size counts all of them.
         superwords: True trains in two stages (SuperBPE). Stage 1 is ordinary BPE. Stage 2 merges across spaces and
             makes tokens such as " of the", of at most four words. The tokenizer gets the pattern of stage 2, even if a
             base has another pattern. With a base, stage 1 extends the base, unless it already has enough tokens.

@@ -1,4 +1,4 @@
-"""Compares the losses of the stand-in with those of llm.c: the same checkpoint, shards and optimizer.
+"""Compares the losses of the stand-in and of llm.c: the same checkpoint, shards and optimizer.
 
     make check-models LLMC=path CORPUS=file
 

@@ -33,7 +33,7 @@ def prepare_text(folder: Path, file: str) -> None:
     """Writes train.txt, held-out.json, which is a list of documents, and facts about them.
 
     Raises:
-        ValueError: the folder has those of another text.
+        ValueError: the folder has files made from another text.
     """
     facts = folder / "facts.json"
     source = hashlib.sha256(Path(file).read_bytes()).hexdigest()

@@ -126,7 +126,7 @@ typedef struct apply_blocks_table {
     uint64_t steps;                      /* the bytes of all blocks so far; tests limit the steps per byte of a word */
 } apply_blocks_table;
 
-/* Fills the table for the merges of `v`, which are those of `t`. If memory is out, it stays unusable. */
+/* Fills the table for the merges of `v`, which are also the merges of `t`. If memory is out, it stays unusable. */
 void apply_blocks_fill(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t,
                        const pybpe_allocator *mem);
 void apply_blocks_free(apply_blocks_table *c, const pybpe_allocator *mem);

@@ -7,7 +7,7 @@ from one token into the next; until then everything happens as in these two alon
 So a long word is merged in blocks, each of which starts where the row found so far ends:
 
     [abab][cc][d ][a..              a block, merged separately; its last tokens are not certain and left out
-    [abab][cc] [dab][ab][c..        the next one starts after those that were kept
+    [abab][cc] [dab][ab][c..        the next one starts after the tokens that were kept
               ^ do [cc] and [dab] go together? Then the row continues. Otherwise some of its last tokens are dropped
 
 That holds for every list of merges. How a block is merged, and how two tokens are compared, depends on the list. Merges

@@ -169,7 +169,7 @@ static void export_word(export_cursor *to, const uint8_t *word, size_t length, u
     to->at += length;
 }
 
-/* Long words are copied in the order of the arena, short ones in that of the slots, so both are read front to back. */
+/* Long words are copied in the arena's order, short ones in the slots' order, so both are read front to back. */
 void pybpe_counter_export(const pybpe_counter *c, uint8_t *bytes, uint64_t *offsets, uint64_t *counts) {
     export_cursor to = {bytes, offsets, counts, 0};
     for (const count_block *block = c->blocks; block != NULL; block = block->next) {

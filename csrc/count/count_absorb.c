@@ -1,5 +1,5 @@
 /*
-Adding the table of one counter to that of another.
+Adding the table of one counter to the table of another.
 
 All counters of one pybpe_pretok have the same seed, and tables with the same seed hold their words in the same order,
 except for collisions. So reading one table from front to back accesses the other from front to back too, and the hashes
@@ -116,7 +116,7 @@ static int slot_move(pybpe_counter *dst, count_slot *from, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Links the blocks of src before those of dst. */
+/* Links the blocks of src before the blocks of dst. */
 static void arena_move(pybpe_counter *dst, pybpe_counter *src) {
     count_block **end = &src->blocks;
     while (*end != NULL) {

@@ -53,7 +53,7 @@ static void crc_tables_fill(pybpe_divider *d) {
     }
 }
 
-/* The four bytes of x, the first of which has `first` bytes of the block after it. */
+/* The four bytes of x. `first` bytes of the block come after the first one. */
 static uint32_t crc_word(const pybpe_divider *d, uint32_t x, int first) {
     return d->crc[first][x & 0xFF] ^ d->crc[first - 1][x >> 8 & 0xFF] ^ d->crc[first - 2][x >> 16 & 0xFF] ^
            d->crc[first - 3][x >> 24];

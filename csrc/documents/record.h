@@ -1,5 +1,5 @@
 /*
-One record of JSON lines: an object on a line, of which only the text and the cluster are wanted. Internal.
+One record of JSON lines: an object on a line. Only its text and its cluster are wanted. Internal.
 */
 #ifndef PYBPE_RECORD_H
 #define PYBPE_RECORD_H

@@ -84,7 +84,7 @@ static const uint8_t *value_end(const uint8_t *at) {
     return at;
 }
 
-/* Adds a name to those of a record. Returns false if it is one of them, or there are too many. */
+/* Adds a name to a record's names. Returns false if the record has it, or has too many. */
 static bool name_add(record_string *names, size_t *count, const uint8_t *at, size_t n) {
     for (size_t i = 0; i < *count; i++) {
         if (names[i].n == n && memcmp(names[i].at, at, n) == 0) {

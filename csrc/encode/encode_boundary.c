@@ -10,7 +10,7 @@ so this merge joins a token that ends at the place with one that begins there. I
 such tokens, with these bytes before and after the place, there is no first merge, so no merge ever crosses. The pairs
 on the left and those on the right then never interact: however the merges of both sides interleave by rank, each side
 takes the same steps in the same order as it would alone. So the tokens of the word are the tokens of the left part
-followed by those of the right part. (This does not depend on any property of the vocabulary or on valid UTF-8.)
+followed by the tokens of the right part. (This does not depend on any property of the vocabulary or on valid UTF-8.)
 
 Finding such places: a place between bytes l and r is never cut if r continues a character. Elsewhere we look at the
 window: the two characters that meet there, at most the three nearest bytes of each. A merge whose tokens are long

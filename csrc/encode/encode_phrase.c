@@ -75,7 +75,7 @@ typedef struct chain {
     unsigned count, alive;
 } chain;
 
-/* Starts with ids[0..count). orders[i] is that of the pair ids[i], ids[i + 1]. */
+/* Starts with ids[0..count). orders[i] is the order of the pair ids[i], ids[i + 1]. */
 static void chain_start(chain *c, uint32_t *ids, const uint32_t *orders, unsigned count) {
     for (unsigned i = 0; i < MANY; i++) {
         c->keys[i] = ORDER_NONE;
@@ -113,7 +113,7 @@ static inline uint32_t chain_step(const encode_stages *s, const merge_table *t, 
     return least_key(c->keys, c->count < FEW ? FEW : MANY);
 }
 
-/* Merges a phrase of any length, as one word. *count is the number of its tokens, and then of those that remain. */
+/* Merges a phrase of any length, as one word. *count is the number of its tokens, and then of the remaining ones. */
 static int merge_any(stages_scan *scan, uint32_t *ids, size_t *count) {
     apply_scratch *scratch = &scan->c->scratch;
     int code = apply_long_ids(&scan->e->table, scratch, ids, *count, count, &scan->c->mem, scan->err);
@@ -180,14 +180,14 @@ static inline uint64_t group_chained(const stages_scan *scan, token_group *g) {
     return chained;
 }
 
-/* Removes a phrase from the group, of which the tokens `alive` remain. */
+/* Removes a phrase from the group. The tokens `alive` remain. */
 static inline void group_remove(token_group *g, unsigned start, unsigned count, uint64_t alive) {
     uint64_t phrase = low_bits(count) << start;
     g->pairs &= ~phrase;
     g->alive = (g->alive & ~phrase) | alive << start;
 }
 
-/* Merges three tokens without a branch, given the orders of their pairs, of which at least one can be merged. Returns
+/* Merges three tokens without a branch, given the orders of their pairs. At least one pair can be merged. Returns
    how many tokens remain. */
 static inline unsigned merge_three(const encode_stages *s, const merge_table *t, uint32_t *ids,
                                    const uint32_t orders[2]) {

@@ -50,7 +50,7 @@ enum {
 
 struct dfa {
     const uint32_t *steps;   /* row + column -> the row of the next state << STEP_SHIFT | flags */
-    const uint32_t *unsures; /* of each state, its number among those that are not sure, or SURE */
+    const uint32_t *unsures; /* of each state, its number among the states that are not sure, or SURE */
     const uint16_t *next;
     const uint8_t *classes; /* of each code point */
     const uint8_t *divides; /* class * class_count + class: DIVIDES, PASSES */

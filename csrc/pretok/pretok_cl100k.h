@@ -112,7 +112,7 @@ static inline uint64_t starts_of_spaces(pretok_place *place, const block *b, con
 /* Rule 3, and which others the letters after them belong to. */
 static inline uint64_t starts_of_others(const block *b, split_state *s, const pretok_carry *c) {
     uint64_t not_alone = s->other << 1 | c->other | b->blank << 1 | c->blank;
-    uint64_t apart = s->other & not_alone & ~b->inner; /* first bytes of those that letters do not belong to */
+    uint64_t apart = s->other & not_alone & ~b->inner; /* first bytes of characters that take no letters */
     if (b->inner != 0) {
         apart |= apart << 1 & b->inner;
         apart |= (apart << 1 & b->inner) | (apart << 2 & b->inner & b->inner << 1);

@@ -61,7 +61,7 @@ static PyObject *short_none(void) {
     return Py_None;
 }
 
-/* Encodes a short text to ids of id_bytes, of which there is room for SHORT_TEXT. Returns their number, or -1. */
+/* Encodes a short text to ids of id_bytes. There is room for SHORT_TEXT ids. Returns their number, or -1. */
 static Py_ssize_t short_encode(short_calls *calls, const pybpe_specials *specials, PyObject *text, void *ids,
                                int id_bytes) {
     PyObject *bytes = NULL;

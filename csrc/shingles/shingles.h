@@ -28,7 +28,7 @@ typedef struct shingle_reader {
     const pybpe_characters *tables;
     uint64_t classes[SHINGLE_CLASSES]; /* characters of each class */
     uint64_t chars, marks, words, word_chars, alphabetic;
-    uint32_t dots; /* full stops in a row, without those of a counted ellipsis */
+    uint32_t dots; /* full stops in a row, outside a counted ellipsis */
 } shingle_reader;
 
 /* Words in a row: their hashes, and their lengths in characters if `chars` is not NULL. */

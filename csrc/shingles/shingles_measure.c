@@ -1,5 +1,5 @@
 /*
-Measures of documents. Those of n-grams are in shingles_repeats.c, those of lines in shingles_lines.c.
+Measures of documents. Measures of n-grams are in shingles_repeats.c, measures of lines in shingles_lines.c.
 */
 #include "shingles/shingles.h"
 
@@ -73,7 +73,7 @@ static int ngrams_measure(measuring *m, uint32_t units, uint64_t *out, pybpe_err
     return code;
 }
 
-/* The characters of valid UTF-8, each of which has one byte that does not continue it. */
+/* The number of characters in valid UTF-8: each has one byte that is no continuation. */
 static uint64_t chars_count(const uint8_t *text, size_t n) {
     uint64_t chars = 0;
     for (size_t i = 0; i < n; i++) {

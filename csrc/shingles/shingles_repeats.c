@@ -67,7 +67,7 @@ static int table_grow(shingle_repeats *r, size_t slots, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* A pass over the candidates, which counts those of one part. */
+/* A pass that counts the candidates of one part. */
 typedef struct counting {
     shingle_repeats *r;
     const shingle_words *w;

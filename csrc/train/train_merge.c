@@ -85,7 +85,7 @@ static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) {
     p->places_count = live;
 }
 
-/* Lowers the counts of a pair by those of neighbor n on side s. */
+/* Lowers the counts of a pair by the counts of neighbor n on side s. */
 static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, const side *s, const neighbor *n) {
     uint32_t index = pair_table_find(&t->pairs, left, right);
     if (index == PAIR_NONE) {

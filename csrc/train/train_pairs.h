@@ -91,7 +91,7 @@ static inline uint64_t *pair_counts(const pair_table *t, uint32_t index) { retur
 int pair_places_alloc(pair_table *t, uint32_t index, uint32_t n, pybpe_error *err);
 void pair_places_free(pair_table *t, uint32_t index);
 
-/* Puts a pair into the heap of a column with its current count. Without columns, the heap is that of column 0. */
+/* Puts a pair into the heap of a column with its current count. Without columns, it is the heap of column 0. */
 int pair_heap_push(pair_table *t, size_t column, uint32_t index, pybpe_error *err);
 
 /* Removes the most frequent pair and returns it if its count is at least `threshold`; otherwise returns PAIR_NONE. */

@@ -89,7 +89,7 @@ int train_parity_start(pybpe_trainer *t, const pybpe_language *languages, pybpe_
     return PYBPE_OK;
 }
 
-/* The language that costs the most of those that are not exhausted, or NULL. The products fit, as no factor exceeds 32
+/* The language that costs the most among the languages that are not exhausted, or NULL. The products fit, as no factor exceeds 32
    bits. */
 static parity_language *language_worst(pybpe_trainer *t) {
     parity_language *worst = NULL;

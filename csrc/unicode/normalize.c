@@ -20,7 +20,7 @@ consonant, and that composes with the same result as after decomposing.
 A few marks are sorted by insertion, more by counting, so that a run of any length costs O(1) per mark. Memory grows
 with the longest run of marks and with the output.
 
-The tables (normalize_data.h) have two stages, like those of unicode.h:
+The tables (normalize_data.h) have two stages, like the tables of unicode.h:
 
     code point -> normal_index: block -> normal_blocks: number of a record -> normal_records -> places in the two others
 

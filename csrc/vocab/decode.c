@@ -4,7 +4,7 @@ Decoding: ids -> bytes.
 Most tokens are short and stored with their length in records of 16 bytes. If the output has room, the whole record is
 copied and the next token overwrites the excess: one load and one store instead of a call to memcpy.
 
-Ids are not checked individually. All ids outside the vocabulary share one extra record. Its length, like that of unused
+Ids are not checked individually. All ids outside the vocabulary share one extra record. Its length, like the length of unused
 ids and of tokens that do not fit in a record, is larger than the total length of several short tokens can be. So
 checking the sum of the lengths of several tokens shows whether all are valid and short; if not, they are decoded one by
 one.

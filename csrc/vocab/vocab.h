@@ -16,7 +16,7 @@ typedef struct token_index {
     size_t mask; /* slots - 1 */
 } token_index;
 
-/* A token as decoding copies it: 16 bytes at once, of which `length` are used. */
+/* A token as decoding copies it: 16 bytes at once. The first `length` count. */
 enum { RECORD_MAX = 15, RECORD_NONE = 128 };
 typedef struct token_record {
     uint8_t bytes[RECORD_MAX];

@@ -17,7 +17,7 @@ static int recover_with(const pybpe_vocab *v, merge_table *table, apply_scratch 
         if (word.n < 2 || !token_is_ordinary(v, id)) {
             continue;
         }
-        int code = apply_merges(table, scratch, &word, &v->mem, err); /* those of all lower tokens */
+        int code = apply_merges(table, scratch, &word, &v->mem, err); /* the merges of all lower tokens */
         if (code != PYBPE_OK) {
             return code;
         }

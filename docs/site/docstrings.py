@@ -1,7 +1,7 @@
 """Turns docstrings into Markdown: the sections Args, Returns and Raises into lists, the examples into blocks of code.
 
 The parsers of griffe expect one name per entry. In pybpe's docstrings, an entry may name several arguments ("pattern,
-digits: as in `train`"), or none ("The other arguments are those of `train`.").
+digits: as in `train`"), or none ("The other arguments are the same as in `train`.").
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _weight_faults(largest: dict[str, float]) -> Iterator[Fault]:
         yield f"has Inf or NaN in {', '.join(broken)}", effect, "use an earlier checkpoint"
     elif huge:
         most = max(largest[name] for name in huge)
-        fault = f"has weights up to {most:.0e} in {', '.join(huge)}; those of a trained GPT-2 are below 100"
+        fault = f"has weights up to {most:.0e} in {', '.join(huge)}; a trained GPT-2 has weights below 100"
         effect = "trains on nonsense or aborts, because its loss may become inf or nan"
         yield fault, effect, "use an earlier checkpoint"
 

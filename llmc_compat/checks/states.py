@@ -52,7 +52,7 @@ def _header_faults(path: str, facts: StateFacts, run: Run) -> Iterator[Finding]:
 
 
 def _size_fault(path: str, facts: StateFacts, models: Mapping[str, ModelFacts]) -> Iterator[Finding]:
-    """Checks the size: the optimizer's values are those of the same step's model, whole or split among the
+    """Checks the size: the optimizer has as many values as the same step's model, whole or split among the
     processes."""
     name = _NAME.fullmatch(os.path.basename(path))
     model = None if name is None else models.get(os.path.join(os.path.dirname(path), f"model_{name[1]}.bin"))

@@ -52,7 +52,7 @@ def _run_chat(args: argparse.Namespace) -> None:
 def add_eval(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        'Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or those of HellaSwag (ctx,\n'
+        'Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or HellaSwag lines (ctx,\n'
         "endings, label). With -h 1, llm.c evaluates dev/data/hellaswag/hellaswag_val.bin in its working folder.",
         "pybpe llmc eval -t tok.json hellaswag_val.jsonl -o work/dev/data/hellaswag/hellaswag_val.bin\n"
         "pybpe llmc eval -t tok.json questions.jsonl.gz -o questions.bin\n"

@@ -155,7 +155,7 @@ def measure_texts(
     lines: bool,
 ) -> numpy.ndarray[Any, Any]:
     """Returns counts: uint64, shape (texts, MEASURES, then two columns for each of `ngrams`, which ascend). Without
-    `words`, `repeated_words` and `ngrams`, those of characters and words are 0, except "chars"."""
+    `words`, `repeated_words` and `ngrams`, the measures of characters and words are 0, except "chars"."""
     out = numpy.empty((len(texts), lib.PYBPE_MEASURES + 2 * len(ngrams)), dtype=numpy.uint64)
     strings, lengths = Strings(texts), ffi.new("uint32_t[]", list(ngrams))
     what = ffi.new("pybpe_measuring *", [lengths, len(ngrams), repeated_words, lines, not words])

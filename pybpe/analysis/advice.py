@@ -103,7 +103,7 @@ class Advice:
     @property
     def is_in_range(self) -> bool:
         """Whether the loss law may predict losses here. Elsewhere its sizes may help, but its losses are meaningless: a
-        loss above 0 is worse than that of a model which knows only the frequencies of the tokens."""
+        loss above 0 is worse than the loss of a model which knows only the frequencies of the tokens."""
         return _predicts(self.points, self.parameters)
 
     def __str__(self) -> str:

@@ -41,7 +41,7 @@ def compare(
 ) -> Comparison:
     """Measures tokenizers on the same texts: compression, fertility, fairness between languages, use of the vocabulary.
 
-    docs/vocabularies.md explains each measure. Sizes are those of the text before any normalizer. The special tokens of
+    docs/vocabularies.md explains each measure. Sizes are measured before any normalizer. The special tokens of
     all the tokenizers separate plain text; they do not count as text or as tokens. Templates are not applied.
 
     Args:
@@ -115,7 +115,7 @@ class _Vocabulary:
 
     Attributes:
         ordinary: the ids of the tokens, ascending.
-        broken: the ids of those that are not valid UTF-8.
+        broken: the ids of the tokens that are not valid UTF-8.
     """
 
     def __init__(self, tok: Tokenizer) -> None:

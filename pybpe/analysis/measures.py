@@ -47,7 +47,7 @@ class Zipf(NamedTuple):
 
 
 def zipf(counts: Counts) -> Zipf:
-    """Returns the least squares line over all tokens that occur, the most frequent of which has rank 1. The slope is
+    """Returns the least squares line over all tokens that occur. The most frequent one has rank 1. The slope is
     None if fewer than two tokens occur, and r2 is None if all occur equally often."""
     seen = numpy.sort(counts[counts > 0])[::-1]
     if len(seen) < 2:

@@ -7,7 +7,7 @@ in `binarize`. The white space around a special token that separates texts is te
 take it (lstrip, rstrip).
 
 The code reads files in pieces, which it cuts where a word of every tokenizer begins. So memory does not grow with the
-text, and the counts are those of the whole text.
+text, and the counts are the counts of the whole text.
 """
 
 from __future__ import annotations

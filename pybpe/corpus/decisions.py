@@ -33,7 +33,7 @@ class Part(NamedTuple):
         result: the result.
         start: the number of its first document.
         drops: uint8, shape (documents,): why each is dropped, as its place in REASONS; 0 if it is kept.
-        repeated: bool, for each paragraph of those that are kept: whether it is removed.
+        repeated: bool, for each paragraph of the kept documents: whether it is removed.
     """
 
     result: Result

@@ -62,7 +62,7 @@ class Filters:
     Only the repeats count, not the first occurrence, as in FineWeb's code.
 
     Raises:
-        ArgumentError: a limit is not a number or is negative, that of a share is above 1, a minimum exceeds its
+        ArgumentError: a limit is not a number or is negative, a limit of a share is above 1, a minimum exceeds its
             maximum, or an n is not from 1 to 1000.
     """
 

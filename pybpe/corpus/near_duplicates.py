@@ -1,7 +1,7 @@
 """Near duplicates: MinHash signatures, the pairs of texts worth comparing, and the clusters that similar pairs form.
 
 Texts are compared by their shingles, runs of five words. The Jaccard similarity of two sets of shingles is the
-size of their intersection divided by that of their union. The share of equal positions in two signatures estimates it
+size of the intersection divided by the size of the union. The share of equal positions in two signatures estimates it
 (Broder 1997), with a standard error of sqrt(J (1 - J) / PERMUTATIONS), 0.035 at 0.8. Signatures are cut into bands of
 several rows; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
 Datasets", chapter 3. The C library makes the signatures (csrc/shingles/shingles_minhash.c).
@@ -164,7 +164,7 @@ def _pairs(rows: Iterable[tuple[Array, Array]], share: int, shares: int) -> Arra
 
 
 def _repeated(keys: Array) -> Array:
-    """Returns the places of keys that occur more than once, those of a key together and in ascending order. Some keys
+    """Returns the places of keys that occur more than once: together for each key, and in ascending order. Some keys
     that occur once are among them: at first, only as many bits of a key are compared as fit into a number with its
     place, since numpy sorts numbers many times faster than it sorts places by their numbers."""
     bits = numpy.uint64(len(keys).bit_length())

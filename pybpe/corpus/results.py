@@ -86,7 +86,7 @@ class Result:
         return numpy.frombuffer(self._read(self._places[name][0] + size * row, size), dtype)
 
     def mapped(self, name: str, dtype: str, columns: int) -> Array:
-        """Returns the rows of a section, of which only those that are used are read."""
+        """Returns the rows of a section. Only the rows that are used are read."""
         at, size = self._places[name]
         with file_errors(self._path, "cannot be read"):
             try:

@@ -31,7 +31,7 @@ _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is giv
 
 def identity_of(steps: Steps) -> str:
     """Returns a hash of everything that the results of tasks depend on, except the inputs: the versions of the Unicode
-    tables too, as the steps use those of Python and of `regex`."""
+    tables too, as the steps use the tables of Python and of `regex`."""
     parts = repr((__version__, _RESULTS, build().unicode, *steps.identity()))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -58,8 +58,8 @@ class AddedTokens(NamedTuple):
 
     Attributes:
         specials: text -> id, in the order of the file.
-        visible: the texts of those that are not marked "special".
-        matching: the flags of those that have any.
+        visible: the texts of the tokens that are not marked "special".
+        matching: the flags of the tokens that have any.
     """
 
     specials: dict[str, int]
@@ -144,7 +144,7 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
     """Returns the first of these special tokens whose id Hugging Face may return for a word or byte of a text that does
     not contain the special token itself, or None.
 
-    Hugging Face looks up bytes in model.vocab, and with ignore_merges also words, and returns their ids, even those of
+    Hugging Face looks up bytes in model.vocab, and with ignore_merges also words, and returns their ids, even of
     special tokens. pybpe never encodes a byte or word as a special token. A special token whose spelling there equals
     its text, as in ASCII, is found before the text is split into words, unless a normalizer produces it later, or it
     overlaps a "single_word" one, whose text is passed over if a word character is next to it.

@@ -39,7 +39,7 @@ CHATML = (
 
 
 def default_template(specials: Container[str]) -> str | None:
-    """Returns the template for a tokenizer with these special tokens: that of the llm.c profile, or ChatML, or None."""
+    """Returns the template for a tokenizer with these special tokens: the llm.c profile's, or ChatML, or None."""
     if all(token in specials for token in _ROLES):
         return CONTROL_TOKENS_TEMPLATE
     return CHATML if "<|im_start|>" in specials and "<|im_end|>" in specials else None

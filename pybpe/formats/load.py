@@ -29,7 +29,7 @@ def load(
     special_tokens: Specials | None = None,
     merges: _binding.PathLike | None = None,
 ) -> tuple[Model, _binding.Vocab]:
-    """Returns the model in a file or folder, and its C vocabulary. The arguments and errors are those of
+    """Returns the model in a file or folder, and its C vocabulary. The arguments and errors are the same as in
     `Tokenizer.from_file`."""
     name = _binding.path_text(path)
     if merges is not None:

@@ -222,7 +222,7 @@ def _class_name(kind: str) -> str:
 
 
 def _warn_of_class(kind: Any, model: Model, folder: str) -> None:
-    """Warns if transformers may follow the rules of a class that differ from those of tokenizer.json."""
+    """Warns if transformers may follow the rules of a class that differ from tokenizer.json."""
     if not isinstance(kind, str) or _class_name(kind) in _PLAIN_CLASSES:
         return
     name, normalizer = _RULES.get(_class_name(kind), (None, None))

@@ -44,7 +44,7 @@ _LINE_ENDS = [parse(regex, ONIGURUMA) for regex in (r"(?:\r?\n)+(?!\r?\n)", r"(?
 _FROM_LINE_ENDS = parse(
     r"(?:\r?\n)+[^\r\n]*(?:\r(?!\n)[^\r\n]*)*|[^\r\n]+(?:\r(?!\n)[^\r\n]*)*|(?:\r(?!\n)[^\r\n]*)+", ONIGURUMA
 )
-# For Hugging Face, punctuation is that of ASCII, and the categories P of Unicode 8 (the crate unicode_categories).
+# For Hugging Face, punctuation is ASCII's punctuation and the categories P of Unicode 8 (the crate unicode_categories).
 # These characters moved to a category P later:
 _LATER = (
     "61D 9FD A76 C77 C84 1B4E-1B4F 1B7D-1B7F 2E43-2E4F 2E52-2E5D 2E60-2E63 10D6E 10EAD 10ED0 10F55-10F59 10F86-10F89"

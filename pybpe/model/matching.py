@@ -50,7 +50,7 @@ PLAIN = Matching()
 
 
 def matcher(specials: Mapping[str, int] | Iterable[str], matching: Mapping[str, Matching]) -> _binding.Specials | None:
-    """Returns the C matcher of special tokens, of which `matching` has the flags, or None if there are none.
+    """Returns the C matcher of special tokens, with the flags in `matching`, or None if there are none.
 
     Raises:
         ArgumentError: two of them would match the same white space.

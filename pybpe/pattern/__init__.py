@@ -208,8 +208,8 @@ class Pattern:
 
     @property
     def tables(self) -> str:
-        """The Unicode tables on which the words depend, for comparison: those of the C library, or, for a custom
-        pattern, those of the installed `regex` package."""
+        """The Unicode tables on which the words depend, for comparison: the C library's, or, for a custom
+        pattern, the tables of the installed `regex` package."""
         if not self.is_custom:
             return f"Unicode {_binding.unicode_version()}"
         import regex

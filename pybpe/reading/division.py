@@ -50,7 +50,7 @@ class Dividers:
 
 @lru_cache(maxsize=8)
 def dividers(separator: bytes, mark: str | None, text_key: str, splits: Sequence[float]) -> Dividers:
-    """Returns the dividers for these arguments, which are those of Dividers."""
+    """Returns the dividers for these arguments, which Dividers explains."""
     return Dividers(separator, mark, text_key, splits)
 
 

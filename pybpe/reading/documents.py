@@ -213,7 +213,7 @@ def _blank_cut(data: _binding.Data, start: int) -> int:
 
 def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict[str, Any], bytes]]:
     """Yields the records of JSON lines that begin at byte `seen.start` of a file, each with its line, and with a string
-    at `text_key`. Skips blank lines. `seen` notes the number of records, and those that are not valid."""
+    at `text_key`. Skips blank lines. `seen` notes the number of records, and the records that are not valid."""
     offset, seen.records, seen.bad = seen.start, 0, []  # C may have tried it before
     parts = bytes(lines).split(b"\n")
     for number, line in enumerate(parts):

@@ -117,7 +117,7 @@ def no_text(head: bytes, path: str) -> NoText | None:
 
 
 def binary_kind(head: bytes) -> NoText | None:
-    """Returns the kind of a file of which nothing else is known, and which certainly is not text: it has zeros and is
+    """Returns the kind of a file if nothing else is known of it, and it certainly is not text: it has zeros and is
     not UTF-8, or more than a tenth of its first bytes are control characters."""
     if 10 * len(_CONTROL.findall(head)) <= len(head) and (b"\0" not in head or _decodes(head)):
         return None

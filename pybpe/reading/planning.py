@@ -81,7 +81,7 @@ def hashed_tasks(tasks: Iterable[Task], identities: Mapping[str, object]) -> Ite
 
 
 def described(task: Task, identities: Mapping[str, object]) -> bytes:
-    """Returns what distinguishes a task from others: which ranges of which files it reads. `identities` is as in
+    """Returns what distinguishes a task from others: the files and ranges that it reads. `identities` is as in
     `hashed_tasks`."""
     parts = [(identities[file.path], *place) for file, *place in task]
     return repr(parts).encode("utf-8", "surrogateescape")
@@ -377,7 +377,7 @@ class Piece(NamedTuple):
         divided: whether the piece holds complete documents that are not separated yet; otherwise it is a part of a
             text.
         ends_document: whether a document ends where the piece ends.
-        seen: notes the records of the piece: those of rows are noted already, those of JSON lines when the piece is
+        seen: notes the records of the piece: rows are noted already, JSON lines when the piece is
             divided.
         kind: the kind of the file (see Kinds).
     """

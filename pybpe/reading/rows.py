@@ -93,7 +93,7 @@ class RowFile:
         self._input.check_now()
 
     def _noted(self, seen: Seen, end: int, nulls: deque[int]) -> Seen:
-        """Notes the rows of a batch that ends at a row, and takes those that are null from `nulls`."""
+        """Notes the rows of a batch that ends at a row, and takes the null ones from `nulls`."""
         seen.end, seen.records = end, end - seen.start
         while nulls and nulls[0] < end:
             seen.bad_row(nulls.popleft(), f"the column {self._key!r} is null")

@@ -58,7 +58,7 @@ def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequen
 
 
 def _copy(file: InputFile, folder: str, number: int) -> tuple[str, str]:
-    """Copies a stream to a file, whose name ends like that of the stream, since the ending shows what it holds. Returns
+    """Copies a stream to a file. Its name ends like the stream's name, since the ending shows what it holds. Returns
     its path and a hash of its content."""
     ending = "".join(re.findall(r"\.[A-Za-z0-9]{1,16}", os.path.basename(file.path))[-2:])
     copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}{ending}")

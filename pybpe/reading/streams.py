@@ -270,7 +270,7 @@ class Limited:
 
 
 def read_hashed(path: str, digest: str, problem: str) -> bytes:
-    """Returns the content of a file that another process wrote, and of which a message has the SHA-256, in hex.
+    """Returns the content of a file that another process wrote. Its message has the SHA-256, in hex.
 
     Raises:
         WorkerError: the file has another content. `problem` follows the path.

@@ -11,7 +11,7 @@ _ROUNDS = 8
 
 
 class Permutation:
-    """A shuffle of 0 .. n - 1, any part of which can be computed without the rest, however large n is.
+    """A shuffle of 0 .. n - 1. Any part can be computed without the rest, however large n is.
 
     A Feistel network permutes the numbers of 2k bits, where 4^k is the smallest such power that is at least n. A number
     that lands at n or above is permuted again until it lands below ("cycle walking": Black and Rogaway, "Ciphers with

@@ -114,7 +114,7 @@ class Workers:
             raise WorkerError(f"the executor refused a task: {error}") from None
 
     def first_done(self, pending: Collection[Future[Arrived]]) -> set[Future[Arrived]]:
-        """Waits until at least one task is done. Returns those that are done."""
+        """Waits until at least one task is done. Returns the tasks that are done."""
         while not (done := wait(pending, self._look_seconds, FIRST_COMPLETED).done):
             self._look()
             self._check_time(next(iter(pending)))
@@ -301,7 +301,7 @@ class SharedFolder(NamedTuple):
 
     @classmethod
     def begin(cls, path: str) -> SharedFolder:
-        """Marks a folder, which exists, as that of a new run."""
+        """Marks an existing folder as the folder of a new run."""
         shared = cls(os.path.abspath(path), secrets.token_hex(16))
         _binding.write_file(os.path.join(shared.path, RUN_MARK), shared.number.encode())
         return shared

@@ -233,7 +233,7 @@ class Tokenizer:
         Args:
             text: str or bytes. Bytes that are not valid UTF-8 are encoded one by one. Other objects with readable
                 bytes (bytearray, memoryview, mmap, uint8 array) are not copied.
-            pair: a second text. Its ids follow those of the first, or are where the template puts them.
+            pair: a second text. Its ids follow the ids of the first, or are where the template puts them.
             allowed_special: the special tokens to recognize, each as one id: "all", or a set. Others are text.
             disallowed_special: special tokens that raise an error if they occur; "all" means all that are not allowed.
             add_special_tokens: add the special tokens of the template, if there is one (see `replace`).
@@ -305,14 +305,14 @@ class Tokenizer:
         """Returns the ids of a text, with merges left out at random: BPE dropout (Provilkov et al. 2020). A model that
         sees a text with a different seed in each epoch learns words as different sequences of tokens.
 
-        The result depends only on the arguments, on every machine. The distribution is that of Hugging Face's
+        The result depends only on the arguments, on every machine. The distribution is the same as in Hugging Face's
         tokenizers. Each word is merged separately, without a cache, so this is much slower than `encode`.
 
         Args:
             seed: an integer from 0 to 2^64 - 1. The random numbers of a word depend on it and on the word's place in
                 the text, so use a different seed for each text.
             dropout: the probability that a possible merge is passed over, each time; None for the tokenizer's own. 0.1
-                is usual. With 0 the ids are those of `encode`, and with 1 those of the bytes.
+                is usual. With 0 the ids are the same as from `encode`, and with 1 the ids of the bytes.
             allowed_special, disallowed_special: as in `encode`.
 
         Raises:

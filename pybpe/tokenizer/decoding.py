@@ -208,7 +208,7 @@ class DecodeStream:
     """
 
     def __init__(self, tokenizer: _HasDecoder, errors: str = "replace", skipped: Collection[int] = ()) -> None:
-        """`skipped` are ids of which the text is left out."""
+        """The text of the ids in `skipped` is left out."""
         self._tokenizer, self._bytes_of = tokenizer, tokenizer._decoder.token
         self._decoder = codecs.getincrementaldecoder("utf-8")(error_handler(errors))
         self._skipped = skipped

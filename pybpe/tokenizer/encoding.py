@@ -272,7 +272,7 @@ class TextEncoder:
     def batch_arrays(
         self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns the ids of all texts in one array, and the index at which those of each text begin."""
+        """Returns the ids of all texts in one array, and the index at which each text begins."""
         num_threads = worker_count(num_threads, "num_threads")
         sizes = text_sizes(texts)
         found = GrowingIds(dtype, int(sizes.sum()))
@@ -414,8 +414,8 @@ class _NoEncoder:
 
 
 def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:
-    """Yields the texts so that no surrogate pair is split between two of them. Their bytes are then those of the joined
-    text."""
+    """Yields the texts so that no surrogate pair is split between two of them. Their bytes are then the same as in the
+    joined text."""
     half = ""
     for text in texts:
         if isinstance(text, str):

@@ -21,7 +21,7 @@ class EncodingWithOffsets(NamedTuple):
     Attributes:
         ids: the ids that `Tokenizer.encode` returns.
         byte_spans: (start, end) in the text's UTF-8. They are contiguous.
-        char_spans: (start, end) in characters. A span includes every character of which the token has a byte.
+        char_spans: (start, end) in characters. A span includes every character that has a byte in the token.
     """
 
     ids: list[int]

@@ -289,7 +289,7 @@ class _Counting:
         )
 
     def _by_workers(self, items: Iterator[_Item]) -> Iterator[tuple[_Item, Counted]]:
-        """Yields what workers count, in any order: the words of a task do not wait for those of a longer one.
+        """Yields what workers count, in any order: the words of a task do not wait for a longer task.
 
         Raises:
             WorkerError: a worker died, and the executor cannot continue; or a worker runs another pybpe.

@@ -149,8 +149,7 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
         raise ArgumentError(f"the words were counted without the special tokens {unknown}: count again with them")
     if (counts.settings.pattern, counts.settings.normalizer) != (wanted.pattern, wanted.normalizer):
         raise ArgumentError(
-            "the counts were made with a different pattern or normalizer than the base has: count again with those of"
-            " the base"
+            "the counts were made with a different pattern or normalizer than the base has: count again with the base's"
         )
     if (counts.settings.matching, counts.settings.prefix_space) != (wanted.matching, wanted.prefix_space):
         flagged = f"special tokens with flags, such as {next(iter(wanted.matching), '')!r:.80}"
@@ -161,7 +160,7 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
 def _merge(
     counted: _binding.Words | LanguageWords, plan: TrainPlan, progress: bool | None
 ) -> list[tuple[int, int, int]]:
-    """Returns all merges, including those of the base."""
+    """Returns all merges, the base's included."""
     earlier = plan.numbering.merges
     merges: list[tuple[int, int, int]] = []
     for stage in plan.stages:

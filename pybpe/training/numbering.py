@@ -68,7 +68,7 @@ class Numbering:
         """Returns the tokenizer with more tokens, which follow its own: special tokens, and what the trainer made.
 
         Args:
-            merged: (left, right, merged) of all merges, those of the start first.
+            merged: (left, right, merged) of all merges, the start's first.
             new_specials: special tokens that the start lacks.
             last: whether they follow the tokens that the trainer made.
         """

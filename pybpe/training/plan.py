@@ -141,7 +141,7 @@ class TrainPlan:
 
     Attributes:
         options: what to train.
-        count: how words are counted; its special tokens are those of the base and the new ones.
+        count: how words are counted; its special tokens are the base's and the new ones.
         new_specials: the special tokens that the base lacks.
         words: the pattern of stage 1 if there are two stages, for superwords. `count` then has the pattern of stage 2.
     """

@@ -6,7 +6,7 @@ r"""A regular expression, compiled to the tables that C cuts text with (csrc/pre
 
 Conditions on the next character, such as (?!\S), $ and possessive repeats, are part of the automaton. For a construct
 that needs more, such as a look-behind, pybpe raises an error that names it. The installed `regex` package decides which
-characters are in \p{L} and other properties, so the words are those that `regex` finds.
+characters are in \p{L} and other properties, so the words are the ones that `regex` finds.
 """
 
 from __future__ import annotations

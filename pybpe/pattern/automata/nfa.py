@@ -1,6 +1,6 @@
 r"""Turns a tree into threads: what a backtracking engine tries, in its order.
 
-A thread is at one of these places, each of which has a number:
+A thread is at one of these places. Each place has a number:
 
     Take(columns, to)        reads one character of these columns
     Split(ways)              tries one way after the other

@@ -152,7 +152,7 @@ class TokenView {
     ];
   }
 
-  /** Returns the whole characters of which a token contains a part; null if the token splits no character. */
+  /** Returns the whole characters that a token contains a part of; null if the token splits no character. */
   wholeCharacters(index) {
     this.bytes ??= this.tokenizer.decode(this.ids);
     const continues = (at) => (this.bytes.charCodeAt(at) & 0xc0) === 0x80;
