@@ -49,6 +49,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained\n"
         "pybpe export tok.json -o gpt2/ --format files\n"
         "pybpe export gpt2 -o gpt2.json\n"
+        "pybpe export tok.json -o token_bytes.pt --format byte_lengths\n"
         "pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json",
     )
     parser.add_argument(
@@ -56,7 +57,10 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser, "the file or folder to write; - is stdout", "OUT|DIR")
     parser.add_argument(
-        "--format", metavar="F", help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT)"
+        "--format",
+        metavar="F",
+        help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT); or byte_lengths: a table of the"
+        " bytes of text of each id, in *.npy or *.pt (PyTorch)",
     )
     parser.add_argument(
         "--pattern",

@@ -101,6 +101,17 @@ class Model:
         """The id of the special token that ends a document, or None."""
         return self.specials.get(self.eot or "")
 
+    @cached_property
+    def hidden_ids(self) -> frozenset[int]:
+        """The ids of the special tokens that readers do not see."""
+        return frozenset(i for text, i in self.specials.items() if text not in self.visible)
+
+    def byte_lengths(self) -> numpy.ndarray[Any, Any]:
+        """Returns the number of bytes of each id: see Tokenizer.byte_lengths."""
+        lengths = numpy.fromiter(map(len, self.tokens), dtype=numpy.int32, count=len(self.tokens))
+        lengths[list(self.hidden_ids)] = 0
+        return lengths
+
     @property
     def strips(self) -> bool:
         """Whether a special token may take white space around it, which decoding then does not return."""

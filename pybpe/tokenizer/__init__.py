@@ -159,7 +159,7 @@ class Tokenizer:
         return cls._of(pretrained.from_hf(tokenizer, None if pattern is None else Pattern(pattern)))
 
     def save(self, path: _binding.PathLike, format: str | None = None, *, ids_only: bool = False) -> None:
-        """Writes the tokenizer, atomically. `from_file` reads every format and gives the same ids.
+        """Writes the tokenizer, atomically. `from_file` reads every format but "byte_lengths", and gives the same ids.
 
         Args:
             path: the file or folder to write.
@@ -168,8 +168,9 @@ class Tokenizer:
                 version 1, which llm.c accepts only for GPT-2's 50,257 tokens; for others this warns), "files" (a folder
                 with vocab.json, merges.txt, and a tokenizer_config.json that has the special tokens), "tiktoken"
                 (ranks; its reader also needs the pattern and the special tokens), "pretrained" (see
-                `save_pretrained`). None chooses by the ending .json, .bin or .tiktoken; without an ending,
-                "pretrained".
+                `save_pretrained`), "byte_lengths" (only the table of that method: an array if the path ends in .npy,
+                or a tensor of PyTorch if it ends in .pt, as nanochat's token_bytes.pt). None chooses by the ending
+                .json, .bin or .tiktoken; without an ending, "pretrained".
             ids_only: leave out what the format cannot hold, if `encode` gives the same ids without it: a template, a
                 chat template, which token ends a document, and which special tokens are text to readers.
 
@@ -177,6 +178,7 @@ class Tokenizer:
             UnsupportedError: the format cannot represent the tokenizer. The message says why.
             LimitError: a token is too long for the format.
             ArgumentError: there is no such format, or no format has this ending.
+            MissingExtraError: a .pt file without PyTorch.
         """
         export.write(self._model, path, format, ids_only)
 
@@ -441,11 +443,7 @@ class Tokenizer:
             short = self._encoder.short.decode(ids)
             if short is not None:
                 return short
-        return self._decoder.text(ids, errors, self._hidden_ids if skip_special_tokens else None)
-
-    @cached_property
-    def _hidden_ids(self) -> frozenset[int]:
-        return frozenset(i for text, i in self._model.specials.items() if text not in self._model.visible)
+        return self._decoder.text(ids, errors, self._model.hidden_ids if skip_special_tokens else None)
 
     def decode_batch(
         self,
@@ -477,7 +475,7 @@ class Tokenizer:
 
     def decode_stream(self, errors: str = "replace", *, skip_special_tokens: bool = False) -> DecodeStream:
         """Returns a decoder for ids that arrive one by one: see DecodeStream. The arguments are as in `decode`."""
-        return DecodeStream(self, errors, self._hidden_ids if skip_special_tokens else ())
+        return DecodeStream(self, errors, self._model.hidden_ids if skip_special_tokens else ())
 
     # ------------------------------------------------------------------------------------------------
     # The vocabulary
@@ -495,6 +493,20 @@ class Tokenizer:
         """The merges as (left bytes, right bytes), in rank order."""
         tokens = self._model.tokens
         return [(tokens[left], tokens[right]) for left, right in self._model.merges]
+
+    def byte_lengths(self) -> numpy.ndarray[Any, Any]:
+        """Returns the number of bytes of text that each id stands for: int32, shape (vocab_size,).
+
+        It is 0 for special tokens, except those that readers see as text (Model.visible), and for unused ids. So
+        `tok.byte_lengths()[ids].sum()` is the length of `tok.decode_bytes(ids)` without special tokens, also where a
+        token ends inside a character. `pybpe.bits_per_byte` divides by this sum; `save(path, "byte_lengths")` writes
+        the table.
+
+        >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")], ["<s>"])
+        >>> tokenizer.byte_lengths()[[0xE9, 256, 257]].tolist()
+        [1, 2, 0]
+        """
+        return self._model.byte_lengths()
 
     @property
     def special_tokens(self) -> dict[str, int]:

@@ -436,3 +436,9 @@ def test_without_pytorch_the_error_says_what_to_install() -> None:
     """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.stdout == "PyTorch is not installed: pip install 'pybpe[torch]'\n", result.stderr
+
+
+def test_the_bytes_of_each_id_as_a_tensor(tmp_path: Path) -> None:
+    BYTES.save(tmp_path / "token_bytes.pt", "byte_lengths")
+    found = torch.load(tmp_path / "token_bytes.pt", weights_only=True)
+    assert found.dtype == torch.int32 and found.tolist() == [1] * 256 + [0]
