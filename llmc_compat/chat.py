@@ -53,12 +53,12 @@ from pybpe.support.locking import only_writer
 from pybpe.support.output_files import give_name, make_folder, remove_file, remove_others, unfinished_folder
 from pybpe.support.run_options import RunOptions
 from pybpe.tokens.append_store import AppendStore
+from pybpe.tokens.encoding import Encoded
 from pybpe.tokens.finished import finished_manifest
 from pybpe.tokens.manifest import check_name, manifest_name
 from pybpe.tokens.options import Layout, OutputOptions
 from pybpe.tokens.parts import Part
 from pybpe.tokens.spool import TYPECODES, Reached, Segment
-from pybpe.tokens.workers import Encoded
 
 from .header import HEADER_BYTES, header, header_numbers
 from .records import Record, read_records
@@ -273,7 +273,6 @@ def _write_shards(layout: Layout, store: AppendStore) -> tuple[int, dict[str, li
     run, last = RunOptions(progress=False), Part(0, "", {}, [Reached()] * len(store.names))
     try:
         for step in store.steps(last, run, Doubts()):
-            assert step.splits is not None
             last = Part(last.tasks + step.tasks, "", {}, step.splits)
             store.note(last)
     finally:
@@ -313,7 +312,7 @@ def _encoded(
                 f"{record.file}: line {record.number}: the shards cannot represent {names}: left out here and in"
                 " all other conversations"
             )
-        yield Encoded([Segment(hash_split(record.line, splits), array(typecode, ids), 1, 0, True)], 0, True)
+        yield Encoded([Segment(hash_split(record.line, splits), array(typecode, ids), 1, 0, True)], 0, 1)
 
 
 @contextmanager

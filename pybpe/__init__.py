@@ -75,7 +75,8 @@ if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept every mi
         from importlib import import_module
 
         if name in _HOMES:
-            return getattr(import_module("." + _HOMES[name], __name__), name)
+            found = globals()[name] = getattr(import_module("." + _HOMES[name], __name__), name)
+            return found
         if name in _MODULES or name in _NAMES:
             return import_module("." + name, __name__)
         from .other_libraries import unknown_attribute

@@ -66,7 +66,7 @@ def _tokenizer_faults(described: Described, tokenizers: Mapping[str, TokenizerFa
 def _fingerprint(path: str) -> str | None:
     """Returns None if pybpe cannot read the tokenizer, which is reported separately."""
     try:
-        return Tokenizer.from_file(path).model.fingerprint()
+        return Tokenizer.from_file(path).model.fingerprint
     except Error:
         return None
 
@@ -78,7 +78,7 @@ def _tokens_beside(described: Described) -> list[bytes] | None:
             model = Tokenizer.from_file(os.path.join(described.folder, name)).model
         except Error:
             continue
-        if model.fingerprint() == described.manifest.tokenizer.get("fingerprint"):
+        if model.fingerprint == described.manifest.tokenizer.get("fingerprint"):
             return list(model.tokens)
     return None
 

@@ -75,15 +75,11 @@ class Divider:
     def joined(self, split: int) -> tuple[memoryview, int]:
         """Returns the documents of a split with the separator between them, valid until the next call, and the number
         of documents."""
-        count, size = self.size(split)
-        if not count:
-            return memoryview(b""), 0
-        return memoryview(ffi.buffer(self.documents(split).bytes, size - len(self._separator))), count
-
-    def size(self, split: int) -> tuple[int, int]:
-        """Returns the number of the documents of a split, and their bytes with a separator after each."""
         strings = self.documents(split)
-        return strings.count, strings.offsets[strings.count] if strings.count else 0
+        if not strings.count:
+            return memoryview(b""), 0
+        size = strings.offsets[strings.count] - len(self._separator)
+        return memoryview(ffi.buffer(strings.bytes, size)), strings.count
 
 
 MINHASH_SIZE: int = lib.PYBPE_MINHASH_SIZE

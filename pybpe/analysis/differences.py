@@ -22,7 +22,7 @@ def differences(a: Tokenizer, b: Tokenizer) -> dict[str, Any]:
     """
     left, right = _tokens(a), _tokens(b)
     return {
-        "equal": a.model.fingerprint() == b.model.fingerprint(),
+        "equal": a.model.fingerprint == b.model.fingerprint,
         "settings": _settings(a, b),
         "only_in_a": [_shown(key) for key in left if key not in right],
         "only_in_b": [_shown(key) for key in right if key not in left],

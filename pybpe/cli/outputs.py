@@ -94,7 +94,7 @@ def _check_token_files(args: argparse.Namespace, load: Callable[[str], Tokenizer
     if args.output == "-" or not os.path.exists(os.path.join(folder, manifest_name(folder))):
         return
     theirs = Manifest.load(folder).tokenizer.get("fingerprint")
-    is_copy = args.parser.prog.endswith(" export") and load(args.tokenizer).model.fingerprint() == theirs
+    is_copy = args.parser.prog.endswith(" export") and load(args.tokenizer).model.fingerprint == theirs
     if not is_copy:
         raise ArgumentError(
             f"{folder}: has token files that another tokenizer made: choose another output, or pass --force"

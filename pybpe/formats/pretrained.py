@@ -180,7 +180,7 @@ def _refuse_hiding(model: Model, folder: str) -> None:
     if not os.path.exists(path):
         return
     try:
-        is_same = tokenizer_json.loads(read_file(path), path).fingerprint() == model.fingerprint()
+        is_same = tokenizer_json.loads(read_file(path), path).fingerprint == model.fingerprint
     except Error:
         is_same = False
     if not is_same:

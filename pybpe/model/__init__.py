@@ -91,7 +91,7 @@ class Model:
         found = {token for i, token in enumerate(self.tokens) if len(token) == 1 and i not in special_ids}
         return [byte for byte in range(256) if bytes([byte]) not in found]
 
-    @property
+    @cached_property
     def eot(self) -> str | None:
         """The special token that ends a document, or None."""
         return end_of_text(self.specials, self.eos)
@@ -117,7 +117,7 @@ class Model:
         """Whether a special token may take white space around it, which decoding then does not return."""
         return any(rules.strips for rules in self.matching.values())
 
-    @property
+    @cached_property
     def changes_text(self) -> bool:
         """Whether ids may decode to a different text than the one that was encoded."""
         return self.normalizer is not None or self.strips or self.prefix_space
@@ -134,8 +134,9 @@ class Model:
         """The special tokens whose id decodes to another special token."""
         return [text for text, i in self.specials.items() if self.tokens[i] != text.encode("utf-8")]
 
+    @cached_property
     def fingerprint(self) -> str:
-        """Returns a SHA-256, in hex, of everything that affects encoding. Equal tokenizers have equal fingerprints,
+        """A SHA-256, in hex, of everything that affects encoding. Equal tokenizers have equal fingerprints,
         whichever files they came from."""
         import hashlib
 

@@ -86,16 +86,6 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
     yield from ((split, group) for split, group in enumerate(by_split) if group)
 
 
-def document_sizes(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> list[tuple[int, int, int]]:
-    """Returns the split, the number and the bytes of the documents of a piece, by split."""
-    free = dividers(b"", kinds.mark, kinds.text_key, shares_of(piece, splits))
-    with free.take() as divider:
-        if add_documents(divider, piece):
-            found = [(place, *divider.size(place)) for place in range(divider.splits)]
-            return found if piece.split is None else [(piece.split, *found[0][1:])]
-    return [(split, len(some), sum(map(len, some))) for split, some in divide(piece, kinds, splits)]
-
-
 def shares_of(piece: Piece, splits: Sequence[float]) -> Sequence[float]:
     """Returns the shares among which a divider divides a piece: one if the split of the piece is known."""
     return tuple(splits) if piece.split is None else (1.0,)

@@ -94,7 +94,7 @@ class Tokenizer:
 
     @cached_property
     def _identity(self) -> tuple[str, Template | None]:
-        return self._model.fingerprint(), self._model.template
+        return self._model.fingerprint, self._model.template
 
     # ------------------------------------------------------------------------------------------------
     # Files

@@ -27,11 +27,11 @@ from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .assembly import TextMarks, copy_stretches, facts_before, file_bytes, has_size, records_of, shards_of
+from .encoding import Encoded
 from .manifest import Facts, Records
 from .options import Layout
-from .parts import Advance, Part
+from .parts import Part
 from .spool import SplitWriter
-from .workers import Encoded
 
 _MOST_AT_ONCE = 4  # shards
 
@@ -63,7 +63,7 @@ class AppendStore:
         pairs = zip(self.names, part.splits)
         return all(self._layout.spool(split).hold(reached.tokens, reached.documents) for split, reached in pairs)
 
-    def steps(self, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Advance]:
+    def steps(self, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
         """Does the work after the last part."""
         mode, eot = self._layout.output.mode, self._layout.tok.eot_token
         for split, reached in zip(self.names, last.splits):
@@ -71,18 +71,7 @@ class AppendStore:
         for found in self._encoded(last.tasks, options, doubts):
             for segment in found.segments:
                 self._splits[segment.split].add(segment)
-            splits = [split.reached for split in self._splits] if found.ends_task else None
-            yield Advance(found.size, found.doubt, found.seen, 1, found.plan, splits)
-
-    @property
-    def written_bytes(self) -> int:
-        """The size of all tokens so far."""
-        return sum(split.reached.tokens for split in self._splits) * self._layout.output.id_bytes
-
-    def spare_bytes(self, shards: Sequence[Sequence[Facts]]) -> int:
-        """Returns the most disk space that `make` needs beyond the tokens."""
-        copied = (sum(facts.tokens for facts in some[1:][-_MOST_AT_ONCE:]) for some in shards)
-        return max(copied, default=0) * self._layout.output.id_bytes
+            yield found._replace(splits=[split.reached for split in self._splits]) if found.tasks else found
 
     def sync(self) -> None:
         """Writes all tokens to disk."""

@@ -10,17 +10,14 @@ from dataclasses import replace
 
 from .. import _binding
 from ..arguments import instance, refuse_unused
-from ..errors import ArgumentError, LimitError, warn
+from ..errors import ArgumentError, warn
 from ..reading import planning
-from ..reading.bad_records import SkippedRecords
-from ..reading.division import document_sizes
-from ..reading.documents import Kinds, check_mark
+from ..reading.documents import check_mark
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
 from ..reading.pieces import Cutting
-from ..reading.planning import pieces_of
-from ..reading.splits import SPLIT_NAMES, SplitOptions
+from ..reading.splits import SplitOptions
 from ..reading.staging import Staged, stage
 from ..reading.unpacking import without_ending
 from ..support.locking import FOLDER, only_writer
@@ -29,7 +26,7 @@ from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..urls import without_secrets
 from .append_store import AppendStore
-from .encoding import TaskEncoder
+from .encoding import Encoding, TaskEncoder
 from .finished import Goal, call_of, hashed
 from .formats import LLMC
 from .manifest import Manifest
@@ -38,7 +35,6 @@ from .pack.packing import RowOptions, write_and_pack
 from .run import PlannedTasks, TokenRun
 from .shared_store import SharedStore, is_shared
 from .spool import KEEP
-from .workers import Encoding
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
@@ -252,19 +248,23 @@ def write_dataset(
     kinds = options.kinds(tok.model.eot)
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
     plan = planning.Plan(files, kinds, options.split, Cutting.of_model(tok.model))
-    check_shares(plan, kinds, splits, options.output.least_tokens)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
-    planned = PlannedTasks(options.read.skips, hashed(staged.identities), encoding.hashes)
     identity = _identity(layout, options)
     store: AppendStore | SharedStore = AppendStore(layout, len(splits), encoding.encoded)
     if run.executor is not None and layout.form.index is None and is_shared(layout.unfinished, run):
         identity = hashed(identity, "workers")
         store = SharedStore(layout, encoding, identity)
+    planned = PlannedTasks(
+        options.read.skips, hashed(staged.identities), lambda: (digest for _, digest in encoding.hashed())
+    )
     work = TokenRun(layout, store, identity, planned=planned, resume=resume)
     total = None if any(file.has_rows for file in files) else known_total(files)
     inputs = [(staged.names.get(file.path, file.path), file.size) for file in files]
-    return work.write(run, total, Manifest(options.settings(), described(tok), inputs=inputs), beside)
+    made = work.write(run, total, Manifest(options.settings(), described(tok), inputs=inputs), beside)
+    if plan.hashed or plan.between_documents:
+        tell_shares(splits, made)
+    return made
 
 
 def _identity(layout: Layout, options: DatasetOptions) -> str:
@@ -279,7 +279,7 @@ def described(tok: Tokenizer) -> dict[str, object]:
         "pattern": tok.pattern.regex,
         "normalizer": tok.model.normalizer,
         "eot": tok.eot_token,
-        "fingerprint": tok.model.fingerprint(),
+        "fingerprint": tok.model.fingerprint,
     }
 
 
@@ -292,55 +292,13 @@ def name_of(given: Sequence[str], staged: Staged) -> str:
     return os.path.splitext(name)[0] or "data"
 
 
-# ----------------------------------------------------------------------------------------------------
-# Checks how much text each split will get: with few documents, the shares can be far from those requested. Whole
-# documents go into splits, by hash or in turn. With thousands of documents, the shares come out as requested. Three
-# books may come out as 1:1:1 instead of 8:1:1, or leave a split empty. The check runs before anything is encoded, and
-# stops once there are more than _MOST documents.
-
-
-def check_shares(plan: planning.Plan, kinds: Kinds, splits: Sequence[float], least_tokens: int) -> None:
-    """Warns if the text of a few documents is divided in shares far from `splits`.
-
-    Raises:
-        LimitError: a split that has a share gets nothing, but needs `least_tokens` tokens.
-    """
-    if not (plan.hashed or plan.between_documents) or len(splits) == 1:
-        return
-    found = _text_bytes(plan, kinds, splits)
-    if found is None:
-        return
+def tell_shares(splits: Sequence[float], made: Manifest) -> None:
+    """Warns if the text of a few documents was divided in shares far from `splits`, because documents stay whole: three
+    books may come out as 1:1:1 instead of 8:1:1. Thousands of documents come out as requested."""
+    sizes = list(made.text_bytes.values())
     wanted = [share / sum(splits) for share in splits]
-    shares = [size / max(1, sum(found)) for size in found]
-    names = SPLIT_NAMES[: len(splits)]
-    figures = ", ".join(
-        f"{100 * share:.0f}% {name} ({100 * want:.0f}%)" for name, share, want in zip(names, shares, wanted)
-    )
-    for name, size, want in zip(names, found, wanted):
-        if want and not size and least_tokens:
-            raise LimitError(f"no document falls into the split {name}: the shares would be {figures}; {_REMEDY}")
-    if any(not want / _FACTOR <= share <= want * _FACTOR for share, want in zip(shares, wanted)):
-        warn(f"the shares of the splits differ from those requested: {figures}; {_REMEDY}")
-
-
-def _text_bytes(plan: planning.Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] | None:
-    """Returns the bytes of text of each split, or None if there are many documents."""
-    found = [0] * len(splits)
-    documents, records = 0, SkippedRecords()
-    for task in plan.tasks():
-        for planned in task:
-            if planned.split is not None and planned.end is not None:
-                found[planned.split] += planned.end - planned.start
-                documents += planned.ends_document
-                continue
-            for piece in pieces_of([planned], kinds, lambda data, start: len(data)):
-                for split, count, size in document_sizes(piece, kinds, splits):
-                    found[split] += size
-                    documents += count
-                records.add(piece.seen)
-                records.check()
-                if documents > _MOST:
-                    return None
-        if documents > _MOST:
-            return None
-    return found
+    shares = [size / max(1, sum(sizes)) for size in sizes]
+    is_far = any(not want / _FACTOR <= share <= want * _FACTOR for share, want in zip(shares, wanted))
+    if is_far and sum(map(made.split_documents, made.shards)) <= _MOST:
+        figures = (f"{share:.0%} {name} ({want:.0%})" for name, share, want in zip(made.text_bytes, shares, wanted))
+        warn(f"the shares of the splits differ from those requested: {', '.join(figures)}; {_REMEDY}")

@@ -212,7 +212,7 @@ def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
     """Raises ArgumentError unless a tokenizer has the fingerprint that a manifest states for `name`. Dropout changes
     nothing about token files, which are written without it."""
     model = tok.replace(dropout=0).model if tok.model.dropout else tok.model
-    if fingerprint != model.fingerprint():
+    if fingerprint != model.fingerprint:
         raise ArgumentError(f"{name}: another tokenizer made these tokens: its fingerprint in the manifest differs")
 
 

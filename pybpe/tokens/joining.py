@@ -32,14 +32,13 @@ from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .append_store import AppendStore
-from .encoding import text_length
+from .encoding import Encoded, text_length
 from .finished import Goal, check_contents, check_disjoint, finished_manifest, hashed
 from .formats import FORMATS
 from .manifest import Manifest, manifest_name, split_paths
 from .options import Layout, OutputOptions
 from .run import TokenRun
 from .spool import TYPECODES, Segment
-from .workers import Encoded
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 
@@ -206,11 +205,9 @@ def _copied(
             raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
         for ids in _read(path, layout):
             marks = _binding.count_id(ids, layout.tok.eot_token or 0)
-            yield Encoded(
-                [Segment(split, ids, marks, text_length(layout.tok, ids), False)], len(ids) * ids.itemsize, False
-            )
+            yield Encoded([Segment(split, ids, marks, text_length(layout.tok, ids), False)], len(ids) * ids.itemsize)
         end = Segment(split, array(TYPECODES[layout.output.dtype]), 0, 0, is_last)  # of the last document, or no end
-        yield Encoded([end], 0, True)
+        yield Encoded([end], 0, 1)
 
 
 def _read(path: str, layout: Layout) -> Iterator[array[int]]:

@@ -39,7 +39,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
 from ..errors import file_errors
-from ..reading.bad_records import Seen, SkipState
+from ..reading.bad_records import SkipState
 from .finished import LOG_NAME
 from .manifest import Facts, is_plain_name
 from .spool import Reached
@@ -66,25 +66,6 @@ class Part(NamedTuple):
     splits: Sequence[Reached]
     kept: Any = None
     listed: str = ""
-
-
-class Advance(NamedTuple):
-    """Some work that a store has done.
-
-    Attributes:
-        size, doubt, seen: as in Encoded (workers.py).
-        tasks: how many tasks end with it, if any do.
-        plan: as in Part.
-        splits, kept: as in Part; splits is None if no task ends.
-    """
-
-    size: int
-    doubt: str | None
-    seen: Sequence[Seen]
-    tasks: int
-    plan: str
-    splits: Sequence[Reached] | None
-    kept: Any = None
 
 
 class PartsLog:

@@ -31,7 +31,7 @@ from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
 from ..training.plan import TrainOptions
-from .binarization import check_shares, name_of, write_dataset
+from .binarization import name_of, write_dataset
 from .finished import TOKENIZER_NAMES, Goal, call_of
 from .manifest import Manifest
 from .options import DatasetOptions, Layout, OutputOptions
@@ -113,7 +113,6 @@ def prepare_dataset(
         staged = stage(given, folder, options.read, [folder])
         check_mark(kinds, counting.specials, counting.matching, staged.files)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
-        check_shares(plan, kinds, options.split.splits, options.output.least_tokens)
 
         def train() -> Tokenizer:
             counts = count_plan(plan, counting, run)

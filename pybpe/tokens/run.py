@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from ..arguments import counted
-from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, file_errors, note, warn
+from ..errors import ArgumentError, FormatError, LimitError, file_error, file_errors, note, warn
 from ..reading.bad_records import SkippedRecords, SkipState
 from ..reading.text_encoding import Doubts
 from ..support.locking import LOCK, STAGED
@@ -22,10 +21,11 @@ from ..support.output_files import give_name, make_folder, remove_entry, remove_
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .append_store import AppendStore
+from .encoding import Encoded
 from .finished import LOG_NAME, files_of_manifest, stale_tokenizers
 from .manifest import FILE_NAMES, Facts, FileRecord, Manifest, Records, record_file
 from .options import Layout
-from .parts import Advance, Part, PartsLog
+from .parts import Part, PartsLog
 from .shared_store import SharedStore
 from .spool import Reached
 
@@ -86,7 +86,6 @@ class TokenRun:
         self._listed: list[bytes] = []  # lines about records that were skipped since the last part
         self._records = SkippedRecords(self._listed.append, layout.source_names, SkipState(**self._last.skipped))
         self._doubts = Doubts()
-        self._done = 0  # the amount of input processed
         self._saved = time.monotonic()
 
     # ------------------------------------------------------------------------------------------------
@@ -181,7 +180,8 @@ class TokenRun:
         except OSError as error:
             self._keep_work()
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise self._disk_full(error, total) from None
+                text = f"{self._layout.folder}: the disk is full. Finished work is kept: free some space and run the"
+                raise file_error(error.errno, f"{text} same command again to resume") from None
             raise
         except BaseException:
             self._keep_work()
@@ -213,12 +213,11 @@ class TokenRun:
             with suppress(OSError):
                 self._checkpoint()
 
-    def _take(self, step: Advance) -> None:
+    def _take(self, step: Encoded) -> None:
         self._doubts.tell(step.doubt)
         for seen in step.seen:
             self._records.add(seen)
-        self._done += step.size
-        if step.splits is not None:
+        if step.tasks:
             self._records.check()
             tasks, skipped = self._last.tasks + step.tasks, {**vars(self._records.state)}
             listed = b"".join(self._listed).decode("utf-8", "surrogateescape")
@@ -240,20 +239,6 @@ class TokenRun:
         for close in (self._store.close, self._log.close):
             with suppress(OSError):
                 close()
-
-    def _disk_full(self, error: OSError, total: int | None) -> FileError:
-        """Returns the error that says how much space is missing."""
-        missing = ""
-        if total is not None and self._done:
-            left = (total - self._done) * self._store.written_bytes // self._done
-            left += self._store.spare_bytes(self._log.shards or ())
-            free = shutil.disk_usage(self._layout.folder).free
-            missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
-        return file_error(
-            error.errno or 0,
-            f"{self._layout.folder}: the disk is full{missing}. Finished work is kept: free some space and run the"
-            " same command again to resume",
-        )
 
     # ------------------------------------------------------------------------------------------------
     # The end

@@ -48,12 +48,11 @@ from ..support.progress import Progress
 from ..support.remote import RUN_MARK, SharedFolder, Workers, map_by_executor
 from ..support.run_options import RunOptions
 from .assembly import Stretch, TextMarks, copy_stretches, facts_before, file_bytes, has_size, records_of, shards_of
-from .encoding import TaskEncoder
+from .encoding import Encoded, Encoding, TaskEncoder, most_pending, task_results
 from .manifest import Facts, Records
 from .options import Layout
-from .parts import Advance, Part
+from .parts import Part
 from .spool import START_BYTES, Reached, SplitWriter, SpoolFiles
-from .workers import Encoding, most_pending, task_results
 
 _PER_WORKER = 8  # parts, so that no worker waits long for the last ones
 _MOST_TASKS = 64
@@ -243,7 +242,7 @@ class SharedStore:
     # ------------------------------------------------------------------------------------------------
     # Parts
 
-    def steps(self, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Advance]:
+    def steps(self, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
         """See AppendStore. Raises WorkerError: as in map_by_executor."""
         folder = SharedFolder.begin(make_folder(self._folder))
         context = os.path.join(self._folder, _CONTEXT)
@@ -277,7 +276,7 @@ class SharedStore:
             sent.append(model._replace(tasks=tasks, plan=plan, inside=inside))
             yield sent[-1]
 
-    def _step(self, order: Order, made: Made) -> Advance:
+    def _step(self, order: Order, made: Made) -> Encoded:
         path, splits = os.path.join(self._folder, made.name), []
         for split, (start, more) in enumerate(zip(self._reached, made.splits)):
             files = _files(self._layout, path, split)
@@ -285,16 +284,7 @@ class SharedStore:
             _await(files.starts_path, more.documents * START_BYTES)
             sums = (start.tokens + more.tokens, start.documents + more.documents, start.text_bytes + more.text_bytes)
             splits.append(Reached(*sums, more.in_document))
-        return Advance(made.size, made.doubt, made.seen, len(order.tasks), order.plan, splits, made.name)
-
-    @property
-    def written_bytes(self) -> int:
-        """See AppendStore."""
-        return sum(reached.tokens for reached in self._reached) * self._layout.output.id_bytes
-
-    def spare_bytes(self, shards: Sequence[Sequence[Facts]]) -> int:
-        """See AppendStore."""
-        return max((facts.tokens for some in shards for facts in some), default=0) * self._layout.output.id_bytes
+        return Encoded((), made.size, len(order.tasks), made.doubt, made.seen, order.plan, splits, made.name)
 
     def sync(self) -> None:
         """See AppendStore. A part is on disk before this process sees it."""

@@ -68,7 +68,7 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     problems: list[Problem] = []
     if tok is None and os.path.exists(os.path.join(name, "tokenizer.json")):
         tok = Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
-    if tok is not None and tok.model.fingerprint() != manifest.tokenizer.get("fingerprint"):
+    if tok is not None and tok.model.fingerprint != manifest.tokenizer.get("fingerprint"):
         problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
         tok = None
     problems += _unlisted(name, manifest) if only is None else ()

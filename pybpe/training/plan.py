@@ -286,7 +286,7 @@ class TrainPlan:
             "text_key": self.count.read.text_key,
             "encoding": self.count.read.encoding,
             "documents": self.count.read.documents,
-            "base": None if self.base is None else self.base.fingerprint(),
+            "base": None if self.base is None else self.base.fingerprint,
         }
 
     def model(self, merged: Sequence[tuple[int, int, int]]) -> Model:

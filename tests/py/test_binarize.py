@@ -67,7 +67,7 @@ def test_the_manifest_describes_the_files(tok: pybpe.Tokenizer, novel: Path, tmp
     assert sum(data["text_bytes"].values()) == len(english().encode())
     assert data["tokenizer"]["n_vocab"] == 1000
     tok.save(tmp_path / "copy.json")
-    assert data["tokenizer"]["fingerprint"] == pybpe.Tokenizer.from_file(tmp_path / "copy.json").model.fingerprint()
+    assert data["tokenizer"]["fingerprint"] == pybpe.Tokenizer.from_file(tmp_path / "copy.json").model.fingerprint
     assert manifest.split_tokens("train") == sum(r["tokens"] for r in data["shards"]["train"])
 
 

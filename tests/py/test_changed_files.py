@@ -184,7 +184,7 @@ class Kind:
 
 
 def fingerprint(found: pybpe.Tokenizer) -> str:
-    return found.model.fingerprint()
+    return found.model.fingerprint
 
 
 def save(path: Path, turn: int) -> None:

@@ -149,7 +149,7 @@ def test_a_log_of_nonsense_is_dropped(tok: pybpe.Tokenizer, corpus: list[Path], 
 
 
 @pytest.mark.parametrize("format", ["llmc", "npy"])
-def test_a_full_disk_says_how_much_is_missing(
+def test_a_full_disk(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     keywords = {"format": format, **sizes(format, 7000), "workers": 2}
@@ -167,9 +167,7 @@ def test_a_full_disk_says_how_much_is_missing(
 
     with monkeypatch.context() as patch:
         patch.setattr(spool, "_write", full)
-        with pytest.raises(
-            pybpe.errors.FileError, match=r"the disk is full; about \d+ MB more are needed. Finished work is kept"
-        ) as error:
+        with pytest.raises(pybpe.errors.FileError, match="the disk is full. Finished work is kept") as error:
             pybpe.binarize(tok, texts, tmp_path / "out", **keywords)
         assert error.value.errno == errno.ENOSPC
     assert [path.name for path in (tmp_path / "out").iterdir()] == [FOLDER]

@@ -125,22 +125,6 @@ def test_records_for_cleaning_are_those_of_python() -> None:
     assert accepted > 1500
 
 
-@pytest.mark.parametrize("kind", ["special", "file", "line", "blank", "jsonl"])
-@pytest.mark.parametrize("split", [None, 1])
-def test_sizes_of_documents(kind: str, split: int | None) -> None:
-    rng = random.Random(kind)
-    kinds = documents.Kinds(ReadOptions(documents=kind), MARK)
-    for size in range(60):
-        parts = (
-            [line_of(rng), b'{"text": "half \\ud800"}'] if kind == "jsonl" else [b"a b", MARK.encode(), b"", b"\xff"]
-        )
-        data = b"\n".join(rng.choices(parts, k=size % 9))
-        piece = Piece("x", 0, len(data), split, memoryview(data), True, True, Seen("x", 0, False), kind)
-        expected = {place: (len(some), sum(map(len, some))) for place, some in division.divide(piece, kinds, SHARES[1])}
-        found = division.document_sizes(piece, kinds, SHARES[1])
-        assert {place: (count, size) for place, count, size in found if count} == expected, data
-
-
 def test_damaged_records_are_never_accepted_otherwise() -> None:
     """Whatever C accepts, Python accepts, with the same documents."""
     rng = random.Random(2)

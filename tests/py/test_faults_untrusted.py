@@ -62,7 +62,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
 
 # The only pickles that are read: what an executor's worker gets from the process that started the run, in a message, or
 # in a file whose SHA-256 is in the message.
-OWN_PICKLES = {("workers.py", "loads")}
+OWN_PICKLES = {("encoding.py", "loads")}
 OWN_PICKLES |= {("shared_store.py", "loads")}
 OWN_PICKLES |= {("__main__.py", "exec")}  # of an empty string
 DANGEROUS = {"pickle": {"load", "loads", "Unpickler"}, "marshal": {"load", "loads"}, "torch": {"load"}}

@@ -16,8 +16,7 @@ from pybpe.errors import Error, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
-from pybpe.tokens import binarization, preparation, run
-from pybpe.tokens.encoding import TaskEncoder
+from pybpe.tokens import preparation, run
 from pybpe.training.counting import count_plan
 
 
@@ -173,38 +172,26 @@ def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("split_by", ["hash", "document"])
-def test_a_split_without_a_document_is_refused_before_anything_is_encoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_by: str
-) -> None:
-    def encode(*_: object, **__: object) -> None:
-        raise AssertionError("worked for nothing")
-
-    monkeypatch.setattr(preparation, "count_plan", encode)
-    monkeypatch.setattr(TaskEncoder, "segments", encode)
+def test_a_split_without_a_document_is_refused(tmp_path: Path, split_by: str) -> None:
     for call in (
         lambda: pybpe.prepare(books(tmp_path / "a", 2), tmp_path / "out", vocab_size=400, split_by=split_by),
         lambda: pybpe.binarize(small_tokenizer(), books(tmp_path / "b", 2), tmp_path / "out", split_by=split_by),
     ):
-        with pytest.raises(pybpe.errors.LimitError, match="no document falls into the split .*split_by='token'"):
+        with pytest.raises(pybpe.errors.ShardTooSmallError, match="would have 0 tokens, .*split_by='token'"):
             call()
-    monkeypatch.undo()
+        assert not list((tmp_path / "out").glob("*.*"))
     with pytest.warns(PybpeWarning, match="differ from those requested"):  # allowed if asked for
         given = {"split_by": split_by, "min_shard_tokens": 0}
         pybpe.binarize(small_tokenizer(), tmp_path / "a", tmp_path / "empty", **given)
 
 
-def test_many_documents_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check stops after the first few hundred documents."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 5000)
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": f"{i} " * 20}) + "\n" for i in range(5000)))
-    seen: list[object] = []
-
-    def counted(task: Any, *rest: Any) -> Any:
-        seen.append(task)
-        return planning.pieces_of(task, *rest)
-
-    monkeypatch.setattr(binarization, "pieces_of", counted)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        pybpe.binarize(small_tokenizer(), tmp_path / "a.jsonl", tmp_path / "out")
-    assert 0 < len(seen) < 20
+def test_the_shares_of_many_documents_are_not_looked_at(tmp_path: Path) -> None:
+    """A long document can take much of the text, but many others come out as requested."""
+    long = next(f"{i} " * 9000 for i in range(1000) if hash_split((f"{i} " * 9000).encode(), (8.0, 1.0, 1.0)) == 1)
+    for count, told in ((20, 1), (250, 0)):
+        texts = [long, *(f"{i} " * 20 for i in range(count))]
+        (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            pybpe.binarize(small_tokenizer(), tmp_path / "a.jsonl", tmp_path / str(count), min_shard_tokens=0)
+        assert sum("shares of the splits differ" in str(each.message) for each in caught) == told

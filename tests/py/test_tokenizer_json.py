@@ -63,7 +63,7 @@ def test_both_readers_find_the_same(name: str, monkeypatch: pytest.MonkeyPatch) 
     found, expected = quickly(FILES[name]), slowly(FILES[name], monkeypatch)
     assert found is not None and expected is not None
     assert found == expected
-    assert found.fingerprint() == expected.fingerprint()
+    assert found.fingerprint == expected.fingerprint
     assert list(found.tokens) == list(expected.tokens) and list(found.merges) == list(expected.merges)
 
 

@@ -113,7 +113,7 @@ class _Mixing:
     def write(self, sources: Sequence[TokenSource | TextSource], run: RunOptions, force: bool) -> Manifest:
         """Does the work. The caller holds the folder's lock. `force` is whether another result is replaced."""
         calls = [source.call for source in sources]
-        call = call_of((self.recipe.content, self.recipe.seed, self.tok.model.fingerprint(), self.output, calls))
+        call = call_of((self.recipe.content, self.recipe.seed, self.tok.model.fingerprint, self.output, calls))
         texts = [file for source in sources if isinstance(source, TextSource) for file in source.files]
         made = Goal(self.folder, force).made(call, self.tok, texts)
         if made is not None:

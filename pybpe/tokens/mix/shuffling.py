@@ -31,9 +31,8 @@ from ...support.output_files import make_folder
 from ...support.progress import Progress
 from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
-from ..encoding import text_length
+from ..encoding import Encoded, text_length
 from ..spool import TYPECODES, Segment, id_bytes
-from ..workers import Encoded
 from .documents import Documents
 from .drawing import Drawn
 from .keys import drawing_keys, writing_keys
@@ -139,7 +138,7 @@ class Shuffle:
         number = 0 if self.is_direct else 1
         if first < number:
             self._distribute(options.progress)
-            yield Encoded([], 0, True)
+            yield Encoded([], 0, 1)
         for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
             for bucket in range(last - count, last):
                 ordered = self._of_sources(section) if self.is_direct else self._bucket(bucket)
@@ -148,7 +147,7 @@ class Shuffle:
                         ids = ordered.ids(task, TYPECODES[self.dtype])
                         size = text_length(self.tok, ids)
                         segment = Segment(section.split, ids, task.documents, size, task.ends_document)
-                        yield Encoded([segment], len(ids), True)
+                        yield Encoded([segment], len(ids), 1)
                     number += 1
 
     # ------------------------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ from ...support.locking import only_writer
 from ...support.output_files import make_folder, real_output, remove_file, remove_folder, unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
+from ..assembly import check_least
 from ..encoding import text_length
-from ..equal_shards import check_least
 from ..finished import TOKENIZER_NAMES, Goal, files_of_manifest, finished_manifest, hidden_folder, rows_call
 from ..formats import FORMATS, LLMC
 from ..manifest import FILE_NAME, Facts, FileRecord, Manifest, ShardRecord, split_paths
