@@ -106,23 +106,8 @@ def random_file(rng: random.Random) -> str:
 def test_random_files_give_the_ids_of_hugging_face_or_are_refused(tmp_path: Path) -> None:
     rng = random.Random(11)
     pieces = [
-        "<a>",
-        "<b>",
-        "<c>",
-        " foo",
-        "foo",
-        "ｆｏｏ",
-        "a>b",
-        "í",
-        "é",
-        "e\u0301",
-        "Ġ",
-        "Ġfoo",
-        "Ã",
-        " ",
-        "x",
-        "\ufb01",
-    ]
+        "<a>", "<b>", "<c>", " foo", "foo", "ｆｏｏ", "a>b", "í", "é", "e\u0301", "Ġ", "Ġfoo", "Ã", " ", "x", "\ufb01",
+    ]  # fmt: skip
     texts = ["".join(rng.choices(pieces, k=rng.randrange(8))) for _ in range(40)] + pieces
     read = 0
     for _ in range(600):

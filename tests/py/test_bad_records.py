@@ -23,16 +23,9 @@ from pybpe.tokens import binarization, run
 from pybpe.training import counting
 
 BAD = [
-    b"{",
-    b"[]",
-    b"7",
-    b'{"text": null}',
-    b'{"id": 1}',
-    b'{"text": 5}',
-    b'{"text": "\xff"}',
-    b"null",
+    b"{", b"[]", b"7", b'{"text": null}', b'{"id": 1}', b'{"text": 5}', b'{"text": "\xff"}', b"null",
     b'{"text": "x"} y',
-]
+]  # fmt: skip
 GIVEN: dict[str, Any] = {"progress": False, "name": "x", "splits": (3, 1), "min_shard_tokens": 0}
 
 

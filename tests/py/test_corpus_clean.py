@@ -100,14 +100,8 @@ def test_text_files_are_divided(tmp_path: Path) -> None:
 def test_all_steps_together(tmp_path: Path, small_tasks: None) -> None:
     good = documents(60)
     texts = [
-        "tiny",
-        good[0],
-        "Cafe\u0301 au lait, " + good[1],
-        *good,
-        good[5].upper(),
-        good[7],
-        "a@b.example " + good[9],
-    ]
+        "tiny", good[0], "Cafe\u0301 au lait, " + good[1], *good, good[5].upper(), good[7], "a@b.example " + good[9],
+    ]  # fmt: skip
     report = clean(
         str(write(tmp_path / "in.jsonl", texts)),
         tmp_path / "out.jsonl",

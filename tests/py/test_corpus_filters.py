@@ -15,37 +15,11 @@ from pybpe.corpus.measures import Measures, characters
 
 PIECES = st.sampled_from(
     [
-        "the ",
-        "cat",
-        " sat",
-        "The",
-        " ",
-        "\n",
-        "\n\n",
-        "12",
-        "a1",
-        "中",
-        "文字",
-        "ไทย",
-        "é",
-        "e\u0301",
-        "#",
-        "...",
-        "，",
-        "İ",
-        "Σ",
-        "ος ",
-        "\x00",
-        "\x1c",
-        "\u2028",
-        " \n\t\n",
-        "\u2022 ",
-        "\u2026",
-        "x" * 27,
-        "\udcff",
+        "the ", "cat", " sat", "The", " ", "\n", "\n\n", "12", "a1", "中", "文字", "ไทย", "é", "e\u0301", "#", "...",
+        "，", "İ", "Σ", "ος ", "\x00", "\x1c", "\u2028", " \n\t\n", "\u2022 ", "\u2026", "x" * 27, "\udcff",
         "\udce4\udcb8",
     ]
-)
+)  # fmt: skip
 TEXTS = st.lists(st.lists(PIECES, max_size=40).map("".join), min_size=1, max_size=5)
 STORY = (
     "The old harbour was quiet when the boats came home. Nobody had waited for them, except two children who sat on\n"

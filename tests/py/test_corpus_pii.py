@@ -88,18 +88,8 @@ def everywhere(text: str) -> list[tuple[str, int, int]]:
 
 
 PIECES = [unmarked(sample)[0] for sample in LABELLED] + [
-    "+",
-    "\n",
-    "1",
-    "X",
-    " ",
-    "-",
-    "x",
-    "中",
-    "(",
-    "138 1234 5678",
-    "key=",
-]
+    "+", "\n", "1", "X", " ", "-", "x", "中", "(", "138 1234 5678", "key=",
+]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))

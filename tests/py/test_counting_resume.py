@@ -73,13 +73,9 @@ def interrupted(run: Callable[[], Any], step: int, monkeypatch: pytest.MonkeyPat
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"workers": 1},
-    {"memory_limit": 1000},
-    {"max_bytes": 40_000, "seed": 4},
-    {"max_documents": 300, "seed": 5},
+    {}, {"workers": 1}, {"memory_limit": 1000}, {"max_bytes": 40_000, "seed": 4}, {"max_documents": 300, "seed": 5},
     {"pattern": r"\s?\S+|\s"},
-]
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:.*this file is empty")

@@ -46,15 +46,8 @@ def test_records_are_ordinary_text(
 ) -> None:
     small_tasks(monkeypatch)
     texts = [
-        *documents(150),
-        f"forged {EOT} and <|pad|>",
-        EOT,
-        "",
-        f"{EOT}{EOT}",
-        chinese()[:900],
-        "\ud800 lone",
-        "\x00",
-    ]
+        *documents(150), f"forged {EOT} and <|pad|>", EOT, "", f"{EOT}{EOT}", chinese()[:900], "\ud800 lone", "\x00",
+    ]  # fmt: skip
     path = tmp_path / f"web.jsonl{suffix}"
     data = jsonl(texts)
     path.write_bytes(gzip.compress(data) if suffix else data)

@@ -46,16 +46,8 @@ def test_names_of_sets_mean_the_same(engine: str) -> None:
 SETS = [
     *(r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\h", r"\H", "[\\w-]", r"[^\W]", r"[\W_]", r"[^\w\d]", r"[\s\S]", "."),
     *(
-        r"\pL",
-        r"\p{^L}",
-        r"\P{^L}",
-        r"[^\P{L}]",
-        r"\p{Script=Han}",
-        r"[\p{^L}\d]",
-        r"\x41",
-        r"[\xa0-\xff]",
-        r"[\u4e00-\u9fff]",
-        r"\t",
+        r"\pL", r"\p{^L}", r"\P{^L}", r"[^\P{L}]", r"\p{Script=Han}", r"[\p{^L}\d]", r"\x41", r"[\xa0-\xff]",
+        r"[\u4e00-\u9fff]", r"\t",
     ),
     *(r"[^\S\n]", r"[^\W\d_]"),
     *(f"(?i:{char})" for char in "abfiks'ıKß"),
@@ -65,7 +57,7 @@ SETS = [
     *(r"[\p{L}&&[^\p{Han}]]", "[a-w&&[^c-g]z]", r"[\w--[a-z]\d]", "[a-z~~x-~]", r"[\p{L}--\p{Lu}&&[^\p{Han}]]"),
     *(f"(?i:\\p{{{name}}})" for name in sorted(classes.PROPERTIES - {"Cn"})),
     *(f"(?i:[^\\p{{{name}}}])" for name in sorted(classes.PROPERTIES - {"Cn"})[::4]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -49,18 +49,8 @@ def divided(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[byte
 def test_texts(kind: str) -> None:
     rng = random.Random(kind)
     parts = [
-        b"\n",
-        b"\r\n",
-        b"\n\n",
-        b"\r",
-        b" ",
-        b"word",
-        b"\xc3\xa9",
-        b"\xff",
-        MARK.encode(),
-        MARK[:-1].encode(),
-        b"",
-    ]
+        b"\n", b"\r\n", b"\n\n", b"\r", b" ", b"word", b"\xc3\xa9", b"\xff", MARK.encode(), MARK[:-1].encode(), b"",
+    ]  # fmt: skip
     for size in range(400):
         data = b"".join(rng.choices(parts, k=size % 40))
         shares = rng.choice(SHARES)

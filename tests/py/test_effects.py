@@ -191,15 +191,8 @@ PASSED_ON: dict[str, tuple[Callable[..., Any], str]] = {
     "llmc chat": (write_chat, ""),
 }
 OF_COMMANDS = {
-    "help",
-    "json",
-    "quiet",
-    "force",
-    "files",
-    "output",
-    "tokenizer",
-    "dask",
-}  # used otherwise
+    "help", "json", "quiet", "force", "files", "output", "tokenizer", "dask",
+}  # used otherwise  # fmt: skip
 
 
 @pytest.mark.parametrize("command", PASSED_ON)

@@ -40,19 +40,9 @@ def test_write_then_flush_then_rename_then_flush_the_folder() -> None:
 
 def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable() -> None:
     names = (
-        "tokenizer",
-        "from bin",
-        "encode",
-        "normalize",
-        "count words",
-        "read shard",
-        "loader",
-        "save bin",
-        "write_shard",
-        "signatures",
-        "filters",
-        "clean",
-    )
+        "tokenizer", "from bin", "encode", "normalize", "count words", "read shard", "loader", "save bin",
+        "write_shard", "signatures", "filters", "clean",
+    )  # fmt: skip
     assert "0 problems" in shim.run("memory.py", *names)
 
 

@@ -307,15 +307,9 @@ def version_tokenizer() -> pybpe.Tokenizer:
     """With a merge of "#version" and "s"."""
     parts = ["#v", "er", "si", "on", "#ver", "sion", "#version", "#versions"]
     halves = [
-        ("#", "v"),
-        ("e", "r"),
-        ("s", "i"),
-        ("o", "n"),
-        ("#v", "er"),
-        ("si", "on"),
-        ("#ver", "sion"),
+        ("#", "v"), ("e", "r"), ("s", "i"), ("o", "n"), ("#v", "er"), ("si", "on"), ("#ver", "sion"),
         ("#version", "s"),
-    ]
+    ]  # fmt: skip
     vocab = {i: bytes([i]) for i in range(256)} | {256 + i: text.encode() for i, text in enumerate(parts)}
     return pybpe.Tokenizer(vocab, [(a.encode(), b.encode()) for a, b in halves], pattern="[^ ]+| ")
 

@@ -27,15 +27,8 @@ SECOND = FIRST + 'int main(void) { safe_printf("linked"); return 0; }\n'
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1"]
 
 PROMPTS = [
-    "",
-    " ",
-    "Hello, world! 123",
-    "a\nb\n\n  c",
-    "你好，世界。再见！",
-    "naïve café — 😀",
-    "\u0301x",
-    "it's  IT'S",
-]
+    "", " ", "Hello, world! 123", "a\nb\n\n  c", "你好，世界。再见！", "naïve café — 😀", "\u0301x", "it's  IT'S",
+]  # fmt: skip
 
 
 @pytest.mark.slow

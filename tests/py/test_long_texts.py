@@ -171,13 +171,8 @@ def test_a_text_that_comes_again_gives_the_same_ids(long_text: str) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_batch_that_comes_again_gives_the_same_ids(long_text: str, threads: int) -> None:
     texts: list[str | bytes] = [
-        "ascii <|endoftext|> text",
-        "",
-        "中文 é",
-        b"bytes \xff",
-        "b" * 5000,
-        bytearray(b"array"),
-    ]
+        "ascii <|endoftext|> text", "", "中文 é", b"bytes \xff", "b" * 5000, bytearray(b"array"),
+    ]  # fmt: skip
     texts += ["", " "] * 1000 + ["<|endoftext|>"] * 700 + [Loud("loud <|endoftext|>"), Loud("中"), long_text[:400_000]]
     for some in (texts, [*texts, "lone \udc80"], ["中文"] * 2000, ["ascii"] * 2000, [b"\xe4\xb8"] * 2000):
         exact = [bytes(utf8(text)) for text in some]

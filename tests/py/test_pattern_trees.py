@@ -133,21 +133,10 @@ def test_the_empty_set_and_the_ends_of_ranges_are_written() -> None:
 
 def test_what_can_be_empty() -> None:
     empty = [
-        Seq(()),
-        Repeat(A, 0, 1),
-        Repeat(Seq(()), 1, 2),
-        Alt((A, Seq(()))),
-        Atomic(Repeat(A, 0, None)),
-        Look(A),
+        Seq(()), Repeat(A, 0, 1), Repeat(Seq(()), 1, 2), Alt((A, Seq(()))), Atomic(Repeat(A, 0, None)), Look(A),
         End(),
-    ]
+    ]  # fmt: skip
     full = [
-        A,
-        Either((A, B)),
-        Both((A, B)),
-        Repeat(A, 1, None),
-        Seq((Repeat(A, 0, 1), B)),
-        Alt((A, B)),
-        Atomic(NEWLINE),
-    ]
+        A, Either((A, B)), Both((A, B)), Repeat(A, 1, None), Seq((Repeat(A, 0, 1), B)), Alt((A, B)), Atomic(NEWLINE),
+    ]  # fmt: skip
     assert all(map(can_be_empty, empty)) and not any(map(can_be_empty, full))

@@ -86,14 +86,9 @@ def test_constructs_that_tiktoken_reads_in_its_own_way_are_refused() -> None:
 
 
 CUSTOM = [
-    r"\w+|\W+",
-    r"\S+$|\S|\s+",
-    r"\b\w|\w+|\W",
-    r"(?im:^hello)|\S+|\s",
-    r"\p{N}{1,3}+|\S|\s+",
-    r"[^\W\d_]+|[\s\S]",
+    r"\w+|\W+", r"\S+$|\S|\s+", r"\b\w|\w+|\W", r"(?im:^hello)|\S+|\s", r"\p{N}{1,3}+|\S|\s+", r"[^\W\d_]+|[\s\S]",
     r"\w+",
-]
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:the pattern")

@@ -68,24 +68,8 @@ def test_both_readers_find_the_same(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 PIECES = [
-    b'"',
-    b"\\",
-    b",",
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b":",
-    b" ",
-    b"0",
-    b"1",
-    b"-",
-    b".",
-    b"e",
-    b"\xc4\xa0",
-    b"\xff",
-    b"\0",
-]
+    b'"', b"\\", b",", b"{", b"}", b"[", b"]", b":", b" ", b"0", b"1", b"-", b".", b"e", b"\xc4\xa0", b"\xff", b"\0",
+]  # fmt: skip
 
 
 def mutated(text: bytes, rng: random.Random) -> bytes:

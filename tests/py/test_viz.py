@@ -233,14 +233,8 @@ def hostile_texts() -> list[bytes]:
     atoms += [*("'s", "'LL", "'\u017f", "'RE", ".", "/", "!", "\u0085", "\ufeff", "\u200b", "\x1c", "\U0001f600")]
     made = ["".join(rng.choices(atoms, k=rng.randint(1, 40))) for _ in range(300)]
     whole = [
-        *CORNER_TEXTS,
-        *made,
-        *SPECIALS,
-        "".join(SPECIALS),
-        "x<|end|>>ab|cné|",
-        mixed(20_000, 9),
-        class_boundaries(),
-    ]
+        *CORNER_TEXTS, *made, *SPECIALS, "".join(SPECIALS), "x<|end|>>ab|cné|", mixed(20_000, 9), class_boundaries(),
+    ]  # fmt: skip
     invalid = [b"\xe4\xb8", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\xe0\x80\x80", b"\xf0\x80\x80\x80"]
     return [*(text.encode() for text in whole), HOSTILE, *invalid, bytes(range(256)), random_bytes(5000, 1)]
 

@@ -15,29 +15,11 @@ import pybpe
 
 VALUES = [
     *(
-        None,
-        True,
-        False,
-        0,
-        1,
-        -1,
-        1.5,
-        10**30,
-        "",
-        "x",
-        "Sequence",
-        "NFC",
-        "ByteLevel",
-        "gpt2",
-        "(",
-        "\ud800",
-        [],
-        {},
-        [1],
-        ["x"],
+        None, True, False, 0, 1, -1, 1.5, 10**30, "", "x", "Sequence", "NFC", "ByteLevel", "gpt2", "(", "\ud800", [],
+        {}, [1], ["x"],
     ),
     *([[]], [{}], [None, None], {"x": 1}, {"type": "Sequence"}, {"type": "NFC"}, {"type": "ByteLevel"}, {"type": []}),
-]
+]  # fmt: skip
 GONE = object()
 TEXTS = ["Hello <s>\u0338 ＡＢ e\u0301\n\n x</s> 中文", "abab", "\x00é  a"]
 

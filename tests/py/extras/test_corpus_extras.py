@@ -62,15 +62,8 @@ def test_languages(tmp_path: Path) -> None:
 def test_all_steps_by_the_command(web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["corpus", str(web), "-o", str(tmp_path / "o.jsonl.zst"), "--normalize", "NFC", "--min-chars", "200"]
     command += [
-        "--max-symbol-ratio",
-        "0.6",
-        "--languages",
-        "zh,en",
-        "--dedup",
-        "--dedup-paragraphs",
-        "--near-dedup",
-        "0.8",
-    ]
+        "--max-symbol-ratio", "0.6", "--languages", "zh,en", "--dedup", "--dedup-paragraphs", "--near-dedup", "0.8",
+    ]  # fmt: skip
     assert main([*command, "--scrub-pii", "--report", str(tmp_path / "r.html")]) == 0
     assert "LSH" not in capsys.readouterr().out
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
