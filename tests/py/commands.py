@@ -124,6 +124,14 @@ def pybpe_program(
     return done
 
 
+def pybpe_command(
+    *args: object, stdin: str | None = None, code: int = 0, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Does the same with text instead of bytes."""
+    done = pybpe_program(*args, stdin=None if stdin is None else stdin.encode(), code=code, cwd=cwd)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
 def run(command: str, place: Path, prepare: Callable[[], None] = lambda: None) -> tuple[int, str]:
     """Runs a command in a forked process, after `prepare`. Returns the exit code, -N for signal N, and what it printed
     on standard error."""

@@ -5,9 +5,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from texts import chinese, english
 
@@ -67,6 +69,13 @@ def split_of_tokens(ids: list[int], mark: int | None) -> list[list[int]]:
         else:
             parts[-1].append(i)
     return parts
+
+
+class Twice(ThreadPoolExecutor):
+    """Runs each task twice, as Dask may if a worker dies late, and returns the second result."""
+
+    def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
+        return super().submit(lambda: [function(*args, **keywords) for _ in range(2)][1])
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Files of ids without a header: pybpe refuses other kinds of files, unless the caller states the dtype."""
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import numpy
 import pytest
 
 import pybpe
+from pybpe.cli import main
 from pybpe.tokens.token_files import TokenFile
 
 IDS = numpy.arange(2000) % 256
@@ -30,7 +29,6 @@ def contents(name: str, folder: Path) -> bytes:
     }[name]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -42,7 +40,7 @@ def contents(name: str, folder: Path) -> bytes:
         ("zip", "is an archive"),
     ],
 )
-def test_other_files_are_refused(name: str, message: str, tmp_path: Path) -> None:
+def test_other_files_are_refused(name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "ids.bin"
     data = contents(name, tmp_path)
     path.write_bytes(data[: len(data) // 4 * 4])
@@ -51,9 +49,9 @@ def test_other_files_are_refused(name: str, message: str, tmp_path: Path) -> Non
     assert str(path) in str(caught.value) and "pass dtype=" in str(caught.value)
     assert len(TokenFile(path, "uint32").read()) == len(data) // 4
     pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, []).save(tmp_path / "tok.json")
-    command = [sys.executable, "-m", "pybpe", "decode", "-t", str(tmp_path / "tok.json"), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2 and done.stdout == "" and message in done.stderr
+    assert main(["decode", "-t", str(tmp_path / "tok.json"), str(path)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and message in printed.err
 
 
 @pytest.mark.parametrize(

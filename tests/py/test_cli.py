@@ -19,8 +19,6 @@ from texts import chinese, english
 import pybpe
 from pybpe.cli import main
 
-COMMANDS = ["train", "encode", "decode", "count", "binarize", "join", "mix", "pack", "inspect"]
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -84,7 +82,7 @@ def test_encode_and_decode_files_and_pipes(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_ids_as_json(folder: Path) -> None:
-    for text in (b"", b"Hello, world", b"word " * 1_000_000):
+    for text in (b"", b"Hello, world", b"word " * 200_000):
         encoded = run("encode", "--json", "-t", folder / "tok.json", stdin=text).stdout
         assert json.loads(encoded) == pybpe.Tokenizer.from_file(folder / "tok.json").encode(text)
         assert run("decode", "-t", folder / "tok.json", stdin=encoded).stdout == text
@@ -118,19 +116,16 @@ def test_count(folder: Path) -> None:
     assert json.loads(result.stdout) == {"tokens": len(tok.encode(data)), "bytes": len(data)}
 
 
-@pytest.mark.slow
 def test_compressed_texts_are_read_as_in_training(folder: Path) -> None:
+    """test_input_types.py has training."""
     data = (folder / "novel.txt").read_bytes()
     (folder / "packed.txt.gz").write_bytes(gzip.compress(data))
-    options = ("--vocab-size", 2000, "--special-token", "<|endoftext|>", "--quiet")
-    run("train", folder / "packed.txt.gz", *options, "-o", folder / "packed.json")
-    run("train", folder / "packed.txt.gz", *options, "--normalizer", "NFC", "-o", folder / "nfc.json")
-    assert (folder / "packed.json").read_bytes() == (folder / "tok.json").read_bytes()
-    for name in ("packed.json", "nfc.json"):
+    pybpe.train(iter(["some text"]), vocab_size=260, normalizer="NFC").save(folder / "nfc.json")
+    for name in ("nfc.json", "tok.json"):
         packed = run("encode", "-t", folder / name, folder / "packed.txt.gz").stdout
         assert packed == run("encode", "-t", folder / name, folder / "novel.txt").stdout
     (folder / "ids.txt.gz").write_bytes(gzip.compress(packed))
-    assert run("decode", "-t", folder / "packed.json", folder / "ids.txt.gz").stdout
+    assert run("decode", "-t", folder / "tok.json", folder / "ids.txt.gz").stdout == data
     facts = json.loads(run("count", "--json", "-t", folder / "tok.json", folder / "packed.txt.gz").stdout)
     assert facts["bytes"] == len(data)
     (folder / "cut.txt.gz").write_bytes(gzip.compress(data)[:-9])
@@ -179,13 +174,6 @@ def test_inspect(folder: Path) -> None:
 # Help and errors
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_teaches_with_examples(command: str) -> None:
-    text = run(command, "--help").stdout.decode()
-    assert f"pybpe {command}" in text.split("examples:")[1]
-    assert command in run("--help").stdout.decode()
-
-
 def test_version_names_the_unicode_versions() -> None:
     version = pybpe.__version__
     expected = rf"pybpe {version} \(C library {version}, Unicode \d+\.0\.0 in patterns, 9\.0\.0 in normalizers\)\n"
@@ -200,7 +188,10 @@ def test_version_names_the_unicode_versions() -> None:
         (["train", "novel.txt", "--vocab-size", "100", "-o", "x.json"], "256"),
         (["train", "novel.txt", "--vocab-size", "300", "-o", "novel.txt/such/x.json"], "novel.txt"),
         (["train", "novel.txt", "--vocab-size", "300", "--pattern", "gtp2", "-o", "x.json"], "gtp2"),
-        (["encode", "-t", "missing.json", "novel.txt"], "missing.json"),
+        (
+            ["encode", "-t", "missing.json", "novel.txt"],
+            "pybpe: missing.json: cannot be opened: No such file or directory\n",
+        ),
         (["encode", "-t", "novel.txt", "novel.txt"], "novel.txt"),
         (["encode", "-t", "tok.json", "missing.txt"], "missing.txt"),
         (["decode", "-t", "tok.json", "novel.txt"], "at byte 0"),
@@ -318,12 +309,6 @@ def test_files_on_both_sides_of_an_option(folder: Path) -> None:
     assert bad.stderr == b"pybpe: unrecognized arguments: --fast (see pybpe train --help)\n"
 
 
-def test_no_line_begins_with_a_number_of_the_operating_system(folder: Path) -> None:
-    result = run("encode", "-t", folder / "missing.json", code=2)
-    expected = f"pybpe: {folder}/missing.json: cannot be opened: No such file or directory\n"
-    assert result.stderr.decode() == expected
-
-
 def test_names_that_are_no_text(folder: Path) -> None:
     name = os.fsdecode(bytes(folder) + b"/\xff.json")
     result = run("train", folder / "novel.txt", "--vocab-size", 300, "-o", name, "--json")
@@ -374,26 +359,28 @@ def shell(folder: Path, line: str) -> tuple[int, str]:
 
 
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:
-    assert shell(folder, "pybpe encode -t tok.json novel.txt | head -c 10 >/dev/null") == (0, "")
+    for line in ("pybpe encode -t tok.json novel.txt | head -c 10 >/dev/null", "pybpe inspect tok.json | true"):
+        assert shell(folder, line) == (0, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "line",
+    ("line", "into"),
     [
-        "pybpe inspect tok.json", "pybpe encode -t tok.json novel.txt", "pybpe --version", "pybpe train --help",
-        "pybpe train novel.txt --vocab-size 300 -o -", "PYTHONUNBUFFERED=1 pybpe --version",
+        ("pybpe inspect tok.json", ">/dev/full"), ("pybpe inspect tok.json", ">&-"), ("pybpe --version", ">/dev/full"),
+        ("pybpe encode -t tok.json novel.txt", ">/dev/full"), ("pybpe encode -t tok.json novel.txt", ">&-"),
+        ("pybpe train --help", ">/dev/full"), ("pybpe train novel.txt --vocab-size 300 -o -", ">/dev/full"),
+        ("PYTHONUNBUFFERED=1 pybpe --version", ">/dev/full"),
     ],
 )  # fmt: skip
-def test_standard_output_that_takes_nothing(folder: Path, line: str) -> None:
-    assert shell(folder, f"{line} >/dev/full") == (2, "pybpe: standard output: No space left on device\n")
-    assert shell(folder, f"{line} >&-") == (2, "pybpe: standard output: Bad file descriptor\n")
-    assert shell(folder, f"{line} | true") == (0, "")
+def test_standard_output_that_takes_nothing(folder: Path, line: str, into: str) -> None:
+    reason = "Bad file descriptor" if into == ">&-" else "No space left on device"
+    assert shell(folder, f"{line} {into}") == (2, f"pybpe: standard output: {reason}\n")
 
 
 @pytest.mark.slow
 def test_closed_streams(folder: Path) -> None:
-    for line in ("encode -t tok.json", "decode -t tok.json", "count -t tok.json", "train - --vocab-size 300 -o x.json"):
+    for line in ("encode -t tok.json", "train - --vocab-size 300 -o x.json"):
         assert shell(folder, f"pybpe {line} <&-") == (
             2, "pybpe: standard input: cannot be read: Bad file descriptor\n"
         )  # fmt: skip
@@ -402,7 +389,6 @@ def test_closed_streams(folder: Path) -> None:
     assert shell(folder, "pybpe encode -t tok.json novel.txt -o all.txt <&- >&- 2>&-") == (0, "")
     run("encode", "-t", folder / "tok.json", folder / "novel.txt", "-o", folder / "one.txt")
     assert (folder / "all.txt").read_bytes() == (folder / "one.txt").read_bytes()
-    assert run("encode", "-t", "missing.json", code=2).stdout == b""
     assert shell(folder, "pybpe count -t missing.json novel.txt 2>&- | wc -c | grep -qx 0")[0] == 2
 
 

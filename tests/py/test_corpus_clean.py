@@ -230,48 +230,6 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     assert not left.exists()
 
 
-@pytest.mark.slow
-def test_a_run_killed_at_any_time_goes_on(tmp_path: Path) -> None:
-    """The run is killed repeatedly, some tasks later each time, and also while it writes the output."""
-    path = str(write(tmp_path / "in.jsonl", [*documents(60), *documents(60)[40:]]))
-    (tmp_path / "script.py").write_text(_KILLED, encoding="utf-8")
-    steps = 0
-    while True:
-        command = [sys.executable, str(tmp_path / "script.py"), path, str(tmp_path / "killed.jsonl"), str(steps)]
-        result = subprocess.run(command, check=False)
-        if result.returncode == 0:
-            break
-        assert result.returncode == -signal.SIGKILL and not (tmp_path / "killed.jsonl").exists()
-        assert steps < 40
-        steps += 3
-    assert steps > 6
-    clean(path, tmp_path / "whole.jsonl", workers=1, **SETTINGS)  # type: ignore[arg-type]
-    assert (tmp_path / "killed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "killed.jsonl", "script.py", "whole.jsonl"]
-
-
-_KILLED = """
-import os, signal, sys
-from pybpe import _binding, corpus
-from pybpe.reading import planning
-planning.TASK_BYTES = 4000
-left = int(sys.argv[3])
-def counted(function):
-    def run(*args):
-        global left
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        left -= 1
-        return function(*args)
-    return run
-if left < 36:
-    _binding.write_file = counted(_binding.write_file)
-    _binding.Output.write = counted(_binding.Output.write)
-settings = dict(filters=corpus.Filters(min_chars=400), dedup="exact", dedup_paragraphs=True, scrub_pii=True)
-corpus.clean(sys.argv[1], sys.argv[2], workers=1, **settings)
-"""
-
-
 def test_what_another_run_left_is_not_used(tmp_path: Path, small_tasks: None) -> None:
     path = str(write(tmp_path / "in.jsonl", documents(50)))
     calls: list[int] = []

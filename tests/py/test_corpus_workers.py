@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import Twice
 
 import pybpe
 from pybpe.corpus import clean, cleaning, decisions, work
@@ -68,13 +69,6 @@ def test_how_the_results_of_a_task_are_divided_changes_nothing(
         report = clean(inputs, web.with_name("out.jsonl"), **GIVEN, **more).to_json()
         found.append((report, *(web.with_name(name).read_bytes() for name in ("out.jsonl", "skipped.jsonl"))))
     assert found[0] == found[1] == found[2] and found[0][0]["dropped"]["duplicate"] > 200
-
-
-class Twice(ThreadPoolExecutor):
-    """Runs each task twice, as Dask may if a worker dies late, and returns the second result."""
-
-    def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
-        return super().submit(lambda: [function(*args, **keywords) for _ in range(2)][1])
 
 
 def test_tasks_that_run_twice_count_once(web: Path) -> None:

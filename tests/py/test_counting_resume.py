@@ -4,9 +4,6 @@ import gzip
 import itertools
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -108,40 +105,6 @@ def test_threads_and_executors_continue_for_one_another(
         ways = itertools.cycle([{"executor": executor}, {"workers": 1}])
         resumed, tries = interrupted(lambda: train(checkpoint=tmp_path / "x", **next(ways)), 2, monkeypatch)
     assert resumed.model == expected.model and tries >= 4
-
-
-TRAIN = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import killed, pybpe
-from pybpe.training import saved_counting
-saved_counting.SECONDS = 0.0
-killed.die_at(int(sys.argv[2]))
-pybpe.train("corpus", vocab_size=900, checkpoint="x", progress=False, workers=2).save("tok.json")
-"""
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_five_times_gives_the_same_merges(tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
-    for i in range(60):
-        text = english()[i * 3000 : (i + 1) * 3000] + mixed()[:500]
-        (tmp_path / "corpus" / f"{i:02d}.txt").write_text(text, encoding="utf-8")
-    expected = pybpe.train(tmp_path / "corpus", vocab_size=900)
-    state = tmp_path / "x" / FOLDER / "state.json"
-
-    def train(point: int) -> int:
-        command = [sys.executable, "-c", TRAIN, os.path.dirname(__file__), str(point)]
-        return subprocess.run(command, cwd=tmp_path, check=False).returncode
-
-    places = [0]
-    for point in (9, 16, 5, 22, 14):  # before some accesses to the disk: a save has two, a merge of runs more
-        assert train(point) == -signal.SIGKILL
-        places.append(json.loads(state.read_text())["place"][1])  # a piece per file
-    assert places == sorted(set(places)) and places[-1] > 12
-    assert train(10**9) == 0
-    assert pybpe.Tokenizer.from_file(tmp_path / "tok.json").model == expected.model
-    assert sorted(os.listdir(tmp_path)) == ["corpus", "tok.json"]
 
 
 @pytest.mark.filterwarnings("ignore:.*this file is empty")

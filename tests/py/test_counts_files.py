@@ -6,8 +6,6 @@ import json
 import os
 import random
 import struct
-import subprocess
-import sys
 import zlib
 from array import array
 from collections import Counter
@@ -17,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import pybpe_command
+from corpora import Twice
 from texts import chinese, english
 
 import pybpe
@@ -143,12 +143,12 @@ def test_files_of_other_settings_are_named(tmp_path: Path) -> None:
 def test_texts_and_counts_together(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a b a c", encoding="utf-8")
     pybpe.Counts.from_dict({" b": 5}).save(tmp_path / "x.counts")
-    command = [sys.executable, "-m", "pybpe", "count", "t.txt", "x.counts", "-o", "y.counts"]
-    result = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    command = ("count", "t.txt", "x.counts", "-o", "y.counts")
+    result = pybpe_command(*command, "--json", cwd=tmp_path)
     assert json.loads(result.stdout) == {"output": "y.counts", "words": 4}
     assert pybpe.Counts.load(tmp_path / "y.counts").to_dict() == {b"a": 1, b" a": 1, b" b": 6, b" c": 1}
-    refused = subprocess.run([*command, "--digits", "1"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2 and "x.counts: counts with different patterns" in refused.stderr
+    refused = pybpe_command(*command, "--digits", 1, cwd=tmp_path, code=2)
+    assert "x.counts: counts with different patterns" in refused.stderr
 
 
 SOUND = json.dumps({"pattern": r"\w+", "special_tokens": [], "normalizer": None}).encode()
@@ -234,13 +234,6 @@ def test_a_corpus_of_any_size_keeps_many_workers_busy(tmp_path: Path, monkeypatc
         with Counting(2) as executor:
             count_by(executor, tmp_path / "a.txt", tmp_path / "x.counts")
         assert 0.95 * expected <= executor.tasks <= expected + 1
-
-
-class Twice(ThreadPoolExecutor):
-    """Runs each task twice, as Dask may if a worker dies late, and returns the second result."""
-
-    def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
-        return super().submit(lambda: [function(*args, **keywords) for _ in range(2)][1])
 
 
 def test_tasks_that_run_twice_count_once(corpus: Path, small_tasks: None, tmp_path: Path) -> None:

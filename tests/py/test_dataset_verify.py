@@ -2,11 +2,10 @@
 
 import json
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import pybpe_command as run
 from corpora import EOT, SPLITS, documents, jsonl, split_of_tokens, tokens_of
 
 import pybpe
@@ -213,25 +212,17 @@ def test_statistics(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, eot: str
 # Command line
 
 
-@pytest.mark.slow
 def test_commands(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pybpe", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    out = tmp_path / "out"
-    tok.save(tmp_path / "tok.json")
-    assert run("binarize", "-t", tmp_path / "tok.json", corpus, "-o", out, "--format", "megatron").returncode == 0
-    verified = run("verify", out, "-t", tmp_path / "tok.json")
-    assert verified.returncode == 0 and "6 files" in verified.stdout
+    out, tokenizer = tmp_path / "out", save(tok, tmp_path)
+    run("binarize", "-t", tokenizer, corpus, "-o", out, "--format", "megatron")
+    assert "6 files" in run("verify", out, "-t", tokenizer).stdout
     stats = json.loads(run("inspect", out, "--json").stdout)
     assert stats["train"]["documents"] + stats["val"]["documents"] + stats["test"]["documents"] == 201
     assert "bytes per token" in run("inspect", out).stdout
     (out / "corpus_val.idx").write_bytes(b"x")
-    broken = run("verify", out, "--json")
-    assert broken.returncode == 1
+    broken = run("verify", out, "--json", code=1)
     assert json.loads(broken.stdout)["problems"][0]["file"] == "corpus_val.idx"
-    assert run("inspect", tmp_path).returncode == 2
+    run("inspect", tmp_path, code=2)
 
 
 def test_fingerprints_never_change() -> None:

@@ -48,9 +48,9 @@ def run_pipeline(program: Path, corpus: Path, folder: Path, simd: str | None = N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimisation", ["-O0", "-O3"])
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(("compiler", "optimisation"), [("gcc", "-O0"), ("clang", "-O3")])
 def test_compilers(root: Path, tmp_path: Path, corpus: Path, of_python: str, compiler: str, optimisation: str) -> None:
+    """test_instruction_sets has the program of `make`, which gcc compiles with -O3."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     sources = [*sorted((root / "csrc").glob("*/*.c")), root / "tests/c/pipeline.c"]

@@ -66,6 +66,12 @@ def test_no_text_is_empty(name: str, capsys: pytest.CaptureFixture[str]) -> None
             assert told in capsys.readouterr().err, words
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_teaches_with_examples(name: str) -> None:
+    assert f"pybpe {name}" in COMMANDS[name].format_help().split("examples:")[1]
+    assert name.split()[0] in _parser().format_help()
+
+
 def test_no_name_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tok = small_tokenizer()

@@ -10,7 +10,6 @@ from typing import Any
 import numpy
 import pytest
 from corpora import EOT, content, documents, tokens_of
-from killed import run_and_die
 
 import pybpe
 from llmc_compat.shards import read_shard
@@ -114,23 +113,6 @@ def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
                 assert [getattr(a, name) for name in same] == [getattr(b, name) for name in same]
                 filled = numpy.load(tmp_path / f"npy{split_by}{size}" / b.file)
                 assert numpy.array_equal(read_shard(tmp_path / f"{split_by}{size}" / a.file), filled)
-
-
-@pytest.mark.slow
-def test_killed_while_shards_are_cut_it_resumes(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
-    keywords = {"shard_tokens": 9000, "splits": (9, 1), "workers": 1, "progress": False}
-    pybpe.binarize(tok, corpus, tmp_path / "undisturbed", **keywords)
-    expected = content(tmp_path / "undisturbed")
-    assert len(expected) >= 9  # a newer Python has a longer text
-    first, deaths = 0, 0
-    while run_and_die(first, pybpe.binarize, tok, corpus, tmp_path / f"out{first}", **keywords):
-        out = tmp_path / f"out{first}"
-        for later in range(0, 9, 3):  # killed again on the way
-            deaths += run_and_die(later, pybpe.binarize, tok, corpus, out, **keywords)
-        pybpe.binarize(tok, corpus, out, **keywords)
-        assert content(out) == expected and not (out / FOLDER).exists()
-        first += 3
-    assert first > 60 and deaths > 40
 
 
 def test_a_disk_that_is_full_when_shards_are_cut(

@@ -173,6 +173,7 @@ def test_without_an_end_of_text_binarize_says_how_to_add_it(folder: Path) -> Non
         (["binarize", "-t", "tok.json", "small.txt", "-o", "o", "--eot", "none"], "--min-shard-tokens 0"),
         (["binarize", "-t", "tok.json", "a.txt", "-o", "o", "--eot", "none", "--split-by", "x"], "--split-by must be"),
         (["prepare", "a.txt", "-o", "o", "--vocab-size", "9"], "--vocab-size 9 is too small"),
+        (["count", "a.txt", "-o", "o", "--task-timeout", "5"], "--task-timeout needs an executor (--dask)"),
     ],
 )
 def test_errors_name_flags_as_they_were_typed(folder: Path, args: list[str], message: str) -> None:

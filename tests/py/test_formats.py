@@ -137,6 +137,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(pybpe.errors.FormatError, match="thing") as caught:
         pybpe.Tokenizer.from_file(path)
     assert "\n" not in str(caught.value)
+    assert data != b"not a tokenizer" or "thing: not a tokenizer: expected JSON" in str(caught.value)
     with pytest.raises(FileNotFoundError, match="missing"):
         pybpe.Tokenizer.from_file(tmp_path / "missing")
 

@@ -63,14 +63,6 @@ def test_a_stopped_worker_is_given_up(
         assert not (tmp_path / name).exists()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_threads_cannot_be_given_up(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "text.txt").write_text(english()[:5000], encoding="utf-8")
-    small_tokenizer().save(tmp_path / "tok.json")
-    assert main([*COMMANDS[command](tmp_path), "--task-timeout", "5"]) != 0
-    assert "--task-timeout needs an executor (--dask)" in capsys.readouterr().err
-
-
 def test_every_function_with_an_executor_has_a_time_limit() -> None:
     functions = [getattr(pybpe, name) for name in pybpe.__all__] + [pybpe.corpus.clean]
     found = [inspect.signature(f).parameters for f in functions if callable(f) and not inspect.isclass(f)]

@@ -20,7 +20,6 @@ from texts import english
 import pybpe
 from pybpe import _binding
 from pybpe.errors import PybpeWarning
-from pybpe.loading import PackedSequences
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.files import corpus_files, input_files, open_text
 from pybpe.reading.options import ReadOptions
@@ -281,26 +280,6 @@ def test_outputs_go_where_a_link_leads_and_never_replace_a_pipe(tmp_path: Path, 
     with pytest.raises(pybpe.errors.FileError, match="not a regular file"):
         write(tmp_path / f"pipe-{name}")
     assert (tmp_path / f"pipe-{name}").is_fifo()
-
-
-# ------------------------------------------------------------------------------------------------------
-# Files of ids without a header
-
-
-def test_files_of_ids_whose_type_is_not_said(tmp_path: Path) -> None:
-    """uint32 read as uint16 gives each id and a 0; text gives one id per two letters."""
-    ids = numpy.random.default_rng(1).integers(0, 200_000, 3000)
-    ids.astype("<u4").tofile(tmp_path / "wide.bin")
-    with pytest.raises(pybpe.errors.FormatError, match="wide.bin: its ids seem to be uint32: pass dtype='uint32'"):
-        PackedSequences(tmp_path / "wide.bin", 8)
-    assert PackedSequences(tmp_path / "wide.bin", 8, dtype="uint32")[0][0].tolist() == ids[:8].tolist()
-    (tmp_path / "text.bin").write_bytes(TEXT[:2000])
-    with pytest.raises(pybpe.errors.FormatError, match="text.bin: seems to be text"):
-        PackedSequences(tmp_path / "text.bin", 8)
-    assert len(PackedSequences(tmp_path / "text.bin", 8, dtype="uint16").stream) == 1000
-    for narrow in (ids % 65536, ids % 300, ids % 3, ids * 0, numpy.arange(20)):
-        narrow.astype("<u2").tofile(tmp_path / "narrow.bin")
-        assert PackedSequences(tmp_path / "narrow.bin", 8)[0][0].tolist() == narrow[:8].tolist()
 
 
 # ------------------------------------------------------------------------------------------------------

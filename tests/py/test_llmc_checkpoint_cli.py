@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy
 import pytest
+from commands import pybpe_command
 from texts import english
 
 import pybpe
@@ -24,13 +24,6 @@ def run(*args: object, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 def inspect(*args: object) -> subprocess.CompletedProcess[str]:
     return pybpe_command("inspect", *args)
-
-
-def pybpe_command(*args: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pybpe", *map(str, args)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == code, result.stderr
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +99,6 @@ def test_weights_that_broke_are_counted(tmp_path: Path) -> None:
     assert [line.split()[0] for line in shown if "are not finite" in line] == ["wpe", "lnfb"]
 
 
-@pytest.mark.parametrize("command", ["new", "convert"])
-def test_help_teaches_with_examples(command: str) -> None:
-    assert f"pybpe llmc checkpoint {command}" in run(command, "--help").stdout.split("examples:")[1]
-
-
-@pytest.mark.slow
 def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> None:
     old, new, model, out = folder / "old.bin", folder / "new.bin", folder / "m.bin", tmp_path / "x.bin"
     cases = {

@@ -3,13 +3,13 @@
 import gzip
 import json
 import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import pybpe_command
 from hypothesis import given
 from hypothesis import strategies as st
 from texts import chinese, english
@@ -282,16 +282,15 @@ def test_the_least_T_of_many_short_completions(c_program: Callable[[str], Path],
 def test_the_command(tok: pybpe.Tokenizer, jsonl: Callable[..., Path], tmp_path: Path) -> None:
     tok.save(tmp_path / "tok.json")
     path = jsonl(ROOF, BOAT)
-    command = [sys.executable, "-m", "pybpe", "llmc", "eval", "-t", str(tmp_path / "tok.json")]
-    out = tmp_path / "e.bin"
-    result = subprocess.run([*command, path, "-o", out, "--json"], capture_output=True, text=True, check=True)
+    command, out = ("llmc", "eval", "-t", tmp_path / "tok.json"), tmp_path / "e.bin"
+    result = pybpe_command(*command, path, "-o", out, "--json")
     facts = evals.eval_facts(out)
     assert json.loads(result.stdout) == {"output": str(out), "examples": 2, "min_T": facts.min_T, "min_B": 4}
     assert out.read_bytes() == written_out([oracle(tok, ROOF), oracle(tok, BOAT)])
-    stdin = subprocess.run([*command, "-o", out, "--separator", ""], input=path.read_bytes(), capture_output=True)
-    assert f"2 examples; llm.c needs -b 4 or more and -t {evals.eval_facts(out).min_T} or more" in stdin.stdout.decode()
+    stdin = pybpe_command(*command, "-o", out, "--separator", "", stdin=path.read_text())
+    assert f"2 examples; llm.c needs -b 4 or more and -t {evals.eval_facts(out).min_T} or more" in stdin.stdout
     assert evals.read_eval(out)[0].completions == oracle(tok, ROOF, "")[1]
     before = out.read_bytes()
-    bad = subprocess.run([*command, "-o", out], input=b'{"context": "a"}', capture_output=True)
-    assert bad.returncode == 2 and bad.stderr.count(b"\n") == 1 and b"standard input: line 1: completions" in bad.stderr
+    bad = pybpe_command(*command, "-o", out, stdin='{"context": "a"}', code=2)
+    assert bad.stderr.count("\n") == 1 and "standard input: line 1: completions" in bad.stderr
     assert out.read_bytes() == before

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import pybpe_command
 
 from llmc_compat import install
 
@@ -217,18 +218,17 @@ def test_the_command_does_what_make_does(root: Path, checkout: Path) -> None:
     before = contents(checkout)
     assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
     installed = contents(checkout)
-    command = [sys.executable, "-m", "pybpe", "llmc", "install", str(checkout)]
-    subprocess.run([*command, "--undo", "--quiet"], check=True)
+    command = ("llmc", "install", checkout)
+    pybpe_command(*command, "--undo", "--quiet")
     assert contents(checkout) == before
-    shown = subprocess.check_output([*command, "--json"])
-    assert json.loads(shown) == {"llmc": str(checkout), "installed": True}
+    assert json.loads(pybpe_command(*command, "--json").stdout) == {"llmc": str(checkout), "installed": True}
     assert contents(checkout) == installed
     (checkout / "llmc" / "dataloader.h").write_text("#error a new original, from git pull\n")
     before = contents(checkout)
     for undo in ([], ["--undo"]):
-        result = subprocess.run([*command, *undo], capture_output=True, text=True)
-        assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith("pybpe: ") and "dataloader.h: this is neither" in result.stderr
+        result = pybpe_command(*command, *undo, code=2)
+        assert result.stdout == "" and result.stderr.startswith("pybpe: ")
+        assert "dataloader.h: this is neither" in result.stderr
         assert result.stderr.count("\n") == 1 and contents(checkout) == before
 
 
