@@ -27,8 +27,8 @@ def main() -> int:
         from . import cli
 
         return cli.main()
-    except KeyboardInterrupt:
-        print("pybpe: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"pybpe: {interrupt}" if interrupt.args else "pybpe: interrupted", file=sys.stderr)
         return 130
     except _Ended as ended:
         received = int(ended.args[0])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any
 
 from pybpe.arguments import counted
 from pybpe.cli.common import add_common, add_files, add_output, call, describe, report
 from pybpe.cli.options import add_options
-from pybpe.cli.token_files import add_pack_options, pack_log_path, split_tokens, tell_set_aside
+from pybpe.cli.token_files import add_pack_options, split_tokens, tell_set_aside
 from pybpe.cli.train import fewer_than, tell_of_commas
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.reading.options import ReadOptions
@@ -64,12 +63,7 @@ def _add_workspace(parser: argparse.ArgumentParser) -> None:
     add_options(parser, OutputOptions, "shard_tokens")
     add_pack_options(parser)
     add_options(parser, RunOptions, "workers")
-    add_common(parser, _run_workspace, _log_path)
-
-
-def _log_path(args: argparse.Namespace) -> str:
-    data = os.path.join(args.output, "data")
-    return pack_log_path(argparse.Namespace(output=data, pack=args.pack, format="llmc"))
+    add_common(parser, _run_workspace)
 
 
 def _run_workspace(args: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ interrupted. `compare`, `verify` and `llmc check` exit with 1 if they find a dif
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -28,9 +29,9 @@ from ..errors import (
     file_error,
     note,
 )
-from .streams import discard_output, open_streams
 
-_LONGEST_COMMAND = 80  # characters; longer commands are not repeated
+# The direction in which /dev/null replaces a closed stream. Using it in the other direction is an error.
+_STAND_INS = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
 
 
 class _Print(argparse.Action):
@@ -216,13 +217,30 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code. __main__.py handles Ctrl-C."""
-    open_streams()
+    _open_streams()
     words = _as_options(sys.argv[1:] if argv is None else list(argv))
     args = argparse.Namespace()
     with warnings.catch_warnings():
         warnings.simplefilter("default", PybpeWarning)  # with PYTHONWARNINGS=error, they would end the command
         warnings.showwarning = partial(_show_warning, args)
         return _run(words, args)
+
+
+def _open_streams() -> None:
+    """Gives closed streams (`>&-`) a file. Otherwise the first files to be opened would get their numbers and be
+    mistaken for them. Using standard input or output then fails like any bad file, and messages on standard error are
+    lost."""
+    for name, flags, mode in _STAND_INS:
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, flags), mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # file names may contain bytes that are not text
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Discards what standard output did not accept, because Python tries to write it again when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _as_options(words: list[str]) -> list[str]:
@@ -254,20 +272,14 @@ def _run(words: list[str], args: argparse.Namespace) -> int:
             for line in replaced:
                 note(line)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        state = getattr(args, "state", None)
-        if state is None or not os.path.exists(state(args)):
-            raise
-        _tell(f"interrupted; to resume, run {_again(words)}")
-        return 130
     except BrokenPipeError:  # the reader of our output has closed it, as `head` does
-        discard_output()
+        _discard_output()
         return 0
     except OSError as error:
         if isinstance(error, Error):
             return _fail(error)
         if error.filename is None:
-            discard_output()
+            _discard_output()
         name = "standard output" if error.filename is None else error.filename
         return _fail(file_error(error.errno or 0, f"{name}: {error.strerror}"))
     except MemoryError as error:
@@ -298,16 +310,6 @@ def _notes(quiet: bool) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-
-
-def _again(words: list[str]) -> str:
-    """Returns the command that resumes an interrupted one."""
-    import shlex
-
-    command = shlex.join(["pybpe", *(word for word in words if word != "--no-resume")])
-    if len(command) <= _LONGEST_COMMAND:
-        return command
-    return "the same command again" + (", without --no-resume" if "--no-resume" in words else "")
 
 
 def _in_flags(message: str, args: argparse.Namespace, *names: str) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # so a JSON list reads like decimal ids
 _IDS = re.compile(r"[\[,]*\d[\d,\]\s]*")  # an argument that holds one or more ids
+_BLOCK = 1 << 20  # ids, or bytes of text, that are read at once
 _LONGEST_ID = 4000  # digits; Python reads at most 4300, and leading zeros are allowed
 
 
@@ -216,65 +217,39 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
         bad = next(word for word in given if not _IDS.fullmatch(word))
         raise ArgumentError(f"{bad[:80]}: this is not an id, and only one file can be decoded at a time")
     path = given[0] if given else "-"
-    return path, _read_ids(path, _id_bytes_in(path, tokenizer))
+    return path, _read_ids(path, _dtype_in(path, tokenizer))
 
 
-def _id_bytes_in(path: str, tokenizer: Tokenizer) -> int:
-    """Returns the bytes per id in a file of plain ids. Raises ArgumentError if the manifest next to it says that
-    another tokenizer made it."""
+def _dtype_in(path: str, tokenizer: Tokenizer) -> str | None:
+    """Returns the dtype of a file of plain ids, as TokenFile takes it. Raises ArgumentError if the manifest next to it
+    says that another tokenizer made it."""
     from ..tokens.finished import check_tokenizer
     from ..tokens.manifest import file_facts
 
     facts = file_facts([path])[0]
     if facts is not None and facts.fingerprint is not None:
         check_tokenizer(path, facts.fingerprint, tokenizer)
-    if facts is not None and facts.dtype is not None:
-        return 4 if facts.dtype == "uint32" else 2
-    return tokenizer.model.id_bytes
+    is_stated = facts is not None and facts.dtype is not None
+    return None if is_stated or tokenizer.model.id_bytes == 2 else "uint32"
 
 
-def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
-    """Yields the ids of a file in blocks, in order. `id_bytes`: see _id_bytes."""
-    from ..formats.id_files import NPY_MAGIC, npy_blocks, read_npy_header
+def _read_ids(path: str, dtype: str | None) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
+    """Yields the ids of a file in blocks, in order."""
+    from ..formats.id_files import NPY_MAGIC
     from ..reading.file_types import llmc_file
-    from ..reading.streams import open_unchanged
+    from ..tokens.token_files import TokenFile
 
-    block = 1 << 20
     with open_ids(path) as stream:
         start = stream.read(8)
-        if llmc_file(start) == "a token shard" and path != "-":
-            from .._binding import Shard
-
-            shard = Shard(path)
-            for at in range(0, len(shard), block):
-                yield shard.read(at, min(block, len(shard) - at))
-        elif start.startswith(NPY_MAGIC) and path != "-":
-            with open_unchanged(path) as file:
-                yield from npy_blocks(file, read_npy_header(file, path), path, block)
-        elif path.endswith(".bin") and start.translate(_BLANKS, b"0123456789").strip():
-            yield from _raw_ids(start, stream, path, id_bytes, block)
-        else:
-            yield from _decimal_ids(start, stream, path, block)
+        is_binary = llmc_file(start) == "a token shard" or start.startswith(NPY_MAGIC)
+        is_binary |= path.endswith(".bin") and bool(start.translate(_BLANKS, b"0123456789").strip())
+        if path == "-" or not is_binary:
+            yield from _decimal_ids(start, stream, path)
+            return
+    yield from TokenFile(path, dtype).blocks(_BLOCK)
 
 
-def _raw_ids(start: bytes, stream: BinaryIO, path: str, id_bytes: int, block: int) -> Iterator[numpy.ndarray[Any, Any]]:
-    from ..formats.id_files import LOOK_BYTES, problem_of_ids
-
-    start += stream.read(LOOK_BYTES - len(start))
-    problem = problem_of_ids(start)
-    if id_bytes == 2 and problem is not None:
-        raise FormatError(f"{path}: {problem}; a .bin file for this vocabulary holds uint16 ids and nothing else", 0)
-    data, offset = start, 0
-    while data:
-        if len(data) % id_bytes:
-            size = offset + len(data)
-            raise FormatError(f"{path}: {size} bytes are not a whole number of uint{8 * id_bytes} ids", size)
-        yield numpy.frombuffer(data, f"<u{id_bytes}")
-        offset += len(data)
-        data = stream.read(block)
-
-
-def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int) -> Iterator[list[int]]:
+def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int = _BLOCK) -> Iterator[list[int]]:
     rest = start
     offset = 0
     while True:

@@ -12,15 +12,18 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from ..errors import ArgumentError, FormatError, file_error, warn
+from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, warn
 from ..support.run_options import RunOptions
 from ..urls import refuse_as_output
 from .options import add_options
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from ..tokenizer import Tokenizer
 
 Result = TypeVar("Result")
@@ -112,14 +115,9 @@ def describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None:
     parser.set_defaults(parser=parser, writes_tokenizer=name in ("train", "export", "prune"))
 
 
-def add_common(
-    parser: argparse.ArgumentParser,
-    run: Callable[[argparse.Namespace], int | None],
-    state: Callable[[argparse.Namespace], str] | None = None,
-) -> None:
-    """Adds the options of all commands, and what the command does. `state` returns the file from which a run that was
-    interrupted resumes."""
-    parser.set_defaults(run=run, state=state)
+def add_common(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int | None]) -> None:
+    """Adds the options of all commands, and what the command does."""
+    parser.set_defaults(run=run)
     parser.add_argument(
         "--quiet", action="store_true", help="show no progress bars, no notes and no summary of what was written"
     )
@@ -156,19 +154,9 @@ def add_dask(parser: Any, what: str) -> None:
     add_options(parser, RunOptions, "task_timeout")
 
 
-def log_path(args: argparse.Namespace) -> str:
-    """Returns the path of the log of a run that writes to the folder --output. While it exists, the command
-    resumes."""
-    from ..support.locking import FOLDER
-
-    return os.path.join(args.output, FOLDER, "parts.log")
-
-
 def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any, **more: Any) -> Result:
     """Calls a function of the package with `given` and `more`, and with each option of the command that it has a
     keyword argument for. None stands for the function's own default. The workers of --dask are its executor."""
-    from .executors import dask_executor
-
     names = signature(function)
     own = names.parameters.keys() - names.bind_partial(*given).arguments.keys()
     options = {name: value for name, value in vars(args).items() if name in own and value is not None}
@@ -178,6 +166,37 @@ def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any,
         if executor is not None:
             options["executor"] = executor
         return function(*given, **options | more)
+
+
+@contextmanager
+def dask_executor(address: str | None) -> Iterator[Executor | None]:
+    """Yields the executor for a Dask scheduler's workers; None without an address.
+
+    Raises:
+        MissingExtraError: Dask is not installed. WorkerError: no scheduler answers at the address.
+    """
+    if address is None:
+        yield None
+        return
+    try:
+        distributed = import_module("distributed")
+    except ImportError:
+        raise MissingExtraError("--dask needs Dask: pip install 'pybpe[dask]'") from None
+    import asyncio  # takes longer to load than everything else that the command line needs at startup
+
+    try:
+        asyncio.run(_reach(distributed, address))
+    except (OSError, ValueError) as error:
+        raise WorkerError(f"{address}: no Dask scheduler answers: {error}") from None
+    with distributed.Client(address, set_as_default=False) as client:
+        yield client.get_executor()
+
+
+async def _reach(distributed: Any, address: str) -> None:
+    """Tests the connection. A Client that cannot connect prints a traceback a minute later, when it is deleted."""
+    security = distributed.Security().get_connection_args("client")
+    connection = await distributed.comm.connect(address, **security)
+    await connection.close()
 
 
 def progress(args: argparse.Namespace) -> bool | None:

@@ -49,7 +49,7 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     add_dask(parser, "do the steps; they need the files at the same paths")
     parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
     add_resume(parser)
-    add_common(parser, _run, _state)
+    add_common(parser, _run)
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
@@ -134,12 +134,6 @@ def _scorer(text: str) -> tuple[str, Any, float]:
         return name, getattr(importlib.import_module(module), function), float(limit)
     except (ImportError, AttributeError, ValueError) as error:
         raise ArgumentError(f"--max-score {text}: expected MODULE:FUNCTION=NUMBER ({error})") from None
-
-
-def _state(args: argparse.Namespace) -> str:
-    from ..support.output_files import unfinished_folder
-
-    return unfinished_folder(args.output)
 
 
 def _run(args: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from .common import (
     add_common,
     add_dask,
     add_files,
+    dask_executor,
     describe,
     list_of_skipped,
     load,
@@ -27,7 +28,6 @@ from .common import (
     report,
     tell_terminal,
 )
-from .executors import dask_executor
 from .options import add_options
 from .train import CUTTING
 

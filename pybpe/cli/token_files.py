@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import MISSING, asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..arguments import counted
 from ..control_tokens import CONTROL_TOKENS
@@ -26,7 +25,6 @@ from .common import (
     call,
     describe,
     load,
-    log_path,
     report,
 )
 from .options import add_options
@@ -39,12 +37,10 @@ _DIR = "the output folder, created if needed"
 _LARGE = 10**8  # tokens
 
 
-def report_manifest(
-    args: argparse.Namespace, manifest: Manifest, facts: Mapping[str, Any] | None = None, note: str = ""
-) -> None:
-    """Prints what a command wrote. `facts` are what it says with --json; None: the tokens of each split."""
-    if facts is None:
-        facts = {"tokens": split_tokens(manifest), **({"skipped": manifest.skipped} if manifest.skipped else {})}
+def report_manifest(args: argparse.Namespace, manifest: Manifest, note: str = "") -> None:
+    """Prints what a command wrote."""
+    facts = {name: getattr(manifest, name) for name in ("skipped", "packing", "mixture")}
+    facts = {"tokens": split_tokens(manifest), **{name: value for name, value in facts.items() if value is not None}}
     report(args, {"output": args.output, **facts}, f"{args.output}:{note}\n{manifest}")
 
 
@@ -84,7 +80,7 @@ def add_binarize(parser: argparse.ArgumentParser) -> None:
     add_pack_options(parser)
     add_options(parser, RowOptions, "sequence_length")
     add_resume(parser)
-    add_common(parser, _run_binarize, pack_log_path)
+    add_common(parser, _run_binarize)
 
 
 def add_prepare(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +92,7 @@ def add_prepare(parser: argparse.ArgumentParser) -> None:
     )
     _add_data(parser)
     add_options(parser, TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS)
-    add_common(parser, _run_prepare, log_path)
+    add_common(parser, _run_prepare)
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
@@ -118,14 +114,6 @@ def add_pack_options(parser: argparse.ArgumentParser) -> None:
         help="pack the documents into rows of --sequence-length tokens, as `pybpe pack` does; only these are kept",
     )
     add_options(parser, RowOptions, "packing")
-
-
-def pack_log_path(args: argparse.Namespace) -> str:
-    """Returns the path of the log of a run with or without --pack: see log_path."""
-    from ..tokens.finished import hidden_folder
-
-    is_packed = args.pack or args.format in ("parquet", "webdataset")
-    return log_path(argparse.Namespace(output=hidden_folder(args.output)) if is_packed else args)
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
@@ -177,7 +165,7 @@ def add_mix(parser: argparse.ArgumentParser) -> None:
         " row of parquet and webdataset (default: 1024)",
     )
     add_options(parser, RunOptions, "memory_limit", "workers")
-    add_common(parser, _run_mix, lambda args: log_path(args) if args.output is not None else "")
+    add_common(parser, _run_mix)
 
 
 def _run_mix(args: argparse.Namespace) -> None:
@@ -191,8 +179,7 @@ def _run_mix(args: argparse.Namespace) -> None:
     if args.output is None:
         raise ArgumentError("name the output folder with -o, or pass --dry-run")
     manifest = call(mix, args, load(args.tokenizer), args.recipe, args.output)
-    mixture = {key: value for key, value in (manifest.mixture or {}).items() if key != "recipe"}
-    report_manifest(args, manifest, {"tokens": split_tokens(manifest), **mixture})
+    report_manifest(args, manifest)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -218,9 +205,7 @@ def _run_join(args: argparse.Namespace) -> None:
     from ..tokens.joining import join
 
     manifest = call(join, args, load(args.tokenizer), list(map(named_by, args.folders)), args.output)
-    tokens = split_tokens(manifest)
-    splits = {split: {"tokens": tokens[split], "files": len(found)} for split, found in manifest.shards.items()}
-    report_manifest(args, manifest, {"splits": splits})
+    report_manifest(args, manifest)
 
 
 def named_by(name: str) -> str:
@@ -255,7 +240,7 @@ def _run_pack(args: argparse.Namespace) -> None:
     from ..tokens.pack import pack
 
     manifest = call(pack, args, load(args.tokenizer), named_by(args.folder), args.output)
-    report_manifest(args, manifest, manifest.packing or {})
+    report_manifest(args, manifest)
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:

@@ -76,7 +76,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="draw the curve of --sizes to *.png, *.svg or *.pdf")
     add_output(parser, "output: *.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON")
     add_remap(parser)
-    add_common(parser, _run_train, lambda args: args.checkpoint or "")
+    add_common(parser, _run_train)
 
 
 def add_remap(parser: argparse.ArgumentParser) -> None:

@@ -28,20 +28,26 @@ _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks t
 @contextmanager
 def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
     """Holds the lock of an output folder. Makes the folder if needed; with `temporary`, removes it afterwards if it is
-    empty.
+    empty. If Ctrl-C ends the block and unfinished work is left, the KeyboardInterrupt says so.
 
     Raises:
         FileError: another process or thread is writing to this folder.
     """
     refuse_as_output(folder)
     hidden = make_folder(os.path.join(folder, FOLDER))
+    paths = (hidden, folder) if temporary else (hidden,)
     try:
-        with only_holder(os.path.join(hidden, LOCK), folder):
-            yield
-    finally:
-        for path in (hidden, folder) if temporary else (hidden,):
-            with suppress(OSError):  # it is not empty, or another writer uses it
-                os.rmdir(path)
+        try:
+            with only_holder(os.path.join(hidden, LOCK), folder):
+                yield
+        finally:
+            for path in paths:
+                with suppress(OSError):  # it is not empty, or another writer uses it
+                    os.rmdir(path)
+    except KeyboardInterrupt as interrupt:
+        if os.path.exists(paths[-1]):
+            interrupt.args = ("interrupted; to resume, run the same command again",)
+        raise
 
 
 @contextmanager

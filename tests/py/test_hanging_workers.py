@@ -15,7 +15,7 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.cli import count, executors, main
+from pybpe.cli import common, count, main
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP"),
@@ -43,7 +43,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def executor(address: str | None) -> Iterator[ProcessPoolExecutor | None]:
         yield pool if address else None
 
-    for module in (executors, count):
+    for module in (common, count):
         monkeypatch.setattr(module, "dask_executor", executor)
     yield
     os.kill(process, signal.SIGKILL)

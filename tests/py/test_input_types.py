@@ -452,7 +452,7 @@ def test_the_command_writes_what_the_name_says(tmp_path: Path, capfdbinary: pyte
     assert main([*encode, str(tmp_path / "ids.bin"), "--json"]) == 2
     (tmp_path / "odd.bin").write_bytes(b"\x81\x00\x81")
     assert main(["decode", "-t", str(tmp_path / "tok.json"), str(tmp_path / "odd.bin")]) == 2
-    assert b"3 bytes are not a whole number of uint16" in capfdbinary.readouterr().err
+    assert b"3 bytes is not a whole number of uint16" in capfdbinary.readouterr().err
 
 
 def test_parquet_with_two_columns_of_one_name(tmp_path: Path) -> None:

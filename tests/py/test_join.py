@@ -255,7 +255,7 @@ def test_the_command(
     main(["join", "node0", "node1", "node2", "-t", "tok.json", "-o", "all", "--json"])
     printed = json.loads(capsys.readouterr().out)
     assert content(tmp_path / "all") == content(tmp_path / "whole")
-    assert printed["splits"]["train"]["tokens"] == pybpe.Manifest.load(tmp_path / "all").split_tokens("train")
+    assert printed["tokens"]["train"] == pybpe.Manifest.load(tmp_path / "all").split_tokens("train")
     shutil.rmtree("node1")
     assert main(["join", "node0", "node1", "-t", "tok.json", "-o", "less"]) == 2
     assert "node1" in capsys.readouterr().err

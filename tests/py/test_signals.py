@@ -136,14 +136,13 @@ sys.exit(main())
 def test_an_interrupted_command_says_how_to_resume(tmp_path: Path) -> None:
     small_tokenizer().save(tmp_path / "tok.json")
     (tmp_path / "in.txt").write_text(EOT.join(documents(100)))
-    for name, extra in (("o", []), ("n", ["--no-resume"]), ("o" * 80, [])):
+    for name, extra in (("o", []), ("n", ["--no-resume"])):
         arguments = ["binarize", "-t", "tok.json", "in.txt", "-o", name, *extra]
         run = [sys.executable, "-c", INTERRUPTED, *arguments]
         done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
         assert (tmp_path / name / FOLDER / "train.tokens").exists()
-        command = f"pybpe binarize -t tok.json in.txt -o {name}"
-        expected = command if len(command) < 80 else "the same command again"
-        assert (done.returncode, done.stderr) == (130, f"pybpe: interrupted; to resume, run {expected}\n")
+        said = "pybpe: interrupted; to resume, run the same command again\n"
+        assert (done.returncode, done.stderr) == (130, said)
 
 
 def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
