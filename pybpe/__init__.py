@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
     from . import viz as viz
     from .analysis.advice import Advice as Advice
     from .analysis.advice import advise as advise
+    from .analysis.bits_per_byte import BitsPerByte as BitsPerByte
+    from .analysis.bits_per_byte import bits_per_byte as bits_per_byte
     from .analysis.comparison import compare as compare
     from .analysis.comparison_result import Comparison as Comparison
     from .encodings import get_encoding as get_encoding
@@ -47,6 +49,7 @@ if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
 # Where each name comes from. Python loads a module at its first use, so a program that encodes never loads the trainer.
 _NAMES = {
     "analysis.advice": "Advice advise",
+    "analysis.bits_per_byte": "BitsPerByte bits_per_byte",
     "analysis.comparison": "compare",
     "analysis.comparison_result": "Comparison",
     "encodings": "get_encoding",

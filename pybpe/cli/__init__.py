@@ -71,6 +71,7 @@ _COMMANDS = {  # name -> the module with its function add_NAME, which is loaded 
     "inspect": (".inspect", "show what a tokenizer, a folder of token files or a checkpoint contains"),
     "export": (".vocabulary", "write a tokenizer in another format"),
     "compare": (".compare", "show how two tokenizers differ, or measure several on texts"),
+    "bpb": (".bpb", "turn the losses of a model into bits per byte"),
     "advise": (".advise", "suggest a vocabulary size for a model"),
     "prune": (".vocabulary", "drop tokens that a corpus does not use"),
     "viz": (".viz", "make a page that shows tokens"),

@@ -187,6 +187,7 @@ PASSED_ON: dict[str, tuple[Callable[..., Any], str]] = {
     "train": (pybpe.train, "sizes hidden plot remap"),
     "advise": (pybpe.advise, "plot"),
     "compare": (pybpe.compare, "tokenizers text count"),
+    "bpb": (pybpe.bits_per_byte, ""),
     "corpus": (corpus.clean, "max_score report " + " ".join(field.name for field in fields(corpus.Filters))),
     "binarize": (pybpe.binarize, ""),
     "prepare": (pybpe.prepare, ""),

@@ -1,0 +1,171 @@
+"""Bits per byte: the loss of a language model in a unit that does not depend on its tokenizer.
+
+    bits per byte = sum of -ln p(token) / ln 2 / bytes of text that the tokens stand for
+
+Both sums are over the same tokens, and the bytes are those of the text, which may end inside a character. Special
+tokens stand for no text: by default they are in neither sum, as in nanochat's evaluate_bpb.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+
+from .._numpy import Array, numpy
+from ..arguments import counted, instance, whole_number
+from ..errors import ArgumentError
+from ..tokenizer import Tokenizer
+from ..tokenizer.decoding import first_unknown
+from ..tokens.token_files import Paths, TokenStream
+
+_IGNORED = -1  # nanochat's ignore_index
+_BLOCK = 1 << 20  # tokens
+
+
+@dataclass(frozen=True)
+class BitsPerByte:
+    """What `bits_per_byte` returns. To combine batches or processes, add their `nats` and their `text_bytes`, and
+    divide once: the mean of the figures of batches is another number.
+
+    Attributes:
+        nats: the sum of the losses.
+        text_bytes: the bytes of text that the tokens stand for.
+        tokens: the number of tokens whose losses are in `nats`.
+        special_tokens: how many special tokens the model predicted.
+        counts_special: whether their losses are in `nats`.
+    """
+
+    nats: float
+    text_bytes: int
+    tokens: int
+    special_tokens: int
+    counts_special: bool
+
+    @property
+    def value(self) -> float:
+        """The bits per byte."""
+        return self.nats / math.log(2) / self.text_bytes
+
+    def __str__(self) -> str:
+        special = f"{counted(self.special_tokens, 'special token')} {'' if self.counts_special else 'not '}counted"
+        return (
+            f"{self.value:.6f} bits per byte: {self.nats:.6g} nats in {counted(self.tokens, 'token')},"
+            f" {counted(self.text_bytes, 'byte')} of text, {special}"
+        )
+
+
+def bits_per_byte(
+    tok: Tokenizer, ids: Paths | Array, losses: float | Array, *, limit: int | None = None, count_special: bool = False
+) -> BitsPerByte:
+    """Returns how many bits a model needs for a byte of text, from its loss for each token.
+
+    The bytes of a token are those of `tok.byte_lengths`: a part of a character counts as what it is. If a normalizer
+    changed the text, they are the bytes of the changed text.
+
+    Args:
+        ids: the tokens that the model predicted, an array of integers; -1 leaves out a prediction. Or a token file, or
+            several that are one stream, of which the model predicted each token but the first.
+        losses: -ln p of each of these tokens, an array of floats of the shape of `ids`, as torch's cross_entropy(...,
+            reduction="none") gives. For files, in their order, in any shape; if there are as many losses as tokens, the
+            first token has one too. Or one number: the mean over these tokens (a mean of the means of unequal batches
+            is not). Losses are in nats; nobody can see whether a number is in bits, which ln 2 would turn into nats.
+        limit: the number of predictions, if the evaluation stopped before the end of `ids`.
+        count_special: True adds the losses of special tokens, so that the result is how many bits the documents take
+            together with where they end. False leaves special tokens out. A mean cannot leave them out.
+
+    Raises:
+        ArgumentError: `losses` does not fit `ids`, has a value that is not finite, or has a sum below 0; an id is not
+            in the vocabulary; a manifest says that another tokenizer made a file; a mean includes special tokens; or
+            there is no text. FileError, FormatError: a file cannot be read, or is damaged.
+
+    >>> tok = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")], ["<s>"])
+    >>> bits_per_byte(tok, numpy.array([256, 33, 257]), numpy.array([2.0, 1.0, 9.0]) * math.log(2)).value
+    1.0
+    """
+    mean, each = (float(losses), None) if isinstance(losses, numbers.Real) else (None, _floats(losses))
+    if isinstance(ids, numpy.ndarray):
+        stream, start = TokenStream(ids.reshape(-1)), 0
+    else:
+        stream = TokenStream(ids)
+        stream.check_tokenizer(tok)
+        start = 0 if each is not None and each.size == len(stream) else 1
+    count = max(0, len(stream) - start)
+    if limit is not None:
+        count = whole_number("limit", limit, 1, count)
+    if each is not None:
+        _check_fit(ids, each, count, limit)
+        each = each.reshape(-1)
+    sums = _Sums(tok, count_special)
+    for at in range(0, count, _BLOCK):
+        end = min(at + _BLOCK, count)
+        sums.add(stream.slice(start + at, start + end), start + at, None if each is None else each[at:end])
+    return sums.result(mean)
+
+
+def _floats(losses: object) -> Array:
+    instance("losses", losses, numpy.ndarray, "a number, or a numpy array of floats")
+    assert isinstance(losses, numpy.ndarray)
+    if losses.dtype.kind != "f":
+        raise ArgumentError(f"losses must be floats, not {losses.dtype}")
+    return losses
+
+
+def _check_fit(ids: object, losses: Array, count: int, limit: int | None) -> None:
+    """Raises ArgumentError unless there is one loss for each of the `count` tokens that the model predicted."""
+    if isinstance(ids, numpy.ndarray) and limit is None and losses.shape != ids.shape:
+        raise ArgumentError(
+            f"losses of shape {losses.shape} do not fit ids of shape {ids.shape}: pass the tokens that the model"
+            " predicted, such as ids[:, 1:]"
+        )
+    if losses.size != count:
+        raise ArgumentError(
+            f"there are losses for {losses.size} tokens, and the model predicted {count}: if it stopped before the end,"
+            f" pass limit={losses.size}; otherwise these are the losses of other tokens"
+        )
+
+
+class _Sums:
+    """Adds up losses and bytes."""
+
+    def __init__(self, tok: Tokenizer, count_special: bool) -> None:
+        self._tok, self._counts_special = tok, count_special
+        self._lengths = tok.byte_lengths()
+        self._known = self._lengths > 0
+        self._known[list(tok.model.hidden_ids)] = True
+        self._nats, self._bytes, self._tokens, self._special = 0.0, 0, 0, 0
+
+    def add(self, ids: Array, position: int, losses: Array | None) -> None:
+        """Adds tokens. `position` is that of the first one, for error messages."""
+        predicted = ids != _IGNORED
+        wrong = (ids < _IGNORED) | (ids >= len(self._known))
+        places = numpy.where(predicted & ~wrong, ids, 0).astype(numpy.int64)
+        wrong |= predicted & ~self._known[places]
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise first_unknown([ids[at].item()], position + at, len(self._known), self._tok.model.tokens)
+        lengths = numpy.where(predicted, self._lengths[places], 0)
+        has_loss = predicted if self._counts_special or losses is None else lengths > 0
+        self._bytes += int(lengths.sum(dtype=numpy.int64))
+        self._tokens += int(has_loss.sum())
+        self._special += int((predicted & (lengths == 0)).sum())
+        if losses is not None:
+            not_finite = predicted & ~numpy.isfinite(losses)
+            if not_finite.any():
+                at = int(not_finite.argmax())
+                raise ArgumentError(f"losses: {losses[at]} for the token at position {position + at}, not a loss")
+            self._nats += float(losses[has_loss].sum(dtype=numpy.float64))
+
+    def result(self, mean: float | None) -> BitsPerByte:
+        """Returns the sums. `mean` is the mean loss of the tokens, if their own losses were not given."""
+        if mean is not None and self._special and not self._counts_special:
+            raise ArgumentError(
+                f"the mean includes the losses of {counted(self._special, 'special token')}, which cannot be left out:"
+                " pass count_special=True, or the loss of each token"
+            )
+        nats = self._nats if mean is None else mean * self._tokens
+        if not (math.isfinite(nats) and nats >= 0):
+            raise ArgumentError(f"the losses add up to {nats:g}: pass -ln p of each token, which is not negative")
+        if not self._bytes:
+            raise ArgumentError("no token stands for text, so there are no bytes to divide by")
+        return BitsPerByte(nats, self._bytes, self._tokens, self._special, self._counts_special)
