@@ -2,7 +2,9 @@
 
 Runs under the shim: python -m pytest does it by test_faults.py, and `make faults` with all operations:
 
-    inject.py errors|deaths|order [--every N] [OPERATION...]
+    inject.py errors|deaths|order [OPERATION[=N]...]
+
+N tests only every N-th call.
 
 errors: each call fails once with EIO; it and all later ones fail with ENOSPC; it is short; or it is interrupted.
 deaths: the process is killed before or after each call, and the same operation is run again.
@@ -54,7 +56,10 @@ class Trial:
     def __init__(self, operation: Operation, folder: Path) -> None:
         self.operation, self.folder = operation, folder
         self.inputs, self.out = folder / "inputs", folder / "out"
-        make_inputs(self.inputs)
+        made = folder.with_name("made")  # once for all operations
+        if not made.exists():
+            make_inputs(made)
+        shutil.copytree(made, self.inputs)
         self.out.mkdir()
         operation.run(self.inputs, self.out)
         self.new = content(self.out)
@@ -219,16 +224,16 @@ def main() -> int:
     """See above. Prints a line for each problem, and the counts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=("errors", "deaths", "order"))
-    parser.add_argument("--every", type=int, default=1, help="test only every N-th call")
-    parser.add_argument("operations", nargs="*")
-    arguments = parser.parse_intermixed_args()
+    parser.add_argument("operations", nargs="*", help="NAME or NAME=N; all operations if there is none")
+    arguments = parser.parse_args()
+    every = {name: int(step or 1) for name, _, step in (word.partition("=") for word in arguments.operations)}
     warnings.simplefilter("ignore", ResourceWarning)
     gc.freeze()  # garbage collections skip what is loaded now
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="pybpe-faults-", dir=shim.fast_folder()) as folder:
         for operation in OPERATIONS:
-            if arguments.operations and operation.name not in arguments.operations:
+            if every and operation.name not in every:
                 continue
             place = Path(folder).resolve() / operation.name.replace(" ", "-")
             place.mkdir()
@@ -237,9 +242,9 @@ def main() -> int:
             shim.watch(place)
             before, known = sum(counts.values()), len(wrong)
             if arguments.what == "errors":
-                wrong += try_errors(trial, arguments.every, counts)
+                wrong += try_errors(trial, every.get(operation.name, 1), counts)
             elif arguments.what == "deaths":
-                wrong += try_deaths(trial, arguments.every, counts)
+                wrong += try_deaths(trial, every.get(operation.name, 1), counts)
             else:
                 wrong += check_order(trial, counts)
             counts["operations"] += 1

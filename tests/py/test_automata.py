@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from pipelines import DEEPSEEK_V3, KIMI, LLAMA3, TEKKEN
 from texts import english
 
 import pybpe
@@ -29,21 +30,15 @@ NANOCHAT = (
 )
 MODELS = {
     "nanochat": NANOCHAT,
-    "kimi": r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    "deepseek v3": r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
-    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "kimi": KIMI.replace(r"&&[^\p{Han}]]", "]"),
+    "deepseek v3": DEEPSEEK_V3[2],
     "deepseek han": r"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
     "deepseek digits": r"\p{N}{1,3}",
     "starcoder": r"\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     "bloom": r" ?[^(\s|.,!?…。，、।۔،)]+",  # noqa: RUF001
     "falcon": r"[0-9][0-9][0-9]|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    "glm": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+",
-    "tekken": r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "glm": LLAMA3,
+    "tekken": TEKKEN,
     "words": r"\w+|\s+|[^\w\s]",
     "lines": r"[^\n]*\n|[^\n]+",
     "lazy": r"a+?b|<.+?>|\s{2,4}?|.",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import small_tokenizer
 from texts import english
 
 LIBRARIES = ["--runs", "1", "--libraries"]
@@ -16,7 +17,7 @@ COMMANDS = {
     "binarize": ["TEXT", *LIBRARIES, "pybpe_binarize", "pybpe_encode_files", "tiktoken"],
     "encode": ["TEXT", *LIBRARIES, "pybpe", "tokenizers"],
     "train": ["TEXT", "--vocab-size", "300", *LIBRARIES, "pybpe", "tokenizers"],
-    "calls": ["cl100k_base"],
+    "calls": ["TOKENIZER"],
     "merge_loop": ["--words", "3000", "--vocab-size", "300"],
     "pathology": ["build/benchmarks/encode_file", "--runs", "1", "--bytes", "10000"],
     "shapes": [
@@ -39,10 +40,12 @@ OTHERS = {
 def test_a_benchmark_runs(name: str, root: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text(english()[:100_000], encoding="utf-8")
+    small_tokenizer().save(tmp_path / "tok.json")
+    given = {"TEXT": str(text), "TOKENIZER": str(tmp_path / "tok.json")}
     for word in COMMANDS[name]:
         if word.startswith("build/") and not (root / word).exists():
             subprocess.run(["make", word], cwd=root, check=True)
-    command = [sys.executable, f"benchmarks/{name}.py", *(str(text) if w == "TEXT" else w for w in COMMANDS[name])]
+    command = [sys.executable, f"benchmarks/{name}.py", *(given.get(word, word) for word in COMMANDS[name])]
     environment = os.environ | {"PATH": ""}  # without valgrind, which takes long
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, check=False)
     assert done.returncode == 0 and done.stdout, done.stderr

@@ -2,14 +2,14 @@
 
 import hashlib
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from commands import COMMANDS, arguments, clear, written
-from selection import one_in
+from commands import COMMANDS, link_inputs
 from texts import chinese, english, mixed
 
 import pybpe
@@ -98,19 +98,41 @@ UNUSUAL = {
 }
 
 
-@pytest.mark.parametrize("name", one_in(6, COMMANDS))
-def test_the_environment_changes_nothing(place: Path, name: str) -> None:
+# Runs all commands in one process.
+RUN = """
+import pickle, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import commands
+from pybpe.__main__ import main
+out, place, found = sys.argv[2], Path.cwd(), {}
+for name, command in commands.COMMANDS.items():
+    commands.clear(place)
+    sys.argv = ["pybpe", *commands.arguments(command)]
+    assert main() == 0, name
+    found[name] = commands.written(place)
+Path(out).write_bytes(pickle.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def files(command_inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, dict[str, bytes]]]:
+    """Returns the files that each command writes in the usual environment, and in the unusual one."""
+    folder = tmp_path_factory.mktemp("environments")
+    place = folder / "place"
+    place.mkdir()
+    link_inputs(command_inputs, place)
     found = []
     for environment in (USUAL, UNUSUAL):
-        clear(place)
-        done = subprocess.run(
-            [sys.executable, "-m", "pybpe", *arguments(COMMANDS[name])],
-            cwd=place,
-            env={**os.environ, "TMPDIR": str(place / "tmp"), **environment},
-            capture_output=True,
-            check=False,
-        )
+        command = [sys.executable, "-c", RUN, os.path.dirname(__file__), str(folder / "found")]
+        environment = {**os.environ, "TMPDIR": str(place / "tmp"), **environment}
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode(errors="replace")
-        found.append(written(place))
-    assert found[0] == found[1]
-    assert any(path.startswith("out/") for path in found[0])
+        found.append(pickle.loads((folder / "found").read_bytes()))
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_environment_changes_nothing(name: str, files: list[dict[str, dict[str, bytes]]]) -> None:
+    usual, unusual = (found[name] for found in files)
+    assert usual == unusual and any(path.startswith("out/") for path in usual)

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks/RESULTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_CODE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
+TRANSLATED = ROOT / "docs/llm.c.zh.md"
+
 
 def parametrize_pages(pages: list[Path]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("page", pages, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -52,11 +54,19 @@ def folder(tmp_path: Path, downloads: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in WITH_CODE if page != TRANSLATED], ids=lambda page: page.name)
 def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
     if page.name == "remote.md":
         pytest.importorskip("obstore")  # as in `make test-extras`
     assert run_page(page, folder) == sum(block.language in ("python", "sh") for block in blocks(page))
+
+
+def test_the_translated_page_has_the_code_of_the_other_one() -> None:
+    """Except for comments."""
+    pages = TRANSLATED, TRANSLATED.with_name("llm.c.md")
+    codes = [[block for block in blocks(page) if block.language in ("python", "sh")] for page in pages]
+    ours, theirs = [[(re.sub("#.*", "", block.code), block.shown) for block in code] for code in codes]
+    assert ours == theirs
 
 
 def test_the_readme_names_every_page() -> None:

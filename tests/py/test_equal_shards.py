@@ -1,6 +1,5 @@
 """llm.c's shards have equal sizes, so that llm.c can resume in any of them."""
 
-import errno
 import os
 import random
 import subprocess
@@ -9,13 +8,13 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, content, documents, tokens_of
+from corpora import EOT, documents, tokens_of
 
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import append_store, assembly
+from pybpe.tokens import append_store
 from pybpe.tokens.assembly import shard_sizes
 from pybpe.tokens.verification import verify
 
@@ -113,27 +112,6 @@ def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
                 assert [getattr(a, name) for name in same] == [getattr(b, name) for name in same]
                 filled = numpy.load(tmp_path / f"npy{split_by}{size}" / b.file)
                 assert numpy.array_equal(read_shard(tmp_path / f"{split_by}{size}" / a.file), filled)
-
-
-def test_a_disk_that_is_full_when_shards_are_cut(
-    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keywords = {"shard_tokens": 9000, "progress": False}
-    pybpe.binarize(tok, corpus, tmp_path / "undisturbed", **keywords)
-    copies = iter(range(3))
-    give_name = assembly.give_name
-
-    def full(temporary: str, path: str) -> None:
-        if next(copies, None) is None:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        give_name(temporary, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(assembly, "give_name", full)
-        with pytest.raises(pybpe.errors.FileError, match="the disk is full. Finished work is kept"):
-            pybpe.binarize(tok, corpus, tmp_path / "out", **keywords)
-    pybpe.binarize(tok, corpus, tmp_path / "out", **keywords)
-    assert content(tmp_path / "out") == content(tmp_path / "undisturbed")
 
 
 def test_a_spool_that_something_else_cut_is_an_error(

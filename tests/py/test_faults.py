@@ -16,22 +16,23 @@ pytestmark = [
 
 
 def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
-    out = shim.run("inject.py", "errors", "save", "save bin", "counts", "write_shard", "checkpoint", "eval", "viz")
-    assert "0 problems" in out
-    out = shim.run("inject.py", "errors", "--every", "23", "train", "binarize llmc", "binarize npy", "chat")
-    assert "0 problems" in out
-    out = shim.run("inject.py", "errors", "--every", "9", "binarize skip")
-    assert "0 problems" in out
-    assert "0 problems" in shim.run("inject.py", "errors", "--every", "97", "mix")
-    assert "0 problems" in shim.run("inject.py", "errors", "--every", "61", "clean corpus", "clean corpus by workers")
+    every = ("save", "save bin", "counts", "write_shard", "checkpoint", "eval", "viz")
+    some = (
+        "train=23",
+        "binarize llmc=23",
+        "binarize npy=23",
+        "chat=23",
+        "binarize skip=9",
+        "mix=97",
+        "clean corpus=61",
+    )
+    assert "0 problems" in shim.run("inject.py", "errors", *every, *some, "clean corpus by workers=61")
 
 
 def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> None:
-    out = shim.run("inject.py", "deaths", "--every", "3", "save", "save bin", "counts", "train", "write_shard")
-    assert "0 problems" in out
-    assert "0 problems" in shim.run("inject.py", "deaths", "--every", "29", "binarize llmc", "binarize megatron")
-    assert "0 problems" in shim.run("inject.py", "deaths", "--every", "59", "mix")
-    assert "0 problems" in shim.run("inject.py", "deaths", "--every", "19", "clean corpus", "clean corpus by workers")
+    some = ("save=3", "save bin=3", "counts=3", "train=3", "write_shard=3", "binarize llmc=29", "binarize megatron=29")
+    some += ("mix=59", "clean corpus=19", "clean corpus by workers=19")
+    assert "0 problems" in shim.run("inject.py", "deaths", *some)
 
 
 def test_write_then_flush_then_rename_then_flush_the_folder() -> None:

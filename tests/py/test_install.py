@@ -94,16 +94,6 @@ def test_cmake_gets_no_version_in_which_functions_may_differ(prefix: Path, progr
         assert (result.returncode == 0) == (version in accepted), (version, result.stderr)
 
 
-@pytest.mark.slow
-def test_a_program_is_made_of_the_two_files_in_the_package(program: Path) -> None:
-    needs("cc")
-    folder = run(sys.executable, "-m", "pybpe", "--include-dir").rstrip("\n")
-    source = '#include "llmc/tokenizer.h"\n' + PROGRAM
-    program.write_text(source)
-    run("cc", f"-I{folder}", program, Path(folder, "pybpe.c"), "-o", program.parent / "built", "-lm", "-pthread")
-    assert run(program.parent / "built", cwd=program.parent) == SHOWN
-
-
 def test_a_clone_that_is_not_built_has_no_include_folder(root: Path, tmp_path: Path) -> None:
     for package in ("pybpe", "llmc_compat"):
         shutil.copytree(root / package, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "pybpe.[ch]"))
@@ -146,6 +136,16 @@ def test_a_program_with_the_two_files_does_what_the_library_does(
     assert manifest.tokens > 10_000 and shards
     shown = run(program, tmp_path / "tokenizer.bin", *shards)
     assert shown == run(c_program("decode_test"), tmp_path / "tokenizer.bin", *shards)
+
+
+@pytest.mark.slow
+def test_the_package_has_the_two_files(root: Path, program: Path, library: Path) -> None:
+    folder = run(sys.executable, "-m", "pybpe", "--include-dir").rstrip("\n")
+    for name in ("pybpe.c", "pybpe.h"):
+        assert Path(folder, name).read_bytes() == (root / "build" / "amalgamation" / name).read_bytes()
+    program.write_text('#include "llmc/tokenizer.h"\n' + PROGRAM)
+    run("cc", f"-I{folder}", program, library, "-o", program.parent / "built", "-lm", "-pthread")
+    assert run(program.parent / "built", cwd=program.parent) == SHOWN
 
 
 @pytest.mark.slow

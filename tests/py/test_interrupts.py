@@ -219,11 +219,14 @@ def interrupted(make: Callable[[], object], number: int) -> bool:
 
 def places(make: Callable[[], object], after: Callable[[], object]) -> int:
     """Interrupts `make` at every place, and calls `after` each time. Returns the number of places."""
+    gc.collect()
+    gc.freeze()  # the collections below look only at what is made here
     number = 0
     while interrupted(make, number):
         gc.collect()
         after()
         number += 1
+    gc.unfreeze()
     return number
 
 

@@ -2,13 +2,13 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
+from commands import pybpe_command
+from corpora import content
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import TemplateError
@@ -308,10 +308,8 @@ def test_bad_sources_leave_nothing(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: 
 def test_the_command(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
     tok.save(tmp_path / "tok.json")
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "pybpe", "llmc", "chat", "-t", tmp_path / "tok.json", "-o", out]
-    result = subprocess.run(
-        [*command, jsonl, "--splits", "9,1", "--name", "x", "--json"], capture_output=True, text=True, check=True
-    )
+    command = ("llmc", "chat", "-t", tmp_path / "tok.json", "-o", out)
+    result = pybpe_command(*command, jsonl, "--splits", "9,1", "--name", "x", "--json")
     expected = chat.write_chat(tok, [jsonl], tmp_path / "api", name="x", splits=(9, 1))
     assert json.loads(result.stdout) == {
         "output": str(out),
@@ -325,40 +323,36 @@ def test_the_command(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
     ]
     assert sorted(path.name for path in out.iterdir()) == sorted(names)
     assert all((out / name).read_bytes() == (tmp_path / "api" / name).read_bytes() for name in names)
-    bad = subprocess.run([*command, "-"], input=b"\n[1]", capture_output=True, check=False)
-    assert bad.returncode == 2 and bad.stderr.count(b"\n") == 1 and b"standard input: line 2: message 1" in bad.stderr
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    bad = pybpe_command(*command, "-", stdin="\n[1]", code=2)
+    assert bad.stderr.count("\n") == 1 and "standard input: line 2: message 1" in bad.stderr
 
 
 def test_a_bad_line_leaves_an_earlier_run_as_it_was(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     chat.write_chat(tok, [jsonl], out, shard_tokens=997)
-    before = files_of(out)
+    before = content(out)
     assert len(before) > 10
     with open(jsonl, "a") as stream:
         stream.write('\n{"messages": [{"role": "tool", "content": "x"}]}')
     for folder in (out, tmp_path / "new"):
         with pytest.raises(FormatError, match="line 201"):
             chat.write_chat(tok, [jsonl], folder, shard_tokens=500)
-    assert files_of(out) == before and files_of(tmp_path / "new") == {}
+    assert content(out) == before and content(tmp_path / "new") == {}
 
 
 def test_nothing_of_an_earlier_run_is_left_for_llm_c(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
     out, alone = tmp_path / "[out]", tmp_path / "alone"
     chat.write_chat(tok, [jsonl], out, shard_tokens=997)
     chat.write_chat(tok, [jsonl], out, name="other")
-    before = files_of(out)
+    before = content(out)
     with pytest.raises(pybpe.errors.ArgumentError, match="has shards with other tokens"):
         chat.write_chat(tok, [jsonl], out, splits=(3, 1))
-    assert files_of(out) == before
+    assert content(out) == before
     (out / ".chat.unfinished").mkdir()
     (out / ".chat.unfinished" / "chat_train_000000.bin").write_bytes(b"of a run that was killed")
     chat.write_chat(tok, [jsonl], out, splits=(3, 1), force=True)
     chat.write_chat(tok, [jsonl], out, splits=(3, 1))  # an equal call
     chat.write_chat(tok, [jsonl], alone, splits=(3, 1))
-    left = {name: data for name, data in files_of(out).items() if not name.startswith("other_")}
-    assert left == files_of(alone)
-    assert len(files_of(out)) == len(left) + 6
+    left = {name: data for name, data in content(out).items() if not name.startswith("other_")}
+    assert left == content(alone)
+    assert len(content(out)) == len(left) + 6

@@ -5,12 +5,12 @@ import math
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
+from commands import pybpe_command
 from texts import chinese, english
 
 import pybpe
@@ -267,10 +267,7 @@ def test_a_folder_in_the_place_of_a_link_is_an_error(corpus: Path, tmp_path: Pat
 
 
 def run(*args: object, code: int = 0) -> "subprocess.CompletedProcess[str]":
-    full = [sys.executable, "-m", "pybpe", "llmc", "workspace", *map(str, args)]
-    result = subprocess.run(full, capture_output=True, text=True, check=False)
-    assert result.returncode == code, result.stderr
-    return result
+    return pybpe_command("llmc", "workspace", *args, code=code)
 
 
 @pytest.mark.slow

@@ -11,16 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import pybpe_command as run
 from texts import chinese, english
 
 import pybpe
-
-
-def run(*args: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pybpe", *map(str, args)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == code, result.stderr
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +28,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_counts_are_made_added_and_trained_from(folder: Path) -> None:
     options = ["--text-key", "content", "--digits", "1", "--special-token", "<|x|>"]
     for name in ("a.txt", "b.jsonl.gz"):
@@ -47,16 +40,8 @@ def test_counts_are_made_added_and_trained_from(folder: Path) -> None:
     }
     assert (folder / "sum.counts").read_bytes() == (folder / "all.counts").read_bytes()
     size = ["--vocab-size", "1k", "--special-token", "<|x|>"]
-    run(
-        "train",
-        "--counts",
-        folder / "a.txt.counts",
-        "--counts",
-        folder / "b.jsonl.gz.counts",
-        *size,
-        "-o",
-        folder / "1.json",
-    )
+    parts = ("--counts", folder / "a.txt.counts", "--counts", folder / "b.jsonl.gz.counts")
+    run("train", *parts, *size, "-o", folder / "1.json")
     run("train", folder / "corpus", *options, "--vocab-size", 1000, "-o", folder / "2.json")
     assert (folder / "1.json").read_bytes() == (folder / "2.json").read_bytes()
 
@@ -72,7 +57,6 @@ def test_the_options_of_train_equal_the_api(folder: Path) -> None:
     assert pybpe.Tokenizer.from_file(folder / "t.json").merges[: len(tok.merges)] == tok.merges
 
 
-@pytest.mark.slow
 def test_the_compression_curve(folder: Path) -> None:
     path = folder / "corpus/a.txt"
     out = folder / "c.json"
@@ -91,31 +75,6 @@ def test_the_compression_curve(folder: Path) -> None:
     assert pybpe.Tokenizer.from_file(out) == pybpe.train(path, vocab_size=600, max_bytes=20_000), sample.stdout
     facts = json.loads(run("train", path, "--sizes", "300,1k", "--json", "-o", out).stdout)
     assert [point["embedding_parameters"] for point in facts["sizes"]] == [2 * 300 * 768, 2 * 1000 * 768]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["train", "-o", "x.json", "--vocab-size", "300"], "--counts"),
-        (["train", "corpus", "--counts", "x", "-o", "x.json", "--vocab-size", "300"], "--counts"),
-        (["train", "corpus", "-o", "x.json"], "--vocab-size"),
-        (["train", "corpus", "-o", "x.json", "--vocab-size", "300", "--plot", "x.png"], "--sizes"),
-        (["train", "--counts", "corpus/a.txt", "-o", "x.json", "--vocab-size", "300"], "a.txt: not a complete .counts"),
-        (["train", "corpus", "-o", "x.json", "--vocab-size", "300"], "b.jsonl.gz: the line at byte 0"),
-        (["count", "-o", "x.counts"], "name files"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(folder: Path, args: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "pybpe", *args]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert result.returncode == 2 and message in result.stderr
-    assert len(result.stderr.splitlines()) == 1 and not (folder / args[args.index("-o") + 1]).exists()
-
-
-def test_help_teaches_with_examples() -> None:
-    assert "pybpe count" in run("count", "--help").stdout.split("examples:")[1]
-    assert "--sizes" in run("train", "--help").stdout
 
 
 # ------------------------------------------------------------------------------------------------------

@@ -148,7 +148,9 @@ def test_a_base_keeps_every_id(corpus: Path, where: str) -> None:
 # Executors
 
 
-def test_any_executor_gives_the_same(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_executor_gives_the_same_and_the_same_errors(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
     monkeypatch.setattr(counting, "LEAST_TASK", 10_000)
     with ThreadPoolExecutor(3) as threads:
@@ -160,14 +162,10 @@ def test_any_executor_gives_the_same(corpus: Path, monkeypatch: pytest.MonkeyPat
             pybpe.count_words(corpus / "missing", executor=processes)
         with pytest.raises(pybpe.errors.ArgumentError, match="executor"):
             pybpe.count_words(iter(["x"]), executor=processes)
-    assert tok.model == pybpe.train(corpus, vocab_size=500, special_tokens=SPECIALS).model
-
-
-def test_errors_travel_between_processes(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text("{}")
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        (tmp_path / "x.jsonl").write_text("{}")
         with pytest.raises(pybpe.errors.FormatError, match="x.jsonl: the line at byte 0"):
             pybpe.count_words(tmp_path, executor=processes)
+    assert tok.model == pybpe.train(corpus, vocab_size=500, special_tokens=SPECIALS).model
 
 
 def test_a_worker_that_dies_is_an_error(tmp_path: Path) -> None:

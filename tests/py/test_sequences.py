@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import regex
+from pipelines import DEEPSEEK_V3
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
@@ -16,18 +17,10 @@ from pybpe import _binding
 from pybpe.pattern import THEN, Pattern
 from pybpe.viz.data import pattern_data
 
-DEEPSEEK_V3 = THEN.join(
-    [
-        r"\p{N}{1,3}",
-        "[一-龥\u3040-ゟ゠-ヿ]+",
-        r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{\|}\~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
-        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ]
-)
 SMOLLM = r"\p{N}(?then)gpt2"
-DEEPSEEK_CODER = THEN.join([r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}"])
 FALCON = THEN.join([r"[\p{P}$+<=>^`|\x7e]+", "gpt2", r"(?bytes)[0-9\xb2\xb3\xb9\xbc-\xbe]+", "(?bytes)[0-9][0-9][0-9]"])
-SEQUENCES = [SMOLLM, DEEPSEEK_V3, DEEPSEEK_CODER, FALCON]
+DEEPSEEK_CODER = THEN.join([r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}"])
+SEQUENCES = [SMOLLM, THEN.join(DEEPSEEK_V3), DEEPSEEK_CODER, FALCON]
 
 STEPS = [
     *("gpt2", "cl100k", "o200k", "llama3", "qwen2", r"\p{N}", r"\p{N}{1,3}", r"\p{N}+", r"\s?\p{L}+", r"\s?\p{P}+"),

@@ -63,7 +63,7 @@ def merges(model: dict) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize(("vocab_size", "min_frequency"), one_in(2, [(500, 0), (8000, 2), (2000, 1), (32_000, 5)]))
+@pytest.mark.parametrize(("vocab_size", "min_frequency"), one_in(2, [(500, 0), (8000, 2), (2000, 1), (32_000, 0)]))
 def test_equals_hugging_face(name: str, vocab_size: int, min_frequency: int) -> None:
     text = TEXTS[name]()
     specials = SPECIALS if vocab_size != 2000 else []
@@ -80,12 +80,3 @@ def test_the_limit_of_hugging_face_is_one_more(name: str, limit: int) -> None:
     expected = theirs(text, 600, 2, [], max_token_length=limit)
     found = ours(text, 600, 2, [], max_token_length=max(2, limit - 1))
     assert merges(found) == merges(expected)
-
-
-@pytest.mark.slow
-def test_a_vocabulary_of_32000_tokens() -> None:
-    text = english() + code() + chinese(20_000) + mixed(200_000)
-    expected, found = theirs(text, 32_000, 0, SPECIALS), ours(text, 32_000, 0, SPECIALS)
-    assert len(found["vocab"]) == 32_000
-    assert merges(found) == merges(expected)
-    assert found["vocab"] == expected["vocab"]

@@ -175,35 +175,6 @@ def test_random_bytes_train(corpus: Callable[[bytes], Path]) -> None:
             pybpe.train(corpus(binary), vocab_size=400)
 
 
-def test_a_vocabulary_too_small_names_the_minimum(corpus: Callable[[str], Path]) -> None:
-    for call in (
-        lambda: pybpe.train(corpus("x"), vocab_size=256, special_tokens=["<|endoftext|>"]),
-        lambda: pybpe.train_bpe(corpus("x"), 256, ["<|endoftext|>"]),
-    ):
-        with pytest.raises(ValueError, match="257"):
-            call()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"special_tokens": ["a", "a"]}, "twice"),
-        ({"special_tokens": [""]}, "empty"),
-        ({"special_tokens": "<|x|>"}, "list"),
-        ({"special_ids": "middle"}, "special_ids"),
-        ({"tie_break": "random"}, "tie_break"),
-        ({"min_frequency": -1}, "min_frequency"),
-        ({"max_token_length": 0}, "max_token_length"),
-        ({"workers": 0}, "workers"),
-        ({"digits": 3}, "digits"),
-        ({"vocab_size": 1 << 30}, "at most 16777216"),
-    ],
-)
-def test_bad_arguments_are_refused(corpus: Callable[[str], Path], arguments: dict, message: str) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match=message):
-        pybpe.train(corpus("x"), **({"vocab_size": 300} | arguments))
-
-
 def test_missing_and_unreadable_inputs_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere.txt") as caught:
         pybpe.train(tmp_path / "nowhere.txt", vocab_size=300)

@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,6 +16,7 @@ import openai_ranks
 import page_encoder
 import pytest
 import regex
+from commands import pybpe_program
 from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
 
 import pybpe
@@ -441,15 +441,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "pybpe", "viz", *args]
-    result = subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=False)
-    assert result.returncode == 0, result.stderr.decode()
-    return result
-
-
 def test_the_command_shows_a_file(folder: Path) -> None:
-    result = run(folder, "novel.txt", "-t", "tok.json", "-t", "other.json", "-o", "a.html")
+    result = pybpe_program("viz", "novel.txt", "-t", "tok.json", "-t", "other.json", "-o", "a.html", cwd=folder)
     assert b"the first 100,000 bytes" in result.stdout and result.stderr == b""
     data = page_data((folder / "a.html").read_text(encoding="utf-8"))
     assert [shown["name"] for shown in data["tokenizers"]] == ["tok.json", "other.json"]
@@ -460,7 +453,8 @@ def test_the_command_shows_a_file(folder: Path) -> None:
 def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> None:
     typed = HOSTILE.replace(b"\0", b"")  # with it, this is binary data
     for args, stdin, text in ((["Hello, world"], b"", b"Hello, world"), (["-"], typed, typed), ([], b"", SAMPLE)):
-        page = run(folder, *args, "-t", "tok.json", "-o", "-", "--quiet", stdin=stdin).stdout.decode()
+        command = ("viz", *args, "-t", "tok.json", "-o", "-", "--quiet")
+        page = pybpe_program(*command, stdin=stdin, cwd=folder).stdout.decode()
         assert unpack(page_data(page)["tokenizers"][0]["ids"]) == tokenizer().encode(text)
 
 
