@@ -32,7 +32,7 @@ ctest: $(C_TESTS)
 	$(call RUN_EACH,$^)
 
 # Two processes, because many tests wait; each runs whole files, whose tests share what they set up.
-PYTEST = $(VENV)/python -m pytest -q -rfE --numprocesses=2 --dist=loadfile
+PYTEST = $(VENV)/python -m pytest -q -rfE --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 ## the Python tests that do not take long
 pytest: all .venv/texts/stamp
 	$(PYTEST) -m "not slow"

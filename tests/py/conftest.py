@@ -37,6 +37,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", f"ignore:{message}:pybpe.errors.PybpeWarning")
 
 
+# These files take longest. They begin, so that no process has one left when the others are done.
+LONGEST = ("test_faults.py", "test_docs.py", "test_memory.py", "test_build.py", "test_pretok.py", "test_viz.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 def pytest_report_header() -> str:
     return "seeds: hypothesis is derandomized; every other generator has its seed in its test"
 
