@@ -1,6 +1,7 @@
 """`make install-llmc` in a stand-in for a checkout of llm.c, which builds by the same command and loses no file."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,15 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
+def quick_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the compiler of `make` one that does not optimize, which would take a minute."""
+    (tmp_path / "quick-cc").write_text('#!/bin/sh\nexec cc "$@" -O0\n')
+    (tmp_path / "quick-cc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CC", "quick-cc")
+
+
+@pytest.fixture
 def installer(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
@@ -97,7 +107,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: Path) -> None:
+def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: Path, quick_compiler: None) -> None:
     before = contents(checkout)
     assert make(checkout).returncode != 0
     for _ in range(2):  # the second run changes nothing
