@@ -27,7 +27,7 @@ from pybpe.tokens.manifest import manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions
 from pybpe.tokens.pack.packing import RowOptions, write_and_pack
 from pybpe.tokens.preparation import prepare_dataset, save_tokenizer
-from pybpe.training.plan import TrainOptions
+from pybpe.training.options import TrainOptions
 
 from .batch import CPU_BATCH
 from .check import check

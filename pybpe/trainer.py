@@ -19,8 +19,8 @@ from .support.run_options import RunOptions
 from .tokenizer import Tokenizer, of_model
 from .training.counts import Counts
 from .training.merging import TrainInput, train_model
+from .training.options import TrainOptions
 from .training.parity import Texts
-from .training.plan import TrainOptions
 
 
 def train(

@@ -15,7 +15,7 @@ from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.support.run_options import RunOptions
 from pybpe.tokens.options import OutputOptions
-from pybpe.training.plan import TrainOptions
+from pybpe.training.options import TrainOptions
 
 from ..workspace import ModelOptions
 from .checkpoint import add_checkpoint

@@ -6,7 +6,7 @@ import argparse
 
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
-from ..training.plan import TrainOptions
+from ..training.options import TrainOptions
 from .common import add_common, add_files, call, describe, report
 from .options import add_options, parse_amount
 from .train import CUTTING

@@ -8,12 +8,10 @@ import errno
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from inspect import signature
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, warn
@@ -157,6 +155,8 @@ def add_dask(parser: Any, what: str) -> None:
 def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any, **more: Any) -> Result:
     """Calls a function of the package with `given` and `more`, and with each option of the command that it has a
     keyword argument for. None stands for the function's own default. The workers of --dask are its executor."""
+    from inspect import signature
+
     names = signature(function)
     own = names.parameters.keys() - names.bind_partial(*given).arguments.keys()
     options = {name: value for name, value in vars(args).items() if name in own and value is not None}
@@ -300,6 +300,7 @@ def named_output(path: str, ending: str) -> Iterator[str]:
     if path != "-":
         yield path
         return
+    import shutil
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:

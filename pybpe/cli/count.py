@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
 from ..support.run_options import RunOptions
-from ..training.plan import TrainOptions
+from ..training.options import TrainOptions
 from .coding import add_text, hinting_at_text
 from .common import (
     add_common,

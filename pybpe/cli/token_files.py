@@ -14,7 +14,7 @@ from ..reading.splits import DEFAULT_SPLITS, SplitOptions
 from ..support.run_options import RunOptions
 from ..tokens.options import OutputOptions
 from ..tokens.pack.packing import RowOptions
-from ..training.plan import TrainOptions
+from ..training.options import TrainOptions
 from .common import (
     add_common,
     add_dask,

@@ -10,7 +10,7 @@ from ..errors import ArgumentError, note
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
 from ..support.run_options import RunOptions
-from ..training.plan import TrainOptions
+from ..training.options import TrainOptions
 from .common import (
     add_common,
     add_files,

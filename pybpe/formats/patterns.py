@@ -1,21 +1,15 @@
 """Converts patterns to and from other libraries, whose engines read some regular expressions differently.
 
 Every format and object that contains a pattern for Hugging Face uses `for_hugging_face`; for tiktoken, `for_tiktoken`.
-The built-in patterns are the same everywhere.
+The built-in patterns are the same everywhere, so only functions for other patterns import the dialects.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from ..errors import UnsupportedError
-from ..pattern import OF_BYTES, Pattern, PatternLike, portable
-from ..pattern.dialects import ONIGURUMA, REGEX, RUST, translate
-from ..pattern.dialects.parse import parse
-from ..pattern.dialects.tree import Alt, Atomic, Both, Chars, CharSet, Either, Node, Repeat, Seq, alt, chars, seq
-from ..pattern.dialects.write import write
-from .byte_level import BYTE_TO_CHAR
+from ..pattern import OF_BYTES, Pattern, PatternLike, portable, unnamed
 
 
 def for_hugging_face(pattern: Pattern) -> str:
@@ -27,15 +21,30 @@ def for_hugging_face(pattern: Pattern) -> str:
     """
     if not pattern.is_custom:
         return portable(pattern.regex)
+    from ..pattern.dialects import ONIGURUMA, REGEX, translate
+
     try:
         if pattern.regex.startswith(OF_BYTES):
-            tree = parse(pattern.regex.removeprefix(OF_BYTES), REGEX)
-            return write(_mapped(tree, [(chr(byte), ord(char)) for byte, char in BYTE_TO_CHAR.items()]), ONIGURUMA)
+            from .step_trees import of_characters
+
+            return of_characters(pattern.regex)
         return translate(pattern.regex, REGEX, ONIGURUMA)
     except UnsupportedError as error:
         raise UnsupportedError(
             f"Hugging Face's engine (Oniguruma) may split text differently: {error}; write that part in another way"
         ) from None
+
+
+def from_hugging_face(regex: str, drops: bool) -> Pattern:
+    """Returns the pattern that gives the same words as a regular expression for Oniguruma. With `drops`, Hugging Face
+    drops what does not match, so the pattern must match all text.
+
+    Raises:
+        UnsupportedError: no such pattern is known. The message says why.
+    """
+    from ..pattern.dialects import ONIGURUMA, REGEX, translate
+
+    return Pattern(unnamed(translate(regex, ONIGURUMA, REGEX, whole=drops)))
 
 
 def check_for_hugging_face(pattern: Pattern) -> None:
@@ -58,6 +67,8 @@ def for_tiktoken(pattern: Pattern) -> str:
             f"tiktoken splits text with one regular expression; this pattern has {len(pattern.steps)} steps, each of"
             " which splits the pieces of the step before it"
         )
+    from ..pattern.dialects import REGEX, RUST, translate
+
     try:
         return translate(pattern.regex, REGEX, RUST, whole=True)
     except UnsupportedError as error:
@@ -77,56 +88,9 @@ def from_tiktoken(pattern: PatternLike, name: str) -> Pattern:
     known = Pattern.known(pattern)
     if known is not None or re.fullmatch(r"[\w.-]*", pattern):
         return known or Pattern(pattern)
+    from ..pattern.dialects import REGEX, RUST, translate
+
     try:
         return Pattern(translate(pattern, RUST, REGEX, whole=True))
     except UnsupportedError as error:
         raise UnsupportedError(f"{name}: pybpe may split text differently from tiktoken: {error}") from None
-
-
-def unnamed(regex: str) -> str:
-    """Returns the regular expression, in a group if it could be taken for the name of a pattern."""
-    return f"(?:{regex})" if re.fullmatch(r"[\w.-]*", regex) else regex
-
-
-# ----------------------------------------------------------------------------------------------------
-# Steps that read bytes. In a tokenizer.json they see the characters that stand for bytes (byte_level.py). In a Pattern
-# such a step begins with (?bytes) and sees each byte as the character with that code point.
-
-
-_Pairs = list[tuple[str, int]]  # a character that a set may contain, and the code point that stands for it afterwards
-
-
-def of_bytes(node: Node) -> str:
-    """Returns the step that does to bytes what a tree does to the characters that stand for them. Raises
-    UnsupportedError if the tree has a lookahead, a lookbehind or an anchor."""
-    return OF_BYTES + write(_mapped(node, [(char, byte) for byte, char in BYTE_TO_CHAR.items()]), REGEX)
-
-
-def _mapped(node: Node, pairs: _Pairs) -> Node:
-    if isinstance(node, (Chars, Either, Both)):
-        return _mapped_set(node, pairs)
-    if isinstance(node, Seq):
-        return seq(_mapped_all(node.parts, pairs))
-    if isinstance(node, Alt):
-        return alt(_mapped_all(node.parts, pairs))
-    if isinstance(node, Repeat):
-        return Repeat(_mapped(node.part, pairs), node.least, node.most, node.mode)
-    if isinstance(node, Atomic):
-        return Atomic(_mapped(node.part, pairs))
-    raise UnsupportedError(
-        "the pattern has a lookahead, lookbehind or anchor, which pybpe does not support in a step that reads bytes"
-    )
-
-
-def _mapped_all(parts: Iterable[Node], pairs: _Pairs) -> list[Node]:
-    return [_mapped(part, pairs) for part in parts]
-
-
-def _mapped_set(members: CharSet, pairs: _Pairs) -> CharSet:
-    import regex
-
-    inside = regex.compile(write(members, REGEX))
-    points = [point for char, point in pairs if inside.match(char)]
-    if not points:
-        raise UnsupportedError("the pattern has a set that contains no byte")
-    return chars((point, point) for point in points)

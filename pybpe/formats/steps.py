@@ -24,11 +24,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import ArgumentError, FormatError, UnsupportedError
-from ..pattern import OF_BYTES, THEN, Pattern
-from ..pattern.dialects import ONIGURUMA, REGEX, translate
-from ..pattern.dialects.parse import parse
-from ..pattern.dialects.tree import Node, Repeat, alt, chars, intersection, run_of, seq, without
-from ..pattern.dialects.write import write
+from ..pattern import OF_BYTES, THEN, Pattern, unnamed
 from . import patterns
 from .json_parts import JsonObject, part
 
@@ -36,36 +32,6 @@ BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": Tr
 _PRIVATE = "PythonRegex"
 # Each drops white space, or turns it into other characters, so decoding would not give the original text.
 _LOSSY = ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSplit", "Metaspace")
-
-_NUMBER = chars(properties=["N"])
-# Laguna's step: line ends begin a piece. The lookahead has no effect, because the repeat takes all line ends. A
-# carriage return without a newline after it is text.
-_LINE_ENDS = [parse(regex, ONIGURUMA) for regex in (r"(?:\r?\n)+(?!\r?\n)", r"(?:\r?\n)+")]
-_FROM_LINE_ENDS = parse(
-    r"(?:\r?\n)+[^\r\n]*(?:\r(?!\n)[^\r\n]*)*|[^\r\n]+(?:\r(?!\n)[^\r\n]*)*|(?:\r(?!\n)[^\r\n]*)+", ONIGURUMA
-)
-# For Hugging Face, punctuation is ASCII's punctuation and the categories P of Unicode 8 (the crate unicode_categories).
-# These characters moved to a category P later:
-_LATER = (
-    "61D 9FD A76 C77 C84 1B4E-1B4F 1B7D-1B7F 2E43-2E4F 2E52-2E5D 2E60-2E63 10D6E 10EAD 10ED0 10F55-10F59 10F86-10F89"
-    " 113D4-113D5 113D7-113D8 1144B-1144F 1145A-1145B 1145D 11660-1166C 116B9 1183B 11944-11946 119E2 11A3F-11A46"
-    " 11A9A-11A9C 11A9E-11AA2 11B00-11B09 11BE1 11C41-11C45 11C70-11C71 11EF7-11EF8 11F43-11F4F 11FFF 12FF1-12FF2"
-    " 16D6D-16D6F 16E97-16E9A 16FE2 1E5FF 1E95E-1E95F"
-)
-
-
-def _ranges(listed: str) -> list[tuple[int, int]]:
-    pairs = [item.partition("-") for item in listed.split()]
-    return [(int(first, 16), int(last or first, 16)) for first, _, last in pairs]
-
-
-_PUNCTUATION = intersection(
-    [
-        without(chars(_ranges(_LATER))),
-        chars([*((ord(char), ord(char)) for char in "$+<=>^`|~"), (0x166D, 0x166D), (0x111C9, 0x111C9)], ["P"]),
-    ]
-)
-
 
 # ----------------------------------------------------------------------------------------------------
 # Reading
@@ -148,21 +114,24 @@ def _read_step(step: JsonObject, in_bytes: bool, name: str) -> Pattern:
         pattern = _read_regex(step, drops, name) if not in_bytes and (drops or behavior == "Isolated") else None
         if pattern is not None:
             return pattern
-        tree = _read_tree(step, name)
+    from . import step_trees
+
+    if kind == "Split":
+        tree = step_trees.of_split(step, name)
     elif kind == "Digits":
-        tree, behavior = _NUMBER, "Isolated" if part(step, "individual_digits", bool, name) else "Contiguous"
+        tree, behavior = step_trees.NUMBER, "Isolated" if part(step, "individual_digits", bool, name) else "Contiguous"
     elif kind == "Punctuation":
-        tree, behavior = _PUNCTUATION, step.get("behavior", "Isolated")
+        tree, behavior = step_trees.PUNCTUATION, step.get("behavior", "Isolated")
     else:
         raise FormatError(f"{name}: the pre_tokenizer has {kind!r:.80}, which pybpe does not support")
-    node = _behaving(tree, behavior, invert)
+    node = step_trees.behaving(tree, behavior, invert)
     if node is None:
         raise FormatError(
             f"{name}: the pre_tokenizer's {kind} has behavior {behavior!r:.40} and invert {invert}, which pybpe does"
             " not support for this pattern" + (": it drops text" if behavior == "Removed" else "")
         )
     try:
-        return Pattern(patterns.of_bytes(node) if in_bytes else spelling(node))
+        return step_trees.pattern(node, in_bytes)
     except UnsupportedError as error:
         raise FormatError(f"{name}: the pre_tokenizer's {kind} after ByteLevel: {error}") from None
 
@@ -174,57 +143,15 @@ def _read_regex(step: JsonObject, drops: bool, name: str) -> Pattern | None:
     regex, private = given.get("Regex"), given.get(_PRIVATE)
     try:
         if isinstance(private, str):
-            return Pattern(patterns.unnamed(private))
+            return Pattern(unnamed(private))
         if isinstance(regex, str):
-            known = Pattern.builtin(regex)
-            return known or Pattern(patterns.unnamed(translate(regex, ONIGURUMA, REGEX, whole=drops)))
+            return Pattern.builtin(regex) or patterns.from_hugging_face(regex, drops)
     except (ArgumentError, UnsupportedError) as error:
         raise FormatError(
             f"{name}: the pre_tokenizer splits with {regex or private!r:.80}: {error}; pass pattern= if you know one"
             " that gives the same words (Python's regex package runs it)"
         ) from None
     return None
-
-
-def spelling(node: Node) -> str:
-    """Returns a tree as a pattern."""
-    return patterns.unnamed(write(node, REGEX))
-
-
-def _read_tree(step: JsonObject, name: str) -> Node:
-    given = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
-    string, regex = given.get("String"), given.get("Regex")
-    if isinstance(string, str) and string:
-        return seq([chars([(ord(char), ord(char))]) for char in string])
-    if not isinstance(regex, str):
-        raise FormatError(f"{name}: the pre_tokenizer splits with {given!r:.80}, which is not a Regex or a String")
-    try:
-        return parse(regex, ONIGURUMA)
-    except UnsupportedError as error:
-        raise FormatError(f"{name}: the pre_tokenizer splits with {regex!r:.80}: {error}") from None
-
-
-def _behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
-    """Returns a tree that matches the pieces that a Split makes with this behavior; None if no such tree is known.
-
-    Behaviors other than Isolated join matches that touch each other, or join matches and the text between them. If the
-    matches are runs of one set of characters, or of line ends, a regular expression gives the same pieces.
-    """
-    if behavior == "Isolated":  # invert only exchanges matches and the text between them
-        return tree
-    if behavior == "MergedWithNext" and not invert and tree in _LINE_ENDS:
-        return _FROM_LINE_ENDS
-    run = run_of(tree)
-    if run is None or behavior not in ("Contiguous", "MergedWithPrevious", "MergedWithNext"):
-        return None
-    if behavior == "Contiguous":
-        return Repeat(run.members, 1, None)
-    if run.most not in (1, None):
-        return None
-    others = without(run.members)
-    gap = Repeat(others, 0, None)
-    parts = [gap, tree] if (behavior == "MergedWithPrevious") != invert else [tree, gap]
-    return alt([seq(parts), Repeat(others, 1, None)])
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -262,10 +189,11 @@ def _written(pattern: Pattern) -> list[JsonObject]:
 
 
 def _write_step(step: Pattern) -> JsonObject:
-    if step.regex == spelling(_NUMBER):
-        return {"type": "Digits", "individual_digits": True}
-    if step.regex == spelling(Repeat(_PUNCTUATION, 1, None)):
-        return {"type": "Punctuation", "behavior": "Contiguous"}
+    if step.is_custom:
+        from . import step_trees
+
+        if (named := step_trees.named(step)) is not None:
+            return named
     return _split({"Regex": patterns.for_hugging_face(step)})
 
 

@@ -60,6 +60,11 @@ def portable(regex: str) -> str:
     return regex.replace(r"\s++$", r"\s+(?![\s\S])")
 
 
+def unnamed(regex: str) -> str:
+    """Returns the regular expression, in a group if it could be taken for the name of a pattern."""
+    return f"(?:{regex})" if re.fullmatch(r"[\w.-]*", regex) else regex
+
+
 @lru_cache(maxsize=1)
 def _built_in() -> dict[str, tuple[str, Digits]]:
     """Returns the regular expressions of each built-in pattern -> its name and digits. llama3 with digits=1 is listed

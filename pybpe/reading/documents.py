@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -34,15 +34,6 @@ from .bad_records import Seen
 from .input_file import InputFile
 from .options import ReadOptions
 from .pieces import Cut, line_cut
-
-try:
-    from orjson import loads as _fast_loads
-except ImportError:
-    _decode = json.JSONDecoder().decode
-
-    def _fast_loads(line: bytes) -> Any:  # type: ignore[misc,unused-ignore]
-        return _decode(line.decode())  # json.loads would guess the encoding first
-
 
 NAME_IT = (
     f"train with the special token {END_OF_TEXT} (--special-token), or say in training which special token ends a"
@@ -228,9 +219,21 @@ def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict
     seen.end, seen.lines = seen.start + len(lines), len(parts) - 1
 
 
+@lru_cache(maxsize=1)
+def _fast_loads() -> Callable[[bytes], Any]:
+    """Returns the fastest function that reads a line. orjson takes milliseconds to load, and few files need it."""
+    try:
+        import orjson
+    except ImportError:
+        decode = json.JSONDecoder().decode
+        return lambda line: decode(line.decode())  # json.loads would guess the encoding first
+    loads: Callable[[bytes], Any] = orjson.loads
+    return loads
+
+
 def _loads(line: bytes) -> Any:
     try:
-        return _fast_loads(line)
+        return _fast_loads()(line)
     except ValueError:  # orjson refuses some values that Python's json accepts: NaN, lone surrogates
         return json.loads(line.decode("utf-8-sig"))
 

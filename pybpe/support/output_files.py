@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import glob
 import os
-import shutil
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -82,6 +81,8 @@ def remove_file(path: str) -> None:
 
 def remove_folder(path: str) -> None:
     """Removes a folder with its files, if it exists."""
+    import shutil  # takes milliseconds
+
     with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
         shutil.rmtree(path)
 
@@ -93,6 +94,8 @@ def remove_entry(path: str) -> None:
         with suppress(FileNotFoundError):  # what a kill left of a folder is removed with the folder
             os.unlink(path)
         return
+    import shutil
+
     gone = path.removesuffix(_GONE) + _GONE
     if gone != path:
         shutil.rmtree(gone, ignore_errors=True)  # left by a kill

@@ -11,13 +11,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, Future, wait
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments import whole_number
 from ..errors import WorkerError
 from . import platform
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future  # takes milliseconds; functions import it where it is needed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -84,6 +86,8 @@ class _Threads:
             thread = threading.Thread(target=self._work, name="pybpe", daemon=True)
             self._threads.append(thread)
             thread.start()
+        from concurrent.futures import Future
+
         outcome: Future[Result] = Future()
         self._tasks.put((outcome, function, item))
         return outcome
@@ -116,6 +120,8 @@ def _finish(outcome: Future[Result], function: Callable[..., Result], *args: obj
 def _result(outcome: Future[Result]) -> Result:
     """Waits for the outcome. It looks up now and then, because Python does not notice a Ctrl-C that arrives in the
     moment before a wait begins until the wait ends, and a regular expression that backtracks may never end it."""
+    from concurrent.futures import wait
+
     while not outcome.done():
         wait([outcome], _LOOK_SECONDS)
     return outcome.result()
@@ -125,6 +131,8 @@ def end_if_unwanted() -> None:
     """Raises CancelledError in a thread of `map_ordered` if its result is no longer wanted."""
     stop: threading.Event | None = getattr(_thread, "stop", None)
     if stop is not None and stop.is_set():
+        from concurrent.futures import CancelledError
+
         raise CancelledError
 
 
@@ -132,6 +140,8 @@ def run_interruptibly(function: Callable[..., Result], *args: object, patience: 
     """Runs function(*args) in a new thread. Ctrl-C ends the wait for it, however long a call into C takes; the thread
     then ends by itself, or with the process. A function that writes a file calls `end_if_unwanted` now and then; after
     Ctrl-C it has `patience` seconds to remove its unfinished file."""
+    from concurrent.futures import Future, wait
+
     outcome: Future[Result] = Future()
     unwanted = threading.Event()
 

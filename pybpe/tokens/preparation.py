@@ -30,7 +30,7 @@ from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
-from ..training.plan import TrainOptions
+from ..training.options import TrainOptions
 from .binarization import name_of, write_dataset
 from .finished import TOKENIZER_NAMES, Goal, call_of
 from .manifest import Manifest

@@ -22,8 +22,9 @@ from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .counting import count_inputs
 from .counts import Counts
+from .options import TrainOptions
 from .parity import LanguageWords, check_inputs, count_languages
-from .plan import Stage, TrainOptions, TrainPlan
+from .plan import Stage, TrainPlan
 from .saved_counting import SavedCounting, resumable
 from .superwords import words_of
 from .word_counter import CountSettings

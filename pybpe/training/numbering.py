@@ -11,8 +11,6 @@ from ..model import Model
 from ..model.remap import with_specials
 from ..pattern import Pattern
 
-SPECIAL_IDS = ("first", "after_bytes", "last")
-
 
 def blank(specials: Sequence[str], special_ids: str, tie_break: str, pattern: Pattern, normalizer: str | None) -> Model:
     """Returns what training begins with if it extends no tokenizer: the bytes, and the special tokens unless they are

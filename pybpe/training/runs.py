@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count
@@ -40,7 +39,7 @@ class Runs:
         self._folder = folder
         self.names = list(names)
         self._numbers = count(len(self.names))
-        self._process = secrets.token_hex(4)
+        self._process = os.urandom(4).hex()
 
     def add(self, words: _binding.Words) -> None:
         """Sorts words and writes them as a run. Several threads may call this at the same time."""

@@ -1,0 +1,114 @@
+"""The options of a training run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass
+from typing import TYPE_CHECKING
+
+from .. import _binding
+from ..arguments import instance, one_of, option, whole_number
+from ..errors import ArgumentError
+from ..model import MOST_IDS, Model, special_ids_of
+from ..normalize import check_normalizer
+from ..pattern import Digits, PatternLike
+
+if TYPE_CHECKING:
+    from . import parity
+
+SPECIAL_IDS = ("first", "after_bytes", "last")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What to train. The fields are the keyword arguments of `pybpe.train`, which its errors name.
+
+    Raises:
+        ArgumentError: a value is invalid.
+    """
+
+    vocab_size: int = option(MISSING, "number of tokens, including special tokens")
+    special_tokens: Iterable[str] | Mapping[str, int] = option(
+        (),
+        "a text that always becomes one id; repeatable. llm.c, and `pybpe binarize` by default, need <|endoftext|>",
+        "S",
+        flag="--special-token",
+    )
+    pattern: PatternLike | None = option(
+        None,
+        "gpt2 (default), cl100k, o200k, llama3, qwen2, or a regular expression; to use several, join them with (?then):"
+        " each splits the pieces of the one before it",
+        "P",
+    )
+    min_frequency: int = option(0, "merge only pairs that occur at least N times")
+    tie_break: str = option(
+        "lexicographic", "which of several equally frequent pairs to merge first: lexicographic or huggingface", "T"
+    )
+    special_ids: str = option("first", "where to put the ids of special tokens: first, after_bytes or last", "WHERE")
+    max_token_length: int = option(255, "maximum number of bytes per token; 255 is llm.c's limit")
+    normalizer: str | None = option(None, "convert text to NFC or NFKC first (default: none)")
+    digits: Digits = option(
+        None,
+        "1: make every digit a separate word; 3-from-right: groups of three digits, counted from the right",
+        "D",
+    )
+    end_of_text: str | None = option(None, "the special token that ends a document (default: <|endoftext|>)", "S")
+    base: Model | None = None
+    superwords: bool = option(False, "also learn tokens across spaces, such as ' of the', in a second stage (SuperBPE)")
+    transition: float | None = option(
+        None,
+        "the share of the vocabulary at which superwords (default: 0.8) or parity (default: 0) begin",
+        "SHARE",
+    )
+    whole_characters: bool = option(False, "do not make tokens that combine part of a character with other characters")
+    parity: parity.Texts | None = None
+    parity_per: str = option(
+        "text",
+        "with --parity, compare languages by tokens per: text (for translations), character, or byte",
+        "WHAT",
+    )
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("vocab_size", None, MOST_IDS),  # the minimum depends on the special tokens: see TrainPlan
+            ("min_frequency", 0, (1 << 64) - 1),
+            ("max_token_length", 1, (1 << 32) - 1),
+        ):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least, most))
+        one_of("tie_break", self.tie_break, _binding.TIE_BREAKS)
+        one_of("special_ids", self.special_ids, SPECIAL_IDS)
+        check_normalizer(self.normalizer)
+        instance("superwords", self.superwords, bool, "True or False")
+        instance("whole_characters", self.whole_characters, bool, "True or False")
+        self._check_stages()
+        given = special_ids_of(self.special_tokens)
+        ids = sorted((i, text) for text, i in given.items() if i is not None)
+        object.__setattr__(self, "special_tokens", {text: i for i, text in ids} or tuple(given))
+
+    def _check_stages(self) -> None:
+        if self.parity is not None:
+            from . import parity
+
+            parity.check_options(self.parity, self.parity_per)
+            if self.superwords:
+                raise ArgumentError("parity cannot be used with superwords: leave one of them out")
+        elif self.parity_per != "text":
+            raise ArgumentError("parity_per needs parity: it says how parity compares languages")
+        if self.superwords or self.parity is not None:
+            from . import superwords
+
+            superwords.transition_size(self.transition, self.vocab_size)
+        elif self.transition is not None:
+            raise ArgumentError(
+                "transition needs superwords=True or parity: it says when the stage of superwords or parity begins"
+            )
+
+    @property
+    def wanted_ids(self) -> Mapping[str, int]:
+        """The ids that the caller gave for special tokens."""
+        return self.special_tokens if isinstance(self.special_tokens, Mapping) else {}
+
+    @property
+    def specials(self) -> list[str]:
+        """The special tokens, in the order of their ids."""
+        return list(self.special_tokens)
