@@ -96,7 +96,7 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
 
 
 def _total(files: Sequence[InputFile]) -> int | None:
-    return None if any(file.has_rows for file in files) else known_total(files)
+    return known_total(files)
 
 
 def _check_that_it_can_be_sent(work: Work) -> None:

@@ -164,14 +164,20 @@ def check_mark(
             " pass another value of documents (--documents), or use JSON lines"
         )
     for other in specials:
-        ends = range(1, min(len(other), len(mark)) + (other != mark))
-        if (other != mark and mark in other) or any(other[-size:] == mark[:size] for size in ends):
+        if overlaps(other, mark):
             raise ArgumentError(
                 f"the special token {shown(other)} overlaps the end of text {shown(mark)}, so documents in text"
                 f" cannot be separated: pass another value of documents (--documents), or use JSON lines"
             )
     if mark != END_OF_TEXT:
         _warn_of_usual_mark(texts[:_LOOKED_AT], mark)
+
+
+def overlaps(special: str, mark: str) -> bool:
+    """Returns whether a special token may take a part of a mark that is next to a text, as "<<" does in "a<" +
+    "<|endoftext|>", or one that is longer. So can the mark, if it overlaps itself."""
+    ends = range(1, min(len(special), len(mark)) + (special != mark))
+    return (special != mark and mark in special) or any(special[-size:] == mark[:size] for size in ends)
 
 
 def _warn_of_usual_mark(files: Iterable[InputFile], mark: str) -> None:

@@ -73,6 +73,11 @@ _STARTS = (*_MARKS, *(mark for mark, _ in PACKING_MARKS), *(number.to_bytes(4, "
 _OF_DATASETS = NoText(
     "a description of a Hugging Face dataset", "pass the folder of the dataset, or leave this file out", is_json=True
 )
+_JSON_ARRAY = NoText(
+    "a JSON array, whose brackets and keys would be read as text",
+    "convert it to JSON lines (jq -c '.[]' x.json > x.jsonl), or give it a name that ends in .txt",
+    is_json=True,
+)
 # The files next to the Arrow files that Dataset.save_to_disk writes, and a key in each.
 _DESCRIPTIONS = {"state.json": b'"_data_files"', "dataset_info.json": b'"features"', "dataset_dict.json": b'"splits"'}
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
@@ -112,7 +117,10 @@ def no_text(head: bytes, path: str) -> NoText | None:
     if _MANIFEST.match(head):
         return NoText("the manifest of token files", "name their folder", is_own=True, is_json=True)
     if is_json_name(path):
-        return _OF_DATASETS if _is_of_datasets(head, path) else _json_kind(head)
+        key = _DESCRIPTIONS.get(posixpath.basename(path))
+        if key is not None and key in head:
+            return _OF_DATASETS
+        return _JSON_ARRAY if _ARRAY.match(head) else None
     return None
 
 
@@ -150,25 +158,9 @@ def row_kind(path: str) -> str | None:
     return "parquet" if name.endswith(".parquet") else "arrow"
 
 
-def _is_of_datasets(head: bytes, path: str) -> bool:
-    """Returns whether a JSON file describes a dataset of Hugging Face's `datasets`."""
-    key = _DESCRIPTIONS.get(posixpath.basename(path))
-    return key is not None and key in head
-
-
 def is_json_name(path: str) -> bool:
     """Returns whether a file holds one JSON value, judging by its name."""
     return without_ending(path).lower().endswith(".json")
-
-
-def _json_kind(head: bytes) -> NoText | None:
-    if _ARRAY.match(head):
-        return NoText(
-            "a JSON array, whose brackets and keys would be read as text",
-            "convert it to JSON lines (jq -c '.[]' x.json > x.jsonl), or give it a name that ends in .txt",
-            is_json=True,
-        )
-    return None
 
 
 def says_records(path: str) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import BinaryIO
 
 from ..errors import ArgumentError, FormatError, note, warn
@@ -106,7 +107,9 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     for number, path in enumerate(given):
         names, left, is_named = _files_of(path, own)
         left_out += left
-        for name, file in zip(names, _looked(names, read, is_named)):
+        count = _LOOKS_AT_ONCE if any(map(is_url, names)) else 1  # because each look waits for a server
+        looked = map_ordered(partial(_corpus_file, read=read, is_named=is_named), names, count)
+        for name, file in zip(names, looked):
             if file is None:
                 left_out.append(without_secrets(name))
                 continue
@@ -121,17 +124,17 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     tell_of_marks(files, read.encoding)
     told = "read as plain text, with its tags or commas"
     _tell(told, told, [file.path for file in files if _WITH_MARKUP.fullmatch(file.path)], note)
-    tell_of_records([file.path for file in files if file.form == "jsonl" and not _is_told(file.path, read)])
+    tell_of_records(
+        [
+            file.path
+            for file in files
+            if file.form == "jsonl" and not says_records(file.path) and read.documents != "jsonl"
+        ]
+    )
     _tell("read twice: two of the inputs lead to it", "read twice: two of the inputs lead to them", twice)
     if not files:
         raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}")
     return files
-
-
-def _looked(names: Sequence[str], read: ReadOptions, is_named: bool) -> Iterator[InputFile | None]:
-    """Looks at files: at several at once if they are remote, because each look waits for a server."""
-    count = _LOOKS_AT_ONCE if any(map(is_url, names)) else 1
-    return map_ordered(lambda name: _corpus_file(name, read, is_named), names, count)
 
 
 def _corpus_file(name: str, read: ReadOptions, is_named: bool) -> InputFile | None:
@@ -151,10 +154,6 @@ def in_form(file: InputFile, read: ReadOptions) -> InputFile:
     if file.has_rows or says_records(file.path) or read.documents == "auto":
         return file
     return file._replace(form="jsonl" if read.documents == "jsonl" else "text")
-
-
-def _is_told(path: str, read: ReadOptions) -> bool:
-    return says_records(path) or read.documents == "jsonl"
 
 
 def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:

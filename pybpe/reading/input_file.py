@@ -130,11 +130,23 @@ class InputFile(NamedTuple):
         return cls(remote.name, remote.size, 0, packing, encoding, "", remote)._described(head)
 
     def _described(self, head: bytes) -> tuple[InputFile, NoText | None]:
-        """Returns what `look` returns, judging by the first bytes of the content."""
-        encoding, has_mark = _marked_encoding(head, self.encoding)
-        form = _form(head, self.path, encoding)
-        file = self._replace(encoding=encoding, form=form, has_mark=has_mark, is_empty=_is_empty(head))
-        return file, _kind(head, self.path, encoding)
+        """Returns what `look` returns, judging by the first bytes of the content. A byte order mark shows the encoding
+        if the user does not say it."""
+        mark, marked = next((pair for pair in _BYTE_ORDER_MARKS if head.startswith(pair[0])), (b"", None))
+        encoding = self.encoding or (None if marked == "utf-8" else marked)
+        text = head
+        if encoding is not None:
+            text = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
+        form = _form_of_name(self.path) or ("jsonl" if holds_records(text, self.path) else "text")
+        file = self._replace(encoding=encoding, form=form, has_mark=marked is not None, is_empty=head == mark)
+        what = no_text(head, self.path)
+        if what is None and encoding is None:
+            if (wide := wide_encoding(head)) is not None:
+                advice = f"read it with encoding={wide!r}, or convert it to UTF-8"
+                what = NoText(f"{wide} without a byte order mark", advice)
+            elif not file.has_rows:
+                what = binary_kind(head)
+        return file, what
 
     def anchored(self) -> InputFile:
         """Returns the same file for a process whose current folder may differ."""
@@ -185,7 +197,11 @@ class InputFile(NamedTuple):
                 raises this error after the block, if the file has changed meanwhile.
         """
         if self.is_sequential or self.size is None:
-            stream = self._open_text()
+            stored = self.open_stored()
+            if self.size is None:
+                stream = self._peeked(stored)
+            else:
+                stream = decoded(self.path, self.encoding, unpacked(self.path, self.packing, stored))
             if start:
                 stream.seek(start)
         else:
@@ -214,29 +230,22 @@ class InputFile(NamedTuple):
         self.check(status)
         return data
 
-    def _open_text(self) -> BinaryIO:
-        stream = self.open_stored()
-        if self.size is None:
-            return self._peeked(stream)
-        return decoded(self.path, self.encoding, unpacked(self.path, self.packing, stream))
-
     def open_stored(self, start: int = 0, end: int | None = None) -> BinaryIO:
         """Opens the file as it is stored, at an offset. A reader of a remote file says where it will stop (`end`), so
         that parts can be requested ahead."""
         if self.remote is not None:
             return self.remote.open(start, end)
-        stream = self._open_local()
+        stream: BinaryIO
+        if self.path == STDIN:
+            stream = open_stdin()
+        elif self.size is None:
+            stream = open_input(self.location)
+        else:
+            with file_errors(self.location, "cannot be opened"):
+                stream = _CheckedStream(self)
         if start:
             stream.seek(start)
         return stream
-
-    def _open_local(self) -> BinaryIO:
-        if self.path == STDIN:
-            return open_stdin()
-        if self.size is None:
-            return open_input(self.location)
-        with file_errors(self.location, "cannot be opened"):
-            return _CheckedStream(self)
 
     def _peeked(self, packed: BinaryIO) -> BinaryIO:
         """Returns the text of a stream that can be read only once. Its first bytes show how it is compressed, and a
@@ -247,16 +256,14 @@ class InputFile(NamedTuple):
         if packing is not None:
             stream = Peekable(unpacked(self.path, packing, stream))
             head = stream.peek()
-        head = head[:HEAD_BYTES]
-        check_text([self._replace(is_empty=_is_empty(head))])
-        encoding, has_mark = _marked_encoding(head, self.encoding)
-        what = _kind(head, self.path, encoding)
+        file, what = self._described(head[:HEAD_BYTES])
+        check_text([file])
         if what is not None:
             packed.close()
             raise refusal(self.path, what)
-        if has_mark and self.encoding is None:
-            note(f"{_shown(self.path)}: {told_of_mark(encoding)}")
-        return decoded(self.path, encoding, stream)
+        if file.has_mark and self.encoding is None:
+            note(f"{_shown(self.path)}: {told_of_mark(file.encoding)}")
+        return decoded(self.path, file.encoding, stream)
 
     def check(self, status: os.stat_result) -> None:
         """Raises FileChangedError unless this is the status of the file at which the run looked."""
@@ -306,10 +313,6 @@ def check_text(files: Sequence[InputFile]) -> None:
         raise ArgumentError(f"{name}{more} empty, so nothing can be made of it: name a file with text")
 
 
-def _is_empty(head: bytes) -> bool:
-    return not head or head in (mark for mark, _ in _BYTE_ORDER_MARKS)
-
-
 def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
     """Returns how a file is compressed, and the first bytes of its content."""
     size = _head_size(path)
@@ -325,19 +328,6 @@ def text_head(stream: BinaryIO, path: str) -> bytes:
     """Returns the first bytes of a text, as many as show what it is."""
     head = stream.read(_head_size(path))
     return head + stream.read(JSON_HEAD_BYTES - len(head)) if begins_like_json(head) else head
-
-
-def _marked_encoding(head: bytes, encoding: str | None) -> tuple[str | None, bool]:
-    """Returns the encoding of a text, which a byte order mark shows if the user does not say it; and whether there is
-    such a mark."""
-    found = next((name for mark, name in _BYTE_ORDER_MARKS if head.startswith(mark)), None)
-    return (None if found == "utf-8" else found) if encoding is None else encoding, found is not None
-
-
-def _form(head: bytes, path: str, encoding: str | None) -> str:
-    if encoding is not None:
-        head = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
-    return _form_of_name(path) or ("jsonl" if holds_records(head, path) else "text")
 
 
 def _form_of_name(path: str) -> str:
@@ -360,16 +350,6 @@ def tell_of_records(paths: Sequence[str]) -> None:
 
 def _head_size(path: str) -> int:
     return JSON_HEAD_BYTES if is_json_name(path) else HEAD_BYTES
-
-
-def _kind(head: bytes, path: str, encoding: str | None) -> NoText | None:
-    """Returns the kind of a file if it is not text, or is text in another encoding than the caller says; else None."""
-    what = no_text(head, path)
-    if what is not None or encoding is not None:
-        return what
-    if (wide := wide_encoding(head)) is not None:
-        return NoText(f"{wide} without a byte order mark", f"read it with encoding={wide!r}, or convert it to UTF-8")
-    return None if row_kind(path) else binary_kind(head)
 
 
 def refusal(path: str, what: NoText) -> FormatError:

@@ -26,12 +26,12 @@ from ..support.output_files import give_name
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .assembly import TextMarks, copy_stretches, facts_before, file_bytes, has_size, records_of, shards_of
+from .assembly import TextMarks, copy_stretches, facts_before, file_bytes, records_of, shards_of
 from .encoding import Encoded
 from .manifest import Facts, Records
 from .options import Layout
 from .parts import Part
-from .spool import SplitWriter
+from .spool import SplitWriter, size_of
 
 _MOST_AT_ONCE = 4  # shards
 
@@ -102,8 +102,8 @@ class AppendStore:
         layout, last = self._layout, len(shards)
         sizes = [file_bytes(layout, facts) for facts in shards]
         if not os.path.exists(layout.cut_path(split, 0)):
-            return all(map(has_size, self._published(split, last), sizes))
-        while last > 1 and has_size(layout.cut_path(split, last - 1), sizes[last - 1]):
+            return sizes == list(map(size_of, self._published(split, last)))
+        while last > 1 and size_of(layout.cut_path(split, last - 1)) == sizes[last - 1]:
             last -= 1
         tokens, documents = (sum(getattr(facts, name) for facts in shards[:last]) for name in ("tokens", "documents"))
         return layout.spool(split).hold(tokens, documents if layout.form.index is not None else 0)
@@ -148,7 +148,9 @@ class AppendStore:
         for last in range(len(sizes), 0, -count):
             first = max(0, last - count)
             digests = [*map_ordered(make, range(first, last), count), *digests]
-            _shorten(spool, ends[max(first - 1, 0)])
+            with file_errors(spool, "cannot be shortened"):
+                if os.path.getsize(spool) > ends[max(first - 1, 0)]:
+                    os.truncate(spool, ends[max(first - 1, 0)])
             bar.add(last - first)
         return digests
 
@@ -161,9 +163,3 @@ class AppendStore:
                     if self._layout.form.index is not None:
                         self._layout.form.index(self._layout.spool(split), facts, path)
                     give_name(hidden, path)
-
-
-def _shorten(path: str, size: int) -> None:
-    with file_errors(path, "cannot be shortened"):
-        if os.path.getsize(path) > size:
-            os.truncate(path, size)

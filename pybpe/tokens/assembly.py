@@ -31,7 +31,7 @@ from ..tokenizer import Tokenizer
 from .encoding import text_length
 from .manifest import Facts, ShardRecord
 from .options import Layout
-from .spool import SpoolFiles, has_bytes
+from .spool import SpoolFiles
 
 _BLOCK = 1 << 20  # bytes
 _COUNTED_TOKENS = 1 << 20  # at once
@@ -149,11 +149,6 @@ def shards_of(
 def file_bytes(layout: Layout, facts: Facts) -> int:
     """Returns the size of a shard's file."""
     return layout.form.header_bytes + facts.tokens * layout.output.id_bytes
-
-
-def has_size(path: str, size: int) -> bool:
-    """Returns whether a file is there, and has this size."""
-    return has_bytes(path, size) and os.path.getsize(path) == size
 
 
 def records_of(layout: Layout, split: str, shards: Sequence[Facts], digests: Iterable[str]) -> list[ShardRecord]:

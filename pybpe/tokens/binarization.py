@@ -12,7 +12,7 @@ from .. import _binding
 from ..arguments import instance, refuse_unused
 from ..errors import ArgumentError, warn
 from ..reading import planning
-from ..reading.documents import check_mark
+from ..reading.documents import Kinds, check_mark
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
@@ -245,7 +245,7 @@ def write_dataset(
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
     `beside` is as in TokenRun.write."""
     tok, splits, files = layout.tok, options.split.splits, staged.files
-    kinds = options.kinds(tok.model.eot)
+    kinds = Kinds(options.read, tok.model.eot)
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
     plan = planning.Plan(files, kinds, options.split, Cutting.of_model(tok.model))
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
@@ -259,9 +259,8 @@ def write_dataset(
         options.read.skips, hashed(staged.identities), lambda: (digest for _, digest in encoding.hashed())
     )
     work = TokenRun(layout, store, identity, planned=planned, resume=resume)
-    total = None if any(file.has_rows for file in files) else known_total(files)
     inputs = [(staged.names.get(file.path, file.path), file.size) for file in files]
-    made = work.write(run, total, Manifest(options.settings(), described(tok), inputs=inputs), beside)
+    made = work.write(run, known_total(files), Manifest(options.settings(), described(tok), inputs=inputs), beside)
     if plan.hashed or plan.between_documents:
         tell_shares(splits, made)
     return made

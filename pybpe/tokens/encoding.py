@@ -19,7 +19,7 @@ from ..model import END_OF_TEXT
 from ..model.matching import PLAIN
 from ..reading.bad_records import Seen
 from ..reading.division import add_documents, divide, dividers, shares_of
-from ..reading.documents import RECORDS, Kinds
+from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks, pieces_of
 from ..reading.splits import hash_split
@@ -89,7 +89,7 @@ class TaskEncoder:
         mark = self.tok.model.eot
         if mark is None or not self.joins or self._mark_matters:
             return None
-        if _may_be_missed(mark, [mark] if records else self.tok.special_tokens):
+        if any(overlaps(special, mark) for special in ([mark] if records else self.tok.special_tokens)):
             return None
         free = dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
         with free.take() as divider:
@@ -148,18 +148,6 @@ class TaskEncoder:
         return len((self.tok.model.eot or END_OF_TEXT).encode())
 
 
-def _may_be_missed(mark: str, specials: Iterable[str | None]) -> bool:
-    """Returns whether a mark placed between two texts may not be found there. A special token that begins before it can
-    take part of it, as "<<" does in "a<" + "<|endoftext|>", or one that is longer. So can the mark, if it overlaps
-    itself."""
-    return any(_reaches_into(special, mark) for special in specials if special is not None)
-
-
-def _reaches_into(special: str, mark: str) -> bool:
-    overlap = any(special.endswith(mark[:size]) for size in range(1, min(len(mark), len(special))))
-    return overlap or (special != mark and mark in special)
-
-
 # ----------------------------------------------------------------------------------------------------
 # Small files, many at a time: one call to C for each would take longer than the encoding
 
@@ -199,7 +187,8 @@ def _segments(encoder: TaskEncoder, pieces: Sequence[Piece], documents: Sequence
     tok = encoder.tok
     specials = tok._encoder.allowed((), "all")
     encoded = tok._encoder.compact_batch(documents, specials, TYPECODES[encoder.dtype])
-    if encoded is None or tok.model.changes_text or _has_marks(tok, encoded[0]):
+    has_marks = encoded is not None and tok.eot_token is not None and _binding.count_id(encoded[0], tok.eot_token)
+    if encoded is None or tok.model.changes_text or has_marks:  # if another special token has the id of the mark
         return [segment for piece in pieces for segment in encoder.segments(piece)]
     ids, ends = encoded
     found = []
@@ -207,11 +196,6 @@ def _segments(encoder: TaskEncoder, pieces: Sequence[Piece], documents: Sequence
         split = hash_split(document, encoder.splits) if piece.split is None else piece.split
         found.append(Segment(split, ids[start:end], 0, len(document), piece.ends_document))
     return found
-
-
-def _has_marks(tok: Tokenizer, ids: array[int]) -> bool:
-    """Returns whether another special token has the id of the mark, and occurs."""
-    return tok.eot_token is not None and _binding.count_id(ids, tok.eot_token) > 0
 
 
 # ----------------------------------------------------------------------------------------------------

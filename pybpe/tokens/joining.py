@@ -203,15 +203,10 @@ def _copied(
         path = os.path.join(folder, record.file)
         if file_sha256(path) != record.sha256:
             raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
-        for ids in _read(path, layout):
+        for block in layout.form.read(path, layout.output.dtype):
+            end_if_unwanted()
+            ids = array(TYPECODES[layout.output.dtype], block.tobytes())
             marks = _binding.count_id(ids, layout.tok.eot_token or 0)
             yield Encoded([Segment(split, ids, marks, text_length(layout.tok, ids), False)], len(ids) * ids.itemsize)
         end = Segment(split, array(TYPECODES[layout.output.dtype]), 0, 0, is_last)  # of the last document, or no end
         yield Encoded([end], 0, 1)
-
-
-def _read(path: str, layout: Layout) -> Iterator[array[int]]:
-    dtype = layout.output.dtype
-    for block in layout.form.read(path, dtype):
-        end_if_unwanted()
-        yield array(TYPECODES[dtype], block.tobytes())

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ..arguments import one_of, option, refuse_unused, whole_number
 from ..errors import ArgumentError, LimitError
 from ..model import refuse_dropout
-from ..reading.documents import NAME_IT, Kinds
+from ..reading.documents import NAME_IT
 from ..reading.options import ReadOptions
 from ..reading.splits import SplitOptions
 from ..support.locking import FOLDER
@@ -153,19 +153,10 @@ class DatasetOptions:
     split: SplitOptions
     output: OutputOptions
 
-    def for_vocabulary(self, n_vocab: int, mark: str | None) -> DatasetOptions:
-        """Returns the options for a vocabulary: see OutputOptions.for_vocabulary."""
-        self.kinds(mark)
-        return replace(self, output=self.output.for_vocabulary(n_vocab, mark))
-
     def for_tokenizer(self, tok: Tokenizer) -> DatasetOptions:
         """Returns the options for a tokenizer: see OutputOptions.for_vocabulary."""
         refuse_dropout(tok.model, "cannot write token files")
-        return self.for_vocabulary(tok.vocab_size, tok.model.eot)
-
-    def kinds(self, mark: str | None) -> Kinds:
-        """Returns how documents are separated. Raises ArgumentError if a mark is needed and there is none."""
-        return Kinds(self.read, mark)
+        return replace(self, output=self.output.for_vocabulary(tok.vocab_size, tok.model.eot))
 
     def settings(self) -> dict[str, Any]:
         """Returns the options as the manifest has them. A run that resumes must have the same."""

@@ -18,7 +18,7 @@ from ..arguments import chosen
 from ..model import CONTROL_TOKENS, check_specials
 from ..model import end_of_text as end_of_text_of
 from ..pattern import Digits, PatternLike
-from ..reading.documents import check_mark
+from ..reading.documents import Kinds, check_mark
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
 from ..reading.planning import Plan
@@ -107,8 +107,8 @@ def prepare_dataset(
     """Does the work of `prepare` for the paths `given`. If the goal is complete, returns what is there."""
     counting = TrainInput(counts={}, read=options.read).plan(training).count  # refuses now what merging would refuse
     mark = end_of_text_of(counting.specials, training.end_of_text)
-    options.for_vocabulary(training.vocab_size, mark)  # and what it would otherwise refuse after training
-    kinds = options.kinds(mark)
+    options.output.for_vocabulary(training.vocab_size, mark)  # and what it would otherwise refuse after training
+    kinds = Kinds(options.read, mark)
     with only_writer(folder):
         staged = stage(given, folder, options.read, [folder])
         check_mark(kinds, counting.specials, counting.matching, staged.files)

@@ -47,12 +47,12 @@ from ..support.platform import sync_folder
 from ..support.progress import Progress
 from ..support.remote import RUN_MARK, SharedFolder, Workers, map_by_executor
 from ..support.run_options import RunOptions
-from .assembly import Stretch, TextMarks, copy_stretches, facts_before, file_bytes, has_size, records_of, shards_of
+from .assembly import Stretch, TextMarks, copy_stretches, facts_before, file_bytes, records_of, shards_of
 from .encoding import Encoded, Encoding, TaskEncoder, most_pending, task_results
 from .manifest import Facts, Records
 from .options import Layout
 from .parts import Part
-from .spool import START_BYTES, Reached, SplitWriter, SpoolFiles
+from .spool import START_BYTES, Reached, SplitWriter, SpoolFiles, size_of
 
 _PER_WORKER = 8  # parts, so that no worker waits long for the last ones
 _MOST_TASKS = 64
@@ -376,7 +376,7 @@ def tasks_per_part(encoding: Encoding, workers: int) -> int:
 def _await(path: str, size: int) -> None:
     """Waits until this machine sees a file of this size, which a worker wrote. Raises WorkerError if it does not."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not has_size(path, size):
+    while size_of(path) != size:
         if time.monotonic() > deadline:
             raise WorkerError(
                 f"{path}: a worker wrote {size} bytes, but this machine does not see them: the output folder must be on"

@@ -71,8 +71,8 @@ class SpoolFiles:
 
     def hold(self, tokens: int, documents: int) -> bool:
         """Returns whether the files on disk have at least so many tokens and documents."""
-        return (not tokens or has_bytes(self.tokens_path, self.header_bytes + tokens * self.id_bytes)) and (
-            not documents or has_bytes(self.starts_path, documents * START_BYTES)
+        return (not tokens or size_of(self.tokens_path) >= self.header_bytes + tokens * self.id_bytes) and (
+            not documents or size_of(self.starts_path) >= documents * START_BYTES
         )
 
     def read(self, first: int, count: int) -> array[int]:
@@ -233,12 +233,12 @@ def read_items(path: str, typecode: str, offset: int, count: int) -> array[int]:
     return items
 
 
-def has_bytes(path: str, size: int) -> bool:
-    """Returns whether a file has as many bytes as a saved state counts. Another program may have removed some."""
+def size_of(path: str) -> int:
+    """Returns the size of a file; -1 if there is none. Another program may have removed it, or a part of it."""
     try:
-        return os.path.getsize(path) >= size
+        return os.path.getsize(path)
     except OSError:
-        return False
+        return -1
 
 
 def _open(path: str, size: int) -> BinaryIO:
