@@ -155,7 +155,7 @@ def binarize(
     options = DatasetOptions(
         ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by), output
     )
-    options = options.for_tokenizer(tok)
+    options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
     given = path_list(inputs)
 
@@ -167,7 +167,7 @@ def binarize(
             layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
             layout = replace(layout, call=call_of(_identity(layout, options), staged))
             made = goal.made(layout.call, tok, staged.files)
-            return tok, made or write_dataset(layout, options, staged, run, resume)
+            return tok, made or write_dataset(layout, options, kinds, staged, run, resume)
 
     return (write(goal.folder) if rows is None else write_and_pack(goal, rows, write, progress))[1]
 
@@ -221,7 +221,8 @@ def encode_files(
     folder = unfinished_folder(path)
     with only_writer(folder, temporary=True):
         staged = stage(given, folder, options.read, [path])
-        manifest = write_dataset(Layout(tok, options.output, folder, "array", staged.names), options, staged, run)
+        layout = Layout(tok, options.output, folder, "array", staged.names)
+        manifest = write_dataset(layout, options, Kinds(options.read, tok.model.eot), staged, run)
         (record,) = manifest.shards["train"]
         give_name(os.path.join(folder, record.file), path)
         for name in os.listdir(folder):
@@ -237,6 +238,7 @@ def encode_files(
 def write_dataset(
     layout: Layout,
     options: DatasetOptions,
+    kinds: Kinds,
     staged: Staged,
     run: RunOptions,
     resume: bool = True,
@@ -245,7 +247,6 @@ def write_dataset(
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
     `beside` is as in TokenRun.write."""
     tok, splits, files = layout.tok, options.split.splits, staged.files
-    kinds = Kinds(options.read, tok.model.eot)
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
     plan = planning.Plan(files, kinds, options.split, Cutting.of_model(tok.model))
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)

@@ -127,7 +127,7 @@ def prepare_dataset(
         tok = _trained(folder, (__version__, settings, staged.identities), train)
         options = options.for_tokenizer(tok)
         layout = Layout(tok, options.output, folder, name, staged.names, call)
-        return tok, write_dataset(layout, options, staged, run, beside=partial(save_tokenizer, tok, folder))
+        return tok, write_dataset(layout, options, kinds, staged, run, beside=partial(save_tokenizer, tok, folder))
 
 
 def save_tokenizer(tok: Tokenizer, folder: str) -> None:
