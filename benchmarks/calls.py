@@ -1,4 +1,4 @@
-"""Times small calls and loads of pybpe, tiktoken, gigatoken and Hugging Face's tokenizers, in one process.
+"""Times small calls and loads of pybpe, tiktoken, gigatoken and Hugging Face's tokenizers 1.0, in one process.
 
     make bench-calls [TOKENIZER=cl100k_base]
 
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from encode_one import load_tiktoken_encoding
+from encode_one import find_tokenizers_1, load_tiktoken_encoding
 from measure import Run, machine, run_in_turn
 
 import pybpe
@@ -48,10 +48,13 @@ def load_gigatoken(ranks: str, ours: pybpe.Tokenizer) -> Any:
     return gigatoken.Tokenizer.from_tiktoken(ranks, ours.pattern.name, dict(ours.special_tokens))
 
 
-def load_tokenizers(path: str) -> Any:
+def load_tokenizers_1(path: str) -> Any:
+    find_tokenizers_1()
     from tokenizers import Tokenizer
 
-    return Tokenizer.from_file(path)
+    tokenizer = Tokenizer.from_file(path)
+    tokenizer.encode("a")  # fails with a pattern that it lacks, such as cl100k's
+    return tokenizer
 
 
 def pushing(tok: pybpe.Tokenizer) -> Callable[[list[int]], object]:
@@ -76,7 +79,7 @@ def calls(tok: pybpe.Tokenizer, tik: Any, giga: Any, hf: Any) -> dict[str, dict[
         add(f"encode with special tokens, {name}", text, pybpe=tok.encode,
             tiktoken=tik and partial(tik.encode, allowed_special="all"))  # fmt: skip
         add(f"encode_to_numpy, {name}", text, pybpe=tok.encode_to_numpy, tiktoken=tik and tik.encode_to_numpy,
-            gigatoken=giga and giga.encode)  # fmt: skip
+            gigatoken=giga and giga.encode, tokenizers=hf and (lambda text: hf.encode(text).ids_array))  # fmt: skip
     add("count, 200 characters", texts["200 characters"], pybpe=tok.count,
         tiktoken=tik and (lambda text: len(tik.encode_ordinary(text))))  # fmt: skip
     for size in (3, 46):
@@ -98,7 +101,7 @@ def loads(json: str, ranks: str, tok: pybpe.Tokenizer, has_hf: bool) -> dict[str
         },
     }
     if has_hf:
-        rows["load a tokenizer.json"]["tokenizers"] = partial(load_tokenizers, json)
+        rows["load a tokenizer.json"]["tokenizers"] = partial(load_tokenizers_1, json)
     try:
         import tiktoken
         from tiktoken.load import load_tiktoken_bpe
@@ -170,7 +173,7 @@ def main() -> None:
         tok = pybpe.Tokenizer.from_file(json)
         tik = library(partial(load_tiktoken_encoding, json))
         giga = library(partial(load_gigatoken, ranks, tok))
-        hf = library(partial(load_tokenizers, json))
+        hf = library(partial(load_tokenizers_1, json))
         rows = calls(tok, tik, giga, hf) | loads(json, ranks, tok, hf is not None)
         found = {row: seconds(each) for row, each in rows.items()}
         ran = run_in_turn(commands(json, folder), COMMAND_RUNS, 60)

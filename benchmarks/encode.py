@@ -31,7 +31,10 @@ from measure import Run, machine, median, run_in_turn, table
 import pybpe
 from pybpe.pattern import NAMES
 
-LIBRARIES = ("pybpe", "gigatoken", "fastokens", "snaptokens", "tokie", "tiktoken", "tokenizers")
+LIBRARIES = (
+    "pybpe", "gigatoken", "tokenizers_1", "fastokens", "snaptokens", "splintr", "iree", "kitoken", "tokie", "tiktoken",
+    "tokenizers",
+)  # fmt: skip
 ONE = str(Path(__file__).with_name("encode_one.py"))
 STREAM = "import numpy; a, b = numpy.ones((2, 1 << 27), numpy.uint8)\nwhile True: a[:] = b"  # 128 MiB at a time
 

@@ -8,6 +8,7 @@ the instructions of the first pass and of the later pass that took the fewest, o
 memory.
 """
 
+import json
 import os
 import sys
 import tempfile
@@ -29,6 +30,14 @@ Count = Callable[[Any], int]
 def count_rows(rows: Any) -> int:
     """The tokens of what most libraries return: the ids of each text."""
     return sum(map(len, rows))
+
+
+def find_tokenizers_1() -> None:
+    """Makes `import tokenizers` find the release candidate of 1.0, which bench.mk installs in a folder of its own."""
+    folder = os.path.join(sys.prefix, "tokenizers-1")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(folder)
+    sys.path.insert(0, folder)
 
 
 def load_pybpe(path: str) -> tuple[Encode, Count]:
@@ -68,6 +77,14 @@ def load_tokenizers(path: str) -> tuple[Encode, Count]:
     return lambda texts: [row.ids for row in tokenizer.encode_batch_fast(texts)], count_rows
 
 
+def load_tokenizers_1(path: str) -> tuple[Encode, Count]:
+    find_tokenizers_1()
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(path)
+    return lambda texts: [row.ids_array for row in tokenizer.encode_batch(texts)], count_rows
+
+
 def load_gigatoken(path: str) -> tuple[Encode, Count]:
     """Returns gigatoken's tokenizer; it takes cl100k only as a file of ranks."""
     import gigatoken
@@ -103,6 +120,29 @@ def load_tokie(path: str) -> tuple[Encode, Count]:
 
     tokenizer = tokie.Tokenizer.from_json(path)
     return lambda texts: [tokenizer.encode(text).ids for text in texts], count_rows
+
+
+def load_kitoken(path: str) -> tuple[Encode, Count]:
+    import kitoken
+
+    tokenizer = kitoken.Kitoken.from_tokenizers_file(path)
+    return lambda texts: [tokenizer.encode(text) for text in texts], count_rows
+
+
+def load_iree(path: str) -> tuple[Encode, Count]:
+    from iree.tokenizer import Tokenizer
+
+    content = json.loads(Path(path).read_bytes())
+    content["model"].pop("pybpe", None)  # it refuses members that it does not know
+    tokenizer = Tokenizer.from_str(json.dumps(content))
+    return lambda texts: [tokenizer.encode_to_array(text) for text in texts], count_rows
+
+
+def load_splintr(path: str) -> tuple[Encode, Count]:
+    import splintr
+
+    tokenizer = splintr.from_json(path)
+    return lambda texts: [tokenizer.encode_flat(text) for text in texts], lambda rows: sum(map(len, rows)) // 4
 
 
 def main() -> None:
