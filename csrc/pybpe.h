@@ -467,7 +467,8 @@ typedef struct pybpe_trainer pybpe_trainer;
 
 enum pybpe_tie_break {
     PYBPE_TIE_LEXICOGRAPHIC = 0, /* the greatest (left bytes, right bytes) of equally frequent pairs */
-    PYBPE_TIE_HUGGINGFACE = 1    /* the lowest (left id, right id) in HF's numbering */
+    PYBPE_TIE_HUGGINGFACE = 1,   /* the lowest (left id, right id) in HF's numbering */
+    PYBPE_TIE_RUSTBPE = 2        /* the lowest (left id, right id), as rustbpe does, which numbers bytes by value */
 };
 
 /* Rules that forbid merges. They apply to the merges that the trainer makes, not to the merges of a base. */
@@ -558,13 +559,14 @@ enum pybpe_pattern {
     PYBPE_PATTERN_O200K = 3,  /* GPT-4o */
     PYBPE_PATTERN_LLAMA3 = 4,
     PYBPE_PATTERN_QWEN2 = 5,
+    PYBPE_PATTERN_NANOCHAT = 6, /* llama3 with numbers of two digits */
     /* One of these may be added to one of the above, except CUSTOM: */
     PYBPE_PATTERN_DIGITS1 = 256, /* every digit is a separate word */
     PYBPE_PATTERN_DIGITS3 = 512  /* numbers are words of three digits, counted from the right: 12|345|678 */
 };
 
-/* Returns the pattern with this name ("gpt2", "r50k", "cl100k", "gpt4", "o200k", "llama3", "qwen2"; lowercase), or
-   PYBPE_ERR_VALUE. */
+/* Returns the pattern with this name ("gpt2", "r50k", "cl100k", "gpt4", "o200k", "llama3", "qwen2", "nanochat";
+   lowercase), or PYBPE_ERR_VALUE. */
 int pybpe_pattern_find(const char *name);
 
 /* The regular expression for `pattern`, in the syntax of the Python package `regex`, or NULL for CUSTOM and unknown

@@ -71,17 +71,18 @@ def train(
         special_tokens: strings that each get one id. Training does not split them or learn from them. `special_ids`
             decides the ids. A mapping text -> id, such as another tokenizer's, raises an error if training would give
             other ids.
-        pattern: how text is split into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", a regular
-            expression for the `regex` package, or the `pattern` of a Tokenizer, which includes its digits. Several
-            strings with (?then) between them are steps: each splits the pieces of the step before it. No merge crosses
-            the end of a word.
+        pattern: how text is split into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", "nanochat", a
+            regular expression for the `regex` package, or the `pattern` of a Tokenizer, which includes its digits.
+            Several strings with (?then) between them are steps: each splits the pieces of the step before it. No merge
+            crosses the end of a word.
         min_frequency: the lowest count at which a pair is merged.
         tie_break: which of several equally frequent pairs is merged: "lexicographic" takes the one whose (left bytes,
-            right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes.
+            right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes; "rustbpe" takes
+            the one that nanochat's trainer takes, which has the lowest ids.
         special_ids: "first" (special tokens 0..k-1, bytes, merges), "after_bytes" (bytes 0..255, special tokens,
             merges) or "last" (bytes, merges, special tokens).
         max_token_length: the maximum number of bytes of a token. tokenizer.bin can hold at most 255. Hugging Face's
-            max_token_length is one more: for the merges of its n, pass max(2, n - 1).
+            max_token_length is one more: for the merges of its n, pass max(2, n - 1). rustbpe has no maximum.
         normalizer: None, "NFC" or "NFKC". The tokenizer stores it and applies it when encoding too.
         digits: 1 makes every digit a separate word; "3-from-right" splits numbers into groups of three digits, counted
             from the right, as in 12|345|678. None keeps the pattern's rule.

@@ -27,9 +27,9 @@ int pybpe_pattern_find(const char *name) {
         const char *name;
         int pattern;
     } names[] = {
-        {"gpt2", PYBPE_PATTERN_GPT2},   {"r50k", PYBPE_PATTERN_GPT2},   {"cl100k", PYBPE_PATTERN_CL100K},
-        {"gpt4", PYBPE_PATTERN_CL100K}, {"o200k", PYBPE_PATTERN_O200K}, {"llama3", PYBPE_PATTERN_LLAMA3},
-        {"qwen2", PYBPE_PATTERN_QWEN2},
+        {"gpt2", PYBPE_PATTERN_GPT2},   {"r50k", PYBPE_PATTERN_GPT2},         {"cl100k", PYBPE_PATTERN_CL100K},
+        {"gpt4", PYBPE_PATTERN_CL100K}, {"o200k", PYBPE_PATTERN_O200K},       {"llama3", PYBPE_PATTERN_LLAMA3},
+        {"qwen2", PYBPE_PATTERN_QWEN2}, {"nanochat", PYBPE_PATTERN_NANOCHAT},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name, names[i].name) == 0) {
@@ -49,6 +49,7 @@ const char *pybpe_pattern_regex(int pattern) {
         {PYBPE_PATTERN_O200K, O200K("\\p{N}{1,3}"), O200K("\\p{N}"), O200K(FROM_RIGHT)},
         {PYBPE_PATTERN_LLAMA3, LLAMA3("\\p{N}{1,3}"), LLAMA3("\\p{N}"), LLAMA3(FROM_RIGHT)},
         {PYBPE_PATTERN_QWEN2, LLAMA3("\\p{N}"), LLAMA3("\\p{N}"), LLAMA3(FROM_RIGHT)},
+        {PYBPE_PATTERN_NANOCHAT, LLAMA3("\\p{N}{1,2}"), LLAMA3("\\p{N}"), LLAMA3(FROM_RIGHT)},
     };
     for (size_t i = 0; i < sizeof regexes / sizeof regexes[0]; i++) {
         if (pattern == regexes[i].pattern) {

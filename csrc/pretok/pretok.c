@@ -42,6 +42,8 @@ static int cutter_of(int pattern) {
         return digits1 ? CUT_O200K_DIGITS1 : CUT_O200K;
     case PYBPE_PATTERN_LLAMA3:
         return digits1 ? CUT_QWEN2 : CUT_LLAMA3;
+    case PYBPE_PATTERN_NANOCHAT:
+        return digits1 ? CUT_QWEN2 : CUT_NANOCHAT;
     default:
         return CUT_QWEN2;
     }

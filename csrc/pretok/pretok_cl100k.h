@@ -1,9 +1,9 @@
 /*
-The starts of the words of cl100k, llama3, qwen2 and o200k in a block. Internal to the splitters.
+The starts of the words of cl100k, llama3, qwen2, nanochat and o200k in a block. Internal to the splitters.
 
     (?i:'s|'t|'re|'ve|'m|'ll|'d)             contractions; in o200k they end a word of letters instead
     [^\r\n\p{L}\p{N}]?\p{L}+                 letters, after one character that is not a newline, letter or number
-    \p{N}{1,3}                               numbers; qwen2 takes them one by one
+    \p{N}{1,3}                               numbers; nanochat takes at most two, qwen2 one
      ?[^\s\p{L}\p{N}]+[\r\n]*                others; in o200k slashes may be among the newlines
     \s++$ (cl100k only) | \s*[\r\n]+ | \s+(?!\S) | \s+
 
@@ -17,7 +17,7 @@ The starts of the words of cl100k, llama3, qwen2 and o200k in a block. Internal 
  3. Others start a word where their run starts, except after a blank, which starts it.
  4. Letters start a word where their run starts, except after whitespace that is not a newline, and after a run of one
     other without a blank before it: these start the word. In o200k a capital after a lowercase letter also starts a
-    word. 5. Numbers start a word where their run starts, and at every third number. 6. A word starts after a
+    word. 5. Numbers start a word where their run starts, and at every third number, or second one. 6. A word starts after a
     contraction.
 
 Rare blocks go to pretok_scan.c: those with numbers of several bytes, which have to be counted, and in o200k those with
@@ -130,20 +130,20 @@ static inline uint64_t starts_of_letters(const block *b, const split_state *s, c
     return starts;
 }
 
-/* Rule 5, for numbers of one byte. */
-static inline uint64_t starts_of_numbers(const block *b, split_state *s, const pretok_carry *c) {
+/* Rule 5, for numbers of one byte, of which a word has at most `most`: 2 or 3. */
+static inline uint64_t starts_of_numbers(const block *b, split_state *s, const pretok_carry *c, unsigned most) {
     uint64_t number = b->number;
     if (number == 0) {
         return 0;
     }
     uint64_t starts = number & ~(number << 1 | c->number);
     if ((number & c->number) != 0) {
-        uint64_t rest = bits_below(4 - c->group); /* of the group that the previous block began, and one more */
-        starts |= (number & rest) == rest ? UINT64_C(1) << (3 - c->group) : 0;
+        uint64_t rest = bits_below(most + 1 - c->group); /* of the group that the previous block began, and one more */
+        starts |= (number & rest) == rest ? UINT64_C(1) << (most - c->group) : 0;
     }
-    uint64_t of_four = number & number << 1 & number << 2 & number << 3;
-    for (uint64_t third = starts << 3 & of_four; third != 0; third = third << 3 & of_four) {
-        starts |= third;
+    uint64_t after_most = number & number << 1 & number << 2 & (most == 3 ? number << 3 : number);
+    for (uint64_t next = starts << most & after_most; next != 0; next = next << most & after_most) {
+        starts |= next;
     }
     unsigned last = b->length - 1;
     if (bit_at(number, last)) {
@@ -203,7 +203,7 @@ static inline void carry_put(pretok_carry *next, const block *b, const split_sta
 
 /* Whether the masks are not enough to find the starts of words. */
 static inline bool block_is_rare(const block *b, const pretok_carry *c, pretok_rules r) {
-    uint64_t rare = r.numbers == 3 ? b->number & b->high : 0;
+    uint64_t rare = r.numbers > 1 ? b->number & b->high : 0;
     if (r.cased) {
         uint64_t cased = b->upper | b->lower;
         uint64_t caseless = b->letter & ~cased;
@@ -251,7 +251,7 @@ PRETOK_INLINE uint64_t block_starts_cl100k(pretok_place *place, block *b, const 
         s.plain = s.space & ~s.newline;
         s.other = others & ~absorbed;
         starts = starts_of_spaces(place, b, &s, text, n, r.end_is_one) | starts_of_others(b, &s, c) |
-                 (r.numbers == 3 ? starts_of_numbers(b, &s, c) : b->number & ~b->inner);
+                 (r.numbers > 1 ? starts_of_numbers(b, &s, c, r.numbers) : b->number & ~b->inner);
         starts |= starts_of_letters(b, &s, c, r.cased);
         starts = with_contractions(starts, &s, b, place, text, n, r.cased) & s.valid;
         carry_put(&place->carry, b, &s, absorbed, r.cased);

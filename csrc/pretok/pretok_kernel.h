@@ -80,17 +80,18 @@ PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, co
     PRETOK_CUTTER(simd, attribute, emit, o200k_digits1, false, {.numbers = 1, .cased = true})                          \
     PRETOK_CUTTER(simd, attribute, emit, llama3, false, {.numbers = 3})                                                \
     PRETOK_CUTTER(simd, attribute, emit, qwen2, false, {.numbers = 1})                                                 \
+    PRETOK_CUTTER(simd, attribute, emit, nanochat, false, {.numbers = 2})                                              \
     attribute static uint64_t simd##_plain(const uint8_t *p) {                                                         \
         block b = {.length = BLOCK};                                                                                   \
         simd##_classify(&b, p);                                                                                        \
         return b.letter | (b.blank & b.letter >> 1);                                                                   \
     }                                                                                                                  \
-    static const pretok_kernel simd##_kernel = {#simd,                                                                 \
-                                                simd##_supported,                                                      \
-                                                {simd##_cut_gpt2, simd##_cut_gpt2_digits1, simd##_cut_cl100k,          \
-                                                 simd##_cut_cl100k_digits1, simd##_cut_o200k,                          \
-                                                 simd##_cut_o200k_digits1, simd##_cut_llama3, simd##_cut_qwen2},       \
-                                                simd##_plain};
+    static const pretok_kernel simd##_kernel = {                                                                       \
+        #simd,                                                                                                         \
+        simd##_supported,                                                                                              \
+        {simd##_cut_gpt2, simd##_cut_gpt2_digits1, simd##_cut_cl100k, simd##_cut_cl100k_digits1, simd##_cut_o200k,     \
+         simd##_cut_o200k_digits1, simd##_cut_llama3, simd##_cut_qwen2, simd##_cut_nanochat},                          \
+        simd##_plain};
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

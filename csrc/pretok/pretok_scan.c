@@ -1,5 +1,5 @@
 /*
-The words of cl100k, llama3, qwen2 and o200k, one at a time: for the rare blocks that the masks of pretok_cl100k.h
+The words of cl100k, llama3, qwen2, nanochat and o200k, one at a time: for the rare blocks that the masks of pretok_cl100k.h
 cannot split.
 
 Of the alternatives in the regular expressions (pattern.c), the first that matches wins, so the first

@@ -9,7 +9,7 @@ The inside of a splitter, for the files pretok*.c. Internal to the splitters.
 
 /* The differences between the patterns other than gpt2. */
 typedef struct pretok_rules {
-    unsigned numbers; /* how many numbers a word may have: 3 or 1 */
+    unsigned numbers; /* how many numbers a word may have: 1 to 3 */
     bool cased;       /* o200k */
     bool end_is_one;  /* cl100k's \s++$: whitespace up to the end of the text is one word */
 } pretok_rules;
@@ -42,7 +42,8 @@ enum {
     CUT_O200K,
     CUT_O200K_DIGITS1,
     CUT_LLAMA3,
-    CUT_QWEN2, /* llama3 with DIGITS1 is the same */
+    CUT_QWEN2, /* llama3 and nanochat with DIGITS1 are the same */
+    CUT_NANOCHAT,
     CUT_COUNT
 };
 

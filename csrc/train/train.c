@@ -27,7 +27,7 @@ static int config_check(const pybpe_train_config *config, pybpe_error *err) {
     if (config->max_token_length < 1) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "max_token_length must be at least 1");
     }
-    if (config->tie_break != PYBPE_TIE_LEXICOGRAPHIC && config->tie_break != PYBPE_TIE_HUGGINGFACE) {
+    if (config->tie_break < PYBPE_TIE_LEXICOGRAPHIC || config->tie_break > PYBPE_TIE_RUSTBPE) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "tie_break %d is not a pybpe_tie_break", config->tie_break);
     }
     if ((config->rules & ~(uint32_t)(PYBPE_RULE_WHOLE_CHARACTERS | PYBPE_RULE_SUPERWORDS)) != 0) {
@@ -38,7 +38,7 @@ static int config_check(const pybpe_train_config *config, pybpe_error *err) {
 
 static int trainer_init(pybpe_trainer *t, const word_text *texts, size_t texts_count, const pybpe_train_config *config,
                         pybpe_error *err) {
-    pair_order *order = config->tie_break == PYBPE_TIE_HUGGINGFACE ? order_huggingface : order_lexicographic;
+    pair_order *order = config->tie_break == PYBPE_TIE_LEXICOGRAPHIC ? order_lexicographic : order_ids;
     int code = pair_table_init(&t->pairs, &t->mem, order, t, t->languages_count, err);
     if (code == PYBPE_OK) {
         code = train_tokens_init(t, err);
@@ -64,6 +64,7 @@ static pybpe_trainer *trainer_alloc(const pybpe_train_config *config, const pybp
     t->max_token_length = config->max_token_length;
     t->min_frequency = config->min_frequency > 0 ? config->min_frequency : 1;
     t->rules = config->rules;
+    t->huggingface_bytes = config->tie_break == PYBPE_TIE_HUGGINGFACE;
     t->seed = hash_seed_draw();
     t->alias = UINT32_MAX;
     return t;

@@ -90,6 +90,7 @@ struct pybpe_trainer {
     uint32_t vocab_size, max_token_length;
     uint64_t min_frequency;
     uint32_t rules;
+    bool huggingface_bytes; /* the bytes are numbered as in Hugging Face, otherwise by value */
     bool done;
 
     mem_table ids_table;
@@ -138,10 +139,10 @@ void train_tokens_free(pybpe_trainer *t);
 
 /* Which of two equally frequent pairs comes first. `context` is the trainer. */
 bool order_lexicographic(const void *context, const pair *x, const pair *y);
-bool order_huggingface(const void *context, const pair *x, const pair *y);
+bool order_ids(const void *context, const pair *x, const pair *y);
 
-/* The positions of the 256 bytes in Hugging Face's order. */
-void huggingface_byte_order(uint32_t order[256]);
+/* The numbers of the 256 bytes. */
+void train_byte_order(const pybpe_trainer *t, uint32_t order[256]);
 
 /* train_words.c: repeats the merges of the base. */
 int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, pybpe_error *err);

@@ -158,7 +158,7 @@ int train_tokens_init(pybpe_trainer *t, pybpe_error *err) {
         return code;
     }
     uint32_t order[256];
-    huggingface_byte_order(order);
+    train_byte_order(t, order);
     for (unsigned byte = 0; byte < 256; byte++) {
         t->token_bytes[t->token_bytes_count] = (uint8_t)byte;
         t->tokens[token_intern(t, 1)].order = order[byte];
@@ -183,8 +183,9 @@ void train_tokens_free(pybpe_trainer *t) {
 /* ---------------------------------------------------------------------------------------------------
 Ties: which of two equally frequent pairs is merged first.
 
-Lexicographic: the pair whose (left bytes, right bytes) is the greatest. Hugging Face: the pair with the lowest ids,
-where bytes are numbered by the characters that represent them, and merged tokens in the order of their creation.
+Lexicographic: the pair whose (left bytes, right bytes) is the greatest. Hugging Face and rustbpe: the pair with the
+lowest ids, where merged tokens are numbered in the order of their creation. Hugging Face numbers bytes by the characters
+that represent them, rustbpe by value.
 */
 
 static int token_compare(const pybpe_trainer *t, uint32_t x, uint32_t y) {
@@ -203,7 +204,7 @@ bool order_lexicographic(const void *context, const pair *x, const pair *y) {
     return order != 0 ? order > 0 : token_compare(t, x->right, y->right) > 0;
 }
 
-bool order_huggingface(const void *context, const pair *x, const pair *y) {
+bool order_ids(const void *context, const pair *x, const pair *y) {
     const pybpe_trainer *t = context;
     return x->left != y->left ? t->tokens[x->left].order < t->tokens[y->left].order
                               : t->tokens[x->right].order < t->tokens[y->right].order;
@@ -215,9 +216,9 @@ static bool byte_is_printable(unsigned byte) {
     return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-void huggingface_byte_order(uint32_t order[256]) {
+void train_byte_order(const pybpe_trainer *t, uint32_t order[256]) {
     uint32_t printable = 0, other = 188; /* 188 bytes are printable */
     for (unsigned byte = 0; byte < 256; byte++) {
-        order[byte] = byte_is_printable(byte) ? printable++ : other++;
+        order[byte] = !t->huggingface_bytes ? byte : byte_is_printable(byte) ? printable++ : other++;
     }
 }

@@ -116,16 +116,6 @@ static void draft_fill(vocab_draft *d) {
     }
 }
 
-static void draft_byte_ids(vocab_draft *d) {
-    if (d->t->pairs.order == order_huggingface) {
-        huggingface_byte_order(d->byte_ids);
-        return;
-    }
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        d->byte_ids[byte] = byte;
-    }
-}
-
 int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_vocab_layout *config,
                         const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
@@ -137,7 +127,7 @@ int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_v
     if (code != PYBPE_OK) {
         return code;
     }
-    draft_byte_ids(&d);
+    train_byte_order(t, d.byte_ids);
     if (!draft_alloc(&d)) {
         draft_free(&d);
         return error_set_memory(err, "a vocabulary", t->token_bytes_count);

@@ -15,6 +15,7 @@ from .word_blocks import WordBlock, sorted_blocks
 TIE_BREAKS: dict[str, int] = {
     "lexicographic": lib.PYBPE_TIE_LEXICOGRAPHIC,
     "huggingface": lib.PYBPE_TIE_HUGGINGFACE,
+    "rustbpe": lib.PYBPE_TIE_RUSTBPE,
 }
 
 

@@ -1,8 +1,8 @@
 """Patterns: how text is split into words before BPE.
 
-The C library splits text with a built-in pattern (gpt2, cl100k, o200k, llama3, qwen2), or with any other regular
-expression that pybpe can compile to an automaton (automata). Python's `regex` package runs all other patterns, which
-gives exactly the right words too, but is about a hundred times slower.
+The C library splits text with a built-in pattern (NAMES), or with any other regular expression that pybpe can compile
+to an automaton (automata). Python's `regex` package runs all other patterns, which gives exactly the right words too,
+but is about a hundred times slower.
 
 A pattern can be a sequence of steps, as in many of Hugging Face's tokenizers. The first step splits the text, the
 second step splits each piece as a separate text, and so on:
@@ -29,7 +29,7 @@ from ..support.parallel import end_if_unwanted
 if TYPE_CHECKING:
     import regex
 
-NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
+NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "nanochat")
 
 THEN = "(?then)"  # between the steps of a sequence
 OF_BYTES = "(?bytes)"  # before a step that reads bytes
@@ -44,6 +44,8 @@ _SPELLINGS = {
     r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s""": "gpt2",
     r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)"""
     r"""|\s+""": "llama3",
+    r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)"""
+    r"""|\s+""": "nanochat",
     r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"""
     r"""|\s+(?!\S)|\s""": "cl100k",
 }
@@ -68,7 +70,7 @@ def unnamed(regex: str) -> str:
 @lru_cache(maxsize=1)
 def _built_in() -> dict[str, tuple[str, Digits]]:
     """Returns the regular expressions of each built-in pattern -> its name and digits. llama3 with digits=1 is listed
-    as qwen2."""
+    as qwen2, and so is nanochat."""
     table: dict[str, tuple[str, Digits]] = {}
     for digits, flag in _DIGITS.items():
         for name in NAMES:
@@ -227,7 +229,7 @@ class Pattern:
         return self.regex if self.is_custom else None
 
     def __eq__(self, other: object) -> bool:
-        # Two names may share one regular expression: qwen2 is llama3 with digits=1.
+        # Names may share one regular expression: qwen2 is llama3 with digits=1.
         return isinstance(other, Pattern) and self.regex == other.regex
 
     def __hash__(self) -> int:

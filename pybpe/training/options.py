@@ -36,13 +36,15 @@ class TrainOptions:
     )
     pattern: PatternLike | None = option(
         None,
-        "gpt2 (default), cl100k, o200k, llama3, qwen2, or a regular expression; to use several, join them with (?then):"
-        " each splits the pieces of the one before it",
+        "gpt2 (default), cl100k, o200k, llama3, qwen2, nanochat, or a regular expression; to use several, join them"
+        " with (?then): each splits the pieces of the one before it",
         "P",
     )
     min_frequency: int = option(0, "merge only pairs that occur at least N times")
     tie_break: str = option(
-        "lexicographic", "which of several equally frequent pairs to merge first: lexicographic or huggingface", "T"
+        "lexicographic",
+        "which of several equally frequent pairs to merge first: lexicographic, huggingface or rustbpe",
+        "T",
     )
     special_ids: str = option("first", "where to put the ids of special tokens: first, after_bytes or last", "WHERE")
     max_token_length: int = option(255, "maximum number of bytes per token; 255 is llm.c's limit")

@@ -67,17 +67,18 @@ static inline int naive_compare(const naive *n, uint32_t x, uint32_t y) {
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-/* Hugging Face's number of a token: GPT-2 gives each byte a character, and bytes are numbered by these. */
-static inline uint32_t naive_order(uint32_t id) {
+/* The number of a token. In Hugging Face, GPT-2 gives each byte a character, and bytes are numbered by these. */
+static inline uint32_t naive_order(uint32_t id, int tie_break) {
     bool printable = (id >= 0x21 && id <= 0x7E) || (id >= 0xA1 && id <= 0xFF && id != 0xAD);
+    printable |= tie_break == PYBPE_TIE_RUSTBPE;
     return id < 256 && !printable ? 256 + id : id < 256 ? id : 512 + id;
 }
 
 /* Returns whether pair x is merged before pair y if both are equally frequent. */
 static inline bool naive_before(const naive *n, int tie_break, const uint32_t x[2], const uint32_t y[2]) {
     const size_t differ = x[0] == y[0];
-    return tie_break == PYBPE_TIE_HUGGINGFACE ? naive_order(x[differ]) < naive_order(y[differ])
-                                              : naive_compare(n, x[differ], y[differ]) > 0;
+    return tie_break == PYBPE_TIE_LEXICOGRAPHIC ? naive_compare(n, x[differ], y[differ]) > 0
+                                                : naive_order(x[differ], tie_break) < naive_order(y[differ], tie_break);
 }
 
 static inline bool naive_allows(const naive *n, const pybpe_train_config *config, uint32_t left, uint32_t right) {

@@ -89,6 +89,7 @@ static void test_others(void) {
     check_words(PYBPE_PATTERN_CL100K, "It'S 12345!\n\n x\n  ", "It|'S| |123|45|!\n\n| x|\n  |");
     check_words(PYBPE_PATTERN_LLAMA3, "It'S 12345!\n\n x\n  ", "It|'S| |123|45|!\n\n| x|\n|  |");
     check_words(PYBPE_PATTERN_QWEN2, "a 12 .b", "a| |1|2| .|b|");
+    check_words(PYBPE_PATTERN_NANOCHAT, "It'S 12345!\n\n x\n  ", "It|'S| |12|34|5|!\n\n| x|\n|  |");
     check_words(PYBPE_PATTERN_CL100K, "x'\xC5\xBFy", "x|'\xC5\xBF|y|");
     check_words(PYBPE_PATTERN_O200K, "HelloWorld's HTTPServer", "Hello|World's| HTTPServer|");
     check_words(PYBPE_PATTERN_CL100K + PYBPE_PATTERN_DIGITS3, "It'S 12345!\n\n x\n  ", "It|'S| |12|345|!\n\n| x|\n  |");
@@ -142,9 +143,10 @@ static void test_names(void) {
     static const struct {
         const char *name;
         int pattern;
-    } names[] = {{"gpt2", PYBPE_PATTERN_GPT2},   {"r50k", PYBPE_PATTERN_GPT2},   {"cl100k", PYBPE_PATTERN_CL100K},
-                 {"gpt4", PYBPE_PATTERN_CL100K}, {"o200k", PYBPE_PATTERN_O200K}, {"llama3", PYBPE_PATTERN_LLAMA3},
-                 {"qwen2", PYBPE_PATTERN_QWEN2}, {"GPT2", PYBPE_ERR_VALUE},      {"", PYBPE_ERR_VALUE}};
+    } names[] = {{"gpt2", PYBPE_PATTERN_GPT2},   {"r50k", PYBPE_PATTERN_GPT2},         {"cl100k", PYBPE_PATTERN_CL100K},
+                 {"gpt4", PYBPE_PATTERN_CL100K}, {"o200k", PYBPE_PATTERN_O200K},       {"llama3", PYBPE_PATTERN_LLAMA3},
+                 {"qwen2", PYBPE_PATTERN_QWEN2}, {"nanochat", PYBPE_PATTERN_NANOCHAT}, {"GPT2", PYBPE_ERR_VALUE},
+                 {"", PYBPE_ERR_VALUE}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         CHECK_EQ(pybpe_pattern_find(names[i].name), names[i].pattern);
     }

@@ -95,7 +95,7 @@ static pybpe_train_config random_config(uint32_t merges) {
     return (pybpe_train_config){.vocab_size = 256 + random_below(merges),
                                 .max_token_length = random_below(3) != 0 ? 255 : 1 + random_below(6),
                                 .min_frequency = random_below(5),
-                                .tie_break = (int32_t)random_below(2)};
+                                .tie_break = (int32_t)random_below(3)};
 }
 
 static void test_few_words(void) {

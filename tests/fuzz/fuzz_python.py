@@ -27,11 +27,11 @@ with atheris.instrument_imports(include=["pybpe", "llmc_compat"]):
     from llmc_compat import check
     from pybpe.arguments import utf8
     from pybpe.formats import tokenizer_json
-    from pybpe.pattern import Pattern
+    from pybpe.pattern import NAMES, Pattern
 
 import regex
 
-PATTERNS = [Pattern(name, digits) for name in ("gpt2", "cl100k", "o200k", "llama3", "qwen2") for digits in (None, 1)]
+PATTERNS = [Pattern(name, digits) for name in NAMES for digits in (None, 1)]
 
 
 def as_file(folder: str, name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:

@@ -38,7 +38,7 @@ static const struct {
     int pattern;
 } patterns[] = {
     {"gpt2", PYBPE_PATTERN_GPT2},     {"cl100k", PYBPE_PATTERN_CL100K}, {"o200k", PYBPE_PATTERN_O200K},
-    {"llama3", PYBPE_PATTERN_LLAMA3}, {"qwen2", PYBPE_PATTERN_QWEN2},
+    {"llama3", PYBPE_PATTERN_LLAMA3}, {"qwen2", PYBPE_PATTERN_QWEN2},   {"nanochat", PYBPE_PATTERN_NANOCHAT},
 };
 static const int digits[] = {0, PYBPE_PATTERN_DIGITS1, PYBPE_PATTERN_DIGITS3};
 

@@ -51,7 +51,7 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"pattern": "(?bytes)"}, "only [(][?]bytes[)]: a regular expression must follow"),
     ({"pattern": "a|\ud800"}, "a pattern cannot contain a NUL or a lone surrogate"),
     ({"normalizer": ["NFC"]}, "normalizer must be None, 'NFC' or 'NFKC'"),
-    ({"tie_break": ["huggingface"]}, "tie_break must be one of lexicographic, huggingface"),
+    ({"tie_break": ["huggingface"]}, "tie_break must be one of lexicographic, huggingface, rustbpe"),
     ({"tie_break": "random"}, "tie_break must be one of"),
     ({"special_ids": "middle"}, "special_ids must be one of"),
     ({"special_ids": 1}, "special_ids must be one of first, after_bytes, last, not 1"),

@@ -16,7 +16,7 @@ from pybpe.pattern import FROM_RIGHT, Digits, Pattern
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 PATTERNS = [
     ("gpt2", None), ("gpt2", 1), ("gpt2", FROM_RIGHT), ("o200k", FROM_RIGHT), ("cl100k", None), ("o200k", None),
-    ("llama3", None), ("qwen2", None),
+    ("llama3", None), ("qwen2", None), ("nanochat", None),
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import pybpe
 from llmc_compat import checkpoint, evals, safetensors_file
 from pybpe import _binding
 
-PATTERNS = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
+PATTERNS = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "nanochat")
 
 
 @pytest.fixture(scope="module")

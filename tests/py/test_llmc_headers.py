@@ -65,7 +65,7 @@ def both(tok: pybpe.Tokenizer, prompts: list[str]) -> list[list[int]]:
     return [ids for prompt in prompts for ids in (tok.encode(prompt), tok.encode_ordinary(prompt))]
 
 
-@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "nanochat"])
 def test_prompts_have_the_ids_of_python(c_program: Callable[[str], Path], tmp_path: Path, pattern: str) -> None:
     texts = [english()[:5000], chinese()[:1000], mixed()[:2000]]
     tok = pybpe.train(iter(texts), vocab_size=800, special_tokens=CONTROL_TOKENS, pattern=pattern)

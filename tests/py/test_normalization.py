@@ -103,7 +103,7 @@ def check_cuts(text: str, form: str, pattern: Pattern, at_least: int = 0) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["NFC", "NFKC"])
-@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "nanochat"])
 def test_normalising_does_not_notice_cuts(form: str, name: str) -> None:
     """Tests random texts of characters that compose, decompose, are reordered, or become characters of another kind."""
     rng = random.Random(f"{form} {name}")

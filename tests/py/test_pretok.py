@@ -14,7 +14,7 @@ from texts import english
 import pybpe
 from pybpe._core import ffi, lib
 
-NAMES = ["gpt2", "cl100k", "o200k", "llama3", "qwen2"]
+NAMES = ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "nanochat"]
 DIGITS1, DIGITS3 = lib.PYBPE_PATTERN_DIGITS1, lib.PYBPE_PATTERN_DIGITS3
 SIMD = ["swar", "avx2", "avx512", "neon"]
 # `make exhaustive`: every code point in every context, and 100,000 random texts; some minutes.
@@ -110,11 +110,11 @@ def check(splitters: list[tuple[int, Splitter]], data: bytes, cap: int = 4096) -
 def test_names() -> None:
     assert number("r50k") == number("gpt2") == 1
     assert number("gpt4") == number("cl100k") == 2
-    assert [number(name) for name in NAMES] == [1, 2, 3, 4, 5]
+    assert [number(name) for name in NAMES] == [1, 2, 3, 4, 5, 6]
     assert [number(name) for name in ("", "GPT2", "gpt-2", "custom")] == [lib.PYBPE_ERR_VALUE] * 4
 
 
-@pytest.mark.parametrize("pattern", [0, 6, 256, 262, 512, 518, 769, 1025, -4, 1 << 30])
+@pytest.mark.parametrize("pattern", [0, 7, 256, 263, 512, 519, 769, 1025, -4, 1 << 30])
 def test_no_such_pattern(pattern: int) -> None:
     out = ffi.new("pybpe_pretok **")
     error = ffi.new("pybpe_error *")
@@ -124,7 +124,7 @@ def test_no_such_pattern(pattern: int) -> None:
     assert b"pattern %d " % pattern in ffi.string(error.msg)
 
 
-# What tiktoken (gpt2, cl100k, o200k) and the model's tokenizer.json (llama3, qwen2) say.
+# What tiktoken (gpt2, cl100k, o200k), the model's tokenizer.json (llama3, qwen2) and nanochat's tokenizer.py say.
 PUBLISHED = {
     "gpt2": r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s""",
     "cl100k": r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$"""
@@ -136,6 +136,8 @@ PUBLISHED = {
     r"""|\s*[\r\n]+|\s+(?!\S)|\s+""",
     "qwen2": r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"""
     r"""|\s*[\r\n]+|\s+(?!\S)|\s+""",
+    "nanochat": r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]"""
+    r"""|\s+(?!\S)|\s+""",
 }
 
 
@@ -149,7 +151,7 @@ def test_regex_is_the_published_one(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_digits1(name: str) -> None:
     pattern = REGEX[number(name) + DIGITS1]
-    assert pattern == re.sub(r"( \?)?\\p\{N\}(\+|\{1,3\})(?=\|)", r"\\p{N}", REGEX[number(name)])
+    assert pattern == re.sub(r"( \?)?\\p\{N\}(\+|\{1,[23]\})(?=\|)", r"\\p{N}", REGEX[number(name)])
     words = reference.words(pattern, b"a 12 345,6")
     assert [word for word in words if re.search(rb"\d", word)] == [b"1", b"2", b"3", b"4", b"5", b"6"]
 

@@ -89,7 +89,7 @@ def test_what_is_read_is_what_was_written(tmp_path: Path, way: Callable, special
         assert copy.encode(text) == tok.encode(text)
 
 
-@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "nanochat"])
 def test_other_libraries_give_these_ids(pattern: str) -> None:
     tok = pybpe.train(iter([english()[:60_000], chinese()[:5000]]), vocab_size=700, special_tokens=SPECIALS,
                       pattern=pattern)  # fmt: skip
