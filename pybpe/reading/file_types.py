@@ -70,6 +70,10 @@ _MARKS = {
     b"pybpecnt": NoText("a file of word counts", "pass it to `pybpe train --counts`", is_own=True),
 }
 _STARTS = (*_MARKS, *(mark for mark, _ in PACKING_MARKS), *(number.to_bytes(4, "little") for number in _LLMC_FILES))
+# After white space a letter, a digit, punctuation of ASCII other than < and {, or the first byte of a longer character
+# that is no byte order mark; then no control characters. All other kinds begin with something else, have control
+# characters, or begin with one of _STARTS.
+_PLAIN = re.compile(rb"\s*[!-;=-z|}~\xc2-\xee\xf0-\xf4][^\x00-\x08\x0e-\x1f]*")
 _OF_DATASETS = NoText(
     "a description of a Hugging Face dataset", "pass the folder of the dataset, or leave this file out", is_json=True
 )
@@ -95,6 +99,12 @@ _RECORD_OF_RUN = re.compile(
 )
 _MANIFEST = re.compile(rb'\{\s*"version": \d+,\s*"settings": \{\s*"format": ')
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
+
+
+def is_plain_start(head: bytes) -> bool:
+    """Returns whether the first bytes of a file show at a glance that it is neither JSON nor anything else but text in
+    UTF-8: `no_text`, `binary_kind` and the others below need not look at it."""
+    return _PLAIN.fullmatch(head) is not None and not head.startswith(_STARTS)
 
 
 def no_text(head: bytes, path: str) -> NoText | None:

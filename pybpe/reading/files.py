@@ -151,7 +151,7 @@ def _corpus_file(name: str, read: ReadOptions, is_named: bool) -> InputFile | No
 def in_form(file: InputFile, read: ReadOptions) -> InputFile:
     """Returns a file as it is read: `documents` decides what it holds, unless its name does or the user leaves it to
     the content."""
-    if file.has_rows or says_records(file.path) or read.documents == "auto":
+    if read.documents == "auto" or file.has_rows or says_records(file.path):
         return file
     return file._replace(form="jsonl" if read.documents == "jsonl" else "text")
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from ..errors import ArgumentError, FileChangedError, FileError, FormatError, file_error, file_errors, note
@@ -28,6 +29,7 @@ from .file_types import (
     binary_kind,
     holds_records,
     is_json_name,
+    is_plain_start,
     no_text,
     row_kind,
     says_records,
@@ -97,18 +99,18 @@ class InputFile(NamedTuple):
     @classmethod
     def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
         """Looks at a file. Returns the file, and its kind if it is not text, or None."""
-        unread = cls(path, encoding=encoding, form=_form_of_name(path))
-        if path == STDIN:
-            return unread, None
         if is_url(path):
             return cls._look_at_url(path, encoding)
-        with file_errors(path, "cannot be opened"):
-            status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            return unread, None
-        head, _ = read_start(path, min(_head_size(path), status.st_size or sys.maxsize))
+        status = None if path == STDIN else _status(path)
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return cls._unread(path, encoding), None
+        says_nothing = _says_nothing(path[path.rfind(".") :])
+        most = HEAD_BYTES if says_nothing else _head_size(path)
+        head, _ = read_start(path, min(most, status.st_size or sys.maxsize))
         if head and not status.st_size:  # as in /proc: only reading shows the length
-            return unread, None
+            return cls._unread(path, encoding), None
+        if says_nothing and encoding is None and is_plain_start(head):  # most files
+            return cls(path, status.st_size, status.st_mtime_ns), None
         packing = packing_of_content(head) or packing_of_name(path)
         if packing is not None:
             with open_input(path) as stream:
@@ -117,6 +119,11 @@ class InputFile(NamedTuple):
             head, _ = read_start(path, JSON_HEAD_BYTES)
         file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding)
         return file._described(head)
+
+    @classmethod
+    def _unread(cls, path: str, encoding: str | None) -> InputFile:
+        """Returns a stream, whose content only its reader can look at."""
+        return cls(path, encoding=encoding, form=_form_of_name(path))
 
     @classmethod
     def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
@@ -292,9 +299,12 @@ class InputFile(NamedTuple):
         RemoteFile compares each answer.)"""
         if self.remote is not None:
             return
-        with file_errors(self.location, "cannot be opened"):
-            status = os.stat(self.location)
-        self.check(status)
+        self.check(_status(self.location))
+
+
+def _status(path: str) -> os.stat_result:
+    with file_errors(path, "cannot be opened"):
+        return os.stat(path)
 
 
 def known_total(files: Iterable[InputFile]) -> int | None:
@@ -328,6 +338,12 @@ def text_head(stream: BinaryIO, path: str) -> bytes:
     """Returns the first bytes of a text, as many as show what it is."""
     head = stream.read(_head_size(path))
     return head + stream.read(JSON_HEAD_BYTES - len(head)) if begins_like_json(head) else head
+
+
+@lru_cache(maxsize=1024)
+def _says_nothing(ending: str) -> bool:
+    """Returns whether the ending of a name says nothing of what the file holds."""
+    return not (_form_of_name(ending) or packing_of_name(ending) or is_json_name(ending))
 
 
 def _form_of_name(path: str) -> str:

@@ -439,9 +439,7 @@ def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]
     size = None if planned.end is None else planned.end - planned.start
     small = planned.file.read_if_small(_SMALL) if planned.start == 0 and size == planned.file.size else None
     if small is not None:
-        yield _piece(planned, planned.file, kinds, 0, memoryview(small))._replace(
-            ends_document=planned.split is None or planned.ends_document or kinds.is_divided(planned.file)
-        )
+        yield _piece(planned, planned.file, kinds, 0, memoryview(small), planned.ends_document)
         return
     offset = planned.start
     with planned.file.open_in_form(offset, planned.end) as (stream, file):
@@ -450,11 +448,12 @@ def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]
             yield _piece(planned, file, kinds, offset, data)
             offset += len(data)
     if planned.ends_document and not divided:
-        yield _piece(planned, file, kinds, offset, memoryview(b""))._replace(ends_document=True)
+        yield _piece(planned, file, kinds, offset, memoryview(b""), ends=True)
 
 
-def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memoryview) -> Piece:
+def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memoryview, ends: bool = False) -> Piece:
+    """Returns a piece. `ends` says whether a document ends with it although the piece is not divided."""
     kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
     text = data if kind == "jsonl" else without_mark(data, start)
     seen = Seen(planned.path, start, kinds.read.skips)
-    return Piece(planned.path, start, start + len(data), planned.split, text, divided, divided, seen, kind)
+    return Piece(planned.path, start, start + len(data), planned.split, text, divided, divided or ends, seen, kind)

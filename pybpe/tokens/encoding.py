@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -18,7 +18,7 @@ from ..arguments import Text
 from ..model import END_OF_TEXT
 from ..model.matching import PLAIN
 from ..reading.bad_records import Seen
-from ..reading.division import add_documents, divide, dividers, shares_of
+from ..reading.division import Dividers, add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks, pieces_of
@@ -86,16 +86,32 @@ class TaskEncoder:
         """Returns the segments of a divided piece, encoded with one call per split; None if its documents must be read
         or encoded one by one."""
         records = piece.kind in RECORDS
+        free = self._dividers(piece, records)
+        if free is None:
+            return None
+        with free.take() as divider:
+            if not add_documents(divider, piece):
+                return None
+            return self._segments_of(divider, piece, {self.tok.model.eot or ""} if records else "all")
+
+    def joined(self, pieces: Sequence[Piece], documents: Sequence[bytes]) -> list[Segment] | None:
+        """Returns the segments of pieces of one split that are one document each, encoded with one call per split; None
+        if they must be encoded one by one."""
+        free = self._dividers(pieces[0], False)
+        if free is None:
+            return None
+        with free.take() as divider:
+            divider.add(b"".join(documents), array("Q", accumulate(map(len, documents), initial=0)))
+            return self._segments_of(divider, pieces[0], "all")
+
+    def _dividers(self, piece: Piece, records: bool) -> Dividers | None:
+        """Returns what puts marks between the documents of a piece; None if some would not be found there."""
         mark = self.tok.model.eot
         if mark is None or not self.joins or self._mark_matters:
             return None
         if any(overlaps(special, mark) for special in ([mark] if records else self.tok.special_tokens)):
             return None
-        free = dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
-        with free.take() as divider:
-            if not add_documents(divider, piece):
-                return None
-            return self._segments_of(divider, piece, {mark} if records else "all")
+        return dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
 
     def _segments_of(self, divider: _binding.Divider, piece: Piece, allowed: AllowedSpecial) -> list[Segment] | None:
         """Returns the segments of a piece whose documents a divider has; None if one of its records contains the mark's
@@ -153,37 +169,40 @@ class TaskEncoder:
 
 
 def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
-    """Returns the segments of pieces, in order: those that `encoder.segments` returns for each."""
+    """Returns the segments of pieces, in order: those that `encoder.segments` returns for each, or fewer that hold the
+    same documents with marks between them."""
     found: list[Segment] = []
-    group: list[Piece] = []
-    documents: list[bytes] = []
+    groups: dict[int | None, list[tuple[Piece, bytes]]] = {}  # by split
     size = 0
+    mark = None if (eot := encoder.tok.model.eot) is None else eot.encode()
     for piece in pieces:
-        document = _small_document(encoder, piece)
+        document = _small_document(piece, mark)
         if document is not None:
-            group.append(piece)
-            documents.append(document)
+            groups.setdefault(piece.split, []).append((piece, document))
             size += len(document)
         if document is None or size >= _MANY:
-            found += _segments(encoder, group, documents)
-            group, documents, size = [], [], 0
+            found += chain.from_iterable(_segments(encoder, *zip(*group)) for group in groups.values())
+            groups, size = {}, 0
         if document is None:
             found += encoder.segments(piece)
-    return found + _segments(encoder, group, documents)
+    return [*found, *chain.from_iterable(_segments(encoder, *zip(*group)) for group in groups.values())]
 
 
-def _small_document(encoder: TaskEncoder, piece: Piece) -> bytes | None:
+def _small_document(piece: Piece, mark: bytes | None) -> bytes | None:
     """Returns the text of a small piece that is one document without marks, or None."""
     if not piece.ends_document or not isinstance(piece.data, memoryview) or not 0 < len(piece.data) <= _SMALL:
         return None
     if piece.kind not in ("special", "file"):
         return None
-    text, mark = bytes(piece.data), encoder.tok.model.eot
-    return text if mark is None or mark.encode() not in text else None
+    text = bytes(piece.data)
+    return text if mark is None or mark not in text else None
 
 
 def _segments(encoder: TaskEncoder, pieces: Sequence[Piece], documents: Sequence[bytes]) -> list[Segment]:
-    """Returns the segments of pieces that are one document each, without marks."""
+    """Returns the segments of pieces of one split that are one document each, without marks."""
+    joined = encoder.joined(pieces, documents)
+    if joined is not None:
+        return joined
     tok = encoder.tok
     specials = tok._encoder.allowed((), "all")
     encoded = tok._encoder.compact_batch(documents, specials, TYPECODES[encoder.dtype])

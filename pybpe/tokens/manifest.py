@@ -181,7 +181,8 @@ class Manifest:
         if not self.call:
             del content["call"]
         # There may be millions of inputs, and with an indent Python's json takes long for each.
-        inputs = ",\n".join(f"    {json.dumps(input, ensure_ascii=False)}" for input in self.inputs)
+        encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each
+        inputs = ",\n".join(f"    {encode(input)}" for input in self.inputs)
         text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
         return f'{text},\n  "inputs": [\n{inputs}\n  ]\n}}\n'.encode("utf-8", "surrogateescape")
 

@@ -30,7 +30,6 @@ KEEP = "keep"  # encode_files only: the ids are those of the text, marks include
 START_BYTES = 8
 TYPECODES = {"uint16": "H", "uint32": "I"}  # of the array module, by dtype
 _BUFFER = 1 << 16  # bytes; segments of small files are shorter
-_SHORT = 1 << 10  # ids
 
 
 def id_bytes(dtype: str) -> int:
@@ -149,9 +148,9 @@ class EotPlacer:
             return ids, array("Q")
         if not marks and (self.is_open or not ids):  # nothing to do, as for most pieces of long documents
             return ids, array("Q")
-        if not marks and len(ids) <= _SHORT:  # one document begins: most of a call to C would be Python
+        if not marks:  # one document begins
             self.is_open = True
-            return (array(ids.typecode, (self._eot, *ids)) if self._mode == "prepend" else ids), array("Q", (0,))
+            return (array(ids.typecode, (self._eot,)) + ids if self._mode == "prepend" else ids), array("Q", (0,))
         placed, starts, self.is_open = _binding.place_marks(ids, self._eot, marks, self._mode, self.is_open)
         return placed, starts
 

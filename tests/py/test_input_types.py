@@ -27,8 +27,11 @@ import pybpe
 from pybpe import _binding
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
+from pybpe.reading import file_types, input_file
 from pybpe.reading.files import corpus_files, open_text
+from pybpe.reading.input_file import InputFile
 from pybpe.reading.text_encoding import doubt_of
+from pybpe.reading.unpacking import ENDINGS, packing_of_content
 
 TEXT = english()[:30_000]
 CHINESE = "这是我们第一次来到这个地方，他说他不知道要怎么去，我也不会。大家都在那里等着你们的时候，天就黑了。" * 9
@@ -589,3 +592,34 @@ def test_a_token_file_that_was_replaced_is_not_read_with_the_others(
     assert packed[len(packed) - 1].inputs[0] == 8
     with pytest.raises(pybpe.errors.FormatError, match=r"0\.npy: was changed or replaced since it was first opened"):
         packed[0]
+
+
+def test_a_plain_start_is_what_the_whole_look_finds() -> None:
+    """`InputFile.look` looks no further at a start that is plain: everything else that it asks must say the same."""
+    rng = random.Random(8)
+    marks = [
+        *file_types._STARTS,
+        b"{",
+        b"[",
+        b"<!doctype html>",
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b"\xfe\xff",
+        b" ",
+        b"\n",
+    ]
+    marks += ["\u4e2d\u6587".encode(), "\uff08".encode(), "\U0001f600".encode(), b"the ", b"<html>", b'"text": "']
+    plain = 0
+    for _ in range(20_000):
+        head = b"".join(rng.choices(marks, k=rng.randrange(1, 4)))
+        head += bytes(rng.randrange(256) for _ in range(rng.choice((0, 0, 1, 40)))) + b"text " * rng.randrange(9)
+        if not file_types.is_plain_start(head):
+            continue
+        plain += 1
+        file = InputFile("a.txt", len(head), 1)
+        assert packing_of_content(head) is None and not file_types.begins_like_json(head), head
+        assert file._described(head) == (file, None), head
+    assert plain > 500
+    said = (*ENDINGS, *file_types.ROW_ENDINGS, *file_types._NAMES_OF_RECORDS, ".json")
+    assert not any(input_file._says_nothing(ending.upper()) for ending in said)
+    assert input_file._says_nothing(".txt")
