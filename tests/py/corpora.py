@@ -50,9 +50,10 @@ def write_corpus(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    """Returns the files of a folder."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+def content(folder: str | Path) -> dict[str, bytes]:
+    """Returns all files below a folder."""
+    folder = Path(folder)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def tokens_of(folder: Path, split: str) -> list[int]:

@@ -171,6 +171,10 @@ def test_manifests_of_nonsense(tmp_path: Path, data: bytes) -> None:
             "the numbers of packed rows must be at least 0",
         ),
         (
+            lambda manifest: manifest["settings"].update(packing={"sequence_length": 9, "pad": -1, "splits": {}}),
+            "needs a sequence_length",
+        ),
+        (
             lambda manifest: manifest["settings"].update(
                 mixture={"sources": {"a": {"tokens": -1, "documents": 1, "used": 1, "epochs": 1}}, "phases": []}
             ),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, documents, jsonl, small_tokenizer
+from corpora import EOT, content, documents, jsonl, small_tokenizer
 from texts import english
 
 import pybpe
@@ -44,11 +44,6 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def threads() -> Iterator[Executor]:
     with ThreadPoolExecutor(2) as executor:
         yield executor
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Returns all files below a folder."""
-    return {os.path.relpath(path, folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 SETTINGS: list[dict[str, Any]] = [

@@ -24,9 +24,9 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
         "chat=23",
         "binarize skip=9",
         "mix=97",
-        "clean corpus=61",
+        "clean corpus=131",
     )
-    assert "0 problems" in shim.run("inject.py", "errors", *every, *some, "clean corpus by workers=61")
+    assert "0 problems" in shim.run("inject.py", "errors", *every, *some, "clean corpus by workers=151")
 
 
 def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> None:

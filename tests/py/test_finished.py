@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import documents
+from corpora import content, documents
 
 import pybpe
 from llmc_compat.workspace import make_workspace
@@ -30,10 +30,6 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in (("a.txt", EOT.join(documents(60))), ("b.txt", EOT.join(documents(60)[::-1]))):
         Path(name).write_text(text, encoding="utf-8")
     return tmp_path
-
-
-def content(folder: str) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
 
 
 def calls(tok: pybpe.Tokenizer) -> dict[str, Callable[..., Any]]:
@@ -84,10 +80,10 @@ def test_an_equal_call_finds_the_result_complete(
 ) -> None:
     call = calls(tok)[name]
     call("a.txt", "out", False)
-    first = {path: (data, os.stat(path).st_mtime_ns) for path, data in content("out").items()}
+    first = {path: (data, Path("out", path).stat().st_mtime_ns) for path, data in content("out").items()}
     caplog.set_level("INFO", "pybpe")
     call("a.txt", "out", False)
-    assert {path: (data, os.stat(path).st_mtime_ns) for path, data in content("out").items()} == first
+    assert {path: (data, Path("out", path).stat().st_mtime_ns) for path, data in content("out").items()} == first
     assert "already complete (" in caplog.text
 
 

@@ -6,14 +6,16 @@ import mmap
 import random
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 from gpt2 import gpt2_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import chinese, english, mixed, random_bytes
+from texts import chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
@@ -319,7 +321,8 @@ def test_unknown_ids_are_named_with_their_position(position: int, bad: object) -
     if isinstance(bad, int):
         forms += [numpy.array(ids), array.array("q", ids)]
         forms += [numpy.array(ids, dtype=numpy.uint16)] if 0 <= bad < 1 << 16 else []
-    for function in (GPT2.decode, GPT2.decode_bytes):
+    skipping = partial(GPT2.decode, skip_special_tokens=True)
+    for function in (GPT2.decode, skipping, GPT2.decode_bytes, GPT2.decode_with_offsets):
         for form in (*forms, iter(ids)):
             with pytest.raises(pybpe.errors.ArgumentError, match=rf"^{bad!r} at position {position} is not an id"):
                 function(form)
@@ -340,10 +343,24 @@ def test_unused_ids_are_unknown() -> None:
         tok.id_to_token(270)
 
 
-@pytest.mark.parametrize("bad", [numpy.zeros((2, 2), numpy.uint16), numpy.zeros(3)], ids=["matrix", "float"])
-def test_arrays_that_hold_no_ids(bad: object) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="ids in one dimension|0.0 at position 0"):
-        GPT2.decode(bad)
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (None, "ids must be a list"),
+        (5, "ids must be a list"),
+        (numpy.array(5), "ids must be a list|ids in one dimension"),
+        (numpy.zeros((2, 2), numpy.uint16), "ids in one dimension"),
+        (numpy.zeros(3), "0.0 at position 0"),
+        ([1, 10**5000], "too long to show at position 1"),
+    ],
+    ids=["None", "int", "array-of-one", "matrix", "float", "huge"],
+)
+def test_what_holds_no_ids(bad: Any, message: str) -> None:
+    for decode in (GPT2.decode, GPT2.decode_bytes, GPT2.decode_with_offsets):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            decode(bad)
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
+        GPT2.decode(bad, skip_special_tokens=True)
 
 
 @pytest.mark.slow
@@ -367,11 +384,3 @@ def test_a_stream_goes_on_after_a_bad_id() -> None:
         stream.push(60_000)
     assert stream.push(third) == "中" and stream.flush() == ""
     assert stream.push(numpy.uint16(first)) == "" and stream.flush() == "\ufffd" and stream.flush() == ""
-
-
-def test_random_ids_stream_as_they_decode() -> None:
-    rng = random.Random(3)
-    ids = [rng.randrange(GPT2.vocab_size) for _ in range(20_000)]
-    stream = GPT2.decode_stream()
-    assert "".join(stream.push(i) for i in ids) + stream.flush() == GPT2.decode(ids)
-    assert GPT2.decode_bytes(GPT2.encode(random_bytes(100_000, 4))) == random_bytes(100_000, 4)

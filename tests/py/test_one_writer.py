@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from corpora import EOT, documents, small_tokenizer
+from corpora import EOT, content, documents, small_tokenizer
 
 import pybpe
 from llmc_compat import chat
@@ -35,10 +35,6 @@ def another_process_holds(*arguments: object) -> Iterator[None]:
         assert other.stdout is not None and other.stdout.readline().rstrip() == b"holds"
         yield
         other.kill()
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 distributed = pytest.importorskip("distributed")
 
 from commands import pybpe_command  # noqa: E402
-from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
+from corpora import EOT, content, documents, jsonl, small_tokenizer  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
@@ -58,10 +58,6 @@ def clean(corpus: Path, out: Path, executor: Executor | None = None) -> None:
     given: dict[str, Any] = {"dedup": "exact", "near_dedup": 0.7, "progress": False}
     report = pybpe.corpus.clean(corpus, out / "x.jsonl", executor=executor, **given)
     assert report.dropped["near_duplicate"] > 20 and report.dropped["duplicate"] > 20
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("write", [binarize, binarize_through_messages, count, clean])
