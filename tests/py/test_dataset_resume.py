@@ -114,7 +114,7 @@ def test_what_is_replaced_is_said_and_stays_until_then(
         with pytest.raises(pybpe.errors.FormatError):
             options: dict[str, Any] = {"format": format, "shard_tokens": 7000, "splits": (1,), "name": "new"}
             pybpe.binarize(tok, [*corpus, bad], out, workers=1, force=True, **options)
-        assert content(out) == before
+        assert {name: data for name, data in content(out).items() if FOLDER not in name} == before
     with pytest.warns(PybpeWarning, match=rf"out: replacing {len(before)} files of an earlier run, such as old_"):
         pybpe.binarize(tok, corpus[:1], out, name="new", force=True)
     assert not list(out.glob("old*"))

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from corpora import SPLITS, small_tokenizer, standard_input, tokens_of
+from corpora import SPLITS, content, small_tokenizer, standard_input, tokens_of
 from texts import english
 
 import pybpe
@@ -236,11 +236,11 @@ def test_encoding_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "x.txt": "\n".join(texts),
         "x.jsonl": "\n".join(json.dumps({"text": t}, ensure_ascii=False) for t in texts),
     }
-    for name, content in contents.items():
+    for name, whole in contents.items():
         for folder, encoding in (("u", "utf-8"), ("g", "gb18030")):
             (tmp_path / folder).mkdir(exist_ok=True)
-            (tmp_path / folder / name).write_bytes(content.encode(encoding))
-        (tmp_path / "g" / f"{name}.gz").write_bytes(gzip.compress(content.encode("gb18030")))
+            (tmp_path / folder / name).write_bytes(whole.encode(encoding))
+        (tmp_path / "g" / f"{name}.gz").write_bytes(gzip.compress(whole.encode("gb18030")))
         wanted = tmp_path / "u" / name
         for given in (tmp_path / "g" / name, tmp_path / "g" / f"{name}.gz"):
             assert pybpe.count_words(given, encoding="GBK" if "gz" in name else "gb18030") == pybpe.count_words(wanted)
@@ -330,11 +330,11 @@ def test_outputs_inside_the_input_folder_are_not_read(tmp_path: Path, format: st
     tok = small_tokenizer()
     sizes = {"min_shard_tokens": 0} | ({} if format in ("raw", "megatron") else {"shard_tokens": 3000})
     first = pybpe.binarize(tok, data, data / "out", format=format, **sizes)
-    before = {path.name: path.read_bytes() for path in (data / "out").iterdir()}
+    before = content(data / "out")
     for _ in range(2):
         again = pybpe.binarize(tok, data, data / "out", format=format, **sizes)
         assert again == first
-        assert {path.name: path.read_bytes() for path in (data / "out").iterdir()} == before
+        assert content(data / "out") == before
     with pytest.warns(PybpeWarning, match=r"left out: they are pybpe"):
         other = pybpe.binarize(tok, data, data / "other", format=format, **sizes)
     assert other.shards == first.shards

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import pybpe_command
+from corpora import content
 
 from llmc_compat import install
 
@@ -102,19 +103,15 @@ def installer(
     return run
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.slow
 def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: Path, quick_compiler: None) -> None:
-    before = contents(checkout)
+    before = content(checkout)
     assert make(checkout).returncode != 0
     for _ in range(2):  # the second run changes nothing
         result = make(root, "install-llmc", f"LLMC={checkout}")
         assert result.returncode == 0, result.stderr
         assert all((checkout / "llmc" / f"{name}.orig").read_bytes() == before[f"llmc/{name}"] for name in HEADERS)
-    installed = contents(checkout)
+    installed = content(checkout)
     assert all(installed[name] == data for name, data in before.items() if name[len("llmc/") :] not in HEADERS)
 
     result = make(checkout)
@@ -124,22 +121,22 @@ def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: P
     assert result.returncode == 0 and ", 0 failed" in result.stdout, result.stdout
 
     assert make(checkout, "clean").returncode == 0
-    assert contents(checkout) == installed
+    assert content(checkout) == installed
     for folder, target in ((checkout, "train_llama3cu"), (checkout / "dev" / "test", "test_dataloader")):
         result = make(folder, target)
         assert result.returncode == 0, result.stderr
         assert subprocess.run([folder / target]).returncode == 0
         assert make(folder, "clean").returncode == 0
-    assert contents(checkout) == installed
+    assert content(checkout) == installed
     for _ in range(2):
         assert make(root, "uninstall-llmc", f"LLMC={checkout}").returncode == 0
-        assert contents(checkout) == before
+        assert content(checkout) == before
 
 
 def test_a_newer_version_takes_the_place_of_ours_but_not_of_the_originals(
     installer: Callable[..., tuple[int, str, str]], checkout: Path
 ) -> None:
-    before = contents(checkout)
+    before = content(checkout)
     assert installer(checkout)[0] == 0
     header = checkout / "llmc" / "rand.h"
     current = header.read_bytes()
@@ -153,27 +150,27 @@ def test_a_newer_version_takes_the_place_of_ours_but_not_of_the_originals(
     assert (checkout / "llmc" / "tokenizer.h").exists()
     for _ in range(2):
         assert installer(checkout, "--undo") == (0, f"{checkout}: restored\n", "")
-        assert contents(checkout) == before
+        assert content(checkout) == before
 
 
 def test_headers_that_git_restored_are_replaced_again(
     installer: Callable[..., tuple[int, str, str]], checkout: Path
 ) -> None:
-    before = contents(checkout)
+    before = content(checkout)
     assert installer(checkout)[0] == 0
-    installed = contents(checkout)
+    installed = content(checkout)
     (checkout / "llmc" / "rand.h").write_bytes(before["llmc/rand.h"])  # git checkout llmc/rand.h
     assert installer(checkout)[0] == 0
-    assert contents(checkout) == installed
+    assert content(checkout) == installed
 
 
 def test_an_older_llmc_has_no_tests_to_build(installer: Callable[..., tuple[int, str, str]], checkout: Path) -> None:
     shutil.rmtree(checkout / "dev")
-    before = contents(checkout)
+    before = content(checkout)
     assert installer(checkout)[0] == 0
     assert (checkout / "GNUmakefile").exists() and not (checkout / "dev").exists()
     assert installer(checkout, "--undo")[0] == 0
-    assert contents(checkout) == before
+    assert content(checkout) == before
 
 
 @pytest.mark.parametrize("undo", [(), ("--undo",)])
@@ -182,17 +179,17 @@ def test_what_would_be_lost_is_refused(
 ) -> None:
     assert installer(checkout)[0] == 0
     (checkout / "llmc" / "dataloader.h").write_text("#error a new original, from git pull\n")
-    before = contents(checkout)
+    before = content(checkout)
     code, shown, error = installer(checkout, *undo)
     assert (code, shown) == (2, "") and "dataloader.h: this is neither" in error
-    assert contents(checkout) == before
+    assert content(checkout) == before
 
     (checkout / "llmc" / "dataloader.h.orig").unlink()
     (checkout / "GNUmakefile").write_text("include Makefile\n")
-    before = contents(checkout)
+    before = content(checkout)
     code, shown, error = installer(checkout, *undo)
     assert (code, shown) == (2, "") and "GNUmakefile: pybpe did not make this file" in error
-    assert contents(checkout) == before
+    assert content(checkout) == before
 
 
 def test_an_original_that_was_removed_is_asked_for(
@@ -209,37 +206,37 @@ def test_an_original_that_was_removed_is_asked_for(
 def test_a_clone_where_make_has_not_run_is_refused(
     installer: Callable[..., tuple[int, str, str]], checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    before = contents(checkout)
+    before = content(checkout)
     monkeypatch.setattr(install, "LIBRARY", tmp_path)
     code, _, error = installer(checkout)
     assert code == 2 and "pybpe.h: this file is missing; to write it, run `make`" in error
-    assert contents(checkout) == before
+    assert content(checkout) == before
 
 
 def test_an_error_of_the_system_is_one_line(installer: Callable[..., tuple[int, str, str]], checkout: Path) -> None:
     (checkout / "GNUmakefile").mkdir()
-    before = contents(checkout)
+    before = content(checkout)
     code, _, error = installer(checkout)
     assert code == 2 and error.startswith("install-llmc: ") and error.count("\n") == 1
-    assert contents(checkout) == before
+    assert content(checkout) == before
 
 
 def test_the_command_does_what_make_does(root: Path, checkout: Path) -> None:
-    before = contents(checkout)
+    before = content(checkout)
     assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
-    installed = contents(checkout)
+    installed = content(checkout)
     command = ("llmc", "install", checkout)
     pybpe_command(*command, "--undo", "--quiet")
-    assert contents(checkout) == before
+    assert content(checkout) == before
     assert json.loads(pybpe_command(*command, "--json").stdout) == {"llmc": str(checkout), "installed": True}
-    assert contents(checkout) == installed
+    assert content(checkout) == installed
     (checkout / "llmc" / "dataloader.h").write_text("#error a new original, from git pull\n")
-    before = contents(checkout)
+    before = content(checkout)
     for undo in ([], ["--undo"]):
         result = pybpe_command(*command, *undo, code=2)
         assert result.stdout == "" and result.stderr.startswith("pybpe: ")
         assert "dataloader.h: this is neither" in result.stderr
-        assert result.stderr.count("\n") == 1 and contents(checkout) == before
+        assert result.stderr.count("\n") == 1 and content(checkout) == before
 
 
 def test_no_llmc_is_one_line(installer: Callable[..., tuple[int, str, str]], root: Path, tmp_path: Path) -> None:
@@ -248,4 +245,4 @@ def test_no_llmc_is_one_line(installer: Callable[..., tuple[int, str, str]], roo
         assert code == 2 and error == f"install-llmc: {tmp_path}: not a checkout of llm.c: it has no llmc/tokenizer.h\n"
     result = make(root, "install-llmc")
     assert result.returncode != 0 and "LLMC=path" in result.stderr
-    assert contents(tmp_path) == {}
+    assert content(tmp_path) == {}

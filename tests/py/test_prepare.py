@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import small_tokenizer
+from corpora import content, small_tokenizer
 from texts import english
 
 import pybpe
@@ -34,13 +34,13 @@ def test_the_tokenizer_is_that_of_the_train_split(tmp_path: Path, kind: str, nor
     texts = [f"<|user|>{english()[i : i + 90]}<|im_end|>".replace("\n", " ") for i in range(0, 45_000, 90)]
     train_texts = [text for text in texts if hash_split(text.encode(), (2, 1)) == 0]
     assert 200 < len(train_texts) < 400
-    for folder, content in (("all", texts), ("train", train_texts)):
+    for folder, some in (("all", texts), ("train", train_texts)):
         (tmp_path / folder).mkdir()
         if kind in ("jsonl", "both"):
-            records = "".join(json.dumps({"text": text}) + "\n" for text in content)
+            records = "".join(json.dumps({"text": text}) + "\n" for text in some)
             (tmp_path / folder / "a.jsonl").write_text(records)
         if kind != "jsonl":
-            (tmp_path / folder / "b.txt").write_text(("\n" if kind == "line" else "<|endoftext|>").join(content))
+            (tmp_path / folder / "b.txt").write_text(("\n" if kind == "line" else "<|endoftext|>").join(some))
     settings: dict[str, Any] = {"vocab_size": 500, "min_frequency": 2, "normalizer": normalizer}
     documents = "line" if kind == "line" else "auto"
     tok, _ = pybpe.prepare(tmp_path / "all", tmp_path / "out", splits=(2, 1), documents=documents, **settings)
@@ -59,10 +59,7 @@ def test_an_executor_makes_the_same_files(tmp_path: Path, monkeypatch: pytest.Mo
     pybpe.prepare(tmp_path / "in", tmp_path / "local", vocab_size=500)
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
         pybpe.prepare(tmp_path / "in", tmp_path / "processes", vocab_size=500, executor=processes, workers=2)
-    alone, together = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("local", "processes")
-    )
-    assert alone == together and len(alone) == 6
+    assert content(tmp_path / "local") == content(tmp_path / "processes") and len(content(tmp_path / "local")) == 6
 
 
 @pytest.mark.parametrize(
@@ -79,9 +76,6 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
     def count(*args: Any) -> Any:
         counted.append(args)
         return count_plan(*args)
-
-    def content(folder: Path) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     settings = {"vocab_size": 400, **settings}
     pybpe.prepare(corpus, tmp_path / "undisturbed", **settings)
@@ -129,14 +123,11 @@ def test_what_no_training_can_mend_is_refused_before_it(
 
 
 def test_a_run_that_fails_leaves_the_tokenizer_that_fits_the_shards(corpus: Path, tmp_path: Path) -> None:
-    def content() -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-
     pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
-    before = content()
+    before = content(tmp_path / "out")
     with pytest.raises(pybpe.errors.LimitError):
         pybpe.prepare(corpus, tmp_path / "out", vocab_size=300, min_shard_tokens=10**6, force=True)
-    assert content() == before
+    assert content(tmp_path / "out") == before
 
 
 # ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from commands import COMMANDS, clear, run, written
-from corpora import documents, small_tokenizer
+from corpora import content, documents, small_tokenizer
 from selection import one_in
 
 import pybpe
@@ -126,11 +126,7 @@ def test_a_full_disk_and_then_a_larger_one(small_disk: Path, tmp_path: Path) -> 
         pybpe.binarize(small_tokenizer(), text, small_disk / "out", **keywords)
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
     pybpe.binarize(small_tokenizer(), text, small_disk / "out", **keywords)
-    content = [
-        {path.name: path.read_bytes() for path in folder.iterdir()}
-        for folder in (tmp_path / "undisturbed", small_disk / "out")
-    ]
-    assert content[0] == content[1]
+    assert content(tmp_path / "undisturbed") == content(small_disk / "out")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
