@@ -24,8 +24,8 @@ from pybpe.support.output_files import make_folder, remove_file, remove_others
 from pybpe.support.run_options import RunOptions
 from pybpe.tokens.finished import TOKENIZER_NAMES, Goal
 from pybpe.tokens.manifest import manifest_name
-from pybpe.tokens.options import DatasetOptions, OutputOptions
-from pybpe.tokens.pack.packing import RowOptions, write_and_pack
+from pybpe.tokens.options import DatasetOptions, OutputOptions, RowOptions
+from pybpe.tokens.pack.packing import write_and_pack
 from pybpe.tokens.preparation import prepare_dataset, save_tokenizer
 from pybpe.training.options import TrainOptions
 

@@ -221,7 +221,8 @@ def _split_counts(inputs: Inputs, settings: CountSettings, most: int, seed: int)
         raise ArgumentError("advise reads parts of files: pass paths, not texts or standard input")
     files = files_to_count(inputs, settings.read)
     total = known_total(files) or most
-    plan, cut = corpus_plan(files, settings), settings.cutting.cut
+    plan = corpus_plan(files, settings)
+    cut = plan.cutting.cut
     parts = plan.shuffled(max(1 << 12, min(1 << 20, total // 100)), seed)
     counters = [WordCounter(settings, plan.kinds, workers=1) for _ in range(2)]
     held_out, doubts, size = len(parts) >= _HELD_OUT, Doubts(), 0

@@ -12,8 +12,7 @@ from ..errors import ArgumentError, note
 from ..reading.options import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
 from ..support.run_options import RunOptions
-from ..tokens.options import OutputOptions
-from ..tokens.pack.packing import RowOptions
+from ..tokens.options import OutputOptions, RowOptions
 from ..training.options import TrainOptions
 from .common import (
     add_common,

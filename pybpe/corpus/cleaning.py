@@ -11,9 +11,9 @@ from .. import _binding
 from ..arguments import chosen, refuse_unused
 from ..errors import note
 from ..reading.bad_records import list_name, remove_list
+from ..reading.files import stage
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import Inputs, path_list
-from ..reading.staging import stage
 from ..support.call_paths import check_paths
 from ..support.locking import only_writer
 from ..support.output_files import output_file, remove_folder, unfinished_folder

@@ -16,11 +16,11 @@ from ..arguments import is_unicode, utf8
 from ..errors import FormatError
 from ..reading.bad_records import Seen
 from ..reading.documents import Kinds, records
+from ..reading.files import Staged
 from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, described, pieces_of
 from ..reading.splits import SplitOptions
-from ..reading.staging import Staged
 from ..reading.text_encoding import doubt_of
 
 _LEAST_TASK = 1 << 20

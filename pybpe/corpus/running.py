@@ -12,9 +12,9 @@ from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError
 from ..reading.bad_records import Seen, SkippedRecords
+from ..reading.files import Staged
 from ..reading.input_file import InputFile, known_total
 from ..reading.planning import Task, anchored
-from ..reading.staging import Staged
 from ..reading.text_encoding import Doubts
 from ..support.parallel import worker_count
 from ..support.progress import Progress

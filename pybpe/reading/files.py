@@ -1,17 +1,23 @@
-"""The files that paths, folders, globs and URLs name: plain text or JSON lines, compressed or not."""
+"""The files that paths, folders, globs and URLs name: plain text or JSON lines, compressed or not. Inputs that can be
+read only once (standard input, pipes, and what some web servers send) are copied to files that can be read again."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 
-from ..errors import ArgumentError, FormatError, note, warn
+from ..errors import ArgumentError, FormatError, file_errors, note, warn
 from ..support.call_paths import check_once, check_paths, identity, is_glob, of_glob
+from ..support.locking import FOLDER, STAGED
+from ..support.output_files import make_folder
 from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
@@ -19,6 +25,7 @@ from .file_types import says_records
 from .input_file import InputFile, check_text, needs_text, refusal, tell_of_records, told_of_mark
 from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
+from .pieces import PIECE_BYTES
 from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
@@ -205,3 +212,63 @@ def text_file(path: str, encoding: str | None = None) -> InputFile:
 def open_text(path: str, encoding: str | None = None) -> BinaryIO:
     """Opens a file that `text_file` accepts for reading, and decompresses it if needed."""
     return text_file(path, encoding).open()
+
+
+# ----------------------------------------------------------------------------------------------------
+# Inputs that can be read only once
+
+
+@dataclass
+class Staged:
+    """The files to read.
+
+    Attributes:
+        files: the files, in order.
+        names: the names of staged files in the manifest.
+        identities: what distinguishes each file from another file with the same name.
+    """
+
+    files: list[InputFile] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    identities: list[tuple[object, ...]] = field(default_factory=list)
+
+
+def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequence[str]) -> Staged:
+    """Returns the files that inputs name. First copies "-" (standard input) and pipes into `folder`, because a split
+    may depend on their size, and resuming on their content. `read` and `outputs` are as in corpus_files.
+
+    Raises:
+        ArgumentError, FileError, FormatError: an input is missing, cannot be read, or is not text.
+    """
+    staged = Staged()
+    for file in corpus_files(inputs, read, outputs):
+        if file.size is None:
+            copy, digest = _copy(file, folder, len(staged.names))
+            staged.names[copy] = file.path
+            found = InputFile.of(copy, file.encoding, called=file.path)
+            check_text([found._replace(path=file.path)])
+            staged.files.append(in_form(found, read))
+            staged.identities.append((file.path, digest, file.encoding))
+        else:
+            staged.files.append(file)
+            staged.identities.append(file.identity)
+    return staged
+
+
+def _copy(file: InputFile, folder: str, number: int) -> tuple[str, str]:
+    """Copies a stream to a file. Its name ends like the stream's name, since the ending shows what it holds. Returns
+    its path and a hash of its content."""
+    ending = "".join(re.findall(r"\.[A-Za-z0-9]{1,16}", os.path.basename(file.path))[-2:])
+    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}{ending}")
+    digest = hashlib.blake2b()
+    name = file.path
+    source = sys.stdin.buffer if name == STDIN else file.open_stored()
+    try:
+        with file_errors(name, f"cannot be copied to {copy}"), open(copy, "wb") as target:
+            while block := source.read(PIECE_BYTES):
+                digest.update(block)
+                target.write(block)
+    finally:
+        if name != STDIN:
+            source.close()
+    return copy, digest.hexdigest()

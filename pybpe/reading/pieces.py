@@ -10,19 +10,15 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from .. import _binding
 from ..arguments import Text, utf8
 from ..errors import file_errors
-from ..model.matching import Matching, matcher
 from ..normalize import is_normalized
 from ..pattern import Pattern
-
-if TYPE_CHECKING:
-    from ..model import Model
 
 PIECE_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
 _FIRST_BLOCK = 1 << 16  # the size of the first read of a text, because the text may be short
@@ -74,20 +70,14 @@ class Cutting(NamedTuple):
         cls,
         pattern: Pattern,
         specials: Iterable[str],
+        found: _binding.Specials | None,
         normalizer: str | None,
-        matching: Mapping[str, Matching],
         prefix_space: bool,
     ) -> Cutting:
-        """Returns the Cutting for a pattern, special tokens with their flags, and what `cutter` takes."""
-        texts = list(specials)
-        cut = cutter(pattern, matcher(texts, matching), normalizer, prefix_space)
-        longest = max((len(text.encode()) for text in texts), default=0)
+        """Returns the Cutting for a pattern, special tokens with what finds them, and what `cutter` takes."""
+        longest = max((len(text.encode()) for text in specials), default=0)
+        cut = cutter(pattern, found, normalizer, prefix_space)
         return cls(cut, _CUT_CONTEXT + longest, not has_cuts(pattern, normalizer))
-
-    @classmethod
-    def of_model(cls, model: Model) -> Cutting:
-        """Returns the Cutting for the texts that a tokenizer encodes."""
-        return cls.of(model.pattern, model.specials, model.normalizer, model.matching, model.prefix_space)
 
 
 def _cut_before_space(cut: Cut, data: _binding.Data, start: int) -> int:

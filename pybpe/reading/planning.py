@@ -110,7 +110,7 @@ class Plan:
         cutting: the positions at which texts can be cut between words.
 
     Attributes:
-        files, kinds: as given.
+        files, kinds, cutting: as given.
         splits: the shares of the splits.
         hashed: whether a hash of each document decides its split.
         between_documents: whether splits are contiguous, with borders between documents.
@@ -119,7 +119,7 @@ class Plan:
 
     def __init__(self, files: Sequence[InputFile], kinds: Kinds, split: SplitOptions, cutting: Cutting) -> None:
         self.files, self.kinds, self.splits = files, kinds, split.splits
-        self._cutting = cutting
+        self.cutting = cutting
         self.task_bytes = TASK_BYTES
         self._context = max(cutting.context, kinds.context)
         by = split.split_by
@@ -280,7 +280,7 @@ class Plan:
         """Returns the Cut that finds where a split of a file can be cut into tasks."""
         if self.kinds.is_divided(file):
             return self.kinds.document_cut(file)
-        return None if self._cutting.none else self._cutting.cut
+        return None if self.cutting.none else self.cutting.cut
 
     def _hashed_ranges(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a text whose documents are assigned to splits by hash: several documents each, or a
@@ -309,7 +309,7 @@ class Plan:
         """Returns where a split of a file begins: at the first possible position at or after a byte."""
         kind = self.kinds.kind(file)
         if not (self.between_documents or self.kinds.is_divided(file)):
-            return find_cut(stream, at, self._cutting.cut, self._context)
+            return find_cut(stream, at, self.cutting.cut, self._context)
         if at == 0:
             return 0
         if kind == "file":

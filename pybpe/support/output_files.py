@@ -69,7 +69,8 @@ def give_name(temporary: str, path: str) -> None:
 
 def write_through(temporary: str, path: str, data: bytes) -> None:
     """Writes a file atomically, by way of a temporary path on the same disk. So a kill leaves nothing next to it."""
-    _binding.write_file(temporary, data)
+    with file_errors(temporary, "cannot be written"), open(temporary, "wb") as stream:
+        stream.write(data)
     give_name(temporary, path)
 
 

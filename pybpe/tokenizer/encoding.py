@@ -20,7 +20,7 @@ from ..errors import ArgumentError
 from ..model import Model, refuse_dropout
 from ..model.matching import matcher
 from ..normalize import normalize, prepared
-from ..reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
+from ..reading.pieces import PIECE_BYTES, Cutting, data_pieces, text_pieces
 from ..support.parallel import Result, map_ordered, run_interruptibly, worker_count
 from .batches import GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
 
@@ -38,7 +38,7 @@ class TextEncoder:
 
     Attributes:
         specials: the matcher for all special tokens, or None.
-        cut: finds the places at which a text can be cut without changing its ids.
+        cutting, cut: find the places at which a text can be cut without changing its ids.
         short: functions for short texts and lists, with all special tokens.
     """
 
@@ -48,7 +48,9 @@ class TextEncoder:
         self._any_encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
         self._encoder = cast("_binding.Encoder", _NoEncoder(model)) if model.dropout else self._any_encoder
         self.specials = matcher(model.specials, model.matching)
-        self.cut = cutter(model.pattern, self.specials, model.normalizer, model.prefix_space)
+        what = model.pattern, model.specials, self.specials, model.normalizer, model.prefix_space
+        self.cutting = Cutting.of(*what)
+        self.cut = self.cutting.cut
         self._searches = pretok is None
         self._direct = model.normalizer is None and not self._searches and not model.prefix_space
         # Each text that gets a space has at least one byte.

@@ -13,12 +13,11 @@ from ..arguments import instance, refuse_unused
 from ..errors import ArgumentError, warn
 from ..reading import planning
 from ..reading.documents import Kinds, check_mark
+from ..reading.files import Staged, stage
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
-from ..reading.pieces import Cutting
 from ..reading.splits import SplitOptions
-from ..reading.staging import Staged, stage
 from ..reading.unpacking import without_ending
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import give_name, output_file, unfinished_folder
@@ -30,8 +29,8 @@ from .encoding import Encoding, TaskEncoder
 from .finished import Goal, call_of, hashed
 from .formats import LLMC
 from .manifest import Manifest
-from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions
-from .pack.packing import RowOptions, write_and_pack
+from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions
+from .pack.packing import write_and_pack
 from .run import PlannedTasks, TokenRun
 from .shared_store import SharedStore, is_shared
 from .spool import KEEP
@@ -248,7 +247,7 @@ def write_dataset(
     `beside` is as in TokenRun.write."""
     tok, splits, files = layout.tok, options.split.splits, staged.files
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
-    plan = planning.Plan(files, kinds, options.split, Cutting.of_model(tok.model))
+    plan = planning.Plan(files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity = _identity(layout, options)

@@ -22,9 +22,9 @@ from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
+from ..reading.files import Staged
 from ..reading.input_file import InputFile
 from ..reading.paths import STDIN
-from ..reading.staging import Staged
 from ..support.call_paths import identity
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import real_output, remove_folder, unfinished_folder
@@ -218,8 +218,9 @@ def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
 
 def files_of_manifest(folder: str) -> list[str]:
     """Returns the names of the files that a finished run wrote, its manifest included."""
+    name = manifest_name(folder)
     try:
-        return [manifest_name(folder), *Manifest.load(folder).file_names]
+        return [name, *Manifest.load(folder).file_names] if os.path.exists(os.path.join(folder, name)) else []
     except (FileError, FormatError):
         return []
 

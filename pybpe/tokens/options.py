@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from ..arguments import one_of, option, refuse_unused, whole_number
+from .. import _binding
+from ..arguments import instance, one_of, option, refuse_unused, whole_number
 from ..errors import ArgumentError, LimitError
 from ..model import refuse_dropout
 from ..reading.documents import NAME_IT
 from ..reading.options import ReadOptions
 from ..reading.splits import SplitOptions
 from ..support.locking import FOLDER
+from ..support.output_files import real_output
 from ..tokenizer import Tokenizer
-from .formats import FORMATS, Format
+from .finished import Goal
+from .formats import FORMATS, LLMC, Format
 from .manifest import check_name
 from .spool import EOT_MODES, KEEP, SpoolFiles, id_bytes
 
+ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
+METHODS = ("best-fit", "fill", "concat")  # of packing
 _NEEDS: Mapping[str, tuple[Callable[[Format], bool], str]] = {
     "name": (lambda form: "{name}" in form.file, "this format has fixed file names"),
     "shard_tokens": (lambda form: "{index" in form.file, "this format has one file per split"),
@@ -169,6 +174,79 @@ class DatasetOptions:
             "text_key": self.read.text_key,
             "encoding": self.read.encoding,
         }
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """The rows to pack token files into. The fields are arguments of `pack`, which errors name.
+
+    Raises:
+        ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
+    """
+
+    sequence_length: int = option(1024, "tokens per packed row", "T")
+    packing: str | None = option(
+        None,
+        "how to pack: best-fit (default) cuts only documents longer than a row, and pads rows; fill also cuts documents"
+        " to fill the rows that would be short; concat cuts wherever a row is full",
+        "HOW",
+    )
+    format: str = option(
+        LLMC.name,
+        "llmc, or with the columns input_ids, document_ids, position_ids and loss_mask: npy, parquet or webdataset",
+        "F",
+    )
+    pad: str | None = option(
+        None,
+        "the special token for padding (default: <|padding|> or <|pad|> if there is one, otherwise end of text)",
+        "S",
+    )
+    seed: int = option(0, "random seed for the order")
+    shard_tokens: int = 10**8
+
+    def __post_init__(self) -> None:
+        if self.packing is None:
+            object.__setattr__(self, "packing", METHODS[0])
+        one_of("packing", self.packing, METHODS)
+        one_of("format", self.format, ROW_FORMATS)
+        FORMATS[self.format].check_packages()
+        for name, least in (("sequence_length", 2), ("shard_tokens", None), ("seed", None)):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
+        whole_number("shard_tokens", self.shard_tokens, self.sequence_length + 1)
+
+    @classmethod
+    def of(
+        cls, pack: bool, length: int, packing: str | None, format: str = LLMC.name, shard_tokens: int = 10**8
+    ) -> RowOptions | None:
+        """Returns the options, or None if there is nothing to pack. A format that only packing writes is packed even
+        if the caller does not say so, by cutting the text wherever a row is full.
+
+        Raises:
+            ArgumentError: there is only `packing`. Otherwise as RowOptions.
+        """
+        instance("pack", pack, bool, "True or False")
+        if not pack and (format not in FORMATS or FORMATS[format].is_flat):
+            if packing is not None:
+                raise ArgumentError("packing needs pack=True")
+            return None
+        if not pack and packing is None:
+            packing = "concat"
+        return cls(length, packing, format, shard_tokens=shard_tokens)
+
+    def least_tokens(self, given: int | None) -> int | None:
+        """Returns the argument min_shard_tokens of the token files. Only llm.c needs a minimum."""
+        return 0 if given is None and self.format != LLMC.name else given
+
+    def check(self, output: OutputOptions) -> None:
+        """Raises ArgumentError if the token files could not be packed, or an argument would have no effect."""
+        if output.mode != "prepend":
+            raise ArgumentError(
+                f"in packed rows, the mark begins each document: pass eot='prepend', not {output.mode!r}"
+            )
+
+    def goal(self, out: _binding.PathLike, force: bool, also: object = None) -> Goal:
+        """Returns what a call with these rows makes in the end: see finished.py."""
+        return Goal(real_output(out), force, also, astuple(self))
 
 
 @dataclass(frozen=True)

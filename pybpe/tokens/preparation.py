@@ -6,26 +6,23 @@ and the validation loss comes out a little too low.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from functools import partial
 
 from .. import _binding
-from .._version import __version__
 from ..arguments import chosen
 from ..model import CONTROL_TOKENS, check_specials
 from ..model import end_of_text as end_of_text_of
 from ..pattern import Digits, PatternLike
 from ..reading.documents import Kinds, check_mark
+from ..reading.files import stage
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
 from ..reading.planning import Plan
 from ..reading.splits import SplitOptions
-from ..reading.staging import stage
-from ..support.locking import FOLDER, STAGED, only_writer
-from ..support.output_files import make_folder
+from ..support.locking import only_writer
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
@@ -74,7 +71,7 @@ def prepare(
     """Turns text files into everything that llm.c needs except the model.
 
     Writes tokenizer.json, tokenizer.bin, the shards of all splits and manifest.json into `out`. Called again with the
-    same arguments, a run that was killed while encoding resumes; one that was killed while training starts over.
+    same arguments, a run that was killed trains again, and then encodes only what is missing.
 
     Args:
         inputs: a path or URL, or a list of them.
@@ -113,18 +110,14 @@ def prepare_dataset(
         staged = stage(given, folder, options.read, [folder])
         check_mark(kinds, counting.specials, counting.matching, staged.files)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
-
-        def train() -> Tokenizer:
-            counts = count_plan(plan, counting, run)
-            return of_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
-
         settings = (training, counting.pattern.regex, (kinds, counting), options.split)
         name = options.output.name or name_of(given, staged)
         call = call_of((settings, options, name, goal.also), staged)
         made = goal.made(call, None, staged.files)
         if made is not None and os.path.exists(saved := os.path.join(goal.folder, TOKENIZER_NAMES[0])):
             return Tokenizer.from_file(saved), made
-        tok = _trained(folder, (__version__, settings, staged.identities), train)
+        counts = count_plan(plan, counting, run)
+        tok = of_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
         options = options.for_tokenizer(tok)
         layout = Layout(tok, options.output, folder, name, staged.names, call)
         return tok, write_dataset(layout, options, kinds, staged, run, beside=partial(save_tokenizer, tok, folder))
@@ -135,17 +128,3 @@ def save_tokenizer(tok: Tokenizer, folder: str) -> None:
     json_name, bin_name = TOKENIZER_NAMES
     tok.save(os.path.join(folder, json_name))
     tok.save(os.path.join(folder, bin_name))
-
-
-def _trained(folder: str, identity: object, train_now: Callable[[], Tokenizer]) -> Tokenizer:
-    """Returns this run's tokenizer, or the one that a run trained before it was killed. It is stored with the staged
-    inputs (see staging.py), where the log keeps it until the run ends. `identity` is everything that it depends
-    on."""
-    digest = hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass")).hexdigest()
-    path = os.path.join(folder, FOLDER, f"{STAGED}{digest}.json")
-    if os.path.exists(path):
-        return Tokenizer.from_file(path)
-    tok = train_now()
-    make_folder(os.path.dirname(path))
-    tok.save(path)
-    return tok

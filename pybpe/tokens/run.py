@@ -122,7 +122,7 @@ class TokenRun:
         return min(most, len(parts) + (next(hashes, None) is None))
 
     def _clean(self) -> None:
-        """Removes an earlier run's files, except staged inputs and tokenizers, which may belong to this run."""
+        """Removes an earlier run's files, except staged inputs, which may belong to this run."""
         folder = self._layout.unfinished
         with file_errors(folder, "cannot be emptied"):
             for name in os.listdir(folder):

@@ -132,7 +132,8 @@ def _counted(
         _check_texts(inputs)
     if run.executor is not None:
         _check_whole_files(files, sample)
-    plan, cut = corpus_plan(files or [], settings), settings.cutting.cut
+    plan = corpus_plan(files or [], settings)
+    cut = plan.cutting.cut
     total = sample.max_bytes if files is None or not sample.is_all else known_total(files)
     counting = _Counting(plan, settings, run, total, saved)
     if files is None:
@@ -251,7 +252,7 @@ class _Counting:
 
     def items(self) -> Iterator[_Item]:
         """Yields the rest of the plan: pieces for threads, or tasks for workers."""
-        cut, (done, first, _) = self._settings.cutting.cut, self.place
+        cut, (done, first, _) = self._plan.cutting.cut, self.place
         for number, task in enumerate(islice(self._plan.tasks(), done, None), done):
             if self._run.executor is None:
                 yield from _placed(pieces_of(task, self._plan.kinds, cut), number, first)

@@ -57,7 +57,8 @@ class CountSettings:
     @property
     def cutting(self) -> Cutting:
         """Finds where texts can be cut between two words."""
-        return Cutting.of(self.pattern, self.specials, self.normalizer, self.matching, self.prefix_space)
+        found = matcher(self.specials, self.matching)
+        return Cutting.of(self.pattern, self.specials, found, self.normalizer, self.prefix_space)
 
     @property
     def changes_text(self) -> bool:

@@ -108,7 +108,7 @@ def test_planning_ends_when_a_file_has_been_cut(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "in.txt"
     path.write_text(TEXT)
     kinds = planning.Kinds(ReadOptions(documents=kind), EOT)
-    cutting = planning.Cutting.of(pybpe.pattern.Pattern("gpt2"), (), None, {}, False)
+    cutting = planning.Cutting.of(pybpe.pattern.Pattern("gpt2"), (), None, None, False)
     plan = planning.Plan(
         [InputFile.of(str(path)), InputFile.of(str(path))], kinds, planning.SplitOptions((8, 1)), cutting
     )

@@ -27,7 +27,7 @@ from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
 from pybpe.loading import PackedSequences
 from pybpe.tokens.manifest import Manifest
-from pybpe.tokens.pack.packing import METHODS
+from pybpe.tokens.options import METHODS
 from pybpe.tokens.pack.rows import COLUMNS, row_fault
 from pybpe.tokens.statistics import dataset_statistics
 from pybpe.tokens.verification import verify

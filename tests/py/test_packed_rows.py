@@ -8,10 +8,10 @@ import pytest
 from reference.packing import best_fit_spaces, columns, fewest_rows, pieces, pieces_of_rows
 
 import pybpe
+from pybpe.tokens.options import METHODS
 from pybpe.tokens.pack import pieces as pieces_module
 from pybpe.tokens.pack.best_fit import best_fit
 from pybpe.tokens.pack.exact_fit import _fill, _Lengths, refit
-from pybpe.tokens.pack.packing import METHODS
 from pybpe.tokens.pack.pieces import chunks, groups, pieces_of, place, row_count, shuffled
 from pybpe.tokens.pack.rows import COLUMNS, Rows
 from pybpe.tokens.token_files import TokenStream

@@ -11,12 +11,10 @@ from typing import TypeVar
 
 from ...errors import ArgumentError, FormatError, file_errors
 from ...reading.documents import Kinds, check_mark
-from ...reading.files import corpus_files
+from ...reading.files import Staged, corpus_files
 from ...reading.input_file import InputFile
-from ...reading.pieces import Cutting
 from ...reading.planning import Piece, Plan
 from ...reading.splits import SPLIT_NAMES, SplitOptions
-from ...reading.staging import Staged
 from ...reading.streams import file_sha256
 from ...support.output_files import remove_folder
 from ...support.run_options import RunOptions
@@ -217,7 +215,7 @@ class TextSource:
 
 def _sample(files: Sequence[InputFile], encoder: TaskEncoder) -> Iterator[Piece]:
     """Yields the first pieces of some tasks of some files, spread over the corpus."""
-    some, cutting = _spread(files, _FILES), Cutting.of_model(encoder.tok.model)
+    some, cutting = _spread(files, _FILES), encoder.tok._encoder.cutting
     for file in some:
         tasks = list(islice(Plan([file], encoder.kinds, SplitOptions((1,)), cutting).tasks(), _TASKS))
         for task in _spread(tasks, max(1, _PIECES // len(some))):

@@ -10,19 +10,19 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
 from typing import IO, NamedTuple
 
 from ... import _binding
 from ..._numpy import Array, numpy
-from ...arguments import instance, one_of, option, shown, whole_number
+from ...arguments import instance, shown
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
 from ...reading.streams import file_sha256
 from ...support import platform
 from ...support.locking import only_writer
-from ...support.output_files import make_folder, real_output, remove_file, remove_folder, unfinished_folder
+from ...support.output_files import make_folder, remove_file, remove_folder, unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..assembly import check_least
@@ -30,89 +30,15 @@ from ..encoding import text_length
 from ..finished import TOKENIZER_NAMES, Goal, files_of_manifest, finished_manifest, hidden_folder, rows_call
 from ..formats import FORMATS, LLMC
 from ..manifest import FILE_NAME, Facts, FileRecord, Manifest, ShardRecord, split_paths
-from ..options import OutputOptions
+from ..options import RowOptions
 from ..spool import id_bytes
 from ..token_files import TokenStream
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
-from .row_files import ROW_FORMATS, NewShard
+from .row_files import WRITERS, NewShard
 from .rows import Rows
 
-METHODS = ("best-fit", "fill", "concat")
 _PADDING_NAMES = ("<|padding|>", "<|pad|>")
 _DATA = "data"  # inside the unfinished folder
-
-
-@dataclass(frozen=True)
-class RowOptions:
-    """The rows to pack token files into. The fields are arguments of `pack`, which errors name.
-
-    Raises:
-        ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
-    """
-
-    sequence_length: int = option(1024, "tokens per packed row", "T")
-    packing: str | None = option(
-        None,
-        "how to pack: best-fit (default) cuts only documents longer than a row, and pads rows; fill also cuts documents"
-        " to fill the rows that would be short; concat cuts wherever a row is full",
-        "HOW",
-    )
-    format: str = option(
-        LLMC.name,
-        "llmc, or with the columns input_ids, document_ids, position_ids and loss_mask: npy, parquet or webdataset",
-        "F",
-    )
-    pad: str | None = option(
-        None,
-        "the special token for padding (default: <|padding|> or <|pad|> if there is one, otherwise end of text)",
-        "S",
-    )
-    seed: int = option(0, "random seed for the order")
-    shard_tokens: int = 10**8
-
-    def __post_init__(self) -> None:
-        if self.packing is None:
-            object.__setattr__(self, "packing", METHODS[0])
-        one_of("packing", self.packing, METHODS)
-        one_of("format", self.format, ROW_FORMATS)
-        FORMATS[self.format].check_packages()
-        for name, least in (("sequence_length", 2), ("shard_tokens", None), ("seed", None)):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
-        whole_number("shard_tokens", self.shard_tokens, self.sequence_length + 1)
-
-    @classmethod
-    def of(
-        cls, pack: bool, length: int, packing: str | None, format: str = LLMC.name, shard_tokens: int = 10**8
-    ) -> RowOptions | None:
-        """Returns the options, or None if there is nothing to pack. A format that only packing writes is packed even
-        if the caller does not say so, by cutting the text wherever a row is full.
-
-        Raises:
-            ArgumentError: there is only `packing`. Otherwise as RowOptions.
-        """
-        instance("pack", pack, bool, "True or False")
-        if not pack and (format not in FORMATS or FORMATS[format].is_flat):
-            if packing is not None:
-                raise ArgumentError("packing needs pack=True")
-            return None
-        if not pack and packing is None:
-            packing = "concat"
-        return cls(length, packing, format, shard_tokens=shard_tokens)
-
-    def least_tokens(self, given: int | None) -> int | None:
-        """Returns the argument min_shard_tokens of the token files. Only llm.c needs a minimum."""
-        return 0 if given is None and self.format != LLMC.name else given
-
-    def check(self, output: OutputOptions) -> None:
-        """Raises ArgumentError if the token files could not be packed, or an argument would have no effect."""
-        if output.mode != "prepend":
-            raise ArgumentError(
-                f"in packed rows, the mark begins each document: pass eot='prepend', not {output.mode!r}"
-            )
-
-    def goal(self, out: _binding.PathLike, force: bool, also: object = None) -> Goal:
-        """Returns what a call with these rows makes in the end: see finished.py."""
-        return Goal(real_output(out), force, also, astuple(self))
 
 
 def pack(
@@ -346,7 +272,7 @@ class _Packing(NamedTuple):
                     NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark),
                     Facts(),
                 )
-                first, *more = ROW_FORMATS[options.format](shard, self._counted(some, facts))
+                first, *more = WRITERS[options.format](shard, self._counted(some, facts))
                 tokens = shard.rows * size + (options.format == LLMC.name)
                 records.append(
                     ShardRecord(first.file, tokens, first.bytes, first.sha256, facts.documents, facts.text_bytes)

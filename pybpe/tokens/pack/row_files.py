@@ -142,7 +142,7 @@ def _write_webdataset(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]
         return [file.finish()]
 
 
-ROW_FORMATS: dict[str, Callable[[NewShard, Iterable[Rows]], list[FileRecord]]] = {
+WRITERS: dict[str, Callable[[NewShard, Iterable[Rows]], list[FileRecord]]] = {
     "llmc": _write_llmc,
     "npy": _write_npy,
     "parquet": _write_parquet,
