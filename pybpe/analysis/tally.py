@@ -85,7 +85,7 @@ class Tally:
     counts: dict[str, Counts]
 
 
-class _Item(NamedTuple):
+class _Taken(NamedTuple):
     """A piece of text for a thread."""
 
     piece: Piece
@@ -93,7 +93,7 @@ class _Item(NamedTuple):
     """Whether the previous piece belongs to the same text."""
 
 
-class _Found(NamedTuple):
+class _PieceTally(NamedTuple):
     """What a thread found in a piece. The fields about its edges say whether a word, or the last line, may extend
     beyond the piece."""
 
@@ -152,7 +152,7 @@ class Tallier:
         tally.size.lines += in_line
         return tally
 
-    def _items(self, inputs: Any) -> tuple[Iterator[_Item], int | None]:
+    def _items(self, inputs: Any) -> tuple[Iterator[_Taken], int | None]:
         if is_path_list(inputs):
             files = corpus_files(inputs, ReadOptions(encoding=self._encoding))
             return (item for file in files for item in self._file_items(file)), known_total(files)
@@ -161,15 +161,15 @@ class Tallier:
             raise ArgumentError(f"on: pass paths, or texts as iter([...]), not a {type(inputs).__name__}")
         return (item for text in flat_texts(inputs) for item in self._text_items(text)), None
 
-    def _file_items(self, file: InputFile) -> Iterator[_Item]:
+    def _file_items(self, file: InputFile) -> Iterator[_Taken]:
         for number, piece in enumerate(pieces_of(whole(file), Kinds(ReadOptions(self._text_key)), self._cut)):
-            yield _Item(piece, number > 0)
+            yield _Taken(piece, number > 0)
 
-    def _text_items(self, text: Text) -> Iterator[_Item]:
+    def _text_items(self, text: Text) -> Iterator[_Taken]:
         for number, data in enumerate(data_pieces(utf8(text), self._cut)):
-            yield _Item(text_piece(data), number > 0)
+            yield _Taken(text_piece(data), number > 0)
 
-    def _look(self, item: _Item) -> _Found:
+    def _look(self, item: _Taken) -> _PieceTally:
         piece = item.piece
         if not piece.is_text:
             texts = piece.record_texts(self._text_key)
@@ -177,7 +177,7 @@ class Tallier:
             for text in texts:
                 size += text_size(text)
             size.lines = len(texts)
-            return _Found(size, self._counts(texts, True), item.continues, False, False, False, piece.size, None)
+            return _PieceTally(size, self._counts(texts, True), item.continues, False, False, False, piece.size, None)
         data = bytes(piece.text)
         doubt = self._doubts.look(data, piece.path, piece.start) if piece.path else None
         parts = list(segments(data, self._marks))
@@ -187,7 +187,7 @@ class Tallier:
             size += text_size(text)
         size.lines = data.count(b"\n")
         edges = _in_word(texts[0][:4], 0), _in_word(texts[-1][-4:], -1), not data.endswith(b"\n")
-        return _Found(size, self._counts(texts, False), item.continues, *edges, len(data), doubt)
+        return _PieceTally(size, self._counts(texts, False), item.continues, *edges, len(data), doubt)
 
     def _counts(self, texts: Sequence[bytes], records: bool) -> list[Counts]:
         """Returns, for each tokenizer, the number of occurrences of each id in texts, up to the highest that occurs."""

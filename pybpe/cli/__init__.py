@@ -118,7 +118,7 @@ def _meant(word: str, others: Mapping[str, str], known: Collection[str]) -> str:
 _MAY_BE_EMPTY = ("text", "separator")
 
 
-class _Parser(argparse.ArgumentParser):
+class _CommandParser(argparse.ArgumentParser):
     """A parser that reports errors in one line, like the rest of pybpe. In every command, files may come before,
     between and after options."""
 
@@ -182,7 +182,7 @@ def _needed(words: Sequence[str] | None) -> Collection[str]:
 def _parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Returns the parser of all commands. With `words`, those of the command line, only the commands among them get
     their options, whose modules take a while to load."""
-    parser = _Parser(
+    parser = _CommandParser(
         prog="pybpe",
         description="Train a byte-level BPE tokenizer on your own corpus, and turn the corpus into token files\n"
         "that llm.c trains on. `pybpe COMMAND --help` explains each command, with examples.",

@@ -1,4 +1,4 @@
-"""The formats of token files, by name. Most are a header and the ids; pack/row_files.py writes those with rows.
+"""The formats of token files, by name. Most are a header and the ids; pack/rows.py writes those with rows.
 
 Megatron-LM has two files: NAME.bin holds the ids, NAME.idx where each document is in it. The index, little-endian, as
 megatron/core/datasets/indexed_dataset.py reads it: "MMIDIDX\\0\\0"; u64 version 1; u8 type of the ids (8: uint16, 4:

@@ -8,7 +8,7 @@ begins with a mark, so that nothing looks like the continuation of the document 
 by B * T tokens from its first token, so rows stay whole in its batches, shuffled or not, for any number of processes.
 
 pieces.py finds the documents and puts them into rows, with best_fit.py and exact_fit.py; rows.py makes the tokens of
-rows, and checks them; row_files.py writes them; packing.py has what users call.
+rows, checks them and writes them; packing.py has what users call.
 """
 
 from .packing import pack as pack

@@ -34,8 +34,7 @@ from ..options import RowOptions
 from ..spool import id_bytes
 from ..token_files import TokenStream
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
-from .row_files import WRITERS, NewShard
-from .rows import Rows
+from .rows import WRITERS, NewShard, Rows
 
 _PADDING_NAMES = ("<|padding|>", "<|pad|>")
 _DATA = "data"  # inside the unfinished folder

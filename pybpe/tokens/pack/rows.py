@@ -16,14 +16,34 @@ loss_mask: uint8, for labels that are the inputs themselves, which a model shift
     -100)`): 1 where the tokens before it in the row, up to the last mark, predict the token. It is 0 for padding, for
     the first token of a row, and for a mark after a part whose document continues elsewhere. It is 1 for a mark after
     the end of a document, which so teaches the model where documents end.
+
+Files of packed rows: llm.c's shards, and formats that have a column for each of COLUMNS.
+
+    llmc        the tokens of all rows, and one more end-of-text token, the target of the last
+    npy         a file per column, NAME_SPLIT_INDEX.COLUMN.npy: an array of shape (rows, tokens per row)
+    parquet     a row per row, a list per column
+    webdataset  a tar with a sample per row, and a member KEY.COLUMN.npy per column
+
+They are written into a folder that has no name yet, so a file needs no temporary name. The first file of a shard has
+its tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from typing import Any, NamedTuple
 
 from ..._numpy import Array, numpy
 from ...arguments import counted
+from ...errors import file_errors
+from ...reading.rows import pyarrow_parquet
+from ..formats import llmc_header
+from ..manifest import FileRecord
+from ..spool import id_bytes
 
 COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")
 
@@ -114,3 +134,131 @@ def row_fault(blocks: Iterable[Array], size: int, mark: int, more: int = 1) -> s
         and_more = " and one more token" if more else ""
         return f"has {counted(seen, 'token')}, which is not a whole number of rows of {size}{and_more}"
     return None
+
+
+# ----------------------------------------------------------------------------------------------------
+# Files
+
+
+class NewShard(NamedTuple):
+    """A shard to write.
+
+    Attributes:
+        base: its path without an ending.
+        dtype: the dtype of its ids.
+        rows, size: the number of rows, and tokens per row.
+        mark: the id that begins each row.
+    """
+
+    base: str
+    dtype: str
+    rows: int
+    size: int
+    mark: int
+
+
+class _File(io.RawIOBase):
+    """A new file, which is hashed while it is written."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._digest, self._size = path, hashlib.sha256(), 0
+        with file_errors(path, "cannot be written"):
+            self._file = open(path, "wb")
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        with file_errors(self._path, "cannot be written"):
+            self._file.write(view)
+        self._digest.update(view)
+        self._size += len(view)
+        return len(view)
+
+    def finish(self) -> FileRecord:
+        """Writes everything to disk."""
+        with file_errors(self._path, "cannot be written"):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        return FileRecord(os.path.basename(self._path), self._size, self._digest.hexdigest())
+
+    def close(self) -> None:
+        with suppress(OSError):  # closing a file on a full disk fails again
+            self._file.close()
+        super().close()
+
+
+def _write_llmc(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+    """The mark at the end is the target of the last token: it begins the row that comes next, whichever."""
+    with _File(shard.base + ".bin") as file:
+        file.write(llmc_header(shard.rows * shard.size + 1, shard.dtype))
+        kind = f"<u{id_bytes(shard.dtype)}"
+        for some in rows:
+            file.write(some.input_ids.astype(kind, copy=False))
+        file.write(numpy.array([shard.mark], dtype=kind))
+        return [file.finish()]
+
+
+def _write_npy(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+    kinds = {**dict.fromkeys(COLUMNS, "<i4"), "input_ids": f"<u{id_bytes(shard.dtype)}", "loss_mask": "|u1"}
+    with ExitStack() as opened:
+        files = {column: opened.enter_context(_File(f"{shard.base}.{column}.npy")) for column in COLUMNS}
+        for column, file in files.items():
+            header = {"descr": kinds[column], "fortran_order": False, "shape": (shard.rows, shard.size)}
+            numpy.lib.format.write_array_header_1_0(file, header)
+        for some in rows:
+            for column, file in files.items():
+                file.write(getattr(some, column).astype(kinds[column], copy=False))
+        return [file.finish() for file in files.values()]
+
+
+def _write_parquet(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+    path = shard.base + ".parquet"
+    parquet = pyarrow_parquet(path)
+    import pyarrow
+
+    kinds = {column: pyarrow.int32() for column in COLUMNS}
+    kinds |= {"input_ids": getattr(pyarrow, shard.dtype)(), "loss_mask": pyarrow.uint8()}
+    schema = pyarrow.schema([(column, pyarrow.list_(kind)) for column, kind in kinds.items()])
+    with _File(path) as file:
+        with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+            for some in rows:
+                columns = [pyarrow.array(getattr(some, column).reshape(-1), kind) for column, kind in kinds.items()]
+                offsets = pyarrow.array(numpy.arange(0, len(columns[0]) + 1, shard.size), pyarrow.int32())
+                lists = [pyarrow.ListArray.from_arrays(offsets, column) for column in columns]
+                writer.write_table(pyarrow.Table.from_arrays(lists, schema=schema))
+        return [file.finish()]
+
+
+def _write_webdataset(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+    """The times and owners of members are 0, so that equal tokens give equal tars."""
+    import tarfile
+
+    key, number = "-".join(shard.base.rsplit("_", 2)[1:]), 0
+    with _File(shard.base + ".tar") as file:
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for some in rows:
+                columns = {column: getattr(some, column) for column in COLUMNS}
+                for row in range(len(columns["input_ids"])):
+                    for column, values in columns.items():
+                        data = io.BytesIO()
+                        numpy.save(data, values[row])
+                        member = tarfile.TarInfo(f"{key}-{number:09d}.{column}.npy")
+                        member.size = data.tell()
+                        data.seek(0)
+                        tar.addfile(member, data)
+                    number += 1
+        return [file.finish()]
+
+
+WRITERS: dict[str, Callable[[NewShard, Iterable[Rows]], list[FileRecord]]] = {
+    "llmc": _write_llmc,
+    "npy": _write_npy,
+    "parquet": _write_parquet,
+    "webdataset": _write_webdataset,
+}
+"""Write a shard, given its rows in order, and return the records of its files."""
