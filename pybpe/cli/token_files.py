@@ -50,7 +50,7 @@ def split_tokens(manifest: Manifest) -> dict[str, int]:
 
 def tell_set_aside(args: argparse.Namespace, manifest: Manifest) -> None:
     """Says how many tokens of a large corpus are not trained on, if that is more than they need to be."""
-    if manifest.tokens > _LARGE and tuple(args.splits) == DEFAULT_SPLITS:
+    if manifest.tokens > _LARGE and tuple(args.splits) == DEFAULT_SPLITS and args.val_documents is None:
         others = ", ".join(f"{split} {count:,}" for split, count in split_tokens(manifest).items() if split != "train")
         note(f"tokens that are set aside, not to train on: {others}; --splits 98,1,1 sets aside less")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
@@ -20,11 +21,12 @@ from .documents import RECORDS, Kinds, records
 from .input_file import InputFile
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
 from .rows import RowGroups, Texts, open_rows
-from .splits import SplitOptions, has_many_documents, hash_split_of_range, marks
+from .splits import SplitOptions, end_of_first, has_many_documents, hash_split_of_range, marks
 from .streams import Limited
 
 TASK_BYTES = 1 << 24
 _LEAST_AMOUNT = 1 << 12  # bytes; smaller files count as this size, so that a task of tiny files does not take long
+_TRAIN, _VAL = 0, 1  # of SPLIT_NAMES
 _MOST_PACKED = 16  # the ratio of compression that text rarely exceeds
 
 
@@ -100,6 +102,12 @@ class _Extent(NamedTuple):
         return int(size * min(1.0, max(0.0, share)))
 
 
+class _Border(NamedTuple):
+    """Where a file is divided into val and then train: at a byte or a row; 0 if all is train, None if all is val."""
+
+    at: int | None
+
+
 class Plan:
     """The tasks of a corpus.
 
@@ -123,7 +131,8 @@ class Plan:
         self.task_bytes = TASK_BYTES
         self._context = max(cutting.context, kinds.context)
         by = split.split_by
-        many = by != "token" and len(split.splits) > 1 and has_many_documents(files, kinds)
+        self._val_documents = split.val_documents
+        many = by in ("hash", "document") and len(split.splits) > 1 and has_many_documents(files, kinds)
         self.hashed = many and by == "hash"
         self.between_documents = many and by == "document"
 
@@ -182,9 +191,18 @@ class Plan:
             return (self._ranges(file, extent) for file, extent in pairs)
         return map_ordered(lambda pair: list(self._ranges(*pair)), pairs, threads)
 
-    def _extents(self) -> Iterator[_Extent]:
+    @cached_property
+    def _end_of_val(self) -> tuple[int, int | None]:
+        return end_of_first(self.files, self.kinds, self._val_documents or 0)
+
+    def _extents(self) -> Iterator[_Extent | _Border]:
         """Yields the extent of each file: 0 to 1, so that each file is cut into splits, or, if documents must not be
-        cut, its range in the corpus."""
+        cut, its range in the corpus; or where its first documents end."""
+        if self._val_documents is not None:
+            last, end = self._end_of_val
+            for number in range(len(self.files)):
+                yield _Border(end if number == last else None if number < last else 0)
+            return
         if not self.between_documents:
             yield from repeat(_Extent(0.0, 1.0), len(self.files))
             return
@@ -205,14 +223,31 @@ class Plan:
         with file.open() as stream:
             return _length(stream)
 
-    def _ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
+    def _ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a file, each with its approximate size in bytes."""
-        if file.form == "parquet":
+        if isinstance(extent, _Border):
+            if extent.at != 0:
+                yield from self._whole_ranges(file, 0, extent.at, _VAL)
+            if extent.at is not None:
+                yield from self._whole_ranges(file, extent.at, None, _TRAIN)
+        elif file.form == "parquet":
             yield from self._row_ranges(file, extent)
         elif file.is_sequential or file.size is None:
             yield from self._sequential_ranges(file, extent)
         else:
             yield from self._byte_ranges(file, extent)
+
+    def _whole_ranges(self, file: InputFile, start: int, end: int | None, split: int) -> Iterator[tuple[Range, int]]:
+        """Yields the ranges between two positions of a file, all of one split."""
+        if file.form == "parquet":
+            groups = RowGroups(file, self.kinds.text_key)
+            for first, last, size in groups.between(start, groups.rows if end is None else end):
+                yield Range(file, first, last, split, True), size
+        elif file.is_sequential or file.size is None:
+            yield Range(file, start, end, split, True), file.size or 0
+        else:
+            with file.open() as stream:
+                yield from self._cut_ranges(file, stream, start, file.size if end is None else end, split)
 
     def _row_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
         groups = RowGroups(file, self.kinds.text_key)

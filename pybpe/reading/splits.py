@@ -6,13 +6,16 @@ import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import BinaryIO
 
-from ..arguments import one_of, option, shown
+from ..arguments import counted, one_of, option, refuse_unused, shown, whole_number
 from ..errors import ArgumentError
+from .bad_records import Seen
 from .documents import Kinds
 from .input_file import InputFile
-from .pieces import PIECE_BYTES
+from .pieces import PIECE_BYTES, stream_pieces, without_mark
+from .rows import open_rows
 from .streams import Limited
 
 SPLIT_NAMES = ("train", "val", "test")
@@ -31,7 +34,8 @@ class SplitOptions:
 
     Attributes:
         splits: the shares of train, val and test; with fewer than three, the last splits are left out.
-        split_by: one of SPLIT_BY.
+        split_by: one of SPLIT_BY; or "first", if there are val_documents.
+        val_documents: if not None, the first documents, this many, are val, and the others train; there are no shares.
 
     Raises:
         ArgumentError: a value is invalid.
@@ -41,10 +45,20 @@ class SplitOptions:
     split_by: str = option(
         "hash", "how to split: hash, by each document's content; document or token, in input order", "BY"
     )
+    val_documents: int | None = option(
+        None, "the first N documents of the corpus are val, and all others train, instead of --splits and --split-by"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "splits", tuple(_checked(self.splits)))
         one_of("split_by", self.split_by, SPLIT_BY)
+        if self.val_documents is not None:
+            for name, value, default in (("splits", self.splits, DEFAULT_SPLITS), ("split_by", self.split_by, "hash")):
+                if value != default:
+                    refuse_unused(name, value, "val_documents says which documents are val, and the others are train")
+            whole_number("val_documents", self.val_documents, 1)
+            object.__setattr__(self, "splits", (1.0, 1.0))
+            object.__setattr__(self, "split_by", "first")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,24 +142,59 @@ def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
     for file in files:
         if kinds.is_divided(file):
             return True
-        count += _count_up_to_two(file, kinds)
+        count += len(list(islice(_document_ends(file, kinds), 2)))
         if count > 1:
             return True
     return False
 
 
-def _count_up_to_two(file: InputFile, kinds: Kinds) -> int:
-    """Returns the number of documents in a file; 2 means two or more. A non-empty file without marks has one."""
+def end_of_first(files: Sequence[InputFile], kinds: Kinds, count: int) -> tuple[int, int | None]:
+    """Returns where the first documents, this many, end: the number of a file, and a position in it (None: its end).
+    Reads up to the end of the next document. Raises ArgumentError if there is none."""
+    ends = ((number, end) for number, file in enumerate(files) for end in _document_ends(file, kinds))
+    found = next(islice(ends, count - 1, None), None)
+    if found is None or next(ends, None) is None:
+        raise ArgumentError(
+            f"val_documents: the corpus has no more than {counted(count, 'document')}, so none is left to train on"
+        )
+    return found
+
+
+def _document_ends(file: InputFile, kinds: Kinds) -> Iterator[int | None]:
+    """Yields where each non-empty document of a file ends, as a byte or a row; None means the end of the file."""
+    if file.has_rows:
+        for texts, seen in open_rows(file, kinds.text_key).texts(0, None, Seen(file.path, 0, kinds.read.skips)):
+            offsets = (pair for _, some in texts.parts for pair in pairwise(some))
+            yield from (row for row, (start, end) in enumerate(offsets, seen.start + 1) if end > start)
+        return
+    with file.open_in_form() as (stream, formed):
+        if kinds.is_divided(formed):
+            at = 0
+            for data in stream_pieces(stream, kinds.document_cut(formed)):
+                yield from _ends_in(data, at, formed, kinds)
+                at += len(data)
+            return
     with file.open() as stream:
-        if kinds.kind(file) != "special":
-            return len(stream.read(1))
-        count = begin = 0
-        for end, following in marks(stream, kinds):
-            count += end > begin
-            if count > 1:
-                break
-            begin = following
-        return count
+        begin = 0 if without_mark(memoryview(stream.read(3)), 0) else 3
+    with file.open(begin) as stream:
+        if kinds.kind(file) == "special":
+            for end, following in marks(stream, kinds, begin):
+                if end > begin:
+                    yield following if following > end else None
+                begin = following
+        elif stream.read(1):
+            yield None
+
+
+def _ends_in(data: memoryview, at: int, file: InputFile, kinds: Kinds) -> Iterator[int]:
+    """Yields where each non-empty document of a piece of divided text ends. The piece begins at position `at`."""
+    kind, cut, begin = kinds.kind(file), kinds.document_cut(file), 0
+    while begin < len(data):
+        end = cut(data, begin + 1)
+        part = data[begin:end] if kind == "jsonl" else without_mark(data[begin:end], at + begin)
+        if any(kinds.divide(kind, part, Seen(file.path, at + begin, kinds.read.skips))):
+            yield at + end
+        begin = end
 
 
 def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator[tuple[int, int]]:

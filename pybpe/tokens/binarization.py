@@ -48,6 +48,7 @@ def binarize(
     format: str = "llmc",
     splits: Sequence[float] = (8, 1, 1),
     split_by: str = "hash",
+    val_documents: int | None = None,
     eot: str | None = None,
     dtype: str = "auto",
     shard_tokens: int = 10**8,
@@ -91,6 +92,8 @@ def binarize(
             documents; files with too few documents are assigned whole, in turn. "token": contiguously, between any two
             words, but records stay whole. A single document is split as with "token", and each split's part of it is a
             document there. Shares of contiguous splits are measured in bytes of text, or rows.
+        val_documents: the first documents of the corpus that are not empty, this many, are val, and all others train,
+            instead of `splits` and `split_by`. To find where they end, they are read once more, before anything else.
         eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend" (before each document, as llm.c
             expects; the default for "llmc"), "append" (after each, as nanoGPT expects; the default for the others),
             or "none".
@@ -152,7 +155,7 @@ def binarize(
             raise ArgumentError("on_error='skip' cannot be used with pack, which keeps only the rows: pack afterwards")
         rows.check(output)
     options = DatasetOptions(
-        ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by), output
+        ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by, val_documents), output
     )
     options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)

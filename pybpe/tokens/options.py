@@ -165,8 +165,10 @@ class DatasetOptions:
 
     def settings(self) -> dict[str, Any]:
         """Returns the options as the manifest has them. A run that resumes must have the same."""
+        first = {} if self.split.val_documents is None else {"val_documents": self.split.val_documents}
         return {
             "format": self.output.format,
+            **first,
             "splits": list(self.split.splits),
             "split_by": self.split.split_by,
             **self.output.settings(),

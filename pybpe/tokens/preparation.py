@@ -43,6 +43,7 @@ def prepare(
     end_of_text: str | None = None,
     splits: Sequence[float] = (8, 1, 1),
     split_by: str = "hash",
+    val_documents: int | None = None,
     name: str | None = None,
     pattern: PatternLike | None = None,
     digits: Digits = None,

@@ -189,6 +189,11 @@ def test_documents_are_found_whatever_the_blocks(
         expected = documents_of(text, kind)
         many = kind in ("blank", "line") or len(expected) > 1
         assert splits.has_many_documents([InputFile.of(file.name)], kinds) == many
+        patch.setattr(splits, "stream_pieces", partial(stream_pieces, piece_bytes=block))
+        for count in range(1, len(expected)):
+            number, at = splits.end_of_first([InputFile.of(file.name)], kinds, count)
+            assert (number, documents_of(text[:at], kind)) == (0, expected[:count])
+            assert at is not None and documents_of(text[at:], kind) == expected[count:]
         cutting = planning.Cutting(lambda data, start: start, 1, not cuttable)  # anywhere, or nowhere
         plan = planning.Plan([InputFile.of(file.name)], kinds, splits.SplitOptions((8, 1)), cutting)
         found: list[list[bytes]] = [[], []]

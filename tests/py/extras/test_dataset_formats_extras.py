@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import random
+from itertools import product
 from pathlib import Path
 
 import numpy
@@ -147,3 +148,18 @@ def test_rows_give_the_tokens_of_lines(tmp_path: Path) -> None:
         for out in (tmp_path / "x.jsonl-document", tmp_path / "x.parquet-document")
     ]
     assert streams[0] == streams[1]
+
+
+def test_the_first_rows_are_val(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    """Rows that are empty do not count."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = documents(40)
+    table = arrow.table({"text": ["", *texts[:10], "", *texts[10:]]})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=7)
+    with arrow.OSFile(str(tmp_path / "a.arrow"), "wb") as file, arrow.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    for name, count in product(("a.parquet", "a.arrow"), (10, 13, 39)):
+        out = tmp_path / f"{name}{count}"
+        pybpe.binarize(tok, tmp_path / name, out, val_documents=count, workers=2, min_shard_tokens=0)
+        for split, wanted in (("val", texts[:count]), ("train", texts[count:])):
+            assert tokens_of(out, split) == [i for text in wanted for i in [tok.eot_token, *tok.encode(text)]]
