@@ -14,6 +14,7 @@ from hypothesis import settings
 import pybpe
 from pybpe.reading import planning
 from pybpe.tokens import run
+from pybpe.training import counting
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,10 +76,16 @@ def tok() -> pybpe.Tokenizer:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Makes files of several kinds, which binarize divides into many tasks, with a checkpoint after each."""
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes a corpus many tasks, and binarize make a checkpoint after each."""
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
+    monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, small_tasks: None) -> list[Path]:
+    """Makes files of several kinds, which are many tasks."""
     return write_corpus(tmp_path / "corpus")
 
 

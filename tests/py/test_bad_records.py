@@ -17,10 +17,9 @@ import pybpe
 from pybpe.cli import main
 from pybpe.corpus import clean
 from pybpe.errors import PybpeWarning
-from pybpe.reading import bad_records, planning
+from pybpe.reading import bad_records
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import binarization, run
-from pybpe.training import counting
+from pybpe.tokens import binarization
 
 BAD = [
     b"{", b"[]", b"7", b'{"text": null}', b'{"id": 1}', b'{"text": 5}', b'{"text": "\xff"}', b"null",
@@ -30,11 +29,7 @@ GIVEN: dict[str, Any] = {"progress": False, "name": "x", "splits": (3, 1), "min_
 
 
 @pytest.fixture(autouse=True)
-def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes many tasks, and a checkpoint after each."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
-    monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
-    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+def small_steps(small_tasks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binarization, "_MOST", 20)
 
 

@@ -15,7 +15,6 @@ import pybpe
 from pybpe import corpus
 from pybpe.corpus import decisions, near_duplicates, work
 from pybpe.corpus.duplicates import digest, repeated
-from pybpe.reading import planning
 
 
 @pytest.mark.parametrize("shares", [1, 3])
@@ -96,8 +95,7 @@ def cleaned(folder: Path, name: str, **more: Any) -> tuple[bytes, Any]:
     return (folder / name).read_bytes(), report.to_json()
 
 
-def test_little_memory_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
+def test_little_memory_changes_nothing(small_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decisions, "_LEAST_MEMORY", 1)
     rng = random.Random(4)
     words = [f"word{i}" for i in range(3000)]

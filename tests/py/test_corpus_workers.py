@@ -15,15 +15,13 @@ from corpora import Twice
 
 import pybpe
 from pybpe.corpus import clean, cleaning, decisions, work
-from pybpe.reading import planning
 
 GIVEN: dict[str, Any] = {"dedup": "exact", "near_dedup": 0.7, "dedup_paragraphs": True, "progress": False}
 
 
 @pytest.fixture
-def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def web(tmp_path: Path, small_tasks: None) -> Path:
     """Returns 300 documents, 40 of which have near duplicates in chains, and 30 exact ones, in many small tasks."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
     rng = random.Random(4)
     words = [f"word{i}" for i in range(3000)]
     texts = [rng.choices(words, k=60) for _ in range(200)]

@@ -11,13 +11,11 @@ import pytest
 from corpora import EOT, SPLITS, content, documents, tokens_of
 
 import pybpe
-from pybpe.reading import planning
 from pybpe.tokens.formats import FORMATS
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
+def corpus(tmp_path: Path, small_tasks: None) -> Path:
     path = tmp_path / "corpus.txt"
     path.write_bytes(EOT.join(documents(300)).encode())
     return path

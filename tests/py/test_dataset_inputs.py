@@ -35,16 +35,11 @@ def read(folder: Path) -> list[list[int]]:
     return [tokens_of(folder, split) for split in SPLITS]
 
 
-def small_tasks(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(planning, "TASK_BYTES", 20_000)
-
-
 @pytest.mark.parametrize("eot", ["prepend", "append", "none"])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_records_are_ordinary_text(
-    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eot: str, suffix: str
+    tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, eot: str, suffix: str
 ) -> None:
-    small_tasks(monkeypatch)
     texts = [
         *documents(150), f"forged {EOT} and <|pad|>", EOT, "", f"{EOT}{EOT}", chinese()[:900], "\ud800 lone", "\x00",
     ]  # fmt: skip
@@ -62,10 +57,7 @@ def test_records_are_ordinary_text(
 
 
 @pytest.mark.parametrize("kind", ["special", "file", "line", "blank"])
-def test_documents_of_text_files(
-    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    small_tasks(monkeypatch)
+def test_documents_of_text_files(tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, kind: str) -> None:
     rng = random.Random(7)
     folder = tmp_path / "corpus"
     for i in range(6):
@@ -94,9 +86,8 @@ def test_documents_of_text_files(
 @pytest.mark.parametrize("kind", ["special", "file"])
 @pytest.mark.parametrize("eot", ["prepend", "append", "none"])
 def test_long_documents_are_not_held_as_a_whole(
-    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, eot: str
+    tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, kind: str, eot: str
 ) -> None:
-    small_tasks(monkeypatch)
     monkeypatch.setattr(planning, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=5000))
     monkeypatch.setattr(pieces, "_CUT_WINDOW", 500)
     held = []
@@ -124,10 +115,7 @@ def test_long_documents_are_not_held_as_a_whole(
     assert max(held) < 60_000
 
 
-def test_no_document_straddles_two_splits(
-    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_tasks(monkeypatch)
+def test_no_document_straddles_two_splits(tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None) -> None:
     texts = documents(200)
     (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
     (tmp_path / "b.txt").write_bytes("\n\n".join(text.replace("\n\n", "\n") for text in texts).encode())
@@ -167,9 +155,8 @@ def test_documents_of_many_files_stay_whole_and_in_order(tok: pybpe.Tokenizer, t
 
 @pytest.mark.parametrize("split_by", ["document", "token", "hash"])
 def test_compressed_files_are_split_as_plain_ones(
-    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_by: str
+    tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, split_by: str
 ) -> None:
-    small_tasks(monkeypatch)
     for text in (english()[:150_000], EOT.join(documents(150))):
         (tmp_path / "x.txt").write_bytes(text.encode())
         (tmp_path / "x.txt.gz").write_bytes(gzip.compress(text.encode()))
@@ -248,9 +235,8 @@ def test_records_are_normalised_one_by_one(tmp_path: Path, normalizer: str) -> N
 
 
 def test_each_shard_says_how_much_text_it_has(
-    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small_tasks(monkeypatch)
     paths = []
     for i in range(3):
         paths.append(tmp_path / f"{i}.txt")

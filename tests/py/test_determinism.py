@@ -65,23 +65,6 @@ def test_instruction_sets(root: Path, tmp_path: Path, corpus: Path, of_python: s
     assert run_pipeline(root / "build/tests/pipeline", corpus, tmp_path, simd) == of_python
 
 
-@pytest.mark.slow
-def test_hash_seeds_and_workers(tmp_path: Path, corpus: Path) -> None:
-    """Python's order of sets and dictionaries never affects the output."""
-    script = (
-        "import sys, pybpe\n"
-        "corpus, out, workers = sys.argv[1:]\n"
-        "tok, _ = pybpe.prepare(corpus, out, vocab_size=1000, workers=int(workers), progress=False)\n"
-    )
-    digests = set()
-    for seed, workers in (("0", 1), ("1", 2), ("random", 8)):
-        out = tmp_path / f"out{seed}"
-        environment = os.environ | {"PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", script, corpus, out, str(workers)], check=True, env=environment)
-        digests.add(digest(*sorted(out.iterdir())))
-    assert len(digests) == 1
-
-
 # ---------------------------------------------------------------------------------------------------
 # The files that a command writes do not depend on the language, the encoding or the time zone of the system
 

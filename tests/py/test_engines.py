@@ -14,11 +14,8 @@ from corpora import EOT, content, documents, small_tokenizer
 
 import pybpe
 from pybpe.corpus import clean
-from pybpe.reading import planning
 from pybpe.support import remote
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import run
-from pybpe.training import counting
 
 GIVEN: dict[str, Any] = {"progress": False, "splits": (1,), "min_shard_tokens": 0}
 
@@ -38,10 +35,7 @@ class Changed(Executor):
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
-    monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
-    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+def corpus(tmp_path: Path, small_tasks: None) -> list[Path]:
     (tmp_path / "text").mkdir()
     for name, some in (("a.txt", documents(160)[:80]), ("b.txt", documents(160)[80:])):
         (tmp_path / "text" / name).write_text(EOT.join(some))

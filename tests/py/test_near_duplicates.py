@@ -17,7 +17,6 @@ import pybpe
 from pybpe import _binding, corpus
 from pybpe.corpus.measures import characters
 from pybpe.corpus.near_duplicates import PERMUTATIONS, Banding, jaccard, signatures
-from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
 
 PIECES = st.sampled_from(
@@ -145,8 +144,7 @@ def records(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_first_stays_for_any_workers(web: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
+def test_the_first_stays_for_any_workers(web: Path, tmp_path: Path, small_tasks: None) -> None:
     settings: dict[str, object] = {"dedup": "exact", "near_dedup": 0.8}
     for n in (1, 2, 3):
         report = corpus.clean(str(web), tmp_path / f"{n}.jsonl", workers=n, **settings)  # type: ignore[arg-type]

@@ -14,7 +14,6 @@ from texts import english
 import pybpe
 from pybpe.errors import Error, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
-from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
 from pybpe.tokens import preparation, run
 
@@ -49,8 +48,7 @@ def test_the_tokenizer_is_that_of_the_train_split(tmp_path: Path, kind: str, nor
     assert everything.merges != tok.merges
 
 
-def test_an_executor_makes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "TASK_BYTES", 5000)
+def test_an_executor_makes_the_same_files(tmp_path: Path, small_tasks: None) -> None:
     (tmp_path / "in").mkdir()
     texts = [english()[i : i + 200] for i in range(0, 40_000, 200)]
     (tmp_path / "in" / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))

@@ -15,7 +15,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
-from pybpe.training import counting, runs, word_counter
+from pybpe.training import runs, word_counter
 
 SPECIALS = ["<|endoftext|>"]
 
@@ -148,11 +148,8 @@ def test_a_base_keeps_every_id(corpus: Path, where: str) -> None:
 # Executors
 
 
-def test_any_executor_gives_the_same_and_the_same_errors(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_executor_gives_the_same_and_the_same_errors(corpus: Path, tmp_path: Path, small_tasks: None) -> None:
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
-    monkeypatch.setattr(counting, "LEAST_TASK", 10_000)
     with ThreadPoolExecutor(3) as threads:
         assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=threads) == expected
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:

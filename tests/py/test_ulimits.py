@@ -2,7 +2,6 @@
 what is missing."""
 
 import os
-import re
 import resource
 import shutil
 import signal
@@ -80,7 +79,7 @@ def test_a_small_stack_is_enough(place: Path, name: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------
-# Disks that are really full, folders that cannot be written, and the order of system calls as strace sees it
+# Disks that are really full, and folders that cannot be written
 
 
 @contextmanager
@@ -134,42 +133,3 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(pybpe.errors.FilePermissionError, match=r"x\.json"):
         small_tokenizer().save(tmp_path / "x.json")
-
-
-_SAVE = """
-import sys, pybpe
-tok = pybpe.Tokenizer.from_file(sys.argv[1])
-tok.save(sys.argv[2] + "/x.json")
-tok.save(sys.argv[2] + "/x.bin")
-"""
-
-
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-def test_the_order_of_system_calls(tmp_path: Path) -> None:
-    small_tokenizer().save(tmp_path / "tok.json")
-    out = tmp_path / "out"
-    out.mkdir()
-    calls = "openat,pwrite64,write,fsync,fdatasync,rename,renameat,renameat2,close"
-    command = ["strace", "-f", "-y", "-o", str(tmp_path / "log"), "-e", f"trace={calls}"]
-    command += [sys.executable, "-c", _SAVE, str(tmp_path / "tok.json"), str(out)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode and "ptrace" in result.stderr.lower():
-        pytest.skip(f"strace may not trace here: {result.stderr.strip()}")
-    assert result.returncode == 0, result.stderr
-    log = (tmp_path / "log").read_text()
-    for name in ("x.json", "x.bin"):
-        temporary = rf"{re.escape(str(out))}/{re.escape(name)}\.\d+-0\.tmp"
-        steps = [
-            rf"openat\(.*\"{temporary}\", .*O_EXCL",
-            rf"pwrite64\(\d+<{temporary}>",
-            rf"fsync\(\d+<{temporary}>\) += 0",
-            rf"rename\(\"{temporary}\", \"{re.escape(str(out / name))}\"\) += 0",
-            rf"fsync\(\d+<{re.escape(str(out))}>\) += 0",
-        ]
-        at = 0
-        for step in steps:
-            found = re.compile(step).search(log, at)
-            assert found, f"{step} does not follow in\n{log[-3000:]}"
-            at = found.end()
-        flushed = re.search(rf"fsync\(\d+<{temporary}>\)", log)
-        assert flushed and not re.search(rf"pwrite64\(\d+<{temporary}>", log[flushed.end() :])

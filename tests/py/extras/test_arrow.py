@@ -15,7 +15,6 @@ from pyarrow import feather, ipc  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.errors import FormatError  # noqa: E402
-from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.bad_records import Seen  # noqa: E402
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
@@ -73,8 +72,7 @@ def test_dictionaries_empty_files_and_no_end(tmp_path: Path, write: Any) -> None
 
 
 @pytest.mark.parametrize("split_by", ["hash", "document", "token"])
-def test_binarize(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_by: str) -> None:
-    monkeypatch.setattr(planning, "TASK_BYTES", 10_000)
+def test_binarize(tmp_path: Path, small_tasks: None, split_by: str) -> None:
     tok = small_tokenizer()
     feather.write_feather(table(TEXTS), tmp_path / "a.feather", chunksize=50)
     pyarrow_parquet = pytest.importorskip("pyarrow.parquet")

@@ -13,13 +13,11 @@ from pyarrow import feather, parquet  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.corpus import clean  # noqa: E402
 from pybpe.errors import PybpeWarning  # noqa: E402
-from pybpe.reading import planning  # noqa: E402
 
 
 @pytest.fixture(params=["parquet", "arrow"])
-def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+def files(request: pytest.FixtureRequest, tmp_path: Path, small_tasks: None) -> tuple[Path, Path]:
     """Makes a file with null rows, and one without them."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 10_000)
     texts: list[Any] = list(documents(100))
     bad = [text for number, text in enumerate(texts) for text in ([None] * (number % 7 == 0) + [text])] + [None, ""]
     paths = (tmp_path / f"bad.{request.param}", tmp_path / f"good.{request.param}")

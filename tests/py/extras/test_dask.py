@@ -19,16 +19,12 @@ from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
-from pybpe.reading import planning  # noqa: E402
 from pybpe.tokens import binarization, shared_store  # noqa: E402
-from pybpe.training import counting  # noqa: E402
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def corpus(small_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Texts of several kinds, many of them near duplicates, in many tasks."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
-    monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
     monkeypatch.setattr(shared_store, "tasks_per_part", lambda *_: 2)
     folder = tmp_path / "corpus"
     folder.mkdir()

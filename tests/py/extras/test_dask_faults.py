@@ -18,7 +18,6 @@ from corpora import EOT, content, documents, jsonl, small_tokenizer  # noqa: E40
 
 import pybpe  # noqa: E402
 from pybpe.errors import PybpeWarning  # noqa: E402
-from pybpe.reading import planning  # noqa: E402
 from pybpe.support import remote  # noqa: E402
 
 SCHEDULER = """
@@ -67,8 +66,7 @@ def cluster(first: str = "", cwd: Path | None = None) -> Iterator[tuple[Any, str
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
+def corpus(tmp_path: Path, small_tasks: None) -> Path:
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.txt").write_bytes(EOT.join(documents(100)).encode())
     (tmp_path / "corpus" / "b.jsonl").write_bytes(jsonl(documents(200)))

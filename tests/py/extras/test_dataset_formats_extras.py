@@ -13,15 +13,13 @@ from corpora import EOT, SPLITS, documents, tokens_of
 from reference.dataset import streams
 
 import pybpe
-from pybpe.reading import planning
 from pybpe.reading import rows as row_reading
 from pybpe.reading.splits import hash_split
 from pybpe.tokens.verification import verify
 
 
 @pytest.fixture
-def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
+def corpora(tmp_path: Path, small_tasks: None) -> list[Path]:
     paths = []
     for i in range(4):
         paths.append(tmp_path / f"{i}.txt")
@@ -62,10 +60,9 @@ def test_webdataset_reads_packed_rows(tok: pybpe.Tokenizer, corpora: list[Path],
 @pytest.mark.parametrize("split_by", ["hash", "document"])
 @pytest.mark.parametrize("kind", ["string", "large_string", "binary"])
 def test_parquet_is_read_by_row_group(
-    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_by: str, kind: str
+    tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, split_by: str, kind: str
 ) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
     monkeypatch.setattr(row_reading, "PIECE_BYTES", 5000)
     texts = [f"forged {EOT} mark", "", *documents(300)]
     column = pyarrow.array([text.encode() for text in texts] if kind == "binary" else texts, getattr(pyarrow, kind)())

@@ -18,7 +18,6 @@ from texts import chinese, english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.errors import FileError, FormatError, PybpeWarning  # noqa: E402
-from pybpe.training import counting  # noqa: E402
 
 MARK = "<|endoftext|>"
 DOCUMENTS = [english()[i : i + 900] for i in range(0, 90_000, 900)] + [
@@ -62,7 +61,7 @@ def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore:.*does not compile")
-def test_records_are_separate_texts(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_separate_texts(corpus: Path, tmp_path: Path, small_tasks: None) -> None:
     """The texts of an iterable are too, but special tokens are found in them."""
     plain = [text for text in DOCUMENTS if MARK not in text]
     words = pybpe.count_words(iter(plain), special_tokens=[MARK], progress=False)
@@ -72,7 +71,6 @@ def test_records_are_separate_texts(corpus: Path, tmp_path: Path, monkeypatch: p
     assert b"endoftext" in words.to_dict()
     assert pybpe.train(corpus, **OPTIONS).merges == expected.merges
     assert pybpe.train(corpus, checkpoint=tmp_path / "x", workers=1, **OPTIONS).merges == expected.merges
-    monkeypatch.setattr(counting, "LEAST_TASK", 10_000)
     with ThreadPoolExecutor(2) as executor:
         assert pybpe.train(corpus, executor=executor, **OPTIONS).merges == expected.merges
     assert pybpe.count_words(corpus, special_tokens=[MARK], memory_limit=1 << 24) == words
