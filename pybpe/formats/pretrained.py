@@ -73,7 +73,7 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str] | N
     """
     patterns.check_for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
-    special_map, config = _described(model, tokens or {})
+    special_map, config = described(model, tokens or {})
     name = _binding.path_text(folder)
     make_folder(name)
     _binding.write_file(os.path.join(name, TOKENIZER), text.encode())
@@ -91,7 +91,7 @@ def write_two_files(model: Model, folder: _binding.PathLike) -> None:
     """
     name = make_folder(folder)
     _refuse_hiding(model, name)
-    config = _described(model, {})[1] | {"tokenizer_class": "GPT2Tokenizer"}
+    config = described(model, {})[1] | {"tokenizer_class": "GPT2Tokenizer"}
     for role in ("bos_token", "eos_token", "unk_token"):
         config.setdefault(role, None)  # otherwise the class adds <|endoftext|>
     entries = added_tokens.write(model)
@@ -101,7 +101,7 @@ def write_two_files(model: Model, folder: _binding.PathLike) -> None:
     _remove_older(name)
 
 
-def _described(model: Model, tokens: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def described(model: Model, tokens: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the contents of special_tokens_map.json and tokenizer_config.json: see `write`."""
     named = {**roles(model), **tokens}
     for role, token in named.items():
