@@ -119,9 +119,11 @@ def _check_fit(ids: object, losses: Array, count: int, limit: int | None) -> Non
             " predicted, such as ids[:, 1:]"
         )
     if losses.size != count:
+        what = "these are the losses of other tokens"
+        if 0 < losses.size < count:
+            what = f"if it stopped before the end, pass limit={losses.size}; otherwise {what}"
         raise ArgumentError(
-            f"there are losses for {losses.size} tokens, and the model predicted {count}: if it stopped before the end,"
-            f" pass limit={losses.size}; otherwise these are the losses of other tokens"
+            f"there are losses for {counted(losses.size, 'token')}, and the model predicted {count}: {what}"
         )
 
 

@@ -84,14 +84,14 @@ def read_npy_header(stream: BinaryIO, path: str) -> NpyHeader:
     except OSError as error:
         if error.errno is not None:
             raise
-        raise _not_integers(path, error) from None
+        raise _not_numbers(path, error) from None
     except Exception as error:  # numpy's parsers raise any of a dozen types on a damaged header
-        raise _not_integers(path, error) from None
+        raise _not_numbers(path, error) from None
     header = NpyHeader(dtype, shape, by_columns and len(shape) > 1, stream.tell())
     if dtype.hasobject:
-        raise _not_integers(path, ValueError("it holds Python objects"))
+        raise _not_numbers(path, ValueError("it holds Python objects"))
     if min(shape, default=0) < 0 or header.offset + prod(shape) * dtype.itemsize > size:
-        raise _not_integers(path, ValueError(f"its header promises the shape {shape}, but it has {size} bytes"))
+        raise _not_numbers(path, ValueError(f"its header promises the shape {shape}, but it has {size} bytes"))
     return header
 
 
@@ -107,9 +107,9 @@ def npy_blocks(stream: BinaryIO, header: NpyHeader, path: str, most: int) -> Ite
         yield items.reshape(header.shape, order="F").ravel() if header.by_columns else items
 
 
-def _not_integers(path: str, problem: Exception) -> FormatError:
+def _not_numbers(path: str, problem: Exception) -> FormatError:
     what = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-    return FormatError(f"{path}: damaged, or not an array of integers: {what}", len(NPY_MAGIC))
+    return FormatError(f"{path}: damaged, or not an array of numbers: {what}", len(NPY_MAGIC))
 
 
 def _check_start(start: bytes, size: int, path: str) -> None:

@@ -160,11 +160,11 @@ def test_an_array_that_promises_a_huge_shape(tmp_path: Path, shape: str) -> None
     fields = f"{{'descr': '<u2', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(fields).to_bytes(2, "little") + fields + bytes(64))
     with pytest.raises(
-        FormatError, match=r"x\.npy: damaged, or not an array of integers: its header promises the shape"
+        FormatError, match=r"x\.npy: damaged, or not an array of numbers: its header promises the shape"
     ):
         TokenFile(path)
     with pytest.raises(
-        FormatError, match=r"x\.npy: damaged, or not an array of integers: its header promises the shape"
+        FormatError, match=r"x\.npy: damaged, or not an array of numbers: its header promises the shape"
     ):
         list(_read_ids(str(path), 2))
 

@@ -361,7 +361,7 @@ def test_damaged_files_name_the_fault(tmp_path: Path) -> None:
         "header.npy": (numpy_file[:20], "header.npy: damaged"),
         "magic.npy": (numpy_file[:6], "magic.npy: damaged"),
         "words.npy": (numpy_file[:10] + b"?" + numpy_file[11:], "words.npy: damaged"),
-        "objects.npy": ((tmp_path / "objects.npy").read_bytes(), "objects.npy: damaged, or not an array of integers"),
+        "objects.npy": ((tmp_path / "objects.npy").read_bytes(), "objects.npy: damaged, or not an array of numbers"),
     }
     for name, (data, message) in faults.items():
         (tmp_path / name).write_bytes(data)
