@@ -133,6 +133,14 @@ class Checkpoint:
     def __exit__(self, *error: Any) -> None:
         self._stream.__exit__(*error)
 
+    def check_vocab_size(self, vocab_size: int) -> None:
+        """Raises ArgumentError unless the model is for this number of tokens."""
+        if vocab_size != self.config.vocab_size:
+            raise ArgumentError(
+                f"{self.path}: V is {self.config.vocab_size}, but the tokenizer has {vocab_size} tokens: pass the"
+                " tokenizer that the model was trained with"
+            )
+
     def tensor(self, name: str) -> numpy.ndarray[Any, Any]:
         """Returns a whole tensor as float32, with its shape in `config.tensor_shapes()`."""
         return self.rows(name, 0, self._shape(name)[0])

@@ -121,11 +121,7 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
             cannot be read. LimitError: tokenizer.json cannot represent the tokenizer.
     """
     with Checkpoint(source) as model:
-        if tokenizer.vocab_size != model.config.vocab_size:
-            raise ArgumentError(
-                f"{model.path}: V is {model.config.vocab_size}, but the tokenizer has {tokenizer.vocab_size} tokens:"
-                " pass the tokenizer that the model was trained with"
-            )
+        model.check_vocab_size(tokenizer.vocab_size)
         folder = make_folder(out)
         tokenizer.save(os.path.join(folder, "tokenizer.json"))
         _write_json(folder, "tokenizer_config.json", _tokenizer_config(tokenizer, model.config))

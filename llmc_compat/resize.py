@@ -14,7 +14,6 @@ from typing import Any
 
 from pybpe import Tokenizer, _binding
 from pybpe._numpy import numpy
-from pybpe.errors import ArgumentError
 from pybpe.model.remap import NEW, old_ids
 from pybpe.support.call_paths import check_paths
 
@@ -59,11 +58,7 @@ def resize_checkpoint(
     """
     check_paths({"out": [_binding.path_text(out)]}, {"the model": [_binding.path_text(source)]})
     with Checkpoint(source) as model:
-        if old.vocab_size != model.config.vocab_size:
-            raise ArgumentError(
-                f"{model.path}: V is {model.config.vocab_size}, but the old tokenizer has {old.vocab_size} tokens: pass"
-                " the tokenizer that the model was trained with"
-            )
+        model.check_vocab_size(old.vocab_size)
         config = replace(model.config, vocab_size=new.vocab_size, padded_vocab_size=padded_rows(new.vocab_size, pad))
         origins = numpy.full(config.padded_vocab_size, _ZERO, dtype=numpy.int64)
         origins[: new.vocab_size] = old_ids(old.model, new.model)

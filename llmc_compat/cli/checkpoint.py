@@ -27,12 +27,16 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
         "pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin --depth d12\n"
         "pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin\n"
         "pybpe llmc checkpoint convert model.bin -t tok.bin -o hf\n"
+        "pybpe llmc checkpoint convert model.bin -t tok.bin -o model.gguf\n"
         "pybpe llmc checkpoint convert hf -o model.bin",
     )
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (add, summary) in {
         "new": (_add_new, "make random weights for a tokenizer"),
-        "convert": (_add_convert, "convert a model from or to Hugging Face, or move it to another tokenizer"),
+        "convert": (
+            _add_convert,
+            "convert a model from or to Hugging Face or to GGUF, or move it to another tokenizer",
+        ),
     }.items():
         add(inner.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter))
 
@@ -78,17 +82,20 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
         "With --from and --to, moves the weights of a checkpoint to another tokenizer: tokens that both have (by\n"
         "their bytes; special tokens by their text) keep their weights, and the others start as the mean of all.\n"
         "With -t, writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json to a folder that\n"
-        "AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load. Of such a folder of a GPT-2\n"
-        "model, OpenAI's or a derived one, writes a checkpoint.",
+        "AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load; or a *.gguf file for llama.cpp.\n"
+        "Of such a folder of a GPT-2 model, OpenAI's or a derived one, writes a checkpoint.",
         "pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin\n"
         "pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf\n"
+        "pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o model.gguf\n"
         "pybpe llmc checkpoint convert gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16",
     )
     parser.add_argument("model", metavar="MODEL", help="a checkpoint, or a folder with config.json, model.safetensors")
-    add_output(parser, "the new checkpoint, which may be MODEL, or the folder for Hugging Face", "OUT|DIR")
+    add_output(
+        parser, "the new checkpoint, which may be MODEL; a *.gguf file; or the folder for Hugging Face", "OUT|DIR"
+    )
     parser.add_argument("--from", dest="old", metavar="TOK", help="the tokenizer of MODEL")
     parser.add_argument("--to", dest="new", metavar="TOK", help="the new tokenizer")
-    parser.add_argument("-t", "--tokenizer", metavar="TOK", help="the tokenizer of MODEL, for Hugging Face")
+    parser.add_argument("-t", "--tokenizer", metavar="TOK", help="the tokenizer of MODEL, for Hugging Face or GGUF")
     parser.add_argument("--dtype", metavar="D", help="of a new checkpoint: fp32 (default; for the CPU) or bf16 (CUDA)")
     parser.add_argument("--pad", type=int, metavar="N", help="pad the vocabulary to a multiple of N (default: 128)")
     add_common(parser, _run_convert)
@@ -102,8 +109,8 @@ def _run_convert(args: argparse.Namespace) -> None:
     )
     if [each is not None for each in given] != [moves, moves, not moves and not of_hugging_face]:
         raise ArgumentError(
-            "give --from and --to, to move a checkpoint to another tokenizer; -t, to write a folder for Hugging Face;"
-            " or none of them, with such a folder"
+            "give --from and --to, to move a checkpoint to another tokenizer; -t, to write a folder for Hugging Face or"
+            " a *.gguf file; or none of them, with such a folder"
         )
     if args.dtype is not None and not of_hugging_face:
         raise ArgumentError("--dtype is for a folder of Hugging Face: a checkpoint keeps its type")
@@ -111,7 +118,7 @@ def _run_convert(args: argparse.Namespace) -> None:
         raise ArgumentError("--pad is for a checkpoint: a folder of Hugging Face has no padding")
     if args.tokenizer is None:
         check_writable(args.output)
-    convert = _from_hugging_face if of_hugging_face else _resize if moves else _to_hugging_face
+    convert = _from_hugging_face if of_hugging_face else _resize if moves else _to_other_program
     facts, text = convert(args, 128 if args.pad is None else args.pad)
     report(args, {"output": args.output, **facts}, f"{args.output}: {text}")
 
@@ -125,10 +132,12 @@ def _resize(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any], str]:
     return facts, f"{_text(made.config)}, {made.dtype}; {shares}"
 
 
-def _to_hugging_face(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any], str]:
+def _to_other_program(args: argparse.Namespace, pad: int) -> tuple[dict[str, Any], str]:
+    from llmc_compat.gguf import checkpoint_to_gguf
     from llmc_compat.huggingface import checkpoint_to_huggingface
 
-    config = checkpoint_to_huggingface(args.model, load(args.tokenizer), args.output)
+    convert = checkpoint_to_gguf if args.output.endswith(".gguf") else checkpoint_to_huggingface
+    config = convert(args.model, load(args.tokenizer), args.output)
     return _facts(config), _text(config)
 
 

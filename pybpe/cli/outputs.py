@@ -17,9 +17,11 @@ _HEAD_BYTES = 4096
 _TOKENIZER, _ARRAY, _PAGE, _IDS, _DATA = "a tokenizer", "a numpy array", "a page", "ids", "other data"
 _BY_FLAG = {"remap": {_ARRAY}, "plot": {"a picture"}, "report": {_PAGE, "a report"}, "skipped": {"a list of records"}}
 _BY_COMMAND = {
-    **dict.fromkeys(("train", "prune", "export"), {_TOKENIZER}),
+    **dict.fromkeys(("train", "prune"), {_TOKENIZER}),
+    "export": {_TOKENIZER, "a GGUF vocabulary"},
     **dict.fromkeys(("viz", "compare"), {_PAGE}),
-    **dict.fromkeys(("new", "convert"), {"a checkpoint"}),
+    "new": {"a checkpoint"},
+    "convert": {"a checkpoint", "a GGUF model"},
     "count": {"a counts file"},
     "encode": {_ARRAY, _IDS, _DATA},
     "eval": {"an eval file"},
@@ -28,6 +30,8 @@ _CHECKED_ELSEWHERE = frozenset(("checkpoint",))  # resuming refuses any other fi
 _MARKS = (
     (b"\x93NUMPY", _ARRAY),
     (b"pybpecnt", "a counts file"),
+    (b"GGUF\3\0\0\0" + bytes(8), "a GGUF vocabulary"),  # no tensors
+    (b"GGUF\3\0\0\0", "a GGUF model"),
     (b'<!doctype html>\n<html lang="en">', _PAGE),
     (b"\x89PNG", "a picture"),
     (b"%PDF-", "a picture"),

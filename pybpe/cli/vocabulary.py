@@ -43,13 +43,14 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
         "Reads any tokenizer file or folder and writes it for another program: tokenizer.json for Hugging Face,\n"
-        "tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, or a folder for transformers. Refuses\n"
-        "exports that would change ids or lose something.",
+        "tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, a folder for transformers, or GGUF for\n"
+        "llama.cpp. Refuses exports that would change ids or lose something.",
         "pybpe export tok.json -o tokenizer.bin\n"
         "pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained\n"
         "pybpe export tok.json -o gpt2/ --format files\n"
         "pybpe export gpt2 -o gpt2.json\n"
         "pybpe export tok.json -o token_bytes.pt --format byte_lengths\n"
+        "pybpe export tok.json -o vocab.gguf --format gguf\n"
         "pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json",
     )
     parser.add_argument(
@@ -59,8 +60,8 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         metavar="F",
-        help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT); or byte_lengths: a table of the"
-        " bytes of text of each id, in *.npy or *.pt (PyTorch)",
+        help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT); gguf; or byte_lengths: a table"
+        " of the bytes of text of each id, in *.npy or *.pt (PyTorch)",
     )
     parser.add_argument(
         "--pattern",

@@ -19,7 +19,7 @@ from ..arguments import one_of
 from ..errors import ArgumentError, MissingExtraError, UnsupportedError, warn
 from ..model import Model, end_of_text
 from ..pattern import Pattern
-from . import patterns, pretrained, tiktoken, tokenizer_json
+from . import gguf, patterns, pretrained, tiktoken, tokenizer_json
 from .chat_templates import default_template
 
 # ----------------------------------------------------------------------------------------------------
@@ -129,7 +129,9 @@ def format_of(path: _binding.PathLike) -> str:
     ending = os.path.splitext(_binding.path_text(path))[1]
     if ending and ending not in _ENDINGS:
         known = ", ".join(_ENDINGS)
-        raise ArgumentError(f"{os.fsdecode(path)}: {ending} is not a known format: use {known}, or no ending")
+        raise ArgumentError(
+            f"{os.fsdecode(path)}: {ending} is not a known format: use {known}, or no ending, or name the format"
+        )
     return _ENDINGS.get(ending, "pretrained")
 
 
@@ -191,6 +193,7 @@ _FORMATS = {
     ),
     "tiktoken": _Format("a .tiktoken file", _OF_RANKS, tiktoken.write),
     "pretrained": _Format("Hugging Face", {"aliases"}, pretrained.write),
+    "gguf": _Format("GGUF", _OF_JSON | {"normalizer"}, gguf.write),
     "byte_lengths": _Format("a table of byte lengths", set(), _write_byte_lengths),
     "encoding": _Format("a tiktoken.Encoding", _OF_RANKS - {"aliases"}, None),
 }

@@ -159,7 +159,8 @@ class Tokenizer:
         return cls._of(pretrained.from_hf(tokenizer, None if pattern is None else Pattern(pattern)))
 
     def save(self, path: _binding.PathLike, format: str | None = None, *, ids_only: bool = False) -> None:
-        """Writes the tokenizer, atomically. `from_file` reads every format but "byte_lengths", and gives the same ids.
+        """Writes the tokenizer, atomically. `from_file` reads every format but "gguf" and "byte_lengths", and gives the
+        same ids.
 
         Args:
             path: the file or folder to write.
@@ -168,9 +169,10 @@ class Tokenizer:
                 version 1, which llm.c accepts only for GPT-2's 50,257 tokens; for others this warns), "files" (a folder
                 with vocab.json, merges.txt, and a tokenizer_config.json that has the special tokens), "tiktoken"
                 (ranks; its reader also needs the pattern and the special tokens), "pretrained" (see
-                `save_pretrained`), "byte_lengths" (only the table of that method: an array if the path ends in .npy,
-                or a tensor of PyTorch if it ends in .pt, as nanochat's token_bytes.pt). None chooses by the ending
-                .json, .bin or .tiktoken; without an ending, "pretrained".
+                `save_pretrained`), "gguf" (the vocabulary for llama.cpp; needs the package gguf), "byte_lengths" (only
+                the table of that method: an array if the path ends in .npy, or a tensor of PyTorch if it ends in .pt,
+                as nanochat's token_bytes.pt). None chooses by the ending .json, .bin or .tiktoken; without an ending,
+                "pretrained".
             ids_only: leave out what the format cannot hold, if `encode` gives the same ids without it: a template, a
                 chat template, which token ends a document, and which special tokens are text to readers.
 

@@ -110,7 +110,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
         "seed must be": ("new", "-t", old, "-o", out, "--seed", -1),
         "dtype must be": ("new", "-t", old, "-o", out, "--dtype", "fp16"),
         "new.bin": ("new", "-t", old, "-o", new / "x.bin"),
-        "the old tokenizer has 500": ("convert", model, "--from", new, "--to", old, "-o", out),
+        "the tokenizer has 500 tokens": ("convert", model, "--from", new, "--to", old, "-o", out),
         "magic 20240328": ("convert", old, "--from", old, "--to", new, "-o", out),
         "the tokenizer has 500": ("convert", model, "-t", new, "-o", tmp_path / "hf"),
         "give --from and --to": ("convert", model, "-o", out),

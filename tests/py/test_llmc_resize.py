@@ -134,7 +134,7 @@ def test_gpt2s_tokens_move_with_llmcs_own_tokenizer_file(tmp_path: Path) -> None
 
 def test_another_old_tokenizer_is_refused(tmp_path: Path, old: pybpe.Tokenizer, new: pybpe.Tokenizer) -> None:
     model(tmp_path, old, "fp32")
-    with pytest.raises(pybpe.errors.ArgumentError, match="V is 500, but the old tokenizer has 700 tokens"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="V is 500, but the tokenizer has 700 tokens"):
         resize_checkpoint(tmp_path / "old.bin", new, old, tmp_path / "new.bin")
     with pytest.raises(pybpe.errors.ArgumentError, match="multiple"):
         resize_checkpoint(tmp_path / "old.bin", old, new, tmp_path / "new.bin", pad=0)
