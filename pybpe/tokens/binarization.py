@@ -145,7 +145,9 @@ def binarize(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     rows = RowOptions.of(pack, sequence_length, packing, format, shard_tokens)
     if rows is not None:
-        format, min_shard_tokens = LLMC.name, rows.least_tokens(min_shard_tokens)
+        if min_shard_tokens is None and rows.format != LLMC.name:
+            min_shard_tokens = 0  # only llm.c needs a minimum
+        format = LLMC.name
     elif sequence_length != 1024:
         refuse_unused("sequence_length", sequence_length, "only packed rows have a length: pass pack=True")
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
@@ -153,7 +155,9 @@ def binarize(
     if rows is not None:
         if on_error == "skip":
             raise ArgumentError("on_error='skip' cannot be used with pack, which keeps only the rows: pack afterwards")
-        rows.check(output)
+        if output.mode != "prepend":
+            what = f"in packed rows, the mark begins each document: pass eot='prepend', not {output.mode!r}"
+            raise ArgumentError(what)
     options = DatasetOptions(
         ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by, val_documents), output
     )

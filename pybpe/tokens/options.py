@@ -235,17 +235,6 @@ class RowOptions:
             packing = "concat"
         return cls(length, packing, format, shard_tokens=shard_tokens)
 
-    def least_tokens(self, given: int | None) -> int | None:
-        """Returns the argument min_shard_tokens of the token files. Only llm.c needs a minimum."""
-        return 0 if given is None and self.format != LLMC.name else given
-
-    def check(self, output: OutputOptions) -> None:
-        """Raises ArgumentError if the token files could not be packed, or an argument would have no effect."""
-        if output.mode != "prepend":
-            raise ArgumentError(
-                f"in packed rows, the mark begins each document: pass eot='prepend', not {output.mode!r}"
-            )
-
     def goal(self, out: _binding.PathLike, force: bool, also: object = None) -> Goal:
         """Returns what a call with these rows makes in the end: see finished.py."""
         return Goal(real_output(out), force, also, astuple(self))

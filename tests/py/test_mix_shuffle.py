@@ -15,7 +15,7 @@ from reference import mixing as reference
 from pybpe.errors import FormatError
 from pybpe.tokens.mix import documents as documents_module
 from pybpe.tokens.mix import drawing as drawing_module
-from pybpe.tokens.mix.documents import Documents, Marking, find_documents
+from pybpe.tokens.mix.documents import Documents, find_documents
 from pybpe.tokens.mix.drawing import Drawn, Passes, Stretch, draw, everything
 from pybpe.tokens.mix.keys import Keys, drawing_keys, writing_keys
 from pybpe.tokens.mix.recipe import load_recipe
@@ -59,7 +59,7 @@ def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: 
     rng = random.Random(block)
     for _ in range(30):
         texts = numbered([rng.choice([1, 2, 5, 30]) for _ in range(rng.randint(1, 12))])
-        found = find_documents(stream_of(texts, eot), Marking(MARK, eot, 1000), str(tmp_path))
+        found = find_documents(stream_of(texts, eot), MARK, eot, 1000, str(tmp_path))
         assert len(found) == len(texts) and found.tokens == sum(found.lengths)
         assert found.lengths.tolist() == [len(text) + 1 for text in texts]
         ends = [0, *found.lengths.cumsum().tolist()]
@@ -71,7 +71,7 @@ def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: 
 
 
 def test_an_empty_stream_has_no_documents(tmp_path: Path) -> None:
-    found = find_documents(TokenStream(numpy.empty(0, numpy.uint16)), Marking(MARK, "append", 9), str(tmp_path))
+    found = find_documents(TokenStream(numpy.empty(0, numpy.uint16)), MARK, "append", 9, str(tmp_path))
     assert len(found) == found.tokens == 0 and list(found.blocks()) == []
 
 
@@ -90,7 +90,7 @@ def test_streams_that_are_not_documents_are_refused(ids: list[int], eot: str, me
     numpy.array(ids, dtype="<u2").tofile(tmp_path / "x.bin")
     stream = TokenStream(tmp_path / "x.bin", "uint16")
     with pytest.raises(FormatError, match=message):
-        find_documents(stream, Marking(MARK, eot, 1000), str(tmp_path))
+        find_documents(stream, MARK, eot, 1000, str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["x.bin"]
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..._numpy import Array, numpy
 from ...errors import FormatError, file_errors
@@ -49,49 +48,40 @@ class Documents:
         return numpy.append(numpy.array([mark], dtype=self.stream.dtype), self.stream.slice(0, stop - 1))
 
 
-@dataclass(frozen=True)
-class Marking:
-    """How documents are marked.
+def find_documents(stream: TokenStream, mark: int, eot: str, n_vocab: int, folder: str) -> Documents:
+    """Finds the documents of a stream.
 
-    Attributes:
+    Args:
+        stream: the tokens.
         mark: the id of the mark.
         eot: where it is: "prepend" or "append".
         n_vocab: the number of tokens of the vocabulary.
-    """
-
-    mark: int
-    eot: str
-    n_vocab: int
-
-
-def find_documents(stream: TokenStream, marking: Marking, folder: str) -> Documents:
-    """Finds the documents of a stream. The file of their lengths is in `folder`.
+        folder: where the file of their lengths is.
 
     Raises:
         FormatError: the stream does not begin or end with a mark, as it must; two marks follow each other; or an id is
             not in the vocabulary.
     """
     with file_errors(folder, "cannot be written"), tempfile.TemporaryFile(dir=folder) as file:
-        for lengths in _lengths(stream, marking):
+        for lengths in _lengths(stream, mark, eot == "append", n_vocab):
             file.write(lengths.astype("u8").tobytes())
         file.flush()
         # An empty file cannot be mapped.
         found = numpy.memmap(file, dtype="u8", mode="r").view(numpy.ndarray) if file.tell() else numpy.empty(0, "u8")
-    return Documents(stream, found, marking.eot)
+    return Documents(stream, found, eot)
 
 
-def _lengths(stream: TokenStream, marking: Marking) -> Iterator[Array]:
+def _lengths(stream: TokenStream, mark: int, is_append: bool, n_vocab: int) -> Iterator[Array]:
     """Yields the lengths of documents, marks included, in blocks."""
-    is_append = marking.eot == "append"
     begin = 0  # where the last document began that has not been yielded
     for at in range(0, len(stream), _BLOCK):
         ids = stream.slice(at, min(at + _BLOCK, len(stream)))
-        if int(ids.max()) >= marking.n_vocab:
-            fault = f"the id {int(ids.max())} is not in the vocabulary, which ends at {marking.n_vocab - 1}"
+        if int(ids.max()) >= n_vocab:
+            fault = f"the id {int(ids.max())} is not in the vocabulary, which ends at {n_vocab - 1}"
             raise _fault(stream, at + int(ids.argmax()), fault)
-        if at == 0 and not is_append and ids[0] != marking.mark:
+        if at == 0 and not is_append and ids[0] != mark:
             raise _fault(stream, 0, "the first token is not the end of text that must begin each document")
-        edges = numpy.flatnonzero(ids == marking.mark) + at + is_append  # where documents begin or have ended
+        edges = numpy.flatnonzero(ids == mark) + at + is_append  # where documents begin or have ended
         borders = numpy.append(begin, edges[edges > begin])
         begin = int(borders[-1])
         yield _checked(stream, borders)

@@ -25,7 +25,7 @@ from ..finished import call_of, check_contents, check_disjoint, finished_manifes
 from ..formats import FORMATS
 from ..manifest import Manifest, manifest_name, split_paths
 from ..token_files import TokenStream
-from .documents import Documents, Marking, find_documents
+from .documents import Documents, find_documents
 from .recipe import Source
 
 _FLAT = "llmc, raw, npy or megatron"
@@ -127,9 +127,9 @@ class TokenSource:
         if not self.split_tokens(split):
             return None
         eot, tokenizer = str(self.manifest.settings["eot"]), self.manifest.tokenizer
-        marking = Marking(int(tokenizer["eot"]), eot, int(tokenizer["n_vocab"]))  # type: ignore[call-overload]
+        mark, n_vocab = int(tokenizer["eot"]), int(tokenizer["n_vocab"])  # type: ignore[call-overload]
         stream = TokenStream(split_paths(self.folder, self.manifest, split), str(self.manifest.settings.get("dtype")))
-        found = find_documents(stream, marking, folder)
+        found = find_documents(stream, mark, eot, n_vocab, folder)
         if len(found) != self.split_documents(split) or found.tokens != self.split_tokens(split):
             raise FormatError(
                 f"{self.folder}: its {split} split has {len(found)} documents in {found.tokens} tokens, but the"
