@@ -7,18 +7,53 @@ JSON, as far as a tokenizer.json needs it. Every function returns false for what
 /* The loops keep their position in a variable: through `j` it would be stored and reloaded for every character, since
    bytes may alias anything. */
 
+/* The high bit of the first byte of x that is c, and perhaps of bytes after it. */
+static uint64_t bytes_equal(uint64_t x, uint8_t c) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t differ = x ^ ones * c;
+    return (differ - ones) & ~differ & ones << 7;
+}
+
+/* The first quote or backslash, or the end. */
+static const uint8_t *find_quote(const uint8_t *at, const uint8_t *end) {
+    for (; end - at >= 8; at += 8) {
+        uint64_t x = load_u64(at);
+        uint64_t found = bytes_equal(x, '"') | bytes_equal(x, '\\');
+        if (found != 0) {
+            return at + __builtin_ctzll(found) / 8;
+        }
+    }
+    while (at < end && *at != '"' && *at != '\\') {
+        at += 1;
+    }
+    return at;
+}
+
+/* The first quote or bracket, or the end. Setting bit 5 turns [ and ] into { and }. */
+static const uint8_t *find_bracket(const uint8_t *at, const uint8_t *end) {
+    for (; end - at >= 8; at += 8) {
+        uint64_t x = load_u64(at);
+        uint64_t lower = x | UINT64_C(0x2020202020202020);
+        uint64_t found = bytes_equal(x, '"') | bytes_equal(lower, '{') | bytes_equal(lower, '}');
+        if (found != 0) {
+            return at + __builtin_ctzll(found) / 8;
+        }
+    }
+    while (at < end && *at != '"' && (*at | 0x20) != '{' && (*at | 0x20) != '}') {
+        at += 1;
+    }
+    return at;
+}
+
 /* The closing quote of the string whose first character, after the opening quote, is at `at`; NULL if there is none. */
 static const uint8_t *string_end(const uint8_t *at, const uint8_t *end, bool *escaped) {
     *escaped = false;
-    while (at < end && *at != '"') {
-        if (*at == '\\') {
-            *escaped = true;
-            at += 1;
-            if (at == end) {
-                return NULL;
-            }
+    while ((at = find_quote(at, end)) < end && *at != '"') {
+        *escaped = true;
+        if (end - at < 2) {
+            return NULL;
         }
-        at += 1;
+        at += 2;
     }
     return at < end ? at : NULL;
 }
@@ -59,6 +94,7 @@ static bool json_skip_value(json *j) {
         } else if (c == '}' || c == ']') {
             depth -= 1;
         }
+        at = depth > 0 ? find_bracket(at, end) : at;
     } while (depth > 0);
     j->at = at;
     return true;

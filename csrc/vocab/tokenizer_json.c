@@ -76,6 +76,7 @@ typedef struct json_token {
 
 typedef struct json_reader {
     const pybpe_vocab_spec *spec;
+    bool plain[256];                    /* bytes that represent themselves, in a JSON string too */
     const pybpe_strings *special_texts; /* in the order of spec->specials */
     int16_t byte_of[BYTE_LEVEL_END];
     uint8_t *bytes; /* of the tokens, in file order; room for all */
@@ -105,8 +106,52 @@ static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
     return r->special_texts->bytes + r->special_texts->offsets[i];
 }
 
+/* Reads the bytes that printable characters represent, up to the first other one, which the caller looks at. */
+static const uint8_t *read_printable(const json_reader *r, const uint8_t *at, const uint8_t *end, uint8_t *out,
+                                     size_t *n) {
+    size_t length = 0;
+    for (;;) {
+        while (at < end && r->plain[*at]) {
+            out[length++] = *at++;
+        }
+        if (end - at < 2 || *at < 0xC2 || *at >= 0xE0 || !byte_is_continuation(at[1])) {
+            break;
+        }
+        uint32_t c = (uint32_t)(*at & 0x1F) << 6 | (at[1] & 0x3F);
+        if (c >= BYTE_LEVEL_END || r->byte_of[c] < 0) {
+            break;
+        }
+        out[length++] = (uint8_t)r->byte_of[c];
+        at += 2;
+    }
+    *n = length;
+    return at;
+}
+
+/* Reads `"text": id` of an ordinary token without escapes, as nearly all are; otherwise leaves j where it was. */
+static bool read_plain_token(json_reader *r, json *j, uint32_t limit) {
+    json after = *j;
+    size_t n;
+    uint32_t id;
+    if (!json_take(&after, '"')) {
+        return false;
+    }
+    after.at = read_printable(r, after.at, after.end, r->bytes + r->bytes_count, &n);
+    if (n == 0 || after.at == after.end || *after.at++ != '"' || !json_take(&after, ':') ||
+        !json_id(&after, limit, &id) || special_of(r->spec, id) < r->spec->specials_count) {
+        return false;
+    }
+    r->tokens[r->tokens_count++] = (json_token){r->bytes_count, n, id};
+    r->bytes_count += n;
+    *j = after;
+    return true;
+}
+
 /* Reads `"text": id`. The id of a special, which is already known, must have the text of that special. */
 static bool read_token(json_reader *r, json *j, uint32_t limit) {
+    if (read_plain_token(r, j, limit)) {
+        return true;
+    }
     uint8_t *text = r->bytes + r->bytes_count;
     size_t n;
     uint32_t id;
@@ -230,14 +275,45 @@ static bool find_spelled(const json_reader *r, const pybpe_vocab *v, uint8_t *te
     return *id != PYBPE_NO_ID;
 }
 
+/* Hugging Face drops a merge that begins like this, as if it were the first line of a merges.txt. */
+static bool is_dropped(const uint8_t *text, size_t n) { return n >= 8 && memcmp(text, "#version", 8) == 0; }
+
+/* Reads "left right" without escapes, as nearly all are; otherwise leaves j where it was. */
+static bool read_plain_joined(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
+    json after = *j;
+    size_t n;
+    size_t m;
+    if (!json_take(&after, '"')) {
+        return false;
+    }
+    after.at = read_printable(r, after.at, after.end, r->bytes, &n);
+    if (after.at == after.end || *after.at++ != ' ') {
+        return false;
+    }
+    after.at = read_printable(r, after.at, after.end, r->bytes + n, &m);
+    if (after.at == after.end || *after.at++ != '"' || is_dropped(r->bytes, n)) {
+        return false;
+    }
+    merge[0] = pybpe_vocab_find(v, r->bytes, n, 0);
+    merge[1] = pybpe_vocab_find(v, r->bytes + n, m, 0);
+    if (merge[0] == PYBPE_NO_ID || merge[1] == PYBPE_NO_ID) {
+        return false;
+    }
+    *j = after;
+    return true;
+}
+
 /* Reads "left right". */
 static bool read_joined(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
+    if (read_plain_joined(r, j, v, merge)) {
+        return true;
+    }
     size_t n;
     if (!json_string(j, r->bytes, &n)) {
         return false;
     }
     uint8_t *space = memchr(r->bytes, ' ', n); /* no byte is spelled as a space, so a second space is refused */
-    if (space == NULL) {
+    if (space == NULL || is_dropped(r->bytes, n)) {
         return false;
     }
     size_t left = (size_t)(space - r->bytes);
@@ -374,6 +450,9 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
     }
     json_reader r = {.spec = spec, .special_texts = special_texts};
     byte_level_fill(r.byte_of);
+    for (int byte = 0x21; byte < 0x7F; byte++) {
+        r.plain[byte] = byte != '"' && byte != '\\';
+    }
     size_t room = vocab_n > merges_n ? vocab_n : merges_n;
     const size_t specials = (size_t)strings_total(special_texts);
     if (!size_add(room, specials + 1, &room)) {

@@ -11,7 +11,6 @@ under the key "pybpe", which Hugging Face ignores.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,10 +24,6 @@ from . import added_tokens, pipeline, steps, versions
 from .json_parts import JsonObject, part
 from .vocab_merges import NO_MERGE, read_parts, token_names
 
-# A JSON string that may begin with NO_MERGE.
-_NO_MERGE_TEXT = re.compile(
-    '"{}'.format("".join(f"(?:{char}|\\\\u00(?i:{ord(char):02x}))" for char in NO_MERGE)).encode()
-)
 # Facts of a Model that are stored under "pybpe", besides `training`.
 _OWN_FACTS = ("eos", "chat_template")
 _OWN_VERSION = 1
@@ -124,7 +119,7 @@ def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_tr
 def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transformers: bool = False) -> Model | None:
     """Does what `loads` does, with C reading the tokens and merges. Returns None if the file is unusual or invalid."""
     spans = _binding.tokenizer_json_spans(text)
-    if spans is None or _NO_MERGE_TEXT.search(text, spans[2], spans[3]) is not None:
+    if spans is None:
         return None
     (start, end, empty), (second, last, second_empty) = sorted(
         [(spans[0], spans[1], b"{}"), (spans[2], spans[3], b"[]")]
