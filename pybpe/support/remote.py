@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import pickle
 import secrets
-import socket
 import sys
 import time
 import unicodedata
@@ -230,6 +229,8 @@ class Build(NamedTuple):
 @cache
 def build() -> Build:
     """Returns the Build of this process."""
+    import socket  # only runs with an executor need it
+
     import regex
 
     versions = (_binding.unicode_version(), regex.__version__, unicodedata.unidata_version)
@@ -279,6 +280,8 @@ def _name_of_worker() -> str:
             return str(sys.modules["distributed"].get_worker().address)
         except ValueError:  # this is not a Dask worker
             pass
+    import socket
+
     return f"{socket.gethostname()}, process {os.getpid()}"
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from .. import _binding
 from ..arguments import instance, refuse_unused
@@ -32,8 +33,10 @@ from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions
 from .pack.packing import write_and_pack
 from .run import PlannedTasks, TokenRun
-from .shared_store import SharedStore, is_shared
 from .spool import KEEP
+
+if TYPE_CHECKING:
+    from .shared_store import SharedStore
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
@@ -259,9 +262,12 @@ def write_dataset(
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity = _identity(layout, options)
     store: AppendStore | SharedStore = AppendStore(layout, len(splits), encoding.encoded)
-    if run.executor is not None and layout.form.index is None and is_shared(layout.unfinished, run):
-        identity = hashed(identity, "workers")
-        store = SharedStore(layout, encoding, identity)
+    if run.executor is not None and layout.form.index is None:
+        from .shared_store import SharedStore, is_shared
+
+        if is_shared(layout.unfinished, run):
+            identity = hashed(identity, "workers")
+            store = SharedStore(layout, encoding, identity)
     planned = PlannedTasks(
         options.read.skips, hashed(staged.identities), lambda: (digest for _, digest in encoding.hashed())
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _binding
 from ..arguments import counted
@@ -26,8 +26,10 @@ from .finished import LOG_NAME, files_of_manifest, stale_tokenizers
 from .manifest import FILE_NAMES, Facts, FileRecord, Manifest, Records, record_file
 from .options import Layout
 from .parts import Part, PartsLog
-from .shared_store import SharedStore
 from .spool import Reached
+
+if TYPE_CHECKING:
+    from .shared_store import SharedStore
 
 CHECKPOINT_SECONDS = 10.0
 LIST_NAME = "skipped.jsonl"
