@@ -21,7 +21,7 @@ static void text_add_stages(encode_work *work, const uint8_t *text, size_t n, co
     const uint32_t *ids;
     size_t count;
     bool more = n > 0 && (!work->e->lacks_bytes || text_is_known(work, text, n));
-    units_flush(work); /* there are no units, but texts may have ended */
+    units_flush(work); /* these are only specials; and texts may have ended */
     stages_start(&scan, work->e, work->c, text, n, words, work->err);
     while (more && work->code == PYBPE_OK) {
         work->code = stages_next(&scan, &ids, &count, &more);
@@ -67,8 +67,7 @@ static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8
     special_match match;
     while (work->code == PYBPE_OK && special_scan_next(&scan, &match)) {
         text_add(work, text + pos, match.start - pos);
-        units_flush(work);
-        sink_put(&work->sink, &match.id, 1);
+        id_add(work, match.id);
         pos = match.end;
     }
     special_scan_end(&scan);

@@ -9,6 +9,7 @@ much larger than the processor's caches costs hardly more than a small one.
 #include "encode/encode_work.h"
 
 enum { MANY_BYTES = 1 << 18 };
+static const uint64_t ID_UNIT = UINT64_C(1) << 55;
 
 /* ---------------------------------------------------------------------------------------------------
 The second stage: from units to ids
@@ -65,6 +66,11 @@ static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
 /* Encodes a unit that is not in its set, or whose ids are not in its slot. */
 static __attribute__((noinline)) void unit_encode(encode_work *work, word_key key, cache_slot *set) {
     size_t n = (size_t)(key.hi >> 56);
+    if (key.hi == ID_UNIT) {
+        const uint32_t id = (uint32_t)key.lo;
+        sink_put(&work->sink, &id, 1);
+        return;
+    }
     if (n == 0) {
         unit_encode_long(work, (const uint8_t *)(uintptr_t)key.lo, (size_t)key.hi);
         return;
@@ -184,6 +190,16 @@ static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
             PYBPE_PREFETCH(cache_long_slot_of(c, word_hash_long(w, n, c->seed)));
         }
     }
+    work->count += 1;
+}
+
+void id_add(encode_work *work, uint32_t id) {
+    if (work->count == BATCH_UNITS) {
+        units_flush(work);
+    }
+    work->los[work->count] = id;
+    work->his[work->count] = ID_UNIT;
+    work->sets[work->count] = work->c->table.data; /* some set: none holds the unit */
     work->count += 1;
 }
 

@@ -10,8 +10,8 @@ A text while it is encoded, for encode.c and encode_units.c. Internal.
 enum { BATCH_WORDS = 256, BATCH_UNITS = 512, UNITS_AHEAD = 16 };
 
 /* The state of encoding a text, or several. A unit of up to 15 bytes is represented by its key. A longer one is
-   {address, length}. It never equals a key, because its length is below 2^56 and a key has its own length in the bits
-   above. */
+   {address, length}. It never equals a key, because its length is below 2^55 and a key has its own length in the bits
+   above. The id of a special is {id, ID_UNIT}, which is a longer length. */
 typedef struct encode_work {
     const pybpe_encoder *e;
     pybpe_cache *c;
@@ -61,6 +61,9 @@ void words_add_cut(encode_work *work, const uint8_t *text, size_t from, const si
 
 /* The same for up to BATCH_WORDS words and a vocabulary with tokens that only match a whole word. */
 void words_add_whole(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words);
+
+/* Adds an id as it is, for a special. */
+void id_add(encode_work *work, uint32_t id);
 
 /* Writes the ids of all units of the batch. */
 void units_flush(encode_work *work);

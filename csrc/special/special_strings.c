@@ -149,15 +149,39 @@ static bool window_next(string_scan *scan, special_match *match) {
     return false;
 }
 
+/* Whether the next special is the one that was found last, as it nearly always is between documents. Otherwise moves to
+   the next candidate. It needs a set without look-ahead: no other string then begins with this one. */
+static bool again_next(string_scan *scan, special_match *match) {
+    const size_t length = scan->last.end - scan->last.start;
+    if (length == 0 || scan->s->forward.look_ahead > 0) {
+        return false;
+    }
+    scan->at = candidate_find(scan->s, scan->text, scan->n, scan->at);
+    if (scan->n - scan->at < length || memcmp(scan->text + scan->at, scan->text + scan->last.start, length) != 0) {
+        return false;
+    }
+    *match = (special_match){scan->at, scan->at + length, scan->last.id};
+    return true;
+}
+
 bool string_scan_next(string_scan *scan, special_match *match) {
     if (window_next(scan, match)) {
         return true;
     }
+    if (scan->at >= scan->n) {
+        return false;
+    }
+    if (again_next(scan, match)) {
+        scan->at = match->end;
+        scan->last = *match;
+        return true;
+    }
     size_t read;
-    if (scan->at >= scan->n || !string_set_first(scan->s, scan->text, scan->n, scan->at, match, &read)) {
+    if (!string_set_first(scan->s, scan->text, scan->n, scan->at, match, &read)) {
         return false;
     }
     scan->at = match->end;
+    scan->last = *match;
     if (scan->s->backward.states != NULL && read - match->end > SHORT_LOOK) {
         window_fill(scan);
     }

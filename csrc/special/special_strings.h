@@ -36,10 +36,11 @@ typedef struct string_scan {
     const string_set *s;
     const uint8_t *text;
     size_t n;
-    size_t at;         /* the next match begins here or later */
-    uint32_t *longest; /* for each place of a window, the state that gives the longest string that begins there */
-    size_t window;     /* where the window begins */
-    size_t window_end; /* where it ends; at most `at` if there is none */
+    size_t at;          /* the next match begins here or later */
+    special_match last; /* empty if there is none yet */
+    uint32_t *longest;  /* for each place of a window, the state that gives the longest string that begins there */
+    size_t window;      /* where the window begins */
+    size_t window_end;  /* where it ends; at most `at` if there is none */
 } string_scan;
 
 /* `s` may be NULL: no strings. */
