@@ -127,3 +127,23 @@ def test_gpt2_one_long_word(name: str) -> None:
     part = text[:20_000]
     assert GPT2.encode(part.encode()) == gpt2_tiktoken().encode_ordinary(part)
     assert GPT2.decode_bytes(GPT2.encode(text.encode())) == text.encode()
+
+
+@pytest.mark.parametrize("superwords", [False, True])
+def test_many_special_tokens_between_short_texts(superwords: bool) -> None:
+    """Special tokens share the batches of words, and one that is like the last one is found without a search."""
+    rng = random.Random(5)
+    specials = {"<|end|>": 0, "<|endoftext|>": 1, "<|": 2} if superwords else {"<|end|>": 0, "<|pad|>": 1}
+    text = english()[:20_000]
+    tok = pybpe.train(iter([text]), vocab_size=400, special_tokens=list(specials), superwords=superwords)
+    parts = [*specials, *("" if rng.random() < 0.2 else text[at : at + rng.randrange(40)] for at in range(0, 9000, 30))]
+    found, joined = [], ""
+    for _ in range(3000):
+        part = rng.choice(parts)
+        mark = rng.choice(list(specials) if rng.random() < 0.2 else ["<|end|>"])
+        found += (
+            [*tok.encode_ordinary(part), specials[mark]] if part not in specials else [specials[part], specials[mark]]
+        )
+        joined += part + mark
+    assert tok.encode(joined) == tok.encode_to_numpy(joined).tolist() == found
+    assert tok.count(joined) == len(found)
