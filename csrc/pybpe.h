@@ -786,6 +786,23 @@ size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark,
    before. */
 void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted);
 
+/* Documents among ids of id_bytes: document i has lengths[i] of them from ids[starts[i]], of which the first is the
+   mark. */
+typedef struct pybpe_marked {
+    const void *ids;
+    int id_bytes; /* 2 or 4 */
+    const uint64_t *starts, *lengths;
+    size_t count;
+} pybpe_marked;
+
+/* Packs documents into rows of `width` ids (at least 2), without padding. A row has whole documents, the longest that
+   fit, and where none fits, the beginning of a document whose rest is in another row, after a mark of its own; so is
+   the rest of one that is longer than a row. Of documents that are equally long, the first is taken. The ids that are
+   left at the end, fewer than a row, are in no row. `rows` must have room for t / (width - 1) rows, if all documents
+   together have t ids; sets *count to the number of rows. */
+int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *count, const pybpe_allocator *mem,
+                    pybpe_error *err);
+
 /* ---------------------------------------------------------------------------------------------------
 Documents: measures of their text, and signatures that tell how similar two of them are
 */

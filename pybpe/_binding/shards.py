@@ -7,7 +7,7 @@ import threading
 from array import array
 from typing import Any
 
-from .._numpy import numpy
+from .._numpy import Array, numpy
 from .core import call, ffi, lib, make_handle, new_block, raise_error
 from .files import PathLike, output_bytes, path_bytes
 from .vocabulary import IdBuffer
@@ -57,6 +57,24 @@ def shift_starts(starts: array[int] | memoryview, first: int) -> memoryview:
         ffi.from_buffer("uint64_t[]", starts), len(starts), first, ffi.from_buffer("uint64_t[]", shifted)
     )
     return shifted
+
+
+def fill_rows(ids: Array, starts: Array, lengths: Array, width: int) -> Array:
+    """Packs documents into rows without padding: see pybpe_rows_fill. `ids` are uint16 or uint32; `starts` and
+    `lengths`, of type uint64, say where documents are, each of which begins with a mark.
+
+    Returns:
+        The rows, in the dtype of the ids: shape (rows, width).
+    """
+    rows = numpy.empty((int(lengths.sum()) // (width - 1), width), dtype=ids.dtype)
+    buffer, err, count = IdBuffer(ids), ffi.new("pybpe_error *"), ffi.new("size_t *")
+    documents = ffi.new("pybpe_marked *")
+    documents.ids, documents.id_bytes, documents.count = buffer.c, buffer.id_bytes, len(starts)
+    documents.starts = ffi.from_buffer("uint64_t[]", starts)
+    documents.lengths = ffi.from_buffer("uint64_t[]", lengths)
+    if lib.pybpe_rows_fill(documents, width, ffi.from_buffer(rows), count, ffi.NULL, err):
+        raise_error(err)
+    return rows[: count[0]]
 
 
 SHARD_FORMATS: dict[tuple[str, int], int] = {

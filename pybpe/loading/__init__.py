@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import documents as documents
+    from .document_rows import DocumentRows
     from .mixture import Mixture
     from .torch_data import MixtureDataset, TokenDataset, create_dataloader
     from .windows import PackedSequences
 
-__all__ = ["Mixture", "MixtureDataset", "PackedSequences", "TokenDataset", "create_dataloader", "documents"]
+__all__ = [
+    "DocumentRows",
+    "Mixture",
+    "MixtureDataset",
+    "PackedSequences",
+    "TokenDataset",
+    "create_dataloader",
+    "documents",
+]
 
 
 # Where each name comes from. Modules are loaded on first use; PyTorch alone takes seconds.
 _HOMES = {
+    "DocumentRows": "document_rows",
     "Mixture": "mixture",
     "MixtureDataset": "torch_data",
     "PackedSequences": "windows",

@@ -15,6 +15,20 @@ from ..support.permutation import Permutation
 _PLACES = 1 << 12  # positions permuted at once
 
 
+def process_of(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
+    """Returns this process's number, and the number of processes. None for both means one process.
+
+    Raises:
+        ArgumentError: they are not valid, or only one is given.
+    """
+    together(rank=rank, num_replicas=num_replicas)
+    rank = 0 if rank is None else whole_number("rank", rank, None)
+    num_replicas = 1 if num_replicas is None else whole_number("num_replicas", num_replicas, None)
+    if not 0 <= rank < num_replicas:
+        raise ArgumentError(f"rank must be from 0 to num_replicas - 1, not {rank} of {num_replicas}")
+    return rank, num_replicas
+
+
 class ResumableSampler:
     """The indices that one process trains on, epoch after epoch: a sampler for PyTorch's DataLoader.
 
@@ -52,11 +66,6 @@ class ResumableSampler:
         num_replicas: int | None = None,
         data: Mapping[str, object] | None = None,
     ) -> None:
-        together(rank=rank, num_replicas=num_replicas)
-        rank = 0 if rank is None else whole_number("rank", rank, None)
-        num_replicas = 1 if num_replicas is None else whole_number("num_replicas", num_replicas, None)
-        if not 0 <= rank < num_replicas:
-            raise ArgumentError(f"rank must be from 0 to num_replicas - 1, not {rank} of {num_replicas}")
         self._identity: dict[str, Any] = {
             "samples": count,
             "shuffle": bool(shuffle),
@@ -64,7 +73,7 @@ class ResumableSampler:
             **(data or {}),
         }
         self._count, self._shuffle, self._drop_last = count, shuffle, drop_last
-        self._rank, self.num_replicas = rank, num_replicas
+        self._rank, self.num_replicas = process_of(rank, num_replicas)
         self.epoch = self.consumed = 0
         self.has_begun = False
         self._start = 0  # where the next iteration begins; 0 except after load_state_dict

@@ -14,6 +14,7 @@ import inspect
 import multiprocessing
 import os
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -44,13 +45,13 @@ def _torch() -> Any:
     return torch
 
 
-def _loader_base() -> Any:
-    """Returns DataLoader, since frameworks check for its subclasses. Without PyTorch, no loader is ever made."""
+def torch_class(name: str) -> Any:
+    """Returns a class of torch.utils.data, since PyTorch and frameworks check for its subclasses; without PyTorch,
+    `object`."""
     try:
-        from torch.utils.data import DataLoader
-    except ImportError:
+        return getattr(_torch().utils.data, name)
+    except MissingExtraError:
         return object
-    return DataLoader
 
 
 class Samples(Sequence[tuple[Any, Any]]):
@@ -206,7 +207,7 @@ class MixtureDataset(WindowDataset):
         return self._mixture.sampler(self._opened, **options)
 
 
-class TokenDataLoader(_loader_base()):  # type: ignore[misc]
+class TokenDataLoader(torch_class("DataLoader")):  # type: ignore[misc]
     """A DataLoader whose order comes from a seed, and which resumes at any batch.
 
     Each iteration is one epoch; the next iteration is the next epoch, in a different order. An iteration that is left
@@ -281,7 +282,7 @@ def create_dataloader(
     _check_options(options)
     batch_size, num_workers = whole_number("batch_size", batch_size, 1), whole_number("num_workers", num_workers)
     if rank is None and num_replicas is None:
-        rank, num_replicas = _this_process()
+        rank, num_replicas = this_process()
     order: dict[str, Any] = {
         "shuffle": shuffle,
         "drop_last": drop_last,
@@ -326,10 +327,11 @@ def _of_workers() -> dict[str, Any]:
     return {"multiprocessing_context": safe, "persistent_workers": True}
 
 
-def _this_process() -> tuple[int, int]:
-    distributed = _torch().distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
+def this_process() -> tuple[int, int]:
+    """Returns the number of this process, and how many there are, as torch.distributed says."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return 0, 1
 
 
@@ -380,9 +382,7 @@ def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
         if what is not None and what.is_own:
             raise refusal(name, what)
         if file.form == "jsonl":
-            raise ArgumentError(
-                f"{name}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
-            )
+            raise ArgumentError(f"{name}: JSON lines are not supported here: use DocumentRows, or pybpe.binarize")
         if parts and tokenizer.eot_token is not None:
             parts.append(numpy.array([tokenizer.eot_token], dtype=tokenizer.model.dtype))
         parts.append(tokenizer.encode_to_numpy(_read(path)))

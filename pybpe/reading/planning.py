@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import BinaryIO, NamedTuple
 
 from ..arguments import utf8
@@ -143,17 +143,22 @@ class Plan:
             threads: how many files are planned at once. More than one helps if they are on other machines, since each
                 cut waits for a read.
         """
-        task: list[Range] = []
-        size = 0
-        for ranges in self._all_ranges(threads):
-            for planned, amount in ranges:
-                task.append(planned)
-                size += max(amount, _LEAST_AMOUNT)
-                if size >= self.task_bytes:
-                    yield task
-                    task, size = [], 0
-        if task:
-            yield task
+        return _together(chain.from_iterable(self._all_ranges(threads)), self.task_bytes)
+
+    def loose_tasks(self) -> list[Task]:
+        """Returns tasks as `tasks` does, if there is one split, without looking for cuts: `fixed` does that for a task
+        when it is read. So a task can be read without planning those before it."""
+        ranges = (
+            (part._replace(ends_document=True), size)
+            for file in self.files
+            for part, size in self._parts(file, self.task_bytes)
+        )
+        return list(_together(ranges, self.task_bytes))
+
+    def fixed(self, task: Task) -> Task:
+        """Returns one of the tasks that `loose_tasks` returned, with ranges that begin and end between documents. A
+        document that is longer than a task is cut between words."""
+        return [self.at_cuts(part, self.task_bytes) for part in task]
 
     def shuffled(self, size: int, seed: int) -> list[Range]:
         """Returns ranges of about `size` bytes, in an order that the seed decides, if there is one split. They do not
@@ -161,28 +166,40 @@ class Plan:
         """
         import random
 
-        parts = [part for file in self.files for part in self._parts(file, size)]
+        parts = [part for file in self.files for part, _ in self._parts(file, size)]
         random.Random(seed).shuffle(parts)
         return parts
 
-    def _parts(self, file: InputFile, size: int) -> Iterator[Range]:
+    def _parts(self, file: InputFile, size: int) -> Iterator[tuple[Range, int]]:
+        """Yields ranges of about `size` bytes, each with its approximate size. They do not end at cuts yet."""
         whole, length = Range(file, 0, None, 0, False), file.known_size
         if file.form == "parquet":
             rows = RowGroups(file, self.kinds.text_key)
-            yield from (whole._replace(start=start, end=end) for start, end, _ in rows.between(0, rows.rows))
+            yield from ((whole._replace(start=start, end=end), most) for start, end, most in rows.between(0, rows.rows))
         elif length is None or length <= size or self._inner_cut(file) is None:
-            yield whole
+            yield whole, file.size or 0
         else:
-            yield from (whole._replace(start=start, end=min(start + size, length)) for start in range(0, length, size))
+            for start in range(0, length, size):
+                end = min(start + size, length)
+                yield whole._replace(start=start, end=end), end - start
 
-    def at_cuts(self, part: Range) -> Range:
+    def at_cuts(self, part: Range, look: int = 0) -> Range:
         """Returns one of the ranges that `shuffled` returned, from the first cut at or after its start to the first at
-        or after its end."""
+        or after its end. A mark within `look` bytes after a place is taken before a cut between two words."""
         if part.end is None or part.file.has_rows:
             return part
         with part.file.open() as stream:
-            start, end = (self._border(part.file, stream, at, part.file.size or 0) for at in (part.start, part.end))
+            start, end = (self._near_border(part.file, stream, at, look) for at in (part.start, part.end))
         return part._replace(start=start, end=max(start, end))
+
+    def _near_border(self, file: InputFile, stream: BinaryIO, at: int, look: int) -> int:
+        if look and at and self.kinds.kind(file) == "special":
+            offset = max(0, at - self.kinds.context)
+            stream.seek(offset)
+            begin, end = next(marks(Limited(stream, at + look - offset), self.kinds, offset))
+            if end > begin:
+                return end
+        return self._border(file, stream, at, file.size or 0)
 
     def _all_ranges(self, threads: int) -> Iterator[Iterable[tuple[Range, int]]]:
         """Yields the ranges of each file."""
@@ -368,6 +385,20 @@ class Plan:
             if end > start:
                 yield split, start, end
             start = end
+
+
+def _together(ranges: Iterable[tuple[Range, int]], size: int) -> Iterator[Task]:
+    """Yields tasks of about `size` bytes: ranges, which come with their sizes. Small ones share a task."""
+    task: list[Range] = []
+    amount = 0
+    for planned, more in ranges:
+        task.append(planned)
+        amount += max(more, _LEAST_AMOUNT)
+        if amount >= size:
+            yield task
+            task, amount = [], 0
+    if task:
+        yield task
 
 
 def _first_mark(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:

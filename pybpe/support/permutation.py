@@ -49,6 +49,18 @@ class Permutation:
         return merged
 
 
+def shuffled_numbers(count: int, *key: int) -> numpy.ndarray[Any, Any]:
+    """Returns 0 .. count - 1 in an order that the key decides: int64, shape (count,). For all numbers at once, this
+    takes less time than a Permutation.
+
+    >>> shuffled_numbers(5, 0, 1).tolist()
+    [4, 2, 3, 1, 0]
+    """
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+    values = numpy.arange(count, dtype=numpy.uint64) + numpy.frombuffer(digest, dtype="<u8").astype(numpy.uint64)
+    return numpy.argsort(scrambled(values))  # no two are equal
+
+
 def scrambled(values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """Permutes uint64 by splitmix64's finalizer (Steele, Lea and Flood, 2014): every bit depends on every bit."""
     values = (values ^ (values >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)

@@ -1,9 +1,11 @@
 /*
-Marks between documents: by hand, and against the definition, on buffers of exactly the promised size.
+Marks between documents: by hand, and against the definition, on buffers of exactly the promised size. Rows that
+documents fill: the example of csrc/documents/fill.c, buffers of exactly the promised size, and no memory.
 */
 #include "base/base.h"
 #include "check.h"
 #include "random_state.h"
+#include "small_vocab.h"
 
 #include <stdlib.h>
 
@@ -100,7 +102,57 @@ static void test_shifted_starts(void) {
     CHECK_EQ(shifted[0], 10);
 }
 
+static void test_the_example_of_rows(void) {
+    const uint16_t ids[] = {7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 7, 10, 7, 11, 12, 13};
+    const uint64_t starts[] = {0, 7, 10, 12}, lengths[] = {7, 3, 2, 4};
+    const uint16_t want[] = {7, 1, 2, 3, 4, 5, 7, 11, 12, 13, 7, 6};
+    uint16_t rows[18];
+    size_t count;
+    const pybpe_marked documents = {.ids = ids, .id_bytes = 2, .starts = starts, .lengths = lengths, .count = 4};
+    CHECK_EQ(pybpe_rows_fill(&documents, 6, rows, &count, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(count, 2);
+    CHECK(memcmp(rows, want, sizeof want) == 0);
+    pybpe_error err;
+    CHECK_EQ(pybpe_rows_fill(&documents, 1, rows, &count, NULL, &err), PYBPE_ERR_VALUE);
+    for (long granted = 0; granted < 4; granted++) {
+        failing_memory memory = {.left = granted};
+        const pybpe_allocator mem = {failing_resize, &memory};
+        CHECK_EQ(pybpe_rows_fill(&documents, 6, rows, &count, &mem, &err), PYBPE_ERR_MEMORY);
+        CHECK_EQ(memory.blocks, 0);
+    }
+}
+
+static void test_rows_are_full(void) {
+    for (int round = 0; round < 2000; round++) {
+        uint32_t ids[LONGEST * LONGEST];
+        uint64_t starts[LONGEST], lengths[LONGEST];
+        size_t n = 0, count = random_below(LONGEST), width = 2 + random_below(LONGEST), got;
+        for (size_t i = 0; i < count; i++) {
+            starts[i] = n;
+            lengths[i] = 1 + random_below(LONGEST);
+            for (size_t k = 0; k < lengths[i]; k++, n++) {
+                ids[n] = k == 0 ? 0 : (uint32_t)n;
+            }
+        }
+        uint32_t *rows = exactly(n / (width - 1) * width, sizeof *rows);
+        pybpe_marked documents = {.ids = ids, .id_bytes = 4, .starts = starts, .lengths = lengths, .count = count};
+        CHECK_EQ(pybpe_rows_fill(&documents, width, rows, &got, NULL, NULL), PYBPE_OK);
+        bool seen[LONGEST * LONGEST] = {false};
+        size_t kept = 0;
+        for (size_t i = 0; i < got * width; i++) {
+            CHECK(i % width != 0 || rows[i] == 0);
+            CHECK(rows[i] == 0 || !seen[rows[i]]);
+            seen[rows[i]] = true;
+            kept += rows[i] != 0;
+        }
+        CHECK(n - count - kept < width);
+        free(rows);
+    }
+}
+
 int main(void) {
+    test_the_example_of_rows();
+    test_rows_are_full();
     test_the_example();
     test_random_streams();
     test_shifted_starts();

@@ -1,0 +1,333 @@
+"""Documents straight into training: reads texts of any form, encodes them in threads, and packs them into rows. Writes
+no files.
+
+    tasks     ranges of the inputs, in an order from the seed and the epoch; a process has every n-th of them
+    window    the documents that come next, as many as fill `window` rows; the last one is cut there
+    rows      the documents of a window, in an order from the seed, packed
+
+The rows of a window depend only on the place where it begins, and on the options. So a state has this place, and how
+many rows of the window have been taken: to resume, one task is read again, and the window is packed again.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from .. import _binding
+from .._numpy import Array, numpy
+from ..arguments import instance, one_of, whole_number
+from ..errors import ArgumentError
+from ..model import refuse_dropout
+from ..reading.bad_records import SkippedRecords
+from ..reading.documents import NAME_IT, Kinds, check_mark
+from ..reading.files import corpus_files
+from ..reading.options import ReadOptions
+from ..reading.paths import Inputs
+from ..reading.pieces import PIECE_BYTES
+from ..reading.planning import TASK_BYTES, Plan, Task
+from ..reading.splits import SplitOptions
+from ..reading.text_encoding import Doubts
+from ..support.permutation import shuffled_numbers
+from ..support.run_options import RunOptions
+from ..tokenizer import Tokenizer
+from ..tokens.encoding import Encoded, TaskEncoder, run_local
+from ..tokens.finished import hashed
+from ..tokens.spool import TYPECODES, EotPlacer
+from .sampling import process_of
+from .torch_data import this_process, torch_class
+
+METHODS = ("fill", "cut")
+_TASKS = 1024  # in a corpus, unless they would be smaller than a piece, or larger than those of binarize
+_LEAST_TASKS = 16  # for each process; if there are fewer, every process reads all, and takes every n-th document
+
+
+class Place(NamedTuple):
+    """A place in the documents of one process: the epoch, the number of a task in its order, and of an id of the task,
+    where a window begins; and how many rows of the window have been taken."""
+
+    epoch: int = 0
+    task: int = 0
+    token: int = 0
+    rows: int = 0
+
+
+class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
+    """The documents of texts as batches of packed rows: int64 arrays of shape (batch_size, sequence_length + 1).
+    Inputs are `rows[:, :-1]`, targets `rows[:, 1:]`. `tok.eot_token` begins each document.
+
+    An iteration goes on where the last one stopped. With PyTorch, this is an IterableDataset: pass it to a DataLoader
+    with batch_size=None. Worker processes are not needed, since threads encode; if there are some, they share the
+    documents.
+
+    Args:
+        tok, inputs, documents, text_key, encoding: as in `pybpe.binarize`. What can be read only once, such as standard
+            input, is refused.
+        sequence_length: tokens per row, without the last target.
+        packing: "fill": a row takes the longest documents of the window that fit. When none fits, the shortest is cut:
+            the rest of it goes to another row, after an end of text of its own. A document that is longer than a row
+            gives full rows and a rest. "cut": documents follow one another, and are cut where a row is full.
+        window: rows that are packed together. Tokens of a window that do not fill a row at its end are dropped.
+        shuffle: shuffle the tasks of the corpus (ranges of 2 to 16 MiB, or whole compressed files), and the documents
+            of each window, by `seed` and the epoch. Without it, windows come in the order of the inputs.
+        repeat: True: epochs follow one another without end. False: an iteration ends with its epoch, whose last batch
+            may be smaller, and the next one is the next epoch.
+        rank, num_replicas: this process's number, and the number of processes. None for both asks torch.distributed.
+        on_error: "skip" skips records that are not valid, with a warning at the end of an epoch; see `pybpe.binarize`.
+        workers: the number of threads; 1 encodes when the caller asks for a batch. None means all CPUs, or 1 in a
+            worker process.
+
+    Raises:
+        ArgumentError: an argument is not valid; in an iteration, this process has too little text for one row, or most
+            records are not valid. UnsupportedError: the tokenizer has dropout. FileError, FormatError: a file cannot be
+            read, has changed, or has a record that is not valid.
+    """
+
+    def __init__(
+        self,
+        tok: Tokenizer,
+        inputs: Inputs,
+        *,
+        batch_size: int,
+        sequence_length: int,
+        packing: str = "fill",
+        window: int = 1024,
+        shuffle: bool = True,
+        seed: int = 0,
+        repeat: bool = True,
+        rank: int | None = None,
+        num_replicas: int | None = None,
+        documents: str = "auto",
+        text_key: str = "text",
+        encoding: str | None = None,
+        on_error: str = "stop",
+        workers: int | None = None,
+    ) -> None:
+        instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+        refuse_dropout(tok.model, "cannot make rows that a state could make again")
+        if tok.eot_token is None:
+            raise ArgumentError(f"the tokenizer has no end of text to begin documents: {NAME_IT}")
+        one_of("packing", packing, METHODS)
+        self._tok, self._mark, self._dtype = tok, tok.eot_token, tok.model.dtype
+        self._batch_size = whole_number("batch_size", batch_size, 1)
+        self._width = whole_number("sequence_length", sequence_length, 1) + 1
+        self._packing, self._shuffle, self._repeat = packing, bool(shuffle), bool(repeat)
+        self._window, self._seed = whole_number("window", window, 1), whole_number("seed", seed, None)
+        self._workers = RunOptions(workers).workers
+        if rank is None and num_replicas is None:
+            rank, num_replicas = this_process()
+        self._rank, self._replicas = process_of(rank, num_replicas)
+        if not repeat and self._replicas > 1:
+            raise ArgumentError(
+                f"repeat=False with {self._replicas} processes: they get different numbers of rows, and would wait for"
+                " one another at the end: count batches instead"
+            )
+        read = ReadOptions(text_key, encoding, documents, on_error)
+        self._kinds, self._files = Kinds(read, tok.model.eot), corpus_files(inputs, read)
+        for file in self._files:
+            if file.size is None:
+                raise ArgumentError(f"{file.path}: can be read only once: copy it to a file first")
+        check_mark(self._kinds, tok.special_tokens, tok.model.matching, self._files)
+        self._doubts, self._place = Doubts(), Place()
+        self._identity: dict[str, Any] = {
+            "inputs": hashed([file.identity for file in self._files], asdict(read)),
+            "tokenizer": tok.model.fingerprint,
+            "sequence_length": self._width - 1,
+            **{"packing": packing, "window": self._window, "shuffle": self._shuffle, "seed": self._seed},
+        }
+
+    @property
+    def epoch(self) -> int:
+        """The epoch, from 0, of the last row; before the first row of an iteration, the epoch of that row."""
+        return self._place.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Goes to the start of another epoch. The current epoch's number has no effect."""
+        if whole_number("epoch", epoch) != self.epoch:
+            self._place = Place(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the place after the last batch, as numbers and strings. Each process has its own."""
+        return {**self._identity, "share": list(self._share()), **self._place._asdict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Makes the next iteration resume where `state` was taken. The batch size and `workers` may differ.
+
+        Raises:
+            ArgumentError: `state` is from other inputs, another tokenizer or other options; or from another process.
+        """
+        expected = {**self._identity, "share": list(self._share())}
+        try:
+            wrong = [
+                f"{name} {state[name]!r}, not {value!r}" for name, value in expected.items() if state[name] != value
+            ]
+            place = Place(*(whole_number(f"{name} of the state", state[name]) for name in Place._fields))
+        except (KeyError, TypeError) as error:
+            raise ArgumentError(f"not a state of DocumentRows: {error!r}") from None
+        if wrong:
+            raise ArgumentError(f"the state does not belong to these documents and options: it has {'; '.join(wrong)}")
+        self._place = place
+
+    def _share(self) -> tuple[int, int]:
+        """Returns the number of this process, and how many there are, with the workers of DataLoaders."""
+        worker = _worker()
+        number, count = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        return self._rank * count + number, self._replicas * count
+
+    def __iter__(self) -> Iterator[Array]:
+        shape = self._batch_size, self._width
+        batch, filled = numpy.empty(shape, dtype=numpy.int64), 0
+        for place, rows, order in self._windows():
+            at = 0
+            while at < len(order):
+                some = order[at : at + self._batch_size - filled]
+                batch[filled : filled + len(some)] = rows[some]
+                at, filled = at + len(some), filled + len(some)
+                if filled == self._batch_size:
+                    self._place = place._replace(rows=place.rows + at)
+                    yield batch
+                    batch, filled = numpy.empty(shape, dtype=numpy.int64), 0
+        self._place = Place(self.epoch + 1)
+        if filled:
+            yield batch[:filled]
+
+    def _windows(self) -> Iterator[tuple[Place, Array, Array]]:
+        """Yields the place and the rows of each window, and the order of the rows, without those that were taken."""
+        start, share = self._place, self._share()
+        plan = Plan(self._files, self._kinds, SplitOptions((1,)), self._tok._encoder.cutting)
+        plan.task_bytes = min(max(sum(file.size or 0 for file in self._files) // _TASKS, PIECE_BYTES), TASK_BYTES)
+        tasks = plan.loose_tasks()
+        while True:
+            taken, any_rows = start.rows, False
+            for place, window in self._windows_of(start, self._documents(start, plan, tasks, share)):
+                rows, order = self._packed(window, place)
+                yield place._replace(rows=taken), rows, order[taken:]
+                taken, any_rows = 0, any_rows or len(rows) > 0
+            if not any_rows and start == Place(start.epoch):
+                raise ArgumentError(
+                    f"process {share[0]} of {share[1]} has too few documents for one row of {self._width} ids: pass"
+                    " more text, a shorter sequence_length or fewer processes; or say what separates the documents of"
+                    " text files (documents='blank' or 'line')"
+                )
+            if not self._repeat:
+                return
+            start = Place(start.epoch + 1)
+
+    def _documents(
+        self, start: Place, plan: Plan, tasks: Sequence[Task], share: tuple[int, int]
+    ) -> Iterator[tuple[int, Array, Array]]:
+        """Yields the documents of this process from a task of an epoch on, in chunks: the number of the task, the ids
+        that follow those before, with marks, and at which of them documents begin."""
+        order = shuffled_numbers(len(tasks), self._seed, start.epoch) if self._shuffle else numpy.arange(len(tasks))
+        by_task = len(tasks) >= _LEAST_TASKS * share[1]
+        mine = (order[share[0] :: share[1]] if by_task else order)[start.task :].tolist()
+        workers = self._workers if _worker() is None else self._workers or 1
+        encoder = TaskEncoder(self._tok, self._kinds, (1.0,), self._dtype.name)
+        records, placer = SkippedRecords(), EotPlacer("prepend", self._mark)
+        task, begun = start.task, 0
+        for found in run_local(encoder, (plan.fixed(tasks[number]) for number in mine), workers, self._doubts):
+            self._doubts.tell(found.doubt)
+            for seen in found.seen:
+                records.add(seen)
+            ids, starts = self._placed(placer, found)
+            first, begun = task + begun - share[0], begun + len(starts)
+            yield task, *((ids, starts) if by_task else _every(ids, starts, first, share[1]))
+            if found.tasks:
+                records.check()
+                task, begun = task + 1, 0
+        records.finish(None)
+
+    def _placed(self, placer: EotPlacer, found: Encoded) -> tuple[Array, Array]:
+        """Returns the ids of some segments, with a mark before each document, and where documents begin."""
+        ids, marks = array(TYPECODES[self._dtype.name]), 0
+        for segment in found.segments:
+            if ids:
+                ids.extend(segment.ids)
+            else:
+                ids = segment.ids  # most often the only one
+            if segment.ends_document:
+                ids.append(self._mark)
+            marks += segment.marks + segment.ends_document
+        if found.tasks:
+            ids.append(self._mark)
+        placed, starts = placer.place(ids, marks + found.tasks)
+        return numpy.asarray(placed, self._dtype), numpy.asarray(starts, numpy.int64)
+
+    def _windows_of(self, start: Place, chunks: Iterator[tuple[int, Array, Array]]) -> Iterator[tuple[Place, _Window]]:
+        """Yields the place and the documents of each window of an epoch, from the one at `start`."""
+        window = _Window(self._window * self._width, self._dtype, self._mark)
+        place, task, token = start, start.task, 0
+        for number, ids, starts in chunks:
+            if number != task:
+                task, token = number, 0
+            at = min(max(0, start.token - token), len(ids)) if task == start.task else 0
+            while at < len(ids):
+                if not window.filled:
+                    place = Place(start.epoch, task, token + at)
+                at = window.take(ids, starts, at)
+                if window.filled == window.room:
+                    yield place, window
+            token += len(ids)
+        if window.filled:
+            yield place, window
+
+    def _packed(self, window: _Window, place: Place) -> tuple[Array, Array]:
+        """Empties a window. Returns its rows, and their order. The window must not be filled before these are used."""
+        ids, starts, lengths = window.emptied()
+        if self._shuffle:
+            order = shuffled_numbers(len(starts), self._seed, *place)
+            starts, lengths = starts[order], lengths[order]
+        if self._packing == "fill":  # whose first rows have the longest documents
+            rows = _binding.fill_rows(ids, starts, lengths, self._width)
+            return rows, shuffled_numbers(len(rows), self._seed, *place)
+        if self._shuffle:
+            pairs = zip(starts.tolist(), (starts + lengths).tolist())
+            ids = numpy.concatenate([ids[start:end] for start, end in pairs])
+        rows = ids[: len(ids) // self._width * self._width].reshape(-1, self._width)
+        return rows, numpy.arange(len(rows))
+
+
+class _Window:
+    """The documents of a window: `filled` of at most `room` ids, at least 2. `mark` begins each document, and what is
+    left of one from the window before."""
+
+    def __init__(self, room: int, dtype: numpy.dtype[Any], mark: int) -> None:
+        self._ids, self._starts, self._mark = numpy.empty(room, dtype=dtype), list[Array](), mark
+        self.room, self.filled = room, 0
+
+    def take(self, ids: Array, starts: Array, at: int) -> int:
+        """Takes ids from `at` on, as many as there is room for. Returns where those that are left begin."""
+        if not self.filled and ids[at] != self._mark:
+            self._ids[0], self._starts, self.filled = self._mark, [numpy.zeros(1, dtype=numpy.int64)], 1
+        some = ids[at : at + self.room - self.filled]
+        first, last = numpy.searchsorted(starts, (at, at + len(some))).tolist()
+        self._starts.append(starts[first:last] + (self.filled - at))
+        self._ids[self.filled : self.filled + len(some)] = some
+        self.filled += len(some)
+        return at + len(some)
+
+    def emptied(self) -> tuple[Array, Array, Array]:
+        """Empties the window. Returns its ids, valid until `take` is called, and where each document starts, and its
+        length: uint64, shape (documents,)."""
+        starts, filled = numpy.concatenate(self._starts), self.filled
+        self._starts, self.filled = [], 0
+        lengths = numpy.diff(starts, append=filled)
+        return self._ids[:filled], starts.astype(numpy.uint64), lengths.astype(numpy.uint64)
+
+
+def _every(ids: Array, starts: Array, first: int, count: int) -> tuple[Array, Array]:
+    """Returns the ids of every count-th document, and where these begin. `first` is the number of the first document
+    that begins here; those whose number `count` divides are returned."""
+    lengths = numpy.diff(starts, prepend=0, append=len(ids))  # that of the rest of the document before comes first
+    kept = (numpy.arange(len(lengths)) + first - 1) % count == 0
+    ends = numpy.cumsum(lengths * kept)
+    return ids[numpy.repeat(kept, lengths)], (ends - lengths)[1:][kept[1:]]
+
+
+def _worker() -> Any:
+    """Returns what a DataLoader says in one of its worker processes; elsewhere None."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else torch.utils.data.get_worker_info()
