@@ -51,6 +51,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "pybpe export gpt2 -o gpt2.json\n"
         "pybpe export tok.json -o token_bytes.pt --format byte_lengths\n"
         "pybpe export tok.json -o vocab.gguf --format gguf\n"
+        "pybpe export tok.json -o ~/.cache/nanochat/tokenizer/ --format nanochat\n"
         "pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json",
     )
     parser.add_argument(
@@ -60,8 +61,8 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         metavar="F",
-        help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT); gguf; or byte_lengths: a table"
-        " of the bytes of text of each id, in *.npy or *.pt (PyTorch)",
+        help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT); gguf; nanochat, for its folder;"
+        " or byte_lengths: a table of the bytes of text of each id, in *.npy or *.pt (PyTorch)",
     )
     parser.add_argument(
         "--pattern",
@@ -88,7 +89,7 @@ def _run_export(args: argparse.Namespace) -> None:
 
     tokenizer = _read(args)
     format = args.format or ("json" if args.output == "-" else format_of(args.output))
-    if args.output == "-" and format in ("files", "pretrained"):
+    if args.output == "-" and format in ("files", "pretrained", "nanochat"):
         raise ArgumentError(f"--format {format} makes a folder, which cannot go to standard output: name it with -o")
     with named_output(args.output, "") as name:
         tokenizer.save(name, format, ids_only=args.ids_only)

@@ -7,19 +7,17 @@ merges in the order of ids.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._numpy import numpy
 from ..arguments import one_of
-from ..errors import ArgumentError, MissingExtraError, UnsupportedError, warn
+from ..errors import ArgumentError, UnsupportedError, warn
 from ..model import Model, end_of_text
 from ..pattern import Pattern
-from . import gguf, patterns, pretrained, tiktoken, tokenizer_json
+from . import gguf, nanochat, patterns, pretrained, tiktoken, tokenizer_json
 from .chat_templates import default_template
 
 # ----------------------------------------------------------------------------------------------------
@@ -152,22 +150,6 @@ def _write_version_1(model: Model, path: _binding.PathLike) -> None:
     model.to_vocab().save(path, 1)
 
 
-def _write_byte_lengths(model: Model, path: _binding.PathLike) -> None:
-    ending = os.path.splitext(_binding.path_text(path))[1]
-    lengths, buffer = model.byte_lengths(), io.BytesIO()
-    if ending == ".npy":
-        numpy.save(buffer, lengths)
-    elif ending == ".pt":
-        try:
-            import torch
-        except ImportError:
-            raise MissingExtraError("a .pt file needs PyTorch: pip install 'pybpe[torch]'; .npy does not") from None
-        torch.save(torch.from_numpy(lengths), buffer)
-    else:
-        raise ArgumentError(f"{os.fsdecode(path)}: name a file that ends in .npy, or in .pt for PyTorch")
-    _binding.write_file(path, buffer.getbuffer())
-
-
 class _Format(NamedTuple):
     """Attributes:
     name: what errors call it.
@@ -194,7 +176,8 @@ _FORMATS = {
     "tiktoken": _Format("a .tiktoken file", _OF_RANKS, tiktoken.write),
     "pretrained": _Format("Hugging Face", {"aliases"}, pretrained.write),
     "gguf": _Format("GGUF", _OF_JSON | {"normalizer"}, gguf.write),
-    "byte_lengths": _Format("a table of byte lengths", set(), _write_byte_lengths),
+    "byte_lengths": _Format("a table of byte lengths", set(), nanochat.write_lengths),
+    "nanochat": _Format("nanochat", _OF_RANKS - {"eos"}, nanochat.write),
     "encoding": _Format("a tiktoken.Encoding", _OF_RANKS - {"aliases"}, None),
 }
 FORMATS = tuple(name for name, format in _FORMATS.items() if format.write is not None)

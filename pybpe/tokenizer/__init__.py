@@ -159,8 +159,8 @@ class Tokenizer:
         return cls._of(pretrained.from_hf(tokenizer, None if pattern is None else Pattern(pattern)))
 
     def save(self, path: _binding.PathLike, format: str | None = None, *, ids_only: bool = False) -> None:
-        """Writes the tokenizer, atomically. `from_file` reads every format but "gguf" and "byte_lengths", and gives the
-        same ids.
+        """Writes the tokenizer, atomically. `from_file` reads every format but "gguf", "byte_lengths" and "nanochat",
+        and gives the same ids.
 
         Args:
             path: the file or folder to write.
@@ -171,7 +171,8 @@ class Tokenizer:
                 (ranks; its reader also needs the pattern and the special tokens), "pretrained" (see
                 `save_pretrained`), "gguf" (the vocabulary for llama.cpp; needs the package gguf), "byte_lengths" (only
                 the table of that method: an array if the path ends in .npy, or a tensor of PyTorch if it ends in .pt,
-                as nanochat's token_bytes.pt). None chooses by the ending .json, .bin or .tiktoken; without an ending,
+                as nanochat's token_bytes.pt), "nanochat" (the folder that nanochat and autoresearch read: tokenizer.pkl
+                and token_bytes.pt). None chooses by the ending .json, .bin or .tiktoken; without an ending,
                 "pretrained".
             ids_only: leave out what the format cannot hold, if `encode` gives the same ids without it: a template, a
                 chat template, which token ends a document, and which special tokens are text to readers.
@@ -180,7 +181,7 @@ class Tokenizer:
             UnsupportedError: the format cannot represent the tokenizer. The message says why.
             LimitError: a token is too long for the format.
             ArgumentError: there is no such format, or no format has this ending.
-            MissingExtraError: a .pt file without PyTorch.
+            MissingExtraError: a .pt file without PyTorch, or "nanochat" without tiktoken.
         """
         export.write(self._model, path, format, ids_only)
 
