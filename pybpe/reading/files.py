@@ -3,7 +3,6 @@ read only once (standard input, pipes, and what some web servers send) are copie
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -260,6 +259,8 @@ def _copy(file: InputFile, folder: str, number: int) -> tuple[str, str]:
     its path and a hash of its content."""
     ending = "".join(re.findall(r"\.[A-Za-z0-9]{1,16}", os.path.basename(file.path))[-2:])
     copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}{ending}")
+    import hashlib  # its library takes milliseconds to load
+
     digest = hashlib.blake2b()
     name = file.path
     source = sys.stdin.buffer if name == STDIN else file.open_stored()
