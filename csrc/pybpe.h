@@ -786,7 +786,7 @@ size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark,
    before. */
 void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted);
 
-/* Documents among ids of id_bytes: document i has lengths[i] of them from ids[starts[i]], of which the first is the
+/* Documents among ids of id_bytes: document i has lengths[i] of them from ids[starts[i]] on; the first is the
    mark. */
 typedef struct pybpe_marked {
     const void *ids;

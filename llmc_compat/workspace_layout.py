@@ -58,7 +58,7 @@ class Workspace:
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
     """Returns a batch for which every shard is large enough: the longest T that the model and the shards allow,
-    in steps of 64, or that of packed rows; and train_gpt2.cu's B (4, over all processes) or what fits."""
+    in steps of 64, or the length of packed rows; and train_gpt2.cu's B (4, over all processes) or what fits."""
     room = (_smallest_shard(workspace) - 1) // processes
     T = _row_length(workspace) or min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
     return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)

@@ -57,7 +57,7 @@ class _Made(NamedTuple):
     def encode(
         self, texts: Sequence[bytes], add_special_tokens: bool, most: int | None, cuts_left: bool
     ) -> list[list[int]] | None:
-        """Returns the ids of each text with those of the template: `most` of them, from one end of the text. None if
+        """Returns the ids of each text with the template's ids: `most` of them, from one end of the text. None if
         there is no room for a text, or no tokenizer."""
         tokenizer = self.tokenizer
         if tokenizer is None:

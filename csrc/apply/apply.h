@@ -70,7 +70,7 @@ static inline int apply_merges(const merge_table *t, apply_scratch *s, apply_wor
     return code;
 }
 
-/* apply_chars.c: fills the tables of t, whose merges are those of `v`, so that words start as characters. Does nothing
+/* apply_chars.c: fills the tables of t, which has the merges of `v`, so that words start as characters. Does nothing
    if a merge has a lower rank than one that makes a part of it, or if the merges do not make consecutive ids, as merges
    that training learned do. */
 int apply_chars_fill(merge_table *t, const pybpe_vocab_spec *v, const pybpe_allocator *mem, pybpe_error *err);

@@ -43,7 +43,7 @@ static void filler_put(row_filler *f, size_t number) {
     f->left += length;
 }
 
-/* Returns 1 + the index of a document of this length, of which there is one. */
+/* Returns 1 + the index of a document of this length. There must be one. */
 static size_t filler_take(row_filler *f, size_t length) {
     size_t number = f->first[length];
     f->first[length] = f->documents[number - 1].next;

@@ -69,7 +69,7 @@ struct pybpe_cache {
     size_t long_bytes;         /* total length of the words of more than APPLY_SHORT_MAX bytes that had to be merged */
     apply_blocks_table blocks; /* filled when that is large */
     pybpe_cache *first;        /* of the encoder of stage 1, if there are stages */
-    uint32_t *stage_ids;       /* of a block: the ids of stage 1, then, from stage_ids_cap on, those of stage 2 */
+    uint32_t *stage_ids;       /* of a block: the ids of stage 1, then, from stage_ids_cap on, of stage 2 */
     size_t stage_ids_cap;
 };
 

@@ -109,7 +109,7 @@ static void treap_split(dropout_node *nodes, uint32_t t, uint64_t key, uint32_t 
     }
 }
 
-/* Joins two treaps; all keys of `a` are below those of `b`. */
+/* Joins two treaps; all keys of `a` are below the keys of `b`. */
 static uint32_t treap_join(dropout_node *nodes, uint32_t a, uint32_t b) {
     if (a == NO_NODE || b == NO_NODE) {
         return a == NO_NODE ? b : a;

@@ -172,7 +172,7 @@ class Encoder:
     def encode_texts(
         self, texts: Sequence[bytes], specials: Specials | None, typecode: str
     ) -> tuple[array[int], array[int]]:
-        """Encodes many short texts. Returns all ids, and the index at which those of each text end, as an array of
+        """Encodes many short texts. Returns all ids, and the index at which the ids of each text end, as an array of
         type Q."""
         some: list[str | bytes] = list(texts)
         c_texts, size, _keep = _find_texts(some)

@@ -61,7 +61,7 @@ def shift_starts(starts: array[int] | memoryview, first: int) -> memoryview:
 
 def fill_rows(ids: Array, starts: Array, lengths: Array, width: int) -> Array:
     """Packs documents into rows without padding: see pybpe_rows_fill. `ids` are uint16 or uint32; `starts` and
-    `lengths`, of type uint64, say where documents are, each of which begins with a mark.
+    `lengths`, of type uint64, say where documents are. Each begins with a mark.
 
     Returns:
         The rows, in the dtype of the ids: shape (rows, width).

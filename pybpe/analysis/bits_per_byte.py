@@ -2,7 +2,7 @@
 
     bits per byte = sum of -ln p(token) / ln 2 / bytes of text that the tokens stand for
 
-Both sums are over the same tokens, and the bytes are those of the text, which may end inside a character. Special
+Both sums are over the same tokens, and the text may end inside a character. Special
 tokens stand for no text: by default they are in neither sum, as in nanochat's evaluate_bpb.
 """
 
@@ -60,12 +60,12 @@ def bits_per_byte(
 ) -> BitsPerByte:
     """Returns how many bits a model needs for a byte of text, from its loss for each token.
 
-    The bytes of a token are those of `tok.byte_lengths`: a part of a character counts as what it is. If a normalizer
+    `tok.byte_lengths` has the bytes of each token: a part of a character counts as what it is. If a normalizer
     changed the text, they are the bytes of the changed text.
 
     Args:
         ids: the tokens that the model predicted, an array of integers; -1 leaves out a prediction. Or a token file, or
-            several that are one stream, of which the model predicted each token but the first.
+            several that are one stream: the model predicted each of its tokens but the first.
         losses: -ln p of each of these tokens, an array of floats of the shape of `ids`, as torch's cross_entropy(...,
             reduction="none") gives. For files, in their order, in any shape; if there are as many losses as tokens, the
             first token has one too. Or one number: the mean over these tokens (a mean of the means of unequal batches
@@ -138,7 +138,7 @@ class _Sums:
         self._nats, self._bytes, self._tokens, self._special = 0.0, 0, 0, 0
 
     def add(self, ids: Array, position: int, losses: Array | None) -> None:
-        """Adds tokens. `position` is that of the first one, for error messages."""
+        """Adds tokens. `position` is the first one's, for error messages."""
         predicted = ids != _IGNORED
         wrong = (ids < _IGNORED) | (ids >= len(self._known))
         places = numpy.where(predicted & ~wrong, ids, 0).astype(numpy.int64)

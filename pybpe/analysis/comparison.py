@@ -140,7 +140,7 @@ def is_utf8(token: bytes) -> bool:
 
 
 def _unreachable(tok: Tokenizer, ids: list[int]) -> list[int]:
-    """Returns those of the ids that encoding the text of their token does not give."""
+    """Returns the ids that encoding the text of their token does not give."""
     lacking = set(tok.model.lacking_bytes)
     simple = [i for i in ids if lacking.isdisjoint(tok.model.vocab[i])]
     visible = tok._encoder.allowed((), tok.model.visible)

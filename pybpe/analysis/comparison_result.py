@@ -82,7 +82,7 @@ class Fairness:
     """How differently a tokenizer treats languages.
 
     Attributes:
-        parity: language -> the number of its tokens divided by that of the first language. None if the texts are not
+        parity: language -> the number of its tokens divided by the first language's. None if the texts are not
             parallel.
         gini_tokens: Gini coefficient of the tokens of each language. None if the texts are not parallel.
         gini_per_character, gini_per_byte: Gini coefficient of the tokens per character, and per byte.

@@ -180,7 +180,7 @@ def _needed(words: Sequence[str] | None) -> Collection[str]:
 
 
 def _parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """Returns the parser of all commands. With `words`, those of the command line, only the commands among them get
+    """Returns the parser of all commands. With `words`, the words of the command line, only the commands among them get
     their options, whose modules take a while to load."""
     parser = _CommandParser(
         prog="pybpe",

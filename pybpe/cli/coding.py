@@ -209,7 +209,7 @@ def _run_decode(args: argparse.Namespace) -> None:
 
 
 def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any, Any]]]:
-    """Returns the name for error messages, and the ids to decode, in blocks: the ids themselves, or those of a file."""
+    """Returns the name for error messages, and the ids to decode, in blocks: the ids themselves, or a file's."""
     are_ids = given and all(map(_IDS.fullmatch, given))
     if are_ids and (len(given) > 1 or not os.path.lexists(given[0])):
         return "the ids", _decimal_ids(" ".join(given).encode(), io.BytesIO(), "the ids", 1)

@@ -28,7 +28,7 @@ def _add_option(parser: Any, field: Field[Any], default: Any) -> None:
         return
     more: dict[str, Any] = {"type": _parser_of(field)}
     if "Iterable" in str(field.type):
-        more, default = {"action": "append"}, None  # without the option, that of the function
+        more, default = {"action": "append"}, None  # without the option, the function's default
     more |= {"required": True} if default is MISSING else {"default": default}
     parser.add_argument(flag, dest=field.name, metavar=field.metadata["metavar"], help=help, **more)
 

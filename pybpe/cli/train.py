@@ -162,7 +162,7 @@ def _trained(
         parity = named_files("--parity", args.parity)
     elif args.sizes is not None and counts is None:
         counts = call(count_words, args, files, skipped=skipped)
-        more = {"max_documents": None, "max_bytes": None, "seed": 0}  # the counts are those of the sample
+        more = {"max_documents": None, "max_bytes": None, "seed": 0}  # the counts were made from the sample
     texts = files if counts is None else None
     made = call(train, args, texts, vocab_size=size, base=base, counts=counts, parity=parity, skipped=skipped, **more)
     return made, counts

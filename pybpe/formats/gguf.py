@@ -26,7 +26,7 @@ from .vocab_merges import token_names
 _PRE = {"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2", r"\p{N}(?then)gpt2": "smollm"}
 _MERGES_ALL = {"llama-bpe": "smaug-bpe"}  # the same rules without that
 _NEAR = {
-    "cl100k": ". Its rules for cl100k are those of llama3, which differ in white space at the end of a text: load the"
+    "cl100k": ". It uses llama3's rules for cl100k, which differ in white space at the end of a text: load the"
     " tokenizer with pattern='llama3' to export it with them",
     "o200k": ". Its rules for o200k differ in combining marks, and in the case of letters outside ASCII",
 }
@@ -99,7 +99,7 @@ def _pre(model: Model) -> str:
     pre = next((pre for pattern, pre in _PRE.items() if model.pattern == Pattern(pattern)), None)
     if pre is None:
         raise UnsupportedError(
-            f"llama.cpp has no rules that split text as the pattern {model.pattern}; it has those of {', '.join(_PRE)}"
+            f"llama.cpp has no rules that split text as the pattern {model.pattern}; it has rules for {', '.join(_PRE)}"
             + _NEAR.get(model.pattern.name or "", "")
         )
     if not (unreached := model.unreached()) or model.whole_words == (pre in _MERGES_ALL):

@@ -96,8 +96,8 @@ def read_npy_header(stream: BinaryIO, path: str) -> NpyHeader:
 
 
 def npy_blocks(stream: BinaryIO, header: NpyHeader, path: str, most: int) -> Iterator[numpy.ndarray[Any, Any]]:
-    """Yields the items of an array after its header, row by row, in blocks of at most `most`; those of an array that is
-    stored by columns at once. Raises FormatError if the file was truncated."""
+    """Yields the items of an array after its header, row by row, in blocks of at most `most`. An array that is
+    stored by columns is one block. Raises FormatError if the file was truncated."""
     count = prod(header.shape)
     for at in range(0, count, count if header.by_columns else most):
         wanted = count if header.by_columns else min(most, count - at)

@@ -46,7 +46,7 @@ def chat_template(model: Model) -> str | None:
 
 
 def roles(model: Model) -> dict[str, str]:
-    """Returns those of bos_token, eos_token and pad_token that the model has.
+    """Returns the roles among bos_token, eos_token and pad_token that the model has.
 
     bos is the special token that the template begins with; without a template, the end of text, as in GPT-2.
     """

@@ -41,7 +41,7 @@ from .sampling import process_of
 from .torch_data import this_process, torch_class
 
 METHODS = ("fill", "cut")
-_TASKS = 1024  # in a corpus, unless they would be smaller than a piece, or larger than those of binarize
+_TASKS = 1024  # in a corpus, unless they would be smaller than a piece, or larger than binarize's
 _LEAST_TASKS = 16  # for each process; if there are fewer, every process reads all, and takes every n-th document
 
 
@@ -321,7 +321,7 @@ class _Window:
 def _every(ids: Array, starts: Array, first: int, count: int) -> tuple[Array, Array]:
     """Returns the ids of every count-th document, and where these begin. `first` is the number of the first document
     that begins here; those whose number `count` divides are returned."""
-    lengths = numpy.diff(starts, prepend=0, append=len(ids))  # that of the rest of the document before comes first
+    lengths = numpy.diff(starts, prepend=0, append=len(ids))  # the rest of the document before comes first
     kept = (numpy.arange(len(lengths)) + first - 1) % count == 0
     ends = numpy.cumsum(lengths * kept)
     return ids[numpy.repeat(kept, lengths)], (ends - lengths)[1:][kept[1:]]

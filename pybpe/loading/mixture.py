@@ -133,7 +133,7 @@ def checked_weights(weights: object, names: Sequence[str]) -> dict[str, float]:
     """Returns weights as floats, in the order of `names`.
 
     Raises:
-        ArgumentError: they are not one number for each name, from 0, of which one at least is above 0.
+        ArgumentError: they are not one number for each name, 0 or more, with at least one above 0.
     """
     if not isinstance(weights, Mapping) or set(weights) != set(names):
         raise ArgumentError(f"weights must have a number for each of {', '.join(names)}, not {shown(weights)}")
@@ -174,7 +174,7 @@ def counts_of(weights: Weights, samples: int) -> list[int]:
 
 
 class MixtureSampler(ResumableSampler):
-    """The order of a mixture: a sampler that yields indices of windows, first those of the first source, and so on.
+    """The order of a mixture: a sampler that yields indices of windows. The first source has the lowest, and so on.
 
     Args:
         windows: the number of windows of each source, at least 1, by name.

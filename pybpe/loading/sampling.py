@@ -149,7 +149,7 @@ class ResumableSampler:
 
 
 class Iteration(Iterator[int]):
-    """One process's samples of one epoch. Its state is that of the sampler, at the last sample that it has yielded."""
+    """One process's samples of one epoch. Its state is the sampler's, at the last sample that it has yielded."""
 
     def __init__(self, sampler: ResumableSampler) -> None:
         self._sampler = sampler

@@ -82,7 +82,7 @@ def collate(samples: Sequence[Any]) -> Any:
 
 
 class WindowDataset:
-    """The windows of several sources by index, as (inputs, targets): first those of the first source, and so on. The
+    """The windows of several sources by index, as (inputs, targets): first the first source's, and so on. The
     base of the datasets.
 
     Args:
@@ -185,7 +185,7 @@ class TokenDataset(WindowDataset):
 
 
 class MixtureDataset(WindowDataset):
-    """The windows of all sources of a mixture, as (inputs, targets): first those of the first source by
+    """The windows of all sources of a mixture, as (inputs, targets): first the first source's by
     name, and so on.
 
     Args:
@@ -316,8 +316,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
         if name not in known:
             own = ", ".join(list(inspect.signature(create_dataloader).parameters)[:-1])
             raise ArgumentError(
-                f"create_dataloader has no argument {name}={shown(value)}: it takes {own}, and those of PyTorch's"
-                " DataLoader except dataset, sampler and batch_sampler, which it makes"
+                f"create_dataloader has no argument {name}={shown(value)}: it takes {own}, and the arguments of"
+                " PyTorch's DataLoader except dataset, sampler and batch_sampler, which it makes"
             )
 
 

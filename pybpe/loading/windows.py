@@ -56,7 +56,7 @@ class PackedSequences:
 
     Raises:
         FileError, FormatError, ArgumentError: see TokenStream; sequence_length or stride below 1; windows that would
-            not be the rows of files that `pack` made; an eot_id or eot that is not that of the manifest.
+            not be the rows of files that `pack` made; an eot_id or eot that is not the manifest's.
 
     >>> import numpy
     >>> packed = PackedSequences(numpy.arange(8), 3)

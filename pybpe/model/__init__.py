@@ -123,7 +123,7 @@ class Model:
         return self.normalizer is not None or self.strips or self.prefix_space
 
     def encodes_again(self, ids: Collection[int]) -> bool:
-        """Returns whether encoding the decoded text of these ids, those of a whole text, certainly gives them again.
+        """Returns whether encoding the decoded text of these ids, a whole text's, certainly gives them again.
         White space that a special token took, or a space that was added, may decide whether others match."""
         if self.prefix_space and any(text[0].isspace() for text in self.specials):
             return False
@@ -225,7 +225,7 @@ def check_all_bytes(tokens: Collection[bytes]) -> None:
 
 
 def check_specials(specials: Iterable[str]) -> list[str]:
-    """Returns the special tokens as a list; sorts those of a set. Raises ArgumentError for a special token that is
+    """Returns the special tokens as a list; sorts a set. Raises ArgumentError for a special token that is
     empty, repeated or not a str, and for a mapping, because its ids would be lost."""
     if isinstance(specials, Mapping):
         raise ArgumentError(

@@ -56,7 +56,7 @@ def pruned(model: Model, keep: Iterable[int]) -> Model:
 
 def first_tokens(model: Model, size: int) -> Model:
     """Returns a model with `size` tokens: the bytes, the special tokens, and the results of the first merges. Special
-    tokens after the merged tokens move up, so the ids equal those of a training run that stopped here."""
+    tokens after the merged tokens move up, so the ids are the same as after a training run that stopped here."""
     size = whole_number("the vocabulary size", size)
     tokens, special_ids = model.tokens, set(model.specials.values())
     made = {tokens[left] + tokens[right] for left, right in model.merges}

@@ -216,7 +216,7 @@ class _Stream(io.RawIOBase):
 
 
 def remote_files(url: str) -> tuple[list[str], list[str], bool]:
-    """Returns the URLs of the files that a URL, folder or glob names, sorted; those of files that pybpe wrote; and
+    """Returns the URLs of the files that a URL, folder or glob names, sorted; the URLs of files that pybpe wrote; and
     whether `url` is the name of a file.
 
     Raises:

@@ -54,7 +54,7 @@ class AppendStore:
         self._splits: list[SplitWriter] = []
 
     def note(self, part: Part) -> None:
-        """Notes a part that is done. All parts are noted, in order, those of an earlier run, too."""
+        """Notes a part that is done. All parts are noted, in order, an earlier run's too."""
         for marks, reached in zip(self._marks, part.splits):
             marks.add(reached.tokens, reached.text_bytes)
 

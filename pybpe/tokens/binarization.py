@@ -117,7 +117,7 @@ def binarize(
             stops. See docs/records.md.
         name: NAME of the files; None uses the first input's name without its extension.
         pack: True packs the documents into rows of `sequence_length` tokens, as `pybpe.pack` does: `out` then has only
-            the rows. `format` must be one of those of `pybpe.pack`, and eot "prepend". `out` must have
+            the rows. `format` must be a format of `pybpe.pack`, and eot "prepend". `out` must have
             nothing else.
         packing: how to pack: see `pybpe.pack`. None means "best-fit"; or "concat" for "parquet" and "webdataset"
             without `pack`, since only packing writes these.
@@ -208,7 +208,7 @@ def encode_files(
             gives the text back; records are concatenated. The other values set what goes between documents, whatever
             the input had there: "none" for nothing, or the tokenizer's end of text, "prepend" (before each) or
             "append" (after each).
-        The other arguments are those of `binarize`.
+        The other arguments are the same as in `binarize`.
 
     Returns:
         The number of tokens written.

@@ -35,7 +35,7 @@ from .manifest import Manifest, manifest_name
 LOG_NAME = "parts.log"
 TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 
-_SAMPLED = 256  # the number of files of which the content is sampled
+_SAMPLED = 256  # the number of files whose content is sampled
 _BLOCK = 4096  # bytes; a sample has three blocks
 
 

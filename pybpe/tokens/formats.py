@@ -54,7 +54,7 @@ class Format:
         manifest: the name of the manifest.
         index: index(files, facts, path) writes another file for a split, which has one token file. None means that
             there is no such file. `files` and `facts` are the tokens of the split.
-        index_name: returns its path, given that of the token file.
+        index_name: returns its path, given the path of the token file.
         of_tokenizer: a file that describes the tokenizer, if there is one: its name, and what returns its content.
         check_packages: raises MissingExtraError if a package is not installed.
     """

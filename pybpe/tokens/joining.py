@@ -2,7 +2,7 @@
 
 Each machine runs `binarize` on its own files, into a folder of its own. Since split_by="hash" chooses a document's
 split by its content alone, every document is in the split in which one run on all files would have put it. So the
-tokens of the folders, one after the other, are those of that run, and `join` writes them as that run would:
+tokens of the folders, one after the other, are that run's tokens, and `join` writes them as that run would:
 
     node 1   train [aaaa|aaaa|aa]  val [a]           joined   train [aaaa|aaaa|aabb|bbbb|b]
     node 2   train [bbbb|bbb]      val [bb]     ->            val   [abb]
@@ -50,7 +50,7 @@ class _JoinedFolder:
     Attributes:
         folder: its path.
         manifest: what is in it.
-        sha256: that of its manifest.
+        sha256: its manifest's.
     """
 
     folder: str
@@ -79,7 +79,7 @@ def join(
         tok: the tokenizer that made the folders.
         folders: paths of folders that `binarize` or `prepare` wrote, as "llmc", "raw", "npy" or "megatron".
         out: the output folder.
-        name: NAME of the files; None uses that of the first folder.
+        name: NAME of the files; None uses the first folder's.
         resume: False starts over and ignores an unfinished run.
         force: as in `binarize`.
         progress: as in `pybpe.train`.
@@ -97,7 +97,7 @@ def join(
     parts = _folders(tok, path_list(folders), target)
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
-        _output(settings, name).check_used(also=_SETTINGS)  # which are those of the folders
+        _output(settings, name).check_used(also=_SETTINGS)  # which come from the folders
     output = _output(settings, name or parts[0].manifest.name).for_vocabulary(tok.vocab_size, tok.model.eot)
     identity = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):

@@ -337,7 +337,7 @@ def _check_mixture(manifest: Manifest) -> None:
 
 
 def is_plain_name(name: object) -> bool:
-    """Returns whether a name is that of a file in the folder itself: an untrusted manifest must not lead out of it."""
+    """Returns whether a name belongs to a file in the folder itself: an untrusted manifest must not lead out of it."""
     if not isinstance(name, str) or name in ("", ".", "..") or set(name) & set("/\\\0"):
         return False
     try:
@@ -385,7 +385,7 @@ class FileFacts(NamedTuple):
         sha256: the SHA-256 of the file.
         dtype: the dtype of its ids.
         row_tokens: the tokens per row if it has packed rows; otherwise None.
-        fingerprint: that of the tokenizer that made its tokens.
+        fingerprint: of the tokenizer that made its tokens.
         eot_id: the id of its <|endoftext|>.
         eot: where these marks are: "append", "prepend" or "none".
     """

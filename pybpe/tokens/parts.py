@@ -15,13 +15,13 @@ Lines are written at checkpoints, after the tokens are on disk. So whenever the 
 that are on disk. Everything later is made again from the same tasks, byte for byte.
 
 `plan` is a hash of all tasks up to there: files with their sizes and times, ranges, splits. Equal tasks give equal
-tokens. So a run keeps the longest beginning whose hashes are those of its own tasks, and cuts off the rest: if an input
+tokens. So a run keeps the longest beginning that has the hashes of its own tasks, and cuts off the rest: if an input
 has changed, because a bad record was fixed, only what comes after it is made again.
 
 A run that resumes with other inputs, or cuts off parts, adds a line that identifies its inputs. If they are the same at
 the next attempt, it need not plan the tasks in order to compare hashes.
 
-The last line says that all tasks are done, and of which shards each split consists. Then the store makes the shards,
+The last line says that all tasks are done, and which shards each split has. Then the store makes the shards,
 and gives them their names.
 
 The log also names the files that earlier runs published. Programs find shards by a pattern, so they would read them
@@ -214,7 +214,7 @@ class PartsLog:
 
 
 def _line(record: Mapping[str, Any], checksum: int) -> tuple[bytes, int]:
-    """Returns the line of a record, and its checksum. `checksum` is that of the line before it."""
+    """Returns the line of a record, and its checksum. `checksum` is the checksum of the line before it."""
     text = b" " + json.dumps(record).encode()
     checksum = zlib.crc32(text, checksum)
     return b"%08x%s\n" % (checksum, text), checksum

@@ -81,7 +81,7 @@ def prepare(
             separates documents in text files and in the token files. If there is none, pass eot="none".
         executor: runs the counting and encoding; the files are the same.
         force: as in `binarize`.
-        The other arguments are those of `train` and `binarize`.
+        The other arguments are the same as in `train` and `binarize`.
 
     Returns:
         The tokenizer and the manifest.
@@ -125,7 +125,7 @@ def prepare_dataset(
 
 
 def save_tokenizer(tok: Tokenizer, folder: str) -> None:
-    """Writes the tokenizer's files with the first shard: until then, those of an earlier run match the shards there."""
+    """Writes the tokenizer's files with the first shard: until then, an earlier run's files match the shards there."""
     json_name, bin_name = TOKENIZER_NAMES
     tok.save(os.path.join(folder, json_name))
     tok.save(os.path.join(folder, bin_name))

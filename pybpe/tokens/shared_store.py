@@ -2,7 +2,7 @@
 
     the process that runs            a worker                                  a folder that they share
     plans tasks, up to 64
-      per part                  ->   encodes the tasks of a part          ->   part-..: files as those of spool.py
+      per part                  ->   encodes the tasks of a part          ->   part-..: files as in spool.py
       how many tokens there are <-
     knows what each shard is         copies ranges of the parts' files,   ->   shard-..
       made of                   ->   and hashes them on the way
@@ -110,7 +110,7 @@ class Made(NamedTuple):
     """The message with which a worker answers.
 
     Attributes:
-        name: the part's folder, in that of the run.
+        name: the part's folder, in the run's folder.
         splits: what each split gets.
         size, doubt, seen: as in Encoded; only records of runs that skip bad ones.
     """

@@ -26,7 +26,7 @@ from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
 
 EOT_MODES = ("prepend", "append", "none")
-KEEP = "keep"  # encode_files only: the ids are those of the text, marks included
+KEEP = "keep"  # encode_files only: the ids of the text as it is, marks included
 START_BYTES = 8
 TYPECODES = {"uint16": "H", "uint32": "I"}  # of the array module, by dtype
 _BUFFER = 1 << 16  # bytes; segments of small files are shorter

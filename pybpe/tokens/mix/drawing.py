@@ -30,7 +30,7 @@ class Stretch(NamedTuple):
     """Consecutive documents of one pass over a source.
 
     Attributes:
-        number: that of the pass.
+        number: the pass's.
         low, high: their drawing keys are at least `low` and less than `high`.
         cut: the number of a document, and how many of its tokens are used; the others are whole.
     """
@@ -81,7 +81,7 @@ def draw(
 
     Args:
         recipe: the recipe.
-        documents: those of each source, by split; each source has a train split.
+        documents: the number in each source, by split; each source has a train split.
         asked: the tokens that each phase asks of its sources, by name.
         tolerance: see Passes.take.
     """
@@ -106,7 +106,7 @@ class Passes:
     """The passes over a source, from the first.
 
     Args:
-        documents: those of its train split; there is at least one.
+        documents: the number in its train split; at least one.
         seed, source: choose the order of each pass.
     """
 
@@ -163,7 +163,7 @@ class _Border(NamedTuple):
 
     Attributes:
         key, document, length: its key, number and tokens.
-        tokens_before, documents_before: those of the pass before it.
+        tokens_before, documents_before: in the pass before it.
     """
 
     key: int

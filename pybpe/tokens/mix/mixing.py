@@ -214,7 +214,7 @@ class SourcePlan:
     """What a recipe asks of a source.
 
     Attributes:
-        tokens: those of its train split.
+        tokens: the number in its train split.
         is_estimate: whether `tokens` is estimated from a sample, because the source is text.
         asked: the tokens that all phases ask together.
     """

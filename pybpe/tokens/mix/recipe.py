@@ -142,7 +142,7 @@ class _Reader:
     """Checks what a recipe contains.
 
     Args:
-        name: that of the recipe, for errors.
+        name: the recipe's, for errors.
         folder: what paths are relative to.
     """
 

@@ -96,10 +96,10 @@ class Shuffle:
         tok: the tokenizer that made the tokens.
         folder: where the buckets are.
         names: the names of the sources.
-        documents: documents[source][split] are those of a source's split, or None.
+        documents: documents[source][split] has the documents of a source's split, or None.
         sections: in the order of the output.
         seed: chooses the order.
-        dtype: that of the ids.
+        dtype: of the ids.
         memory: about how many bytes of memory may be used.
     """
 

@@ -44,7 +44,7 @@ class TokenSource:
         name: its name.
         folder: where the tokens are.
         manifest: describes them.
-        sha256: the SHA-256 of the manifest's file, which has those of the tokens.
+        sha256: the SHA-256 of the manifest's file, which has the hashes of the tokens.
         state: a hash of that, and of the sizes and times of the files. What a run that was killed has made of them is
             used only if it is the same.
     """

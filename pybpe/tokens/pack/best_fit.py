@@ -14,7 +14,7 @@ def best_fit(lengths: Array, size: int) -> Array:
     """Returns the row of each piece, from 0: int64, the shape of lengths. No row is empty.
 
     Args:
-        lengths: those of the pieces, each from 1 to `size`.
+        lengths: of the pieces, each from 1 to `size`.
         size: the size of a row.
 
     >>> import numpy

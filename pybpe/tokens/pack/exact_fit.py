@@ -21,7 +21,7 @@ def refit(lengths: Array, rows: Array, size: int) -> Array:
     """Returns the row of each piece, in as many rows or fewer. No row is empty, and full rows stay together.
 
     Args:
-        lengths: those of the pieces, each from 1 to `size`.
+        lengths: of the pieces, each from 1 to `size`.
         rows: the row of each, from 0; no row is empty.
         size: the size of a row.
     """

@@ -1,7 +1,7 @@
 """pack: writes the rows of each split into shards, and gives the folder its name when it is complete.
 
 The pieces of a split are placed first, which gives the number of rows and so the size of its shards, and then
-written. So no token is written twice, and memory is that of one group of documents.
+written. So no token is written twice, and one group of documents is in memory.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class _Packing(NamedTuple):
         return self.tok.eot_token
 
     def write(self, out: str, sha256: str) -> None:
-        """Writes the shards of all splits and the manifest into a new folder. `sha256` is that of the manifest of the
+        """Writes the shards of all splits and the manifest into a new folder. `sha256` is of the manifest of the
         data."""
         source, options = self.source, self.options
         remove_folder(out)
@@ -310,7 +310,7 @@ class _Packing(NamedTuple):
     def _again(
         self, stream: TokenStream, placed: Sequence[_Placed], file: IO[bytes], spare: int
     ) -> Iterator[tuple[Array, Array]]:
-        """Yields the ids and the pieces of each group, and then those of `spare` rows that have only a mark."""
+        """Yields the ids and the pieces of each group, and then of `spare` rows that have only a mark."""
         for group in placed:
             pieces = numpy.frombuffer(file.read(group.pieces * numpy.dtype(FIELDS).itemsize), FIELDS)
             yield stream.slice(group.start, group.end), pieces
