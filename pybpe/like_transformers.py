@@ -44,7 +44,6 @@ class _Made(NamedTuple):
         tokenizer: None if pybpe cannot do the same.
         around: the ids that the template puts before and after a text.
         decode: its method. None also if the backend, which takes "Ġ" and its like for bytes, changes a special token.
-        special_ids: the ids of its special tokens.
     """
 
     backend: Any
@@ -52,7 +51,6 @@ class _Made(NamedTuple):
     tokenizer: Tokenizer | None
     around: tuple[list[int], list[int]]
     decode: Callable[..., str] | None
-    special_ids: frozenset[int]
 
     def encode(
         self, texts: Sequence[bytes], add_special_tokens: bool, most: int | None, cuts_left: bool
@@ -98,12 +96,11 @@ def _make(backend: Any) -> _Made:
         refuse_dropout(model, "encoding needs a seed")
     except (FormatError, UnsupportedError) as error:
         warn(f"transformers encodes and decodes, at its own speed, because of {error}")
-        return _Made(backend, states, None, ([], []), None, frozenset())
+        return _Made(backend, states, None, ([], []), None)
     ids = [-1] if model.template is None else model.template.apply(model.specials, [-1])
     around = ids[: ids.index(-1)], ids[ids.index(-1) + 1 :]
     tokenizer = of_model(model)
-    decode = tokenizer.decode if all(map(_is_left, model.specials)) else None
-    return _Made(backend, states, tokenizer, around, decode, frozenset(model.specials.values()))
+    return _Made(backend, states, tokenizer, around, tokenizer.decode if all(map(_is_left, model.specials)) else None)
 
 
 def _state(backend: Any, parts: list[str]) -> list[Any]:
@@ -308,16 +305,13 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
         cleans = clean_up_tokenization_spaces
         if others or (self.clean_up_tokenization_spaces if cleans is None else cleans):
             return None
-        made, rows = self._kept.of(self._tokenizer, _DECODING), _listed(rows)
-        decode = made.decode
+        decode, rows = self._kept.of(self._tokenizer, _DECODING).decode, _listed(rows)
         if decode is None or not isinstance(rows, (list, tuple)):
             return None
         lists = [_listed(row) for row in rows]
         try:
             if all(isinstance(row, (list, tuple)) for row in lists):
-                if not skip_special_tokens or all(map(made.special_ids.isdisjoint, lists)):  # skipping takes longer
-                    return list(map(decode, lists))
-                return [decode(row, skip_special_tokens=True) for row in lists]
-        except (ArgumentError, TypeError):  # the latter for what is no id and has no hash
+                return [decode(row, skip_special_tokens=skip_special_tokens) for row in lists]
+        except ArgumentError:
             pass
         return None

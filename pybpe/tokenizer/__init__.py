@@ -23,7 +23,7 @@ from ..pattern import Digits, Pattern, PatternLike
 from ..reading.paths import Inputs, is_path_list, path_list
 from . import offsets
 from .batches import text_list
-from .decoding import DecodeStream, IdDecoder, decoded_batch
+from .decoding import DecodeStream, IdDecoder, decoded_batch, has_none_of
 from .encoding import AllowedSpecial, TextEncoder
 
 
@@ -442,11 +442,12 @@ class Tokenizer:
             UnknownIdError: as in `decode_bytes`.
             ArgumentError: Python has no such handler of errors.
         """
-        if errors == "replace" and not skip_special_tokens:
+        hidden = self._model.hidden_ids if skip_special_tokens else None
+        if errors == "replace" and (hidden is None or has_none_of(hidden, ids)):
             short = self._encoder.short.decode(ids)
             if short is not None:
                 return short
-        return self._decoder.text(ids, errors, self._model.hidden_ids if skip_special_tokens else None)
+        return self._decoder.text(ids, errors, hidden)
 
     def decode_batch(
         self,

@@ -9,7 +9,7 @@ from .._numpy import numpy
 from ..arguments import Text, instance, utf8
 from ..errors import ArgumentError
 
-_GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread
+GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread
 _ONE_THREAD = 4  # times as much for one thread, which needs no short items: each takes 20 microseconds of Python
 _GROUP_TEXTS = 1 << 13
 _MOST_EXPECTED = 1 << 28  # ids
@@ -46,7 +46,7 @@ def text_groups(
 ) -> Iterator[TextGroup]:
     """Yields all texts in order, many short ones per group. A text longer than `long_text` characters or bytes gets
     a separate group. `sizes` is text_sizes(texts)."""
-    group_bytes = _GROUP_BYTES * (_ONE_THREAD if num_threads == 1 else 1)
+    group_bytes = GROUP_BYTES * (_ONE_THREAD if num_threads == 1 else 1)
     ends = numpy.cumsum(sizes)
     alone = numpy.flatnonzero(sizes > long_text).tolist()
     first = 0

@@ -81,6 +81,14 @@ def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Seque
     return ArgumentError("another thread changed the ids while they were being decoded")
 
 
+def has_none_of(hidden: frozenset[int], ids: Iterable[int]) -> bool:
+    """Returns whether ids are a list, so that looking at them does not change them, without any of `hidden`."""
+    try:
+        return type(ids) is list and hidden.isdisjoint(ids)
+    except TypeError:  # what has no hash is no id; decoding says so
+        return False
+
+
 def error_handler(name: str) -> str:
     """Returns the name of a handler of bytes that are not UTF-8. Raises ArgumentError if there is no such handler."""
     instance("errors", name, str, "the name of an error handler")

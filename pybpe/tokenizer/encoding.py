@@ -22,7 +22,7 @@ from ..model.matching import matcher
 from ..normalize import normalize, prepared
 from ..reading.pieces import PIECE_BYTES, Cutting, data_pieces, text_pieces
 from ..support.parallel import Result, map_ordered, run_interruptibly, worker_count
-from .batches import GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
+from .batches import GROUP_BYTES, GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
 
 AllowedSpecial = Literal["all"] | Collection[str]
 
@@ -261,9 +261,10 @@ class TextEncoder:
         def encode(group: TextGroup) -> tuple[int, list[list[int]]]:
             return group.first, self._group_lists(group, specials)
 
-        num_threads = worker_count(num_threads, "num_threads")
+        sizes = text_sizes(texts)
+        num_threads = self._threads_for(sizes, num_threads)
         rows: list[list[int]] = [[] for _ in texts]
-        for first, found in map_ordered(encode, self._groups(texts, text_sizes(texts), num_threads), num_threads):
+        for first, found in map_ordered(encode, self._groups(texts, sizes, num_threads), num_threads):
             for i, ids in enumerate(found, first):
                 if rows[i]:  # a long text comes in pieces
                     rows[i] += ids
@@ -275,8 +276,8 @@ class TextEncoder:
         self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
         """Returns the ids of all texts in one array, and the index at which each text begins."""
-        num_threads = worker_count(num_threads, "num_threads")
         sizes = text_sizes(texts)
+        num_threads = self._threads_for(sizes, num_threads)
         found = GrowingIds(dtype, int(sizes.sum()))
         room = found.room if num_threads == 1 else partial(numpy.empty, dtype=dtype)
         row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
@@ -293,6 +294,12 @@ class TextEncoder:
             else:
                 found.append(ids)
         return found.result(), row_offsets
+
+    def _threads_for(self, sizes: numpy.ndarray[Any, Any], num_threads: int | None) -> int:
+        """Returns the number of threads for texts: 1 if encoding all of them takes no longer than starting a thread.
+        `regex` may take any time, and only threads let Ctrl-C interrupt it."""
+        wanted = worker_count(num_threads, "num_threads")
+        return 1 if self._direct and sizes.sum() <= GROUP_BYTES else wanted
 
     def _groups(self, texts: Sequence[Text], sizes: numpy.ndarray[Any, Any], num_threads: int) -> Iterator[TextGroup]:
         """Yields items of work, each for one thread: many short texts, or a piece of a long text."""

@@ -2,8 +2,10 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 import numpy
 import pytest
@@ -158,6 +160,15 @@ def test_decode_stream_skips_special_tokens(small: pybpe.Tokenizer) -> None:
         stream = tok.decode_stream(skip_special_tokens=True)
         ids = tok.encode(text)
         assert "".join(map(stream.push, ids)) + stream.flush() == tok.decode(ids, skip_special_tokens=True) != text
+
+
+@pytest.mark.parametrize("as_input", [list, tuple, iter, numpy.array])
+def test_decode_skips_special_tokens(small: pybpe.Tokenizer, as_input: Callable[[list[int]], Any]) -> None:
+    for text, shown in {"a中": "a中", "a<|im_start|>中<|im_end|>": "a中", "<|im_end|>": "", "": ""}.items():
+        assert small.decode(as_input(small.encode(text)), skip_special_tokens=True) == shown
+    for wrong in ([97, 10**6], [97, {}]):  # a dict has no hash
+        with pytest.raises(pybpe.errors.UnknownIdError, match="is not an id"):
+            small.decode(as_input(wrong), skip_special_tokens=True)
 
 
 def test_streams_that_share_texts_return_the_same_as_decode(small: pybpe.Tokenizer) -> None:
