@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 # Which arguments name files: what a flag writes by its name, what an argument reads by its metavar.
 _WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint"))
 _READ = frozenset(("TOK", "A", "B", "DIR", "MODEL", "RECIPE", "COUNTS"))
-_TEXTS = frozenset(("FILE", "NAME=FILE", "TEXT|FILE", "FILE|ID", "PATH"))
+_TEXTS = frozenset(("FILE", "NAME=FILE", "TEXT|FILE", "FILE|ID", "FILE|MEAN", "PATH"))
 
 
 def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:

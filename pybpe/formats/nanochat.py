@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 
 from .. import _binding
 from .._numpy import numpy
@@ -38,6 +37,8 @@ def write(model: Model, folder: _binding.PathLike) -> None:
         raise UnsupportedError(
             f"nanochat begins documents with {begin}, and this tokenizer ends them with {model.eot!r:.80}"
         )
+    import pickle
+
     encoding, lengths = pickle.dumps(tiktoken.to_encoding(model, "rustbpe")), _lengths(model, ".pt")
     _binding.write_file(os.path.join(name, "token_bytes.pt"), lengths)
     _binding.write_file(os.path.join(name, "tokenizer.pkl"), encoding)

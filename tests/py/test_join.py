@@ -204,21 +204,21 @@ def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path
     assert content(tmp_path / "joined") == content(made("whole", inputs))
 
 
-# Kills itself before it reads a shard, after a given number of them.
+# Kills itself before it checks and reads a file, after a given number of them.
 DYING = """
 import os, sys, pybpe
 from pybpe.tokens import joining, run
 run.CHECKPOINT_SECONDS = 0.0
-read, left = joining._read, int(sys.argv[-1])
+check, left = joining.file_sha256, int(sys.argv[-1])
 
-def read_or_die(*given):
+def check_or_die(path):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), 9)
-    return read(*given)
+    return check(path)
 
-joining._read = read_or_die
+joining.file_sha256 = check_or_die
 pybpe.join(pybpe.Tokenizer.from_file(sys.argv[1]), sys.argv[2:-2], sys.argv[-2], progress=False)
 """
 
@@ -232,8 +232,9 @@ def test_a_killed_run_resumes(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path
         pybpe.binarize(tok, path, folders[-1], name="x", format="npy", shard_tokens=500)
     tok.save(tmp_path / "tok.json")
     arguments = [sys.executable, "-c", DYING, str(tmp_path / "tok.json"), *folders, str(tmp_path / "out")]
-    for shards in ("3", "5", "6"):
-        assert subprocess.run([*arguments, shards], check=False).returncode == -signal.SIGKILL
+    for shards in (3, 5, 6):
+        files = str(len(folders) + shards)  # the manifests come first
+        assert subprocess.run([*arguments, files], check=False).returncode == -signal.SIGKILL
     pybpe.join(tok, folders, tmp_path / "out")
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert not (tmp_path / "out" / ".pybpe-unfinished").exists()
