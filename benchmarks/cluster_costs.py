@@ -35,7 +35,7 @@ from typing import Any
 import pybpe
 from pybpe.reading import planning
 from pybpe.support.remote import Workers, map_by_executor
-from pybpe.tokens import binarization, shared_store
+from pybpe.tokens import shared_store
 
 NODE = """
 import asyncio, sys
@@ -116,11 +116,11 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
 def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Cluster, tasks: int) -> dict[str, float]:
     """Measures client and scheduler with tasks that are so small that messages are all that costs."""
     size = os.path.getsize(corpus)
-    is_shared, binarization.is_shared = binarization.is_shared, lambda *_: False
+    is_shared, shared_store.is_shared = shared_store.is_shared, lambda *_: False
     client, scheduler, _ = cluster.measure(
         lambda: pybpe.binarize(tok, corpus, scratch / "tokens", executor=cluster.executor, force=True)
     )
-    binarization.is_shared = is_shared
+    shared_store.is_shared = is_shared
     costs = {"token_client": client / size * 1e9, "token_scheduler": scheduler / size * 1e9}
 
     usual = planning.TASK_BYTES

@@ -306,7 +306,7 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
         if others or (self.clean_up_tokenization_spaces if cleans is None else cleans):
             return None
         decode, rows = self._kept.of(self._tokenizer, _DECODING).decode, _listed(rows)
-        if decode is None or not isinstance(rows, (list, tuple)):
+        if decode is None or not isinstance(rows, (list, tuple)) or not rows:  # versions differ in what no rows give
             return None
         lists = [_listed(row) for row in rows]
         try:

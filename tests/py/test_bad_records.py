@@ -19,7 +19,6 @@ from pybpe.corpus import clean
 from pybpe.errors import PybpeWarning
 from pybpe.reading import bad_records
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import binarization
 
 BAD = [
     b"{", b"[]", b"7", b'{"text": null}', b'{"id": 1}', b'{"text": 5}', b'{"text": "\xff"}', b"null",
@@ -28,9 +27,7 @@ BAD = [
 GIVEN: dict[str, Any] = {"progress": False, "name": "x", "splits": (3, 1), "min_shard_tokens": 0}
 
 
-@pytest.fixture(autouse=True)
-def small_steps(small_tasks: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binarization, "_MOST", 20)
+pytestmark = pytest.mark.usefixtures("small_tasks")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
-from pybpe.tokens import binarization, shared_store  # noqa: E402
+from pybpe.tokens import shared_store  # noqa: E402
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def binarize(corpus: Path, out: Path, executor: Executor | None = None) -> None:
 
 def binarize_through_messages(corpus: Path, out: Path, executor: Executor | None = None) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(binarization, "is_shared", lambda *_: False)
+        patch.setattr(shared_store, "is_shared", lambda *_: False)
         binarize(corpus, out, executor)
 
 
