@@ -1,4 +1,4 @@
-"""The folder that nanochat reads: what is refused. extras/test_nanochat.py reads the folder."""
+"""The folder that nanochat reads: what is refused. extras/test_nanochat_extras.py reads the folder."""
 
 import sys
 from pathlib import Path

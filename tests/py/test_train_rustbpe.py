@@ -1,4 +1,4 @@
-"""tie_break="rustbpe": the merges of rustbpe, which nanochat trains with. extras/test_nanochat.py asks the library."""
+"""tie_break="rustbpe": the merges of rustbpe, with which nanochat trains. See extras/test_nanochat_extras.py, too."""
 
 import random
 from collections import Counter
