@@ -78,13 +78,11 @@ uint32_t merge_rank_search(const merge_table *t, uint64_t key);
 
 /* The rank of a pair of ids, or MERGE_NONE. There is no branch on the result, because it could be mispredicted. */
 static inline uint32_t merge_rank(const merge_table *t, uint32_t left, uint32_t right) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t key = (uint64_t)left << t->id_bits | right;
     uint64_t hash = key * t->factor;
     size_t bucket = merge_bucket(t, hash);
     uint64_t tags = t->tags[bucket];
-    uint64_t differ = tags ^ merge_tag(t, hash) * ones;
-    uint64_t equal = (differ - ones) & ~differ & ones << 7; /* its lowest bit marks the first equal tag */
+    uint64_t equal = bytes_equal(tags, (uint8_t)merge_tag(t, hash)); /* its lowest bit marks the first equal tag */
     if (PYBPE_LIKELY((equal | tags >> 56) == 0)) {
         return MERGE_NONE;
     }

@@ -127,6 +127,12 @@ static inline uint64_t load_u64(const uint8_t *p) {
 #endif
     return x;
 }
+/* The high bit of the first byte of x that is c, and perhaps of bytes after it. */
+static inline uint64_t bytes_equal(uint64_t x, uint8_t c) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t differ = x ^ ones * c;
+    return (differ - ones) & ~differ & ones << 7;
+}
 static inline void store_u32(uint8_t *p, uint32_t x) {
     for (int i = 0; i < 4; i++) {
         p[i] = (uint8_t)(x >> (8 * i));

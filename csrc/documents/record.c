@@ -17,14 +17,10 @@ enum {
     LOW_LAST = 0xDFFF
 };
 
-static const uint64_t ONES = UINT64_C(0x0101010101010101);
-static const uint64_t HIGHS = UINT64_C(0x8080808080808080);
-
 /* The high bit of the first byte that is special, and perhaps of bytes after it. */
 static uint64_t special_bytes(uint64_t x) {
-    uint64_t quote = x ^ ONES * '"';
-    uint64_t backslash = x ^ ONES * '\\';
-    return (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((x - ONES * 0x20) & ~x)) & HIGHS;
+    uint64_t control = (x - UINT64_C(0x2020202020202020)) & ~x & UINT64_C(0x8080808080808080);
+    return bytes_equal(x, '"') | bytes_equal(x, '\\') | control;
 }
 
 static const uint8_t *find_special(const uint8_t *at, const uint8_t *end) {

@@ -7,13 +7,6 @@ JSON, as far as a tokenizer.json needs it. Every function returns false for what
 /* The loops keep their position in a variable: through `j` it would be stored and reloaded for every character, since
    bytes may alias anything. */
 
-/* The high bit of the first byte of x that is c, and perhaps of bytes after it. */
-static uint64_t bytes_equal(uint64_t x, uint8_t c) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t differ = x ^ ones * c;
-    return (differ - ones) & ~differ & ones << 7;
-}
-
 /* The first quote or backslash, or the end. */
 static const uint8_t *find_quote(const uint8_t *at, const uint8_t *end) {
     for (; end - at >= 8; at += 8) {
