@@ -1,5 +1,5 @@
-"""What several threads share gives each of them the same results, also in free-threaded Python. docs/threads.md lists
-everything that changes, and test_mutable_state.py compares that list with the source."""
+"""What several threads share gives each of them the same results, also in free-threaded Python. mutable_state.md
+lists everything that changes, and test_mutable_state.py compares that list with the source."""
 
 import multiprocessing
 import os
