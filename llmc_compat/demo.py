@@ -123,7 +123,7 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
     print("decoding with C alone:", flush=True)
     same = _decode_in_c(decode_test, tokenizer_bin, shards, tok, sha256)
     _print_summary(tok, manifest, [tokenizer_json, tokenizer_bin, *shards], size)
-    _print_next(tok, path)
+    _print_next()
     return 0 if same else 1
 
 
@@ -151,12 +151,10 @@ def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[s
     print("  files            " + "\n                   ".join(files))
 
 
-def _print_next(tok: pybpe.Tokenizer, corpus: str) -> None:
+def _print_next() -> None:
     print("next, to put the pybpe command on your PATH and the package in Python's:")
     print("  source .venv/bin/activate")
-    print("then try the README's examples, or make a folder that llm.c trains in:")
-    print(f"  pybpe llmc workspace {shlex.quote(corpus)} -o work --vocab-size {tok.vocab_size}")
-    print("  cd work && path/to/llm.c/train_gpt2")
+    print("then try the README's five commands; the fifth makes a folder that llm.c trains in")
 
 
 def main() -> int:

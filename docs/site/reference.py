@@ -27,7 +27,9 @@ DECLARED = re.compile(r"^(?:typedef struct|enum|.*?[ *](?=pybpe_\w+\()) ?(pybpe_
 CLI_INTRODUCTION = """\
 # The command line
 
-This page shows what `pybpe --help` and `pybpe COMMAND --help` print.
+This page shows what `pybpe --help` and `pybpe COMMAND --help` print. The file name `-` means standard input or
+output, and `--json` prints machine-readable output. If `argcomplete` is installed,
+`eval "$(register-python-argcomplete pybpe)"` makes the shell complete commands and options.
 """
 
 

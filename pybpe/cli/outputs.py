@@ -101,5 +101,6 @@ def _check_token_files(args: argparse.Namespace, load: Callable[[str], Tokenizer
     is_copy = args.parser.prog.endswith(" export") and load(args.tokenizer).model.fingerprint == theirs
     if not is_copy:
         raise ArgumentError(
-            f"{folder}: has token files that another tokenizer made: choose another output, or pass --force"
+            f"{folder}: has token files that another tokenizer made, and this one cannot decode: choose another"
+            " folder, or pass --force"
         )

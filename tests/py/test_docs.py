@@ -58,6 +58,8 @@ def folder(tmp_path: Path, downloads: Path) -> Path:
 def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
     if page.name == "remote.md":
         pytest.importorskip("obstore")  # as in `make test-extras`
+    if page.name == "README.md":  # it follows `make demo`
+        pybpe.prepare(folder / "out/corpus.txt", folder / "out", vocab_size=1000)
     assert run_page(page, folder) == sum(block.language in ("python", "sh") for block in blocks(page))
 
 
