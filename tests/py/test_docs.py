@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks/RESULTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_CODE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-TRANSLATED = ROOT / "docs/llm.c.zh.md"
+TRANSLATED = sorted((ROOT / "docs").glob("*.zh.md"))
 
 
 def parametrize_pages(pages: list[Path]) -> pytest.MarkDecorator:
@@ -54,7 +54,7 @@ def folder(tmp_path: Path, downloads: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in WITH_CODE if page != TRANSLATED], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in WITH_CODE if page not in TRANSLATED], ids=lambda page: page.name)
 def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
     if page.name == "remote.md":
         pytest.importorskip("obstore")  # as in `make test-extras`
@@ -63,9 +63,10 @@ def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
     assert run_page(page, folder) == sum(block.language in ("python", "sh") for block in blocks(page))
 
 
-def test_the_translated_page_has_the_code_of_the_other_one() -> None:
+@parametrize_pages(TRANSLATED)
+def test_the_translated_page_has_the_code_of_the_other_one(page: Path) -> None:
     """Except for comments."""
-    pages = TRANSLATED, TRANSLATED.with_name("llm.c.md")
+    pages = page, page.with_name(page.name.replace(".zh", ""))
     codes = [[block for block in blocks(page) if block.language in ("python", "sh")] for page in pages]
     ours, theirs = [[(re.sub("#.*", "", block.code), block.shown) for block in code] for code in codes]
     assert ours == theirs
