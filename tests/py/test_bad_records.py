@@ -109,21 +109,6 @@ def test_token_files_are_those_without_the_bad_records(
 
 
 @pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
-def test_killed_anywhere_it_lists_the_same(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
-    given = {**GIVEN, "on_error": "skip", "workers": 1, "format": "npy", "shard_tokens": 5000}
-    pybpe.binarize(tok, corpus, tmp_path / "whole", **given)
-    rng = random.Random(2)
-    deaths = 0
-    for number in range(6):
-        out = tmp_path / f"out{number}"
-        points = iter([rng.randrange(20 * number, 20 * number + 20), rng.randrange(60)])
-        while run_and_die(next(points, 10**6), pybpe.binarize, tok, corpus, out, **given):
-            deaths += 1
-        assert content(out) == content(tmp_path / "whole"), number
-    assert deaths > 6
-
-
-@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path
 ) -> None:
@@ -235,32 +220,6 @@ def test_cleaning(corpus: list[Path], tmp_path: Path) -> None:
     assert listed(tmp_path / "two.jsonl.skipped.jsonl") == listed(list_path)
     clean(good_of(corpus), out, workers=1, progress=False)
     assert not list_path.exists()  # it would seem to belong to the new output
-
-
-@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
-def test_cleaning_resumes_with_what_did_not_change(
-    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files, out = good_of(corpus), tmp_path / "out.jsonl"
-    clean(files, tmp_path / "whole.jsonl", workers=1, progress=False)
-    good = files[1].read_bytes()
-    files[1].write_bytes(gzip.compress(gzip.decompress(good) + b"\n{"))
-    for _ in range(2):  # a run that skips does not use less than one that stops, and the other way round
-        with pytest.raises(pybpe.errors.FormatError, match="b.jsonl.gz: the line at byte"):
-            clean(files, out, workers=1, progress=False)
-        real = bad_records.SkippedRecords.finish
-        monkeypatch.setattr(bad_records.SkippedRecords, "finish", lambda *args: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            clean(files, out, workers=1, progress=False, on_error="skip")
-        monkeypatch.setattr(bad_records.SkippedRecords, "finish", real)
-    kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / ".out.jsonl.unfinished").glob("task-*")}
-    files[1].write_bytes(good)
-    tasks: list[Any] = []
-    work = pybpe.corpus.work.Work.run
-    monkeypatch.setattr(pybpe.corpus.work.Work, "run", lambda self, task: tasks.append(task) or work(self, task))
-    clean(files, out, workers=1, progress=False)
-    assert all(str(files[1]) in {planned.path for planned in task} for task in tasks) and 0 < len(tasks) < len(kept)
-    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 # ------------------------------------------------------------------------------------------------------

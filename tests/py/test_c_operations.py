@@ -147,8 +147,13 @@ TEXTS: dict[str, Callable[[int], bytes]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flag", [0, 1, 2, 4, 8])
-@pytest.mark.parametrize("shape", STRINGS)
+@pytest.mark.parametrize(
+    ("shape", "flag"),
+    [
+        *((shape, 0) for shape in STRINGS),
+        *((shape, 1 << i) for shape in ("one prefix", "spaces inside") for i in range(4)),
+    ],
+)
 def test_specials(count: Count, tmp_path: Path, shape: str, flag: int) -> None:
     strings = [write_strings(tmp_path / f"{size}.strings", STRINGS[shape](size)) for size in SIZES]
     for make in TEXTS.values():

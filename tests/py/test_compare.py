@@ -190,26 +190,6 @@ def test_any_number_of_workers_gives_the_same(tokenizers: dict[str, pybpe.Tokeni
     assert found[0] == found[1] == found[2]
 
 
-def test_memory_does_not_grow_with_the_text(
-    tokenizers: dict[str, pybpe.Tokenizer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Pieces stay small although each tokenizer has different safe cuts."""
-    block = 1 << 17
-    monkeypatch.setattr(planning, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
-    longest = 0
-    look = tally.Tallier._look
-
-    def watched(self: tally.Tallier, item: Any) -> Any:
-        nonlocal longest
-        longest = max(longest, len(item.piece.data))
-        return look(self, item)
-
-    monkeypatch.setattr(tally.Tallier, "_look", watched)
-    (tmp_path / "t.txt").write_text(english())
-    pybpe.compare(tokenizers, {"en": tmp_path / "t.txt"})
-    assert 0 < longest <= block
-
-
 def test_special_tokens_that_readers_see_are_text(tokenizers: dict[str, pybpe.Tokenizer]) -> None:
     tok = tokenizers["gpt2"].extend(["<tab>"])
     seen = pybpe.tokenizer.of_model(replace(tok.model, visible=frozenset(["<tab>"])))

@@ -2,11 +2,9 @@
 a kill; its report and page."""
 
 import gzip
-import importlib.util
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -14,15 +12,12 @@ from pathlib import Path
 
 import pytest
 from corpora import documents, jsonl
-from pages import blocks
 
 import pybpe
 from pybpe.cli import main
-from pybpe.corpus import Filters, clean, running
+from pybpe.corpus import Filters, clean
 from pybpe.corpus.duplicates import normalized, without_paragraphs
-from pybpe.corpus.steps import Steps
 from pybpe.reading import planning
-from pybpe.reading.options import ReadOptions
 
 
 def read(path: Path) -> list[dict[str, object]]:
@@ -46,18 +41,6 @@ def write(path: Path, texts: list[str]) -> Path:
 
 # ----------------------------------------------------------------------------------------------------
 # The page
-
-
-def test_the_command_of_the_page_is_understood(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # It needs packages, so it is not among the blocks that test_docs.py runs.
-    command = blocks(root / "docs" / "corpus.md")[0].code
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "web").mkdir()
-    (tmp_path / "web" / "a.jsonl.gz").write_bytes(gzip.compress(jsonl(documents(3))))
-    has_extras = importlib.util.find_spec("eldc") is not None
-    name, *arguments = command.replace("\\\n", " ").split()
-    assert name == "pybpe"
-    assert main(arguments) == (0 if has_extras else 2)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -152,15 +135,6 @@ def test_normalized() -> None:
     assert normalized("\U0001fbf0") != normalized("0")
 
 
-def test_a_run_is_not_resumed_with_other_unicode_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = Steps(ReadOptions(), None, Filters(), (), 0.0, (), (), "normalized", None, False, False)
-    mine = running.identity_of(steps)
-    assert running.identity_of(steps) == mine
-    other = running.build()._replace(unicode=("1.0.0", "1", "1.0.0"))
-    monkeypatch.setattr(running, "build", lambda: other)
-    assert running.identity_of(steps) != mine
-
-
 def vowels(text: str) -> float:
     return sum(c in "aeiou" for c in text) / len(text)
 
@@ -192,42 +166,6 @@ def test_the_same_for_any_workers(tmp_path: Path, small_tasks: None) -> None:
     assert len({(tmp_path / f"{n}.jsonl").read_bytes() for n in (1, 2, 3, 4)}) == 1
     assert len({json.dumps(report.to_json()) for report in reports}) == 1
     assert reports[0].dropped["duplicate"] > 0 and reports[0].dropped["min_chars"] > 0
-
-
-# Its workers kill it when it has finished a given number of tasks.
-_SCRIPT = """
-import multiprocessing, os, sys
-from pathlib import Path
-from pybpe.reading import planning
-planning.TASK_BYTES = 5000
-from pybpe import corpus
-def killing(text):
-    out = Path(sys.argv[2])
-    if len(list(out.with_name(f".{out.name}.unfinished").glob("task-*"))) >= int(sys.argv[3]):
-        os.kill(multiprocessing.parent_process().pid, 9)
-        os._exit(0)
-    return 0
-if __name__ == "__main__":
-    settings = dict(filters=corpus.Filters(min_chars=400), dedup="exact", dedup_paragraphs=True, scrub_pii=True)
-    corpus.clean(sys.argv[1], sys.argv[2], workers=2, scorers=[("killing", killing, 1)], **settings)
-"""
-
-
-def test_a_killed_run_goes_on(tmp_path: Path) -> None:
-    path = str(write(tmp_path / "in.jsonl", [*documents(200), *documents(200)[150:]]))
-    (tmp_path / "script.py").write_text(_SCRIPT, encoding="utf-8")
-
-    def ended(out: str, tasks: int) -> int:
-        command = [sys.executable, str(tmp_path / "script.py"), path, str(tmp_path / out), str(tasks)]
-        return subprocess.run(command, check=False).returncode
-
-    assert ended("whole.jsonl", 10**9) == 0
-    left = tmp_path / ".killed.jsonl.unfinished"
-    assert ended("killed.jsonl", 3) == -signal.SIGKILL
-    assert not (tmp_path / "killed.jsonl").exists() and len(list(left.glob("task-*"))) >= 3
-    assert ended("killed.jsonl", 10**9) == 0
-    assert (tmp_path / "killed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert not left.exists()
 
 
 def test_what_another_run_left_is_not_used(tmp_path: Path, small_tasks: None) -> None:

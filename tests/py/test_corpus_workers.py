@@ -1,6 +1,5 @@
 """A corpus that an executor's workers clean: the same bytes as in one process, whatever happens to them."""
 
-import gzip
 import json
 import os
 import random
@@ -14,7 +13,7 @@ import pytest
 from corpora import Twice
 
 import pybpe
-from pybpe.corpus import clean, cleaning, decisions, work
+from pybpe.corpus import clean, cleaning, decisions
 
 GIVEN: dict[str, Any] = {"dedup": "exact", "near_dedup": 0.7, "dedup_paragraphs": True, "progress": False}
 
@@ -49,24 +48,6 @@ def test_any_number_of_processes_gives_the_same(web: Path) -> None:
         with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as executor:
             assert cleaned(web, f"{workers}.jsonl", executor=executor, workers=workers) == expected
     assert sorted(os.listdir(web.parent)) == ["1.jsonl", "3.jsonl", "one.jsonl", "web.jsonl"]
-
-
-@pytest.mark.filterwarnings("ignore:.*records are not valid")
-@pytest.mark.parametrize("workers", [1, 2])
-def test_how_the_results_of_a_task_are_divided_changes_nothing(
-    web: Path, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A compressed file is one task, however long its text is."""
-    gz = web.with_name("web.jsonl.gz")
-    gz.write_bytes(gzip.compress(web.read_bytes() + b"{}\n"))
-    more: dict[str, Any] = {"on_error": "skip", "skipped": web.with_name("skipped.jsonl"), "workers": workers}
-    inputs = [str(gz), str(web)]
-    found = []
-    for size in (work._RESULT_BYTES, 3000, 1):
-        monkeypatch.setattr(work, "_RESULT_BYTES", size)
-        report = clean(inputs, web.with_name("out.jsonl"), **GIVEN, **more).to_json()
-        found.append((report, *(web.with_name(name).read_bytes() for name in ("out.jsonl", "skipped.jsonl"))))
-    assert found[0] == found[1] == found[2] and found[0][0]["dropped"]["duplicate"] > 200
 
 
 def test_tasks_that_run_twice_count_once(web: Path) -> None:

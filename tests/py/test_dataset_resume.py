@@ -134,16 +134,6 @@ def test_verify_names_shards_that_the_manifest_does_not_list(
     assert [problem.file for problem in verify(out, tok)[1]] == [FOLDER]
 
 
-def test_a_log_of_nonsense_is_dropped(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
-    pybpe.binarize(tok, corpus, tmp_path / "fresh")
-    for nonsense in (b"", b"[]", b'{"identity": 1}', b"\xff"):
-        (tmp_path / "out" / FOLDER).mkdir(parents=True)
-        (tmp_path / "out" / FOLDER / "parts.log").write_bytes(nonsense)
-        (tmp_path / "out" / FOLDER / "train.tokens").write_bytes(b"left behind")
-        pybpe.binarize(tok, corpus, tmp_path / "out")
-        assert content(tmp_path / "out") == content(tmp_path / "fresh")
-
-
 # ------------------------------------------------------------------------------------------------------
 # Disk full
 

@@ -13,8 +13,6 @@ from corpora import EOT, documents, tokens_of
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
-from pybpe.support.locking import FOLDER
-from pybpe.tokens import append_store
 from pybpe.tokens.assembly import shard_sizes
 from pybpe.tokens.verification import verify
 
@@ -112,22 +110,6 @@ def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
                 assert [getattr(a, name) for name in same] == [getattr(b, name) for name in same]
                 filled = numpy.load(tmp_path / f"npy{split_by}{size}" / b.file)
                 assert numpy.array_equal(read_shard(tmp_path / f"{split_by}{size}" / a.file), filled)
-
-
-def test_a_spool_that_something_else_cut_is_an_error(
-    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = append_store.AppendStore.make
-
-    def cut_off(self: append_store.AppendStore, *given: Any) -> Any:
-        spool = tmp_path / "out" / FOLDER / "train.tokens"
-        os.truncate(spool, spool.stat().st_size - 2)
-        return made(self, *given)
-
-    monkeypatch.setattr(append_store.AppendStore, "make", cut_off)
-    with pytest.raises(pybpe.errors.FormatError, match="train.tokens: shorter than this run made it"):
-        pybpe.binarize(tok, corpus, tmp_path / "out", shard_tokens=9000, splits=(1,), progress=False)
-    assert sorted(os.listdir(tmp_path / "out")) == [FOLDER]
 
 
 def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:

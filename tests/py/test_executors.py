@@ -5,7 +5,6 @@ import pickle
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -116,37 +115,6 @@ def test_empty_bundles_and_sources(tmp_path: Path, threads: Executor, monkeypatc
     assert content(tmp_path / "workers") == content(tmp_path / "one")
 
 
-class Counting(ThreadPoolExecutor):
-    """Counts the bytes of messages, as another machine would get and send them."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.sizes: list[tuple[int, int]] = []
-
-    def submit(self, function: Any, /, *args: Any) -> Any:  # type: ignore[override]
-        future = super().submit(function, *pickle.loads(sent := pickle.dumps(args)))
-        future.add_done_callback(lambda done: self.sizes.append((len(sent), len(pickle.dumps(done.result())))))
-        return future
-
-
-def test_messages_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the tokenizer nor tokens are in them, and of many small files, only as many as make a part."""
-    monkeypatch.setattr(shared_store, "tasks_per_part", lambda *_: 20)
-    (tmp_path / "corpus").mkdir()
-    for number in range(400):
-        (tmp_path / "corpus" / f"{number:06d}-with-a-long-name.txt").write_text(f"Text {number}. " * 20)
-    with Counting() as executor:
-        monkeypatch.setattr(shared_store, "_MOST_RANGES", 50)
-        monkeypatch.setattr(planning, "TASK_BYTES", 20_000)  # 5 files
-        pybpe.binarize(small_tokenizer(), tmp_path / "corpus", tmp_path / "small", executor=executor)
-        assert max(max(sizes) for sizes in executor.sizes) <= 50 * 250
-        executor.sizes.clear()
-        (tmp_path / "large.txt").write_text(EOT.join(documents(900)))
-        monkeypatch.setattr(shared_store, "tasks_per_part", lambda *_: 1)
-        pybpe.binarize(small_tokenizer(), tmp_path / "large.txt", tmp_path / "out", executor=executor)
-    assert len(executor.sizes) > 8 and max(map(max, executor.sizes)) <= 3000 + 20 * len(str(tmp_path))  # 11 paths
-
-
 def test_a_split_that_is_too_small(corpus: Path, tmp_path: Path, threads: Executor) -> None:
     with pytest.raises(ShardTooSmallError):
         pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", min_shard_tokens=10**6, executor=threads)
@@ -192,59 +160,6 @@ def test_a_copy_of_the_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.
         ):
             pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=executor)
     assert not list((tmp_path / "out").glob("*.bin"))
-
-
-# Kills itself and its workers in one of some places, when the output has a given number of files of a given name.
-RUN = """
-import os, sys, pybpe
-from pathlib import Path
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from pybpe.tokens import run, shared_store
-from pybpe.reading import planning
-planning.TASK_BYTES, run.CHECKPOINT_SECONDS = 7000, 0.0
-shared_store.tasks_per_part = lambda *_: 1 + int(sys.argv[4])
-shared_store._THREADS = 1
-
-def dying(function):
-    def call(*given):
-        if len(list(Path(sys.argv[3]).glob(sys.argv[5]))) >= int(sys.argv[6]):
-            os.killpg(0, 9)
-        return function(*given)
-    return call
-
-shared_store.give_name, shared_store._await = dying(shared_store.give_name), dying(shared_store._await)
-if __name__ == "__main__":
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as executor:
-        pybpe.binarize(
-            pybpe.Tokenizer.from_file(sys.argv[1]), sys.argv[2], sys.argv[3], shard_tokens=6000, executor=executor,
-            force=True, progress=False,
-        )
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_client_resumes(corpus: Path, tmp_path: Path) -> None:
-    """It is killed while parts are made, while shards are written, and while they get their names; each time the next
-    run makes parts of a different size."""
-    tok, out = small_tokenizer(), tmp_path / "out"
-    pybpe.binarize(tok, corpus, tmp_path / "one", shard_tokens=6000)
-    pybpe.binarize(tok, corpus, out, shard_tokens=50_000)  # an older result, which must not remain
-    tok.save(tmp_path / "tok.json")
-
-    def killed(number: int, pattern: str, least: int) -> list[str]:
-        arguments = map(str, (tmp_path / "tok.json", corpus, out, number, pattern, least))
-        client = subprocess.run([sys.executable, "-c", RUN, *arguments], start_new_session=True, check=False)
-        assert client.returncode == -signal.SIGKILL
-        return [path.name for path in out.glob("*.bin")]
-
-    older = sorted(path.name for path in out.glob("*.bin"))
-    for number, (pattern, least) in enumerate((("part-*", 3), ("part-*", 12), ("shard-*", 1), ("shard-*", 5))):
-        assert sorted(killed(number, f"{HIDDEN}/workers-*/{pattern}", least)) == older
-    assert older[0] in killed(0, "*_train_*.bin", 5)
-    with ThreadPoolExecutor(1) as executor:
-        pybpe.binarize(tok, corpus, out, shard_tokens=6000, executor=executor, force=True)
-    assert content(out) == content(tmp_path / "one")
 
 
 def test_another_mode_or_other_settings_start_over(corpus: Path, tmp_path: Path, threads: Executor) -> None:

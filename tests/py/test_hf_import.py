@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import tokenizers
-from gpt2 import gpt2_tokens_and_merges
 from pipelines import BYTE_LEVEL, LLAMA3, QWEN2, WITHOUT_REGEX, sequence, split
 from texts import CORNER_TEXTS, chinese, english, mixed
 
@@ -144,13 +143,6 @@ def test_long_texts_with_a_normalizer_are_read_in_parts() -> None:
     text = "".join(hostile(sorted(qwen.special_tokens), seed=2, count=3000))
     lines = text.splitlines(keepends=True)
     assert list(qwen.encode_iterable(lines)) == qwen.encode(text)
-
-
-def test_the_vocabulary_of_gpt2() -> None:
-    tokens, merges = gpt2_tokens_and_merges()
-    ours = pybpe.Tokenizer(dict(enumerate(tokens)), merges, ["<|endoftext|>"])
-    again = pybpe.Tokenizer.from_hf(ours.to_hf())
-    assert again.model.fingerprint == ours.model.fingerprint
 
 
 def changed(**changes: Any) -> str:

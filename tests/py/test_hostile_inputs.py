@@ -18,7 +18,6 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe import _binding
 from pybpe.errors import PybpeWarning
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.files import corpus_files, input_files, open_text
@@ -94,21 +93,6 @@ def test_gzip_that_unpacks_to_far_more(tmp_path: Path, size: int) -> None:
             found = [stream.read(part) for _ in range(size // part + 2)]
         assert b"".join(found) == b"a" * size
         assert all(len(some) == part for some in found[: size // part])
-
-
-def test_a_buffer_is_filled_up_to_its_end() -> None:
-    buffer, asked, parts = bytearray(5), list[int](), iter([b"abc", b"de", b"f"])
-
-    def following(left: int) -> bytes:
-        asked.append(left)
-        return next(parts, b"")
-
-    assert _binding.fill(buffer, following) == 5 and buffer == b"abcde"
-    assert _binding.fill(memoryview(buffer)[1:4], following) == 1 and buffer == b"afcde"
-    assert asked == [5, 2, 3, 2]
-    assert _binding.fill(memoryview(buffer)[:0], following) == 0
-    with pytest.raises(ValueError, match="3 bytes do not fit into 2"):
-        _binding.fill(memoryview(buffer)[:2], lambda left: b"xyz")
 
 
 def test_an_old_lzma_file_ends_once(tmp_path: Path) -> None:

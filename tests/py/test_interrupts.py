@@ -9,7 +9,6 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,8 @@ from typing import Any
 import numpy
 import pytest
 
-import pybpe
 from llmc_compat.shards import write_shard
-from pybpe._binding import Loader, Output, Shard, ShardWriter, core, normalize, pattern_find
-from pybpe._binding.core import ffi, lib, make_handle
+from pybpe._binding import Loader, Output, Shard, ShardWriter
 from pybpe.support import parallel
 
 THREADS = """
@@ -154,17 +151,6 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("*.tmp"))
 
 
-@pytest.mark.filterwarnings("ignore:the pattern")
-def test_a_pattern_of_ones_own_stops_within_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], pattern=r"\b\w+|\W")  # not compiled
-    stop = threading.Event()
-    monkeypatch.setattr(parallel._thread, "stop", stop, raising=False)
-    assert len(tok.encode("some text")) == 9
-    stop.set()
-    with pytest.raises(CancelledError):
-        tok.encode("some text")
-
-
 def test_a_ctrl_c_while_a_thread_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such a thread once waited for tasks forever."""
     start = threading.Thread.start
@@ -186,8 +172,6 @@ def test_a_ctrl_c_while_a_thread_starts_leaves_no_thread(monkeypatch: pytest.Mon
 # ---------------------------------------------------------------------------------------------------
 # Handles of the C library when Ctrl-C arrives while one is made. Python raises KeyboardInterrupt when a Python function
 # starts, or after any call, also of C. These tests raise it at each such place: no handle is lost or freed twice.
-
-PATTERN = pattern_find("gpt2")
 
 
 def interrupted(make: Callable[[], object], number: int) -> bool:
@@ -249,58 +233,3 @@ def test_files_are_closed_and_temporary_files_removed(kind: str, tmp_path: Path)
         assert os.listdir(tmp_path) == ["x.bin"]
 
     assert places(makers[kind], nothing_is_left) > 3
-
-
-def test_a_handle_is_freed_once() -> None:
-    """Interrupted right after C made it; not interrupted; and not made at all."""
-    freed = []
-
-    def free(handle: Any) -> None:
-        freed.append(handle)
-        lib.pybpe_pretok_free(handle)
-
-    def new_then_interrupt(*args: Any) -> None:
-        assert lib.pybpe_pretok_new(*args) == 0
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make_handle("pybpe_pretok", new_then_interrupt, free, PATTERN, ffi.NULL)
-    gc.collect()
-    assert len(freed) == 1
-    handle = make_handle("pybpe_pretok", lib.pybpe_pretok_new, free, PATTERN, ffi.NULL)
-    assert len(freed) == 1
-    del handle
-    gc.collect()
-    assert len(freed) == 2
-    with pytest.raises(pybpe.errors.ArgumentError):
-        make_handle("pybpe_pretok", lib.pybpe_pretok_new, free, 99, ffi.NULL)
-    gc.collect()
-    assert len(freed) == 2
-
-
-def test_a_normalized_text_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if the interrupt arrives right after C made it."""
-    freed = []
-
-    class Library:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(lib, name)
-
-        def pybpe_normalize_free(self, text: Any, mem: Any) -> None:
-            freed.append(text != ffi.NULL)
-            lib.pybpe_normalize_free(text, mem)
-
-    monkeypatch.setattr("pybpe._binding.text.lib", Library())
-
-    def call_then_interrupt(*args: Any) -> None:
-        core.call(*args)
-        raise KeyboardInterrupt
-
-    text = "e\u0301".encode()
-    assert normalize(text, "NFC") == "\u00e9".encode() and freed == [True]
-    monkeypatch.setattr("pybpe._binding.text.call", call_then_interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        normalize(text, "NFC")
-    assert freed == [True, True]
-    monkeypatch.undo()
-    assert normalize(b"a", "NFC") == b"a"

@@ -5,8 +5,6 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -202,42 +200,6 @@ def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path
         folders = [made("none", [empty]), made("a", inputs[:1]), made("b", inputs[1:])]
     pybpe.join(tok, folders, tmp_path / "joined")
     assert content(tmp_path / "joined") == content(made("whole", inputs))
-
-
-# Kills itself before it checks and reads a file, after a given number of them.
-DYING = """
-import os, sys, pybpe
-from pybpe.tokens import joining, run
-run.CHECKPOINT_SECONDS = 0.0
-check, left = joining.file_sha256, int(sys.argv[-1])
-
-def check_or_die(path):
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), 9)
-    return check(path)
-
-joining.file_sha256 = check_or_die
-pybpe.join(pybpe.Tokenizer.from_file(sys.argv[1]), sys.argv[2:-2], sys.argv[-2], progress=False)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_resumes(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
-    pybpe.binarize(tok, inputs, tmp_path / "whole", name="x", format="npy", shard_tokens=500)
-    folders = []
-    for number, path in enumerate(inputs):
-        folders.append(str(tmp_path / f"node{number}"))
-        pybpe.binarize(tok, path, folders[-1], name="x", format="npy", shard_tokens=500)
-    tok.save(tmp_path / "tok.json")
-    arguments = [sys.executable, "-c", DYING, str(tmp_path / "tok.json"), *folders, str(tmp_path / "out")]
-    for shards in (3, 5, 6):
-        files = str(len(folders) + shards)  # the manifests come first
-        assert subprocess.run([*arguments, files], check=False).returncode == -signal.SIGKILL
-    pybpe.join(tok, folders, tmp_path / "out")
-    assert content(tmp_path / "out") == content(tmp_path / "whole")
-    assert not (tmp_path / "out" / ".pybpe-unfinished").exists()
 
 
 def test_the_command(

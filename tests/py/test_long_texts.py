@@ -1,7 +1,6 @@
 """Texts of every kind and length: buffers, pieces, threads, chunks of ids, and decoding one by one."""
 
 import array
-import gc
 import mmap
 import random
 import sys
@@ -18,12 +17,10 @@ from hypothesis import strategies as st
 from texts import chinese, english, mixed
 
 import pybpe
-from pybpe import _binding
 from pybpe.arguments import utf8
 from pybpe.reading import pieces as pieces_module
 from pybpe.reading.pieces import PIECE_BYTES, text_pieces
 from pybpe.tokenizer import decoding
-from pybpe.tokenizer import encoding as encoding_module
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
 GPT2 = gpt2_tokenizer()
@@ -185,24 +182,6 @@ def test_a_batch_that_comes_again_gives_the_same_ids(long_text: str, threads: in
         assert GPT2.encode_batch(some, num_threads=threads) == expected
 
 
-def test_the_utf8_of_a_str() -> None:
-    for text in ("", "ascii" * 1000, "é", "中文" * 1000, "😀\0x", Loud("loud 中")):
-        view = _binding.str_utf8(text)
-        assert view is not None and bytes(view) == str.encode(text)
-    assert _binding.str_utf8("lone \ud800") is None
-    view = _binding.str_utf8("".join(["a" * 100_000, "b"]))  # only the view refers to the str
-    gc.collect()
-    others = ["c" * 100_000 for _ in range(20)]
-    assert view is not None and view.readonly and bytes(view) == b"a" * 100_000 + b"b" and len(others) == 20
-
-
-def test_what_no_batch_in_c_can_hold() -> None:
-    encoder = GPT2._encoder._encoder
-    for bad in (["a", 5], ["a", "\ud800"], [b"a", bytearray(b"b")]):
-        with pytest.raises(TypeError, match="expected a list of bytes"):
-            encoder.encode_batch(bad, None, lambda size: numpy.empty(size, numpy.uint16))  # type: ignore[arg-type]
-
-
 @given(
     text=st.text(st.sampled_from("ab .\n中é😀\ud83d\ude00\udc80\u3000'1"), max_size=300),
     part=st.integers(1, 9),
@@ -217,17 +196,6 @@ def test_pieces_of_a_str_are_those_of_its_bytes(text: str, part: int, block: int
     assert [i for piece in pieces for i in GPT2.encode(piece)] == GPT2.encode(text)
 
 
-@given(data=st.binary(max_size=300) | st.text("ab .\n中", max_size=300).map(str.encode), step=st.integers(2, 40))
-def test_cuts_are_found_in_steps(data: bytes, step: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        whole = [bytes(piece) for piece in pieces_module.data_pieces(data, GPT2._encoder.cut, 8)]
-        patch.setattr(pieces_module, "_CUT_STEP", step)
-        patch.setattr(pieces_module, "_CUT_WINDOW", 1)
-        stepwise = [bytes(piece) for piece in pieces_module.data_pieces(data, GPT2._encoder.cut, 8)]
-    assert b"".join(whole) == b"".join(stepwise) == data
-    assert [i for piece in stepwise for i in GPT2.encode(piece)] == GPT2.encode(data)
-
-
 def test_a_disallowed_special_far_inside(long_text: str) -> None:
     at = long_text.index("<|endoftext|>")
     clean = long_text.replace("<|endoftext|>", "")
@@ -238,28 +206,6 @@ def test_a_disallowed_special_far_inside(long_text: str) -> None:
         with pytest.raises(pybpe.errors.ArgumentError, match=f"<.endoftext.>' at byte {place};"):
             function(text, allowed_special=set(), disallowed_special="all")
     assert GPT2.count(clean, disallowed_special="all", allowed_special=set()) == GPT2.count(clean)
-
-
-def test_no_call_of_c_is_long(monkeypatch: pytest.MonkeyPatch, long_text: str) -> None:
-    """Long texts are divided so that Ctrl-C works soon; texts without a cut run in another thread."""
-    direct: list[int] = []
-    elsewhere: list[int] = []
-
-    def record(function, piece, *args):
-        (direct if len(piece) <= encoding_module._LONG_PIECE else elsewhere).append(len(piece))
-        return real(function, piece, *args)
-
-    real = encoding_module._interruptibly
-    monkeypatch.setattr(encoding_module, "_interruptibly", record)
-    for text in (long_text, long_text.encode()):
-        GPT2.encode(text)
-        GPT2.encode_to_numpy(text)
-        GPT2.count(text)
-    assert max(direct) < 3 * PIECE_BYTES and sum(direct) == 6 * len(long_text.encode()) and not elsewhere
-    ids = GPT2.encode_to_numpy(b"a" * 9_000_000)
-    assert elsewhere == [9_000_000]
-    assert GPT2.encode("a" * 9_000_000) == ids.tolist()
-    assert GPT2.decode_bytes(ids) == b"a" * 9_000_000
 
 
 def test_encode_iterable_does_not_look_for_a_cut_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from tokenizers import Tokenizer as Theirs
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 import pybpe
-from pybpe.formats import byte_level, tokenizer_json
 from pybpe.teaching import WordTokenizer
 
 BYTES = {i: bytes([i]) for i in range(256)}
@@ -138,14 +137,6 @@ def test_what_can_be_done_with_them(tmp_path: Path) -> None:
         ours.extend((), iter(["hello"]), vocab_size=200)
     with pytest.raises(pybpe.errors.ArgumentError, match="there is no token for the byte 0x00"):
         pybpe.Tokenizer(ours.model.vocab, ours.merges)
-
-
-def test_both_readers_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = trained().to_str()
-    found = tokenizer_json.loads(text, "x")
-    monkeypatch.setattr(tokenizer_json, "_loads_quickly", lambda *_: None)
-    assert tokenizer_json.loads(text, "x") == found
-    assert byte_level.to_bytes("Ġ") in found.tokens
 
 
 # ---------------------------------------------------------------------------------------------------

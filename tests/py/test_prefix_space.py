@@ -1,85 +1,26 @@
-"""add_prefix_space: a space before each text between added tokens, exactly as in Hugging Face's library."""
+"""add_prefix_space: a space before each text between added tokens, exactly as in Hugging Face's library.
+
+test_special_flags.py compares ids."""
 
 import json
 import random
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tokenizers
-from pipelines import DIGITS, LLAMA3, WITH_REGEX, WITHOUT_REGEX, sequence, split
-from test_special_flags import NAMES, PARTS, added, file, random_texts, random_tokens
+from pipelines import DIGITS, LLAMA3, sequence, split
+from test_special_flags import BYTES_FIRST, PARTS, PREFIX, added, file, random_texts
 
 import pybpe
-from pybpe.reading import pieces, planning
-from pybpe.tokenizer.encoding import TextEncoder
+from pybpe.reading import planning
 from pybpe.tokens.verification import verify
-
-PREFIX = {**WITH_REGEX, "add_prefix_space": True}
-BYTES_FIRST = {**WITHOUT_REGEX, "add_prefix_space": True}
-PRE_TOKENIZERS = [
-    PREFIX,
-    sequence(PREFIX),
-    sequence(PREFIX, DIGITS),
-    sequence(BYTES_FIRST, split("Ġ", "MergedWithNext")),
-    sequence(PREFIX, {**DIGITS, "individual_digits": False}, split("[0-9][0-9][0-9]")),
-]
 
 
 def both(text: str) -> tuple[pybpe.Tokenizer, tokenizers.Tokenizer]:
     theirs = tokenizers.Tokenizer.from_str(text)
     return pybpe.Tokenizer.from_hf(theirs), theirs
-
-
-Case = tuple[pybpe.Tokenizer, tokenizers.Tokenizer, list[str]]
-
-
-def loaded(seed: int, count: int, normalizer: str | None = None) -> list[Case]:
-    """Returns random tokenizers that pybpe accepts, with texts."""
-    rng = random.Random(seed)
-    found: list[Case] = []
-    while len(found) < count:
-        tokens = random_tokens(rng) if rng.random() < 0.7 else [added("<m>"), added("<n>", lstrip=True)]
-        try:
-            ours, theirs = both(file(tokens, rng.choice(PRE_TOKENIZERS), normalizer))
-        except pybpe.errors.FormatError as error:
-            assert "begins with white space" in str(error) or "there is a normalizer" in str(error)
-            continue
-        assert ours.model.prefix_space
-        found.append((ours, theirs, random_texts(rng, list(ours.special_tokens), 30)))
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("normalizer", [None, "NFC", "NFKC"])
-def test_ids_and_offsets_are_those_of_hugging_face(normalizer: str | None) -> None:
-    again = 0
-    for ours, theirs, texts in loaded(1, 60, normalizer):
-        texts += ["", " ", "a", "\u00a0a", "\n", "\u3000 x", "\u2000x", "é", "e\u0301 x"]
-        encodings = theirs.encode_batch(texts, add_special_tokens=False)
-        expected = [encoding.ids for encoding in encodings]
-        assert ours.encode_batch(texts) == expected
-        ids, rows = ours.encode_batch_to_numpy(texts, 2)
-        assert [ids[a:b].tolist() for a, b in pairwise(rows)] == expected
-        for text, encoding in zip(texts, encodings, strict=True):
-            assert ours.encode(text) == encoding.ids == ours.encode_to_numpy(text).tolist(), text
-            assert ours.count(text) == len(encoding.ids)
-            assert ours.decode(encoding.ids) == theirs.decode(encoding.ids, skip_special_tokens=False)
-            again += ours.model.encodes_again(encoding.ids)
-            if ours.model.encodes_again(encoding.ids):
-                assert ours.encode(ours.decode_bytes(encoding.ids)) == encoding.ids, text
-            spans = ours.encode_with_offsets(text)
-            assert spans.ids == encoding.ids
-            if normalizer is None:
-                assert spans.char_spans == encoding.offsets, text
-            assert all(a[1] == b[0] for a, b in pairwise(spans.byte_spans))
-        pair = ours.encode(texts[0], texts[1])
-        assert pair == theirs.encode(texts[0], texts[1], add_special_tokens=False).ids
-        joined = "".join(texts)
-        assert list(ours.encode_iterable(texts)) == theirs.encode(joined, add_special_tokens=False).ids
-    assert again > 300
 
 
 def test_offsets_of_many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,63 +31,6 @@ def test_offsets_of_many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     for step in (1, 2, 3, 7):
         monkeypatch.setattr(pybpe.tokenizer.offsets, "_STEP", step)
         assert ours.encode_with_offsets(text).char_spans == expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("normalizer", [None, "NFC"])
-def test_pieces_of_any_size_give_the_ids_of_the_whole(normalizer: str | None) -> None:
-    cuts = 0
-    for tok, _, texts in loaded(2, 60, normalizer):
-        for pattern in (None, "gpt2", "cl100k", r"[^\n]*\n|[^\n]+", r"\s+|\S+", r"(?bytes)[\xa0-\xff]"):
-            model = tok.model if pattern is None else pybpe.Tokenizer.from_hf(tok.to_hf(), pattern=pattern).model
-            assert model.prefix_space
-            encoder = TextEncoder(model, model.to_vocab())
-            for sample in [*texts[:6], "".join(texts)]:
-                data = sample.encode()
-                ends = [*dict.fromkeys(encoder.cut(data, at) for at in range(1, len(data))), len(data)]
-                parts = [data[a:b] for a, b in pairwise([0, *ends])]
-                found = [encoder.encode(part, encoder.specials) for part in parts]
-                assert sum(found, []) == encoder.encode(data, encoder.specials), (pattern, parts)
-                cuts += len(parts)
-    assert cuts > 5000
-
-
-@pytest.mark.slow
-def test_long_texts_with_threads() -> None:
-    ours, theirs = both(file([added("<mask>", lstrip=True), added("  ", normalized=True)], PREFIX))
-    block = f" start {''.join(random_texts(random.Random(3), ['<mask>', '  ', 'lorem ipsum', '中文'], 300))} end"
-    long = "x" + block * 700
-    start, rest = (theirs.encode(text, add_special_tokens=False).ids for text in ("x", block))
-    expected = start + rest * 700
-    assert len(long.encode()) > 2 * pieces.PIECE_BYTES
-    assert ours.encode(long) == expected == ours.encode_to_numpy(long, num_threads=4).tolist()
-    assert ours.encode_batch([long, "x"], 2) == [expected, ours.encode("x")] and ours.count(long) == len(expected)
-
-
-GIVEN: dict[str, tuple[list[dict[str, Any]], str | None]] = {
-    "GPT-2 with add_prefix_space": ([added("<|endoftext|>")], None),
-    "RoBERTa with add_prefix_space, Blenderbot": ([*map(added, ["<s>", "</s>"]), added("<mask>", lstrip=True)], None),
-    "ModernBERT with add_prefix_space": (
-        [*(added(text, normalized=True) for text in NAMES), added("[CLS]"), added("[MASK]", lstrip=True)],
-        "NFC",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", GIVEN)
-def test_published_tokenizers(name: str, tmp_path: Path) -> None:
-    tokens, normalizer = GIVEN[name]
-    ours, theirs = both(file(tokens, PREFIX, normalizer))
-    ours.save(tmp_path / "t.json")
-    ours.save_pretrained(tmp_path / "folder")
-    saved = tokenizers.Tokenizer.from_file(str(tmp_path / "t.json"))
-    again = [pybpe.Tokenizer.from_file(tmp_path / name) for name in ("t.json", "folder")]
-    assert again == [ours, ours]
-    texts = random_texts(random.Random(name), [token["content"] for token in tokens[:3] + tokens[-2:]], 300)
-    for text, encoding in zip(texts, theirs.encode_batch(texts, add_special_tokens=False), strict=True):
-        assert ours.encode(text) == encoding.ids == again[0].encode(text), text
-        assert saved.encode(text, add_special_tokens=False).ids == encoding.ids
-        assert ours.to_hf().encode(text, add_special_tokens=False).ids == encoding.ids
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from corpora import small_tokenizer
 
 import pybpe
 from llmc_compat.workspace import make_workspace
-from pybpe.cli import main
 from pybpe.errors import ArgumentError, FileChangedError, FileError, MissingExtraError
 from pybpe.reading import remote_files, remote_objects
 from pybpe.reading.files import corpus_files, input_files
@@ -142,26 +141,6 @@ def test_a_url_as_an_output_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(ArgumentError, match="pybpe writes only to local files"):
             call()
     assert sorted(os.listdir()) == before  # "s3:" would be a folder
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["train", "a.txt", "--vocab-size", "300", "-o", URL + ".json"],
-        ["count", "a.txt", "-o", URL + ".counts"],
-        ["encode", "-t", "gpt2", "a.txt", "-o", URL + ".npy"],
-        ["binarize", "-t", "gpt2", "a.txt", "-o", URL],
-    ],
-)
-def test_the_commands_refuse_a_url_as_an_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("a.txt").write_text("some text here " * 1000)
-    assert main(command) == 2
-    error = capsys.readouterr().err
-    assert "s3://bucket" in error and "pybpe writes only to local files" in error
-    assert os.listdir() == ["a.txt"]
 
 
 def test_only_text_is_read_from_a_url() -> None:

@@ -299,11 +299,3 @@ def test_merges_that_ranks_cannot_say(merges: list[tuple[bytes, bytes]], message
     vocab = {i: bytes([i]) for i in range(256)} | {256: b"ab", 257: b"bc"}
     with pytest.raises(pybpe.errors.UnsupportedError, match=message):
         pybpe.Tokenizer(vocab, merges).to_tiktoken()
-
-
-def test_chat_templates(tmp_path: Path) -> None:
-    assert "'<|im_start|>'" in (chat_template(trained().model) or "")
-    tok = trained().replace(chat_template="{{ messages }}")
-    for way in (json, pretrained):
-        assert way(tok, tmp_path).model.chat_template == "{{ messages }}"
-    assert chat_template(pybpe.train(iter(["aa"]), vocab_size=257).model) is None

@@ -1,22 +1,20 @@
 """Superwords (two stages of training) and whole characters, against their definitions and Hugging Face."""
 
 import json
-import multiprocessing
 import os
 import random
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from killed import run_and_die
 from reference import superwords as reference
 from reference.encode import split
 from texts import chinese, english, mixed
 
 import pybpe
-from pybpe import _binding
 from pybpe.cli import main
-from pybpe.training import merging, saved_counting, superwords
+from pybpe.training import superwords
 
 
 def random_text(rng: random.Random, alphabet: str, words: int) -> str:
@@ -180,48 +178,10 @@ def test_workers_executors_and_memory_limits_change_nothing(tmp_path: Path) -> N
     )
 
 
-def train_and_die(paths: list[Path], saved: Path, steps: int) -> None:
-    """Trains with a checkpoint, and dies after this many steps of merging, in either stage."""
-    saved_counting.SECONDS = 0
-    left = iter(range(steps, -1, -1))
-    step = _binding.Trainer.step
-
-    def counted(self: _binding.Trainer, budget: int) -> bool:
-        if next(left) == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return step(self, budget)
-
-    _binding.Trainer.step = counted  # type: ignore[method-assign]
-    merging._STEP_BUDGET = 1 << 14
-    pybpe.train(paths, vocab_size=900, superwords=True, checkpoint=saved)
-
-
-def killed(paths: list[Path], saved: Path, steps: int) -> bool:
-    """Whether a run died after this many steps."""
-    process = multiprocessing.get_context("fork").Process(target=train_and_die, args=(paths, saved, steps))
-    process.start()
-    process.join()
-    return process.exitcode != 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="needs fork")
-def test_a_run_that_was_killed_in_either_stage_resumes(tmp_path: Path) -> None:
-    paths, saved = corpus_files(tmp_path), tmp_path / "saved"
-    expected = merged(pybpe.train(paths, vocab_size=900, superwords=True))
-    steps = 0
-    while killed(paths, saved, steps):
-        steps = 2 * steps + 1
-    assert steps > 7 and not saved.exists()
-    assert all(killed(paths, saved, some) for some in (steps // 4, 0, steps // 2))  # several deaths of one run
-    assert merged(pybpe.train(paths, vocab_size=900, superwords=True, checkpoint=saved)) == expected
-    assert not saved.exists()
-
-
 @pytest.mark.skipif(os.name == "nt", reason="needs fork")
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     paths, saved = corpus_files(tmp_path), tmp_path / "saved"
-    assert killed(paths, saved, 1)
+    assert run_and_die(20, pybpe.train, paths, vocab_size=900, superwords=True, checkpoint=saved)
     for other in ({"transition": 0.5, "superwords": True}, {}, {"superwords": True, "whole_characters": True}):
         with pytest.raises(pybpe.errors.ArgumentError, match="another training run"):
             pybpe.train(paths, vocab_size=900, checkpoint=saved, **other)
@@ -306,12 +266,6 @@ def test_whole_characters_are_recorded(tmp_path: Path) -> None:
     plain = pybpe.train(iter([chinese()]), vocab_size=1000)
     plain.save(tmp_path / "plain.json")
     assert "whole_characters" not in json.loads((tmp_path / "plain.json").read_bytes())["model"]["pybpe"]
-
-
-def test_a_trainer_refuses_unknown_rules() -> None:
-    words = _binding.Words.from_dict({b"ab": 1})
-    with pytest.raises(pybpe.errors.ArgumentError, match="rules"):
-        _binding.Trainer(words, vocab_size=300, max_token_length=9, min_frequency=0, tie_break="huggingface", rules=4)
 
 
 # ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import textwrap
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import numpy
@@ -20,8 +19,6 @@ from texts import chinese, english, mixed
 
 import pybpe
 from llmc_compat.shards import write_shard
-from pybpe.reading.pieces import data_pieces
-from pybpe.tokenizer import encoding
 
 TEXT = english()[:40_000] + chinese()[:4_000] + mixed()[:4_000] + "<|endoftext|>" * 3
 CUSTOM = r"(?<=x)y+|\p{L}+|\s+|."  # a look-behind does not compile: the package `regex` runs it
@@ -69,21 +66,6 @@ def test_threads_that_make_the_same_thing_first(pattern: str) -> None:
     for name, use in USES.items():
         tok = fresh(pattern)
         assert together(8, lambda _, tok=tok, use=use: use(tok)) == [expected[name]] * 8, name
-
-
-def test_threads_take_and_return_the_same_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`encode_to_numpy` with threads reuses a few arrays. With small pieces, its threads take and return them often."""
-    monkeypatch.setattr(encoding, "PIECE_BYTES", 64)
-    monkeypatch.setattr(encoding, "data_pieces", partial(data_pieces, piece_bytes=64))
-    data, tok = TEXT.encode(), fresh()
-    expected = numpy.array(tok.encode(TEXT))
-    old = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(3):
-            assert numpy.array_equal(tok.encode_to_numpy(data, num_threads=8), expected)
-    finally:
-        sys.setswitchinterval(old)
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL")

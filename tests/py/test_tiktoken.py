@@ -105,18 +105,6 @@ def test_a_rank_file(tmp_path: Path) -> None:
         pybpe.Tokenizer.from_file(path)
 
 
-def test_the_same_from_json_and_bin(tmp_path: Path) -> None:
-    """A JSON file preserves ids without a token (between the ranks and the last special); a .bin cannot have them."""
-    tokenizer = TOKENIZERS["cl100k"]
-    tokenizer.save(tmp_path / "t.json")
-    again = pybpe.Tokenizer.from_file(tmp_path / "t.json")
-    assert again.model.fingerprint == tokenizer.model.fingerprint
-    with pytest.raises(pybpe.errors.LimitError, match="unused"):
-        tokenizer.save(tmp_path / "t.bin")
-    TOKENIZERS["gpt2"].save(tmp_path / "t.bin")
-    assert pybpe.Tokenizer.from_file(tmp_path / "t.bin").encode(mixed()) == gpt2_tiktoken().encode(mixed())
-
-
 def rank_lines(ranks: dict[bytes, int]) -> bytes:
     return b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
 

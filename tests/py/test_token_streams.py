@@ -4,8 +4,6 @@ a list."""
 import json
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
@@ -430,21 +428,6 @@ def test_a_file_that_became_shorter_is_an_error(tmp_path: Path, name: str) -> No
         with pytest.raises(pybpe.errors.FormatError, match=message) as caught:
             packed[index]
         assert caught.value.offset == 5000
-
-
-def test_nothing_is_printed_when_the_interpreter_exits(tmp_path: Path) -> None:
-    """If something such as PyTorch keeps the modules alive, Python clears them, and the script's objects die after."""
-    path = write_tokens(tmp_path, "raw.bin", numpy.arange(100, dtype=numpy.uint16))
-    code = """if True:
-        import sys
-        from pybpe.loading import PackedSequences
-        from pybpe.tokens import token_files
-        packed = PackedSequences(sys.argv[1], 8)
-        sys.kept = token_files, sys.modules["__main__"]
-    """
-    command = [sys.executable, "-X", "dev", "-c", code, str(path)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_a_file_that_is_replaced_or_grows_is_read_as_it_was(tmp_path: Path) -> None:

@@ -203,17 +203,6 @@ def test_token_to_id_of_a_special_token() -> None:
     assert (tok.token_to_id("a"), tok.token_to_id(b"a")) == (257, 97)
 
 
-def test_offsets_cover_the_text(small: pybpe.Tokenizer) -> None:
-    for text in ("", "a中文👍é<|im_end|>b", mixed()[:3000], chinese()[:500]):
-        data = text.encode()
-        ids, byte_spans, char_spans = small.encode_with_offsets(text)
-        assert ids == small.encode(text)
-        assert b"".join(data[a:b] for a, b in byte_spans) == data
-        assert all(small.decode_single_token_bytes(i) == data[a:b] for i, (a, b) in zip(ids, byte_spans))
-        chars = [i for i, char in enumerate(text) for _ in char.encode()]  # byte -> its character
-        assert char_spans == [(chars[a], chars[b - 1] + 1) for a, b in byte_spans]
-
-
 @pytest.mark.parametrize("step", [1, 7, 1 << 16])
 def test_offsets_equal_their_definition(small: pybpe.Tokenizer, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """Tests texts of every kind, and bytes that are not UTF-8: each lead byte or single byte counts as a character."""
@@ -232,16 +221,6 @@ def test_decoding_with_offsets_equals_tiktoken(gpt2: pybpe.Tokenizer, reference:
     for text in ("", "a中文👍é b", mixed()[:3000]):
         ids = gpt2.encode(text)
         assert gpt2.decode_with_offsets(ids) == reference.decode_with_offsets(ids)
-
-
-def test_batches_to_numpy(small: pybpe.Tokenizer) -> None:
-    texts = ["", "one", english()[:5000], "", "中文"]
-    ids, row_offsets = small.encode_batch_to_numpy(texts, num_threads=2)
-    rows = [ids[a:b].tolist() for a, b in zip(row_offsets, row_offsets[1:])]
-    assert rows == small.encode_batch(texts)
-    assert ids.dtype == numpy.uint16 and row_offsets.dtype == numpy.int64
-    ids, row_offsets = small.encode_batch_to_numpy([])
-    assert ids.tolist() == [] and row_offsets.tolist() == [0]
 
 
 # ------------------------------------------------------------------------------------------------------

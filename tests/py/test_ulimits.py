@@ -61,23 +61,6 @@ def test_a_command_with_little_ends_or_says_what_is_missing(place: Path, name: s
     assert failed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["train", "binarize"])
-def test_a_small_stack_is_enough(place: Path, name: str) -> None:
-    """Threads get a stack of this size. Python itself needs most of it."""
-    words = [sys.executable, "-m", "pybpe", *COMMANDS[name].split(), "--quiet"]
-    assert run(COMMANDS[name], place) == (0, "")
-    complete = written(place)
-    clear(place)
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_STACK, (512 << 10, 512 << 10))
-
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE_")}
-    subprocess.run(words, cwd=place, preexec_fn=limit, env=environment, check=True, timeout=120)
-    assert written(place) == complete
-
-
 # ---------------------------------------------------------------------------------------------------
 # Disks that are really full, and folders that cannot be written
 

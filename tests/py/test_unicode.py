@@ -26,25 +26,6 @@ def test_generated_files_are_current(name: str, root: Path, generator: ModuleTyp
     subprocess.run([sys.executable, root / "csrc" / "generate" / f"{name}_generate.py", "--check"], check=True)
 
 
-def test_check_notices_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "tables.h"
-    main = load_generator("generated_file").main
-    text = "/* from package 1 */\nint table[] = {34, 35};\n"
-
-    def checked() -> int:
-        code: int = main(target, "package 1", lambda: text)
-        return code
-
-    monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
-    assert checked() == 1 and not target.exists()
-    target.write_text("/* from package 2 */\n" + text.partition("\n")[2])
-    assert checked() == 0
-    target.write_text(text.replace("34", "36"))
-    assert checked() == 1
-    monkeypatch.setattr(sys, "argv", ["generate.py"])
-    assert checked() == 0 and target.read_text() == text
-
-
 def test_classes_of_some_characters(generator: ModuleType) -> None:
     classes = generator.classify()
     samples = {"A": 1, "ǅ": 1, "z": 2, "ʰ": 4, "中": 4, "\u0301": 8, "\u20dd": 8, "7": 16, "½": 16, "Ⅷ": 16}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from corpora import EOT, content, documents, jsonl, tokens_of
-from killed import run_and_die
 
 import pybpe
 from pybpe.cli import main
@@ -64,14 +63,6 @@ def test_the_first_documents_of_the_corpus_are_val(
     with ThreadPoolExecutor(2) as executor:
         pybpe.binarize(tok, inputs, tmp_path / "executor", executor=executor, workers=2, **options)
     assert content(tmp_path / "one") == content(tmp_path / "many") == content(tmp_path / "executor")
-
-
-def test_a_killed_run_resumes(tok: pybpe.Tokenizer, inputs: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"val_documents": 37, "min_shard_tokens": 0, "name": "x", "workers": 1, "progress": False}
-    for point in (10, 20, 30):
-        assert run_and_die(point, pybpe.binarize, tok, inputs, tmp_path / "out", **options)
-    pybpe.binarize(tok, inputs, tmp_path / "out", **options)
-    check(tok, tmp_path / "out", 37)
 
 
 def test_records_that_are_skipped_do_not_count(tok: pybpe.Tokenizer, tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ import json
 import multiprocessing
 import os
 import random
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from texts import english  # noqa: E402
 from web_server import web_server  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.errors import ArgumentError, FileChangedError, WorkerError  # noqa: E402
+from pybpe.errors import ArgumentError, WorkerError  # noqa: E402
 from pybpe.reading import (  # noqa: E402
     planning,  # noqa: E402
     remote_files,
@@ -206,51 +205,6 @@ def test_parquet(bucket: Bucket, corpus: Path, tmp_path: Path) -> None:
     pybpe.binarize(tok, corpus, tmp_path / "local")
     pybpe.binarize(tok, url, tmp_path / "remote", workers=2)
     assert shards(tmp_path / "remote") == shards(tmp_path / "local")
-
-
-@pytest.mark.parametrize("by_executor", [False, True])
-def test_an_object_that_changes_is_an_error(
-    bucket: Bucket, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_executor: bool
-) -> None:
-    data = english()[:400_000].encode()
-    url = bucket.put("a.txt", data)
-    ask, before = remote_files.ask, itertools.count()
-
-    def asked(*args: Any) -> Any:
-        if next(before) == 4:
-            bucket.put("a.txt", data.swapcase())
-        return ask(*args)
-
-    monkeypatch.setattr(remote_files, "ask", asked)
-    with ThreadPoolExecutor(1) as executor:
-        with pytest.raises(FileChangedError, match=f"{url}: this file changed after this run first looked at it"):
-            pybpe.binarize(small_tokenizer(), url, tmp_path / "out", executor=executor if by_executor else None)
-
-
-def test_a_killed_run_resumes(bucket: Bucket, tmp_path: Path) -> None:
-    data = b"".join(b'{"text": "some text, number %d"}\n' % i for i in range(40_000))
-    small_tokenizer().save(tmp_path / "tok.json")
-    out, url = tmp_path / "out", bucket.put("a.jsonl", data)
-    code = (
-        "import os, sys; from pybpe.reading import planning; planning.TASK_BYTES = 100_000\n"
-        "from pybpe.tokens import parts, run; run.CHECKPOINT_SECONDS = 0.0\n"
-        "from pybpe.cli import main; add, save, added = parts.PartsLog.add, parts.PartsLog.save, []\n"
-        "parts.PartsLog.add = lambda self, part: (added.append(part.tasks), add(self, part))\n"
-        "def saved(self):\n"
-        "    save(self); added[-1:] == [int(os.environ['DIE'])] and os.kill(os.getpid(), 9)\n"
-        "parts.PartsLog.save = saved\n"
-        "sys.exit(main(sys.argv[1:]))"
-    )
-
-    def run(folder: Path, die: str) -> int:
-        command = [sys.executable, "-c", code, "binarize", "-t", tmp_path / "tok.json", "-o", folder, url, "--quiet"]
-        return subprocess.run(command, env={**os.environ, "DIE": die}, check=False).returncode
-
-    assert run(out, "5") == -signal.SIGKILL
-    assert json.loads((out / ".pybpe-unfinished" / "parts.log").read_bytes().split(b"\n")[-2][9:])["tasks"] == 5
-    assert run(out, "3") == 0  # it never saves task 3 again
-    assert run(tmp_path / "whole", "-1") == 0
-    assert shards(out) == shards(tmp_path / "whole") != {}
 
 
 def test_errors(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@ error."""
 
 import bz2
 import gzip
-import json
 import multiprocessing
 import os
 import shutil
@@ -36,7 +35,6 @@ from pybpe.reading import (  # noqa: E402
     remote_objects,
 )
 from pybpe.reading.files import corpus_files  # noqa: E402
-from pybpe.support.locking import FOLDER  # noqa: E402
 
 SPAWN = multiprocessing.get_context("spawn")
 DATA = b"".join(b"line %d of a text\n" % i for i in range(60_000))
@@ -246,16 +244,6 @@ def test_binarize(server: Server, corpus: Path, tmp_path: Path, split_by: str, h
         assert shards(out) == shards(tmp_path / "local")
 
 
-def test_workers_in_other_processes(server: Server, corpus: Path, tmp_path: Path) -> None:
-    tok, urls = small_tokenizer(), published(server, corpus)
-    pybpe.binarize(tok, corpus, tmp_path / "local", name="n")
-    with ProcessPoolExecutor(2, SPAWN) as executor:
-        pybpe.binarize(tok, urls, tmp_path / "remote", name="n", executor=executor)
-        counts = pybpe.count_words(urls, executor=executor)
-    assert shards(tmp_path / "remote") == shards(tmp_path / "local")
-    assert counts.to_dict() == pybpe.count_words(corpus).to_dict()
-
-
 @pytest.mark.slow
 def test_every_way_in(server: Server, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tok, urls = small_tokenizer(), published(server, corpus, "?signature=HUSH")
@@ -298,25 +286,6 @@ def test_one_large_file_is_divided_among_workers(server: Server, tmp_path: Path,
     assert len(ranges) > 5 and None not in ranges
 
 
-def test_a_checkpoint_of_training_belongs_to_its_file(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url, path, other = server.put("/a.txt?signature=HUSH", DATA), tmp_path / "a", server.put("/b.txt", DATA)
-    monkeypatch.setattr("pybpe.training.saved_counting.SECONDS", 0.0)
-    expected = pybpe.train(url, vocab_size=300)
-    with monkeypatch.context() as patch, pytest.raises(InterruptedError):
-        patch.setattr("pybpe.training.merging._merge", lambda *_: (_ for _ in ()).throw(InterruptedError))
-        pybpe.train(url, vocab_size=300, checkpoint=path)
-    state = (path / FOLDER / "state.json").read_bytes()
-    assert b"HUSH" not in state and b"/a.txt" in state
-    shutil.copytree(path, tmp_path / "copy")
-    assert pybpe.train(url.replace("HUSH", "2"), vocab_size=300, checkpoint=path).model == expected.model
-    server.files["/a.txt"].data = DATA.swapcase()
-    for changed in (url, other):
-        with pytest.raises(pybpe.errors.ArgumentError, match="inputs"):
-            pybpe.train(changed, vocab_size=300, checkpoint=tmp_path / "copy")
-
-
 # ----------------------------------------------------------------------------------------------------
 # Changes and kills
 
@@ -337,36 +306,6 @@ def test_a_file_that_changes_is_an_error(server: Server, tmp_path: Path, change:
         with pytest.raises(error, match=r"/a\.txt: (this file changed after this run first|cannot be opened)"):
             pybpe.binarize(small_tokenizer(), url, tmp_path / "out", executor=executor if by_executor else None)
     assert not (tmp_path / "out" / "manifest.json").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", [{}, {"validators": False}], ids=str)
-def test_a_killed_run_resumes(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
-) -> None:
-    data = b"".join(b'{"text": "some text, number %d"}\n' % i for i in range(40_000))
-    small_tokenizer().save(tmp_path / "tok.json")
-    url, out = server.put("/a.jsonl?signature=1", data, **how), tmp_path / "out"
-    code = (
-        "import sys; from pybpe.reading import planning; planning.TASK_BYTES = 100_000\n"
-        "from pybpe.tokens import run; run.CHECKPOINT_SECONDS = 0.0\n"
-        "from pybpe.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
-    command = [sys.executable, "-c", code, "binarize", "-t", tmp_path / "tok.json", "-o", out]
-    process: list[subprocess.Popen[bytes]] = []
-    server.files["/a.jsonl"].on_request = lambda number: process[0].kill() if number == 20 else None
-    process.append(subprocess.Popen([*command, url]))
-    assert process[0].wait() == -signal.SIGKILL
-    part = json.loads((out / ".pybpe-unfinished" / "parts.log").read_bytes().split(b"\n")[-2][9:])
-    assert part["tasks"] > 2
-    first = server.files["/a.jsonl"].requests
-    second = url if how else url.replace("signature=1", "signature=2")  # the same file, signed again
-    server.files["/a.jsonl"].on_request = lambda number: None
-    subprocess.run([*command, second], check=True, capture_output=True)
-    requests = server.files["/a.jsonl"].requests - first
-    subprocess.run([*command[:-1], tmp_path / "whole", url], check=True, capture_output=True)
-    assert requests < server.files["/a.jsonl"].requests - first - requests  # it did not read everything again
-    assert shards(out) == shards(tmp_path / "whole") != {}
 
 
 def test_what_a_run_that_resumes_compares(server: Server) -> None:

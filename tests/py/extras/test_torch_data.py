@@ -219,13 +219,6 @@ def test_a_folder_gives_its_train_split(tmp_path: Path) -> None:
         create_dataloader(str(tmp_path / "out" / "*.bin"), BYTES, 4, 16)
 
 
-def test_processes_see_different_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = loader_of(24, batch_size=6)
-    shares = [loader_of(24, rank=rank, num_replicas=2) for rank in range(2)]
-    for batch, *parts in zip(seen(whole), *map(seen, shares), strict=True):
-        assert parts == [batch[0::2], batch[1::2]]
-
-
 def test_torch_distributed_is_asked() -> None:
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -262,28 +255,6 @@ def test_a_mixture_gives_batches_of_its_sources(tmp_path: Path) -> None:
         assert sum(first >= 1000 for first in firsts) == 6
     loader.sampler.set_weights({"a": 0, "b": 1})
     assert all((inputs >= 1000).all() for inputs, _ in loader)
-
-
-def test_mixtures_resume_with_another_number_of_processes() -> None:
-    def of_ranks(world: int, state: dict[str, object] | None, steps: int | None) -> tuple[list[int], dict[str, object]]:
-        """Runs all ranks for some steps, with 12 samples per step. Returns the samples in the order of steps."""
-        loaders = [mixture_of(batch_size=12 // world, rank=rank, num_replicas=world) for rank in range(world)]
-        found = []
-        for loader in loaders:
-            if state is not None:
-                loader.load_state_dict(state)
-            batches = iter(loader)
-            found.append([next(batches)[0][:, 0].tolist() for _ in range(steps or len(loader) // (2 if state else 1))])
-        states = [json.loads(json.dumps(loader.state_dict())) for loader in loaders]
-        assert states == states[:1] * world
-        return [i for step in zip(*found) for row in zip(*step) for i in row], states[0]
-
-    whole, _ = of_ranks(1, None, 2)
-    for before in (1, 2, 3, 4):
-        for after in (1, 2, 3, 4):
-            first, state = of_ranks(before, None, 1)
-            rest, _ = of_ranks(after, state, 1)
-            assert first + rest == whole
 
 
 def test_torchdata_resumes_in_the_middle_of_an_epoch() -> None:
@@ -328,18 +299,6 @@ def test_a_stride_and_a_mixture_exclude_each_other() -> None:
         mixture_of(batch_size=25)
 
 
-def test_a_shard_that_was_truncated_is_an_error_and_not_a_signal(tmp_path: Path) -> None:
-    path = tmp_path / "raw.bin"
-    numpy.arange(50_000, dtype=numpy.uint16).tofile(path)
-    loader = create_dataloader(Mixture({"a": path}), None, 4, 8, stride=None)
-    batches = iter(loader)
-    next(batches)
-    with open(path, "r+b") as stream:
-        stream.truncate(4096)
-    with pytest.raises(pybpe.errors.FormatError, match="truncated from 100000 to 4096"):
-        next(batches)
-
-
 def test_a_collate_fn_and_a_subclass_of_the_user_are_called() -> None:
     loader = mixture_of(collate_fn=lambda samples: (torch.stack([x for x, _ in samples]), len(samples)))
     inputs, count = next(iter(loader))
@@ -353,12 +312,6 @@ def test_a_collate_fn_and_a_subclass_of_the_user_are_called() -> None:
     negative = torch.utils.data.DataLoader(Negative(MIXTURE, None, 4), batch_size=5)
     for (inputs, targets), (x, y) in zip(plain, negative, strict=True):
         assert torch.equal(inputs, -x) and torch.equal(targets, -y)
-
-
-def test_it_is_a_dataloader() -> None:
-    """Frameworks check the type and pass options through."""
-    loader = loader_of(20, timeout=0)
-    assert isinstance(loader, torch.utils.data.DataLoader)
 
 
 # ----------------------------------------------------------------------------------------------------
