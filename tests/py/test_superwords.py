@@ -14,7 +14,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe.cli import main
-from pybpe.training import superwords
+from pybpe.training import saved_counting, superwords
 
 
 def random_text(rng: random.Random, alphabet: str, words: int) -> str:
@@ -179,9 +179,10 @@ def test_workers_executors_and_memory_limits_change_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs fork")
-def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths, saved = corpus_files(tmp_path), tmp_path / "saved"
-    assert run_and_die(20, pybpe.train, paths, vocab_size=900, superwords=True, checkpoint=saved)
+    monkeypatch.setattr(saved_counting, "SECONDS", 0.0)
+    assert run_and_die(4, pybpe.train, paths, vocab_size=900, superwords=True, checkpoint=saved)
     for other in ({"transition": 0.5, "superwords": True}, {}, {"superwords": True, "whole_characters": True}):
         with pytest.raises(pybpe.errors.ArgumentError, match="another training run"):
             pybpe.train(paths, vocab_size=900, checkpoint=saved, **other)
