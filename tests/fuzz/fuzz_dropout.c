@@ -8,7 +8,7 @@ the whole.
 #include "fuzz_merges.h"
 #include "naive_encode.h"
 
-enum { MOST_TEXT = 1024, PATTERNS = 6 };
+enum { MOST_TEXT = 1024, PATTERNS = 7 };
 
 /* An entry of the queue: the pair that begins at byte `at` of the word. */
 typedef struct drop_entry {
@@ -181,8 +181,9 @@ static double read_rate(fuzz_input *in) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static small_vocab v;
-    static const int patterns[PATTERNS] = {PYBPE_PATTERN_CUSTOM, PYBPE_PATTERN_GPT2,   PYBPE_PATTERN_CL100K,
-                                           PYBPE_PATTERN_O200K,  PYBPE_PATTERN_LLAMA3, PYBPE_PATTERN_QWEN2};
+    static const int patterns[PATTERNS] = {PYBPE_PATTERN_CUSTOM,  PYBPE_PATTERN_GPT2,   PYBPE_PATTERN_CL100K,
+                                           PYBPE_PATTERN_O200K,   PYBPE_PATTERN_LLAMA3, PYBPE_PATTERN_QWEN2,
+                                           PYBPE_PATTERN_NANOCHAT};
     fuzz_input in = {data, size};
     pybpe_vocab *vocab;
     pybpe_encoder *e;

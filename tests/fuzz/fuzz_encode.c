@@ -72,8 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static small_vocab v;
     static uint32_t ids[MOST_TEXT], again[MOST_TEXT];
     static uint8_t back[MOST_TEXT];
-    static const int patterns[] = {PYBPE_PATTERN_GPT2, PYBPE_PATTERN_CL100K, PYBPE_PATTERN_O200K, PYBPE_PATTERN_LLAMA3,
-                                   PYBPE_PATTERN_QWEN2};
+    static const int patterns[] = {PYBPE_PATTERN_GPT2,   PYBPE_PATTERN_CL100K, PYBPE_PATTERN_O200K,
+                                   PYBPE_PATTERN_LLAMA3, PYBPE_PATTERN_QWEN2,  PYBPE_PATTERN_NANOCHAT};
     fuzz_input in = {data, size};
     pybpe_vocab *vocab;
     pybpe_encoder *e;
@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     unsigned choice = fuzz_byte(&in);
     read_vocab(&v, &in);
     pybpe_vocab_spec spec = small_spec(&v);
-    spec.pattern = patterns[choice % 5] | (choice & 128 ? PYBPE_PATTERN_DIGITS1 : 0);
+    spec.pattern = patterns[choice % 6] | (choice & 128 ? PYBPE_PATTERN_DIGITS1 : 0);
     REQUIRE(pybpe_vocab_new(&vocab, &spec, &fuzz_memory, &err) == PYBPE_OK);
     REQUIRE(pybpe_encoder_new(&e, vocab, &fuzz_memory, &err) == PYBPE_OK);
     REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);

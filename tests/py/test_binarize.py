@@ -244,25 +244,6 @@ def test_eot_placer_equals_its_definition(pieces: list[list[int]], mode: str, ty
 # Formats and errors
 
 
-def test_raw_files_have_no_header(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
-    pybpe.binarize(tok, novel, tmp_path / "raw", format="raw")
-    pybpe.binarize(tok, novel, tmp_path / "llmc", eot="append")
-    assert {path.name for path in (tmp_path / "raw").iterdir()} == {
-        *("train.bin", "val.bin", "test.bin", "manifest.json", "meta.pkl")
-    }
-    ids = numpy.fromfile(tmp_path / "raw" / "val.bin", dtype="<u2")
-    assert ids.tolist() == tokens_of(tmp_path / "llmc", "val")
-    assert ids[-1] == tok.eot_token
-
-
-def test_uint32_shards(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
-    pybpe.binarize(tok, novel, tmp_path / "wide", dtype="uint32")
-    pybpe.binarize(tok, novel, tmp_path / "narrow")
-    path = tmp_path / "wide" / "novel_val_000000.bin"
-    assert numpy.fromfile(path, dtype="<i4", count=3).tolist()[:2] == [20240801, 7]
-    assert tokens_of(tmp_path / "wide", "val") == tokens_of(tmp_path / "narrow", "val")
-
-
 def test_ids_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     vocab = {i: bytes([i]) for i in range(256)} | {70_000: b"th"}
     tok = pybpe.Tokenizer(vocab, [(b"t", b"h")], [EOT])

@@ -5,10 +5,8 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy
@@ -48,16 +46,6 @@ def test_train_says_what_it_did_and_equals_the_api(folder: Path) -> None:
     assert out.read_bytes() == (folder / "tok.json").read_bytes()
     api = pybpe.train(folder / "novel.txt", vocab_size=2000, special_tokens=["<|endoftext|>"])
     assert pybpe.Tokenizer.from_file(out).merges == api.merges
-
-
-def test_train_writes_tokenizer_bin_by_name(folder: Path) -> None:
-    run(
-        *("train", folder / "novel.txt", "--vocab-size", 300, "--special-ids", "last"),
-        "-o",
-        folder / "t.bin",
-        "--quiet",
-    )
-    assert numpy.fromfile(folder / "t.bin", dtype="<i4", count=3).tolist() == [20240328, 2, 300]
 
 
 def test_encode_and_decode_files_and_pipes(folder: Path) -> None:
@@ -109,13 +97,6 @@ def test_training_from_and_to_pipes(folder: Path) -> None:
     assert exported == (folder / "exported.bin").read_bytes()
 
 
-def test_count(folder: Path) -> None:
-    tok = pybpe.Tokenizer.from_file(folder / "tok.json")
-    data = (folder / "novel.txt").read_bytes()
-    result = run("count", "--json", "-t", folder / "tok.json", folder / "novel.txt")
-    assert json.loads(result.stdout) == {"tokens": len(tok.encode(data)), "bytes": len(data)}
-
-
 def test_compressed_texts_are_read_as_in_training(folder: Path) -> None:
     """test_input_types.py has training."""
     data = (folder / "novel.txt").read_bytes()
@@ -161,13 +142,6 @@ def test_decode_checks_the_manifest(folder: Path, tmp_path: Path, form: str) -> 
     )
     bad = run("decode", "-t", tmp_path / "other.json", path, code=2)
     assert bad.stdout == b"" and b"another tokenizer made these tokens" in bad.stderr
-
-
-def test_inspect(folder: Path) -> None:
-    facts = json.loads(run("inspect", "--json", folder / "tok.json").stdout)
-    assert (facts["tokens"], facts["padded_64"], facts["padded_128"]) == (2000, 2048, 2048)
-    assert facts["special_tokens"] == {"<|endoftext|>": 0} and facts["first"][1] == {"id": 1, "text": "\0", "hex": "00"}
-    assert b"longest tokens" in run("inspect", folder / "tok.json").stdout
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -392,18 +366,6 @@ def test_closed_streams(folder: Path) -> None:
     assert shell(folder, "pybpe count -t missing.json novel.txt 2>&- | wc -c | grep -qx 0")[0] == 2
 
 
-def test_too_little_memory_is_one_line(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def too_much(*_: object, **__: object) -> None:
-        raise MemoryError  # Python's own error, as for a list that does not fit in memory
-
-    monkeypatch.setattr("pybpe.tokenizer.encoding.TextEncoder.compact", too_much)
-    assert main(["encode", "-t", str(folder / "tok.json"), str(folder / "novel.txt"), "-o", str(folder / "x.txt")]) == 2
-    assert capsys.readouterr().err == "pybpe: there is not enough memory\n"
-    assert not (folder / "x.txt").exists()
-
-
 @pytest.mark.parametrize("interrupt", ["raise KeyboardInterrupt", "exec('raise KeyboardInterrupt')"])
 def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path, interrupt: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(
@@ -416,20 +378,6 @@ def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path, interrupt: str) -> None
     env = os.environ | {"PYTHONPATH": str(tmp_path)}
     result = subprocess.run([sys.executable, "-m", "pybpe", "--help"], env=env, capture_output=True, check=False)
     assert (result.returncode, result.stderr) == (130, b"pybpe: interrupted\n")
-
-
-def test_an_interrupt_leaves_no_file(folder: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "endless")  # training waits for text that never comes
-    command = [sys.executable, "-m", "pybpe", "encode", "-t", str(folder / "tok.json"), str(tmp_path / "endless")]
-    process = subprocess.Popen([*command, "-o", str(tmp_path / "out.txt")], stderr=subprocess.PIPE)
-    with open(tmp_path / "endless", "wb") as pipe:  # returns when the other end is open
-        pipe.write(b"some text")
-        pipe.flush()
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=20)
-    assert process.returncode == 130 and stderr == b"pybpe: interrupted\n"
-    assert os.listdir(tmp_path) == ["endless"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy
 import pytest
@@ -21,7 +20,6 @@ from llmc_faults import (
     EVALS,
     FAULTS,
     HANGS,
-    HEADER,
     MODEL,
     STORIES_TRAIN,
     STORIES_VAL,
@@ -50,7 +48,7 @@ from llmc_compat.checks.finding import Finding
 from llmc_compat.shards import read_shard
 from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
-from pybpe.reading.streams import open_input, read_items
+from pybpe.reading.streams import open_input
 
 
 @pytest.fixture(scope="module")
@@ -258,16 +256,6 @@ def test_a_copy_of_a_shard_is_recognized_by_its_content(work: Path) -> None:
     shard[-2] ^= 1
     (work / CPU_VAL).write_bytes(shard)  # as long as that of the train split, with another token
     assert check([work])[1] == []
-
-
-def test_a_model_that_is_cut_while_it_is_read(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_less(stream: Any, dtype: Any, count: int) -> "numpy.ndarray[Any, Any]":
-        os.truncate(work / MODEL, HEADER)
-        return read_items(stream, dtype, count)
-
-    monkeypatch.setattr("llmc_compat.checks.contents.read_items", read_less)
-    (finding,) = check([work / MODEL])[1]
-    assert finding.is_error and finding.fault == "was truncated while being read"
 
 
 def test_two_workspaces_need_not_belong_together(work: Path) -> None:

@@ -176,22 +176,6 @@ def test_a_wrong_file_is_named_with_the_place(
         assert str(path) in str(caught.value) and caught.value.offset == offset
 
 
-def test_a_huge_header_allocates_nothing(tmp_path: Path) -> None:
-    """The reader compares sizes whose product exceeds 2^64 with the file's size before it allocates memory."""
-    big = (1 << 31) - 1
-    path = tmp_path / "m.bin"
-    path.write_bytes(header(maxT=big, V=big, L=big, NH=big, C=big, Vp=big))
-    with pytest.raises(pybpe.errors.FormatError, match="1024 bytes, but its header implies"):
-        read_checkpoint(path)
-
-
-def test_a_file_cut_off_while_open_is_an_error(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path / "m.bin", TINY, random_tensors(TINY))
-    with pytest.raises(pybpe.errors.FormatError, match="truncated"), Checkpoint(tmp_path / "m.bin") as model:
-        (tmp_path / "m.bin").write_bytes(header())
-        model.tensor("wpe")
-
-
 def test_other_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.bin"):
         Checkpoint(tmp_path / "none.bin")

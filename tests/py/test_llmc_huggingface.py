@@ -19,7 +19,6 @@ from llmc_compat.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
 from pybpe.control_tokens import CONTROL_TOKENS
-from pybpe.reading.streams import read_items
 
 V, C, L = 400, 6, 2
 CONFIG = GPT2Config(V, 512, 12, num_layers=L, num_heads=3, channels=C)
@@ -263,21 +262,6 @@ def test_a_file_cut_anywhere_is_an_error(tmp_path: Path, hf: Path) -> None:
     path.write_bytes((2).to_bytes(8, "little") + b"{]")
     with pytest.raises(pybpe.errors.FormatError, match="its header is not JSON"):
         checkpoint_from_huggingface(hf, tmp_path / "back.bin")
-
-
-def test_a_file_that_is_cut_while_it_is_read_is_an_error(
-    tmp_path: Path, hf: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = hf / "model.safetensors"
-
-    def read_less(stream: Any, dtype: Any, count: int) -> "numpy.ndarray[Any, Any]":
-        os.truncate(path, path.stat().st_size // 2)
-        return read_items(stream, dtype, count)
-
-    monkeypatch.setattr("llmc_compat.safetensors_file.read_items", read_less)
-    with pytest.raises(pybpe.errors.FormatError, match="it was truncated while being read"):
-        checkpoint_from_huggingface(hf, tmp_path / "back.bin")
-    assert not (tmp_path / "back.bin").exists()
 
 
 def test_missing_files_are_named(tmp_path: Path, hf: Path) -> None:

@@ -80,29 +80,6 @@ TEXTS = [english()[:300_000], chinese(), mixed(), "<|endoftext|>" * 50 + "x" * 3
 GPT2 = gpt2_tokenizer()
 
 
-def everything(tok: pybpe.Tokenizer, text: str) -> tuple[object, ...]:
-    """Returns the results of all methods for a text."""
-    ids = tok.encode(text)
-    array = tok.encode_to_numpy(text.encode())
-    ordinary = tok.encode(text, allowed_special=set())
-    return ids, array.tolist(), ordinary, tok.count(text), tok.decode(array), tok.encode_batch([text[:900], text])
-
-
-def test_eight_threads_get_the_same_ids() -> None:
-    """All threads start at once, with a tokenizer that was never used before."""
-    expected = [everything(GPT2, text) for text in TEXTS]
-    tok = pybpe.tokenizer.of_model(GPT2.model)
-    barrier = threading.Barrier(8)
-
-    def work(i: int) -> bool:
-        barrier.wait()
-        order = [*range(i % len(TEXTS), len(TEXTS)), *range(i % len(TEXTS))] * 2
-        return all(everything(tok, TEXTS[k]) == expected[k] for k in order)
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(work, range(8)))
-
-
 _TURNS = """
 import sys, threading
 from llmc_compat.shards import DataLoader
