@@ -347,14 +347,9 @@ TOKENIZER_FAULTS = {
     ),
     "tokenizer version 0": Row(patch(TOKENIZER, 4, 0), TOKENIZER, "version 0, expected 2", "^aborts", "Tokenizer.save"),
     "tokenizer version 1": Row(patch(TOKENIZER, 4, 1), TOKENIZER, "version 1 with 400", "^aborts", "version 2"),
-    "tokenizer version 3": Row(patch(TOKENIZER, 4, 3), TOKENIZER, "version 3, expected 2", "^aborts", "Tokenizer.save"),
-    "tokenizer version -1": Row(
-        patch(TOKENIZER, 4, -1), TOKENIZER, "version -1, expected 2", "^aborts", "Tokenizer.save"
-    ),
     "tokenizer without tokens": Row(
         patch(TOKENIZER, 8, 0), TOKENIZER, "there are 0 tokens", "prints 'invalid token id'", "Tokenizer.save", NONSENSE
     ),
-    "tokenizer V -1": Row(patch(TOKENIZER, 8, -1), TOKENIZER, "there are -1 tokens", "^aborts", "Tokenizer.save"),
     "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "token 401 at byte", "^aborts", "Tokenizer.save"),
     "tokenizer V one too large": Row(
         patch(TOKENIZER, 8, V + 1), MODEL, "V is 400, but .* has 401 tokens", "^aborts at the first id", cpu=SAME
@@ -380,11 +375,9 @@ TOKENIZER_FAULTS = {
         SAME,
         "warning",
     ),
-    "tokenizer V largest": Row(patch(TOKENIZER, 8, 2**31 - 1), TOKENIZER, "is empty", "^aborts", "Tokenizer.save"),
     "eot beyond V": Row(
         patch(TOKENIZER, 12, V), TOKENIZER, "end-of-text id is 400", "^aborts when it starts", "<.endoftext.>"
     ),
-    "eot -1": Row(patch(TOKENIZER, 12, -1), TOKENIZER, "id is -1", "^aborts when it starts", "<.endoftext.>"),
     "eot is another token": Row(
         steps(without_trailer, patch(TOKENIZER, 12, 5)),
         TOKENIZER,
@@ -396,7 +389,6 @@ TOKENIZER_FAULTS = {
     ),
     "empty token": Row(patch(TOKENIZER, HEADER, 0, size=1), TOKENIZER, "token 0 at byte 1024 is empty", "^aborts"),
     "tokenizer in its header": Row(cut(TOKENIZER, 500), TOKENIZER, "too short for a tokenizer: 500 bytes", "^aborts"),
-    "tokenizer header alone": Row(cut(TOKENIZER, HEADER), TOKENIZER, "ends at byte 1024, inside token 0", "^aborts"),
     "tokenizer cut off": Row(
         cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, inside token", "^aborts", "Tokenizer.save"
     ),
@@ -446,15 +438,8 @@ MODEL_FAULTS = {
     "model is a tokenizer": Row(link(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
     "model is a shard": Row(link(MODEL, TRAIN), MODEL, "is a token shard" + A_MODEL, "^aborts"),
     "model and tokenizer swapped": Row(swap(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
-    "model leads nowhere": Row(link(MODEL, "none"), MODEL, "does not exist", "cannot find the file", "link"),
     "model in its header": Row(
         cut(MODEL, 100), MODEL, "too short for a checkpoint: 100 bytes", "^aborts", "write it again"
-    ),
-    "model header alone": Row(
-        cut(MODEL, HEADER), MODEL, "1024 bytes, but its header implies 23008", "^aborts, because", "write"
-    ),
-    "model cut off": Row(
-        cut(MODEL, 5000), MODEL, "5000 bytes, but its header implies 23008", "^aborts, because weights", "write"
     ),
     "model lacks a weight": Row(
         resize(MODEL, -4), MODEL, "23004 bytes, but its header implies 23008", "^aborts", "write it again"
@@ -488,16 +473,10 @@ MODEL_FAULTS = {
         "^aborts: 'Bad version'",
         "--dtype fp32",
     ),
-    "maxT 0": Row(field(2, 0), MODEL, "maxT is 0", "embeddings, and trains on nonsense", "write it again", NONSENSE),
     "maxT 0 in full": Row(
         steps(field(2, 0), fit(context=0)), MODEL, "maxT is 0", "embeddings, and trains on nonsense", "", NONSENSE
     ),
     "maxT -1": Row(field(2, -1), MODEL, "maxT is -1", "trains on nonsense, or aborts", "", NONSENSE),
-    "maxT least": Row(field(2, -(2**31)), MODEL, "maxT is -2147483648", "trains on nonsense, or aborts"),
-    "maxT largest": Row(
-        field(2, 2**31 - 1), MODEL, "23008 bytes, but its header implies 687", "^aborts, because weights"
-    ),
-    "maxT too large": Row(field(2, 65), MODEL, "23008 bytes, but its header implies 23040", "^aborts, because weights"),
     "maxT too small": Row(
         field(2, 63), MODEL, "23008 bytes, but its header implies 22976", "shifted weights", "", NONSENSE
     ),
@@ -506,7 +485,6 @@ MODEL_FAULTS = {
     ),
     "V 0": Row(field(3, 0), MODEL, "V is 0 in its header", "^aborts at the first id", "write it again"),
     "V -1": Row(field(3, -1), MODEL, "V is -1 in its header", "^aborts at the first id or sample", "write it again"),
-    "V largest": Row(field(3, 2**31 - 1), MODEL, "Vp is 512, below V 2147483647", "^reads beyond .* crashes"),
     "V above Vp": Row(field(3, VP + 1), MODEL, "Vp is 512, below V 513", "trains on nonsense", "", NONSENSE),
     "V below the tokenizer's": Row(
         model(V - 1), MODEL, "V is 399, but .*has 400 tokens", "^aborts", "for this tokenizer"
@@ -514,13 +492,9 @@ MODEL_FAULTS = {
     "V above the tokenizer's": Row(
         model(V + 1), MODEL, "V is 401, but .*has 400", "invalid token id", "this tokenizer", NONSENSE
     ),
-    "L 0": Row(field(4, 0), MODEL, "L is 0", "nonsense without layers", "", NONSENSE),
     "L 0 in full": Row(steps(field(4, 0), fit(layers=0)), MODEL, "L is 0", "without layers", "", NONSENSE),
     "L -1": Row(field(4, -1), MODEL, "L is -1", "or crashes"),
     "L too large": Row(field(4, 2), MODEL, "23008 bytes, but its header implies 26496", "^aborts, because weights"),
-    "L largest": Row(
-        field(4, 2**31 - 1), MODEL, "23008 bytes, but its header implies 7490422980256", "^aborts, because weights"
-    ),
     "NH 0": Row(field(5, 0), MODEL, "NH is 0", "^crashes"),
     "NH -1": Row(field(5, -1), MODEL, "NH is -1", "^crashes"),
     "NH does not divide C": Row(
@@ -541,12 +515,7 @@ MODEL_FAULTS = {
     "C odd": Row(
         field(6, 7), MODEL, "NH is 2, which does not divide C 7", "^trains on nonsense, because 1 chan", "", NONSENSE
     ),
-    "C too large": Row(field(6, 16), MODEL, "23008 bytes, but its header implies 51136", "^aborts, because weights"),
-    "C largest": Row(
-        field(6, 2**31 - 1), MODEL, "23008 bytes, but its header implies 2213", "^aborts, because weights"
-    ),
     "Vp 0": Row(field(7, 0), MODEL, "Vp is 0", "nan and aborts, or"),
-    "Vp -1": Row(field(7, -1), MODEL, "Vp is -1", "nan and aborts, or"),
     "Vp below V": Row(
         steps(field(7, V - 1), fit(padded=V - 1)),
         MODEL,
@@ -557,10 +526,6 @@ MODEL_FAULTS = {
     ),
     "Vp too small": Row(
         field(7, 511), MODEL, "23008 bytes, but its header implies 22976", "shifted weights", "", NONSENSE
-    ),
-    "Vp too large": Row(field(7, 513), MODEL, "23008 bytes, but its header implies 23040", "^aborts, because weights"),
-    "Vp largest": Row(
-        field(7, 2**31 - 1), MODEL, "23008 bytes, but its header implies 6871", "^aborts, because weights"
     ),
     "odd padding": Row(
         model(padded=V + 3),
@@ -594,9 +559,6 @@ MODEL_FAULTS = {
     ),
     "NaN in the padding": Row(floats(MODEL, HEADER + 4 * C * V, NAN), MODEL, "has Inf or NaN in wte", "loss of nan"),
     "Inf in lnfw": Row(floats(MODEL, LNFW, float("inf")), MODEL, "has Inf or NaN in lnfw", "loss of nan or inf", "use"),
-    "-Inf in wpe": Row(
-        floats(MODEL, HEADER + 4 * C * VP, -float("inf")), MODEL, "has Inf or NaN in wpe", "loss of nan"
-    ),
     "a weight of 1e30": Row(floats(MODEL, HEADER, 1e30), MODEL, r"up to 1e\+30 in wte", "nonsense or aborts", "use"),
     "a weight of 1e6": Row(floats(MODEL, LNFW, 1e6), MODEL, r"up to 1e\+06 in lnfw", "inf or nan", "use", NONSENSE),
     "weights big-endian": Row(swap_bytes(MODEL, 4, HEADER), MODEL, "has Inf or NaN in wte", "loss of nan"),
@@ -624,7 +586,6 @@ DATA_FAULTS = {
     ),
     "lost shard": Row(remove(TRAIN), CPU_TRAIN, "which does not exist", "cannot find the file", "link"),
     "train data is a folder": Row(folder(CPU_TRAIN), CPU_TRAIN, "is a folder" + A_SHARD, "^aborts", "put a token"),
-    "val data is a folder": Row(folder(CPU_VAL), CPU_VAL, "is a folder" + A_SHARD, "^aborts", "put a token shard"),
     "train data is a pipe": Row(pipe(CPU_TRAIN), CPU_TRAIN, "is not a regular file" + A_SHARD, "^waits", "put", HANGS),
     "train data is a tokenizer": Row(link(CPU_TRAIN, TOKENIZER), CPU_TRAIN, "is a tokenizer" + A_SHARD, "^aborts"),
     "val data is a model": Row(link(CPU_VAL, MODEL), CPU_VAL, "is a model checkpoint" + A_SHARD, "^aborts"),
@@ -632,9 +593,6 @@ DATA_FAULTS = {
     "train data is a mask": Row(link(CPU_TRAIN, MASK), CPU_TRAIN, "is a loss mask" + A_SHARD, "^aborts"),
     "train is val": Row(
         link(CPU_TRAIN, VAL), CPU_VAL, "is the same as .*train.bin", "validation loss means nothing", "", NONSENSE
-    ),
-    "val is train": Row(
-        link(CPU_VAL, TRAIN), CPU_VAL, "is the same as .*train.bin", "validation loss means nothing", "", NONSENSE
     ),
     "val is a copy of train": Row(
         copy(TRAIN, CPU_VAL), CPU_VAL, "is the same as", "validation loss means nothing", "", NONSENSE
@@ -690,11 +648,8 @@ SHARD_FAULTS = {
     "largest count": Row(patch(TRAIN, 8, 2**31 - 1), TRAIN, "for the 2147483647 tokens", "^aborts", "binarize"),
     "shard is empty": Row(cut(TRAIN, 0), TRAIN, "is empty", "^aborts", "write it again"),
     "shard in its header": Row(cut(TRAIN, 100), TRAIN, "100 bytes are not a token shard", "^aborts", "binarize"),
-    "shard header alone": Row(cut(TRAIN, HEADER), TRAIN, "1024 bytes, expected", "^aborts", "binarize"),
     "shard cut off": Row(resize(TRAIN, -2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
-    "shard cut in a token": Row(resize(TRAIN, -1), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
     "shard longer": Row(resize(TRAIN, 2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
-    "small shard": Row(tokens(VAL, 256), VAL, "256 tokens, but 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3 x T 64"),
     "small train shard": Row(tokens(TRAIN, 256), TRAIN, "256 tokens, but 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3"),
     "tiny shard": Row(tokens(VAL, 30), VAL, "30 tokens", "^aborts", "is B 1 x T 29"),
     "shard without tokens": Row(tokens(VAL, 0), VAL, "0 tokens", "^aborts", "no B and T fit"),
@@ -711,13 +666,11 @@ SHARD_FAULTS = {
     "target beyond V": Row(
         patch(VAL, HEADER + 512, V, size=2), VAL, "has the id 400, but .*124M.bin has V 400", "^aborts at the batch"
     ),
-    "id 65535": Row(patch(VAL, HEADER, 65535, size=2), VAL, "has the id 65535, but .*V 400", "^aborts at the batch"),
     "id beyond the tokenizer": Row(
         patch(VAL, HEADER, V, size=2), VAL, "400 tokens: they do not belong together", "cannot decode", "encode"
     ),
     "tokens big-endian": Row(swap_bytes(TRAIN, 2, HEADER), TRAIN, "has the id .*V 400", "^aborts at the batch"),
     "all tokens zero": Row(tokens(TRAIN, 5000, 0), TRAIN, "all 5000 tokens are the id 0", "nonsense", "", NONSENSE),
-    "all val tokens zero": Row(tokens(VAL, 5000, 0), VAL, "all 5000 tokens are the id 0", "nonsense", "", NONSENSE),
     "no end of text": Row(
         steps(remove("chat"), without_end),
         TOKENIZER,
@@ -817,7 +770,6 @@ CUDA_FAULTS = {
     "eval magic": Row(patch(EVALS, 0, 9), EVALS, "magic 9 is", "aborts if it reads", "write", SAME, "warning"),
     "eval version": Row(patch(EVALS, 4, 2), EVALS, "version 2; expected", "^aborts", "llmc eval", SAME),
     "eval without examples": Row(patch(EVALS, 8, 0), EVALS, "there are 0 examples", "^aborts", "llmc eval", SAME),
-    "eval count -1": Row(patch(EVALS, 8, -1), EVALS, "there are -1 examples", "^aborts", "llmc eval", SAME),
     "eval count too large": Row(patch(EVALS, 8, 7), EVALS, "example 6 is cut off", "aborts or reads", "eval", SAME),
     "eval count too small": Row(
         patch(EVALS, 8, 5), EVALS, "bytes follow the 5 examples", "never reads", "eval", SAME, "warning"
@@ -825,7 +777,6 @@ CUDA_FAULTS = {
     "eval cut off": Row(resize(EVALS, -2), EVALS, "example 5 is cut off", "aborts or reads past", "llmc eval", SAME),
     "eval longer": Row(resize(EVALS, 2), EVALS, "2 bytes follow the 6", "never reads", "llmc eval", SAME, "warning"),
     "eval buffer 0": Row(patch(EVALS, 12, 0), EVALS, "longest example has 0 bytes", "^aborts", "llmc eval", SAME),
-    "eval buffer -1": Row(patch(EVALS, 12, -1), EVALS, "longest example has -1 bytes", "^aborts", "llmc eval", SAME),
     "eval buffer": Row(patch(EVALS, 12, 8), EVALS, "but the header says 8", "overflows its buffer", "llmc eval", SAME),
     "eval buffer too large": Row(
         patch(EVALS, 12, 200),
