@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
     from . import corpus as corpus
     from . import errors as errors
     from . import loading as loading
-    from . import teaching as teaching
     from . import viz as viz
     from .analysis.advice import Advice as Advice
     from .analysis.advice import advise as advise
@@ -69,7 +68,7 @@ _NAMES = {
     "training.counts": "Counts",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-_MODULES = ("corpus", "errors", "loading", "teaching", "viz")
+_MODULES = ("corpus", "errors", "loading", "viz")
 
 if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept every misspelled name)
     __all__ = ["__version__", *_HOMES]

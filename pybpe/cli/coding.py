@@ -39,6 +39,7 @@ def add_encode(parser: argparse.ArgumentParser) -> None:
         "in .npy, writes a numpy file. If it ends in .bin, writes only the ids, as uint16 or uint32, depending on\n"
         "the size of the vocabulary. Bytes that are not UTF-8 are encoded one by one.",
         "pybpe encode -t gpt2 --text 'Hello, world'\n"
+        "pybpe encode -t gpt2 --text 'Hello, world' --explain\n"
         "echo 'Hello, world' | pybpe encode -t tok.json\n"
         "pybpe encode -t tok.json novel.txt -o ids.npy\n"
         "pybpe encode -t tok.json novel.txt --dropout 0.1 --seed 1",
@@ -64,7 +65,9 @@ def add_encode(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, metavar="N", help="for dropout: the same N gives the same ids")
     add_options(parser, RunOptions, "workers")
-    parser.add_argument("--json", action="store_true", help="write the ids as a JSON list")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="write the ids as a JSON list")
+    how.add_argument("--explain", action="store_true", help="write the merges of each word, step by step")
     parser.set_defaults(run=_run_encode)
 
 
@@ -81,8 +84,16 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 def _run_encode(args: argparse.Namespace) -> None:
     tokenizer = _without_dropout(load(args.tokenizer), args)
     is_binary = args.output.endswith((".npy", ".bin"))
-    if is_binary and args.json:
-        raise ArgumentError(f"--json writes text, but {args.output} would hold binary ids: use another ending")
+    if is_binary and (args.json or args.explain):
+        option = "json" if args.json else "explain"
+        raise ArgumentError(f"--{option} writes text, but {args.output} would hold binary ids: use another ending")
+    if args.explain:
+        if args.dropout:
+            raise ArgumentError("--explain shows merges that are not random: pass --dropout 0")
+        shown = tokenizer.explain(b"".join(_pieces(tokenizer, args)), allowed_special=() if args.ordinary else "all")
+        with writing(args.output) as write:
+            write(f"{shown}\n".encode())
+        return
     blocks = _encode_pieces(tokenizer, args)
     with writing(args.output) as write:
         if is_binary:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.tables import Table
 from ..errors import ArgumentError
 from ..support.run_options import RunOptions
+from ..tokenizer.explanation import shown_token
 from .common import add_common, describe, load, report
 from .options import add_options
 from .vocabulary import corpus_usage
@@ -112,7 +113,7 @@ def _inspect_tokenizer(args: argparse.Namespace) -> None:
         shown = entries[-count:] if name == "last" and count else entries[:count]
         facts[name] = [{"id": i, "text": token.decode("utf-8", "replace"), "hex": token.hex()} for i, token in shown]
         total = f" ({counts[name]}{notes.get(name, '')})" if name in counts else ""
-        lines += ["", f"{_TITLES[name]}{total}", *(f"{i:>15}  {_shown(token)}" for i, token in shown)]
+        lines += ["", f"{_TITLES[name]}{total}", *(f"{i:>15}  {shown_token(token)}" for i, token in shown)]
     facts |= {f"{name}_count": amount for name, amount in counts.items()}
     if usage is not None:
         amounts = {"all": usage.total, **usage.scripts}
@@ -131,14 +132,6 @@ def _never_used(tok: Tokenizer, usage: Usage) -> tuple[Entries, int]:
     unused = [(i, tok.decode_single_token_bytes(i)) for i in usage.unused if i in tok.model.vocab and i not in specials]
     used = tok.prune([i for i, amount in enumerate(usage.counts) if amount and i in tok.model.vocab])
     return unused, len(tok.model.vocab) - len(used.model.vocab)
-
-
-def _shown(token: bytes) -> str:
-    """Returns a token as Python writes it: 'text', or b'bytes' if it is not UTF-8."""
-    try:
-        return repr(token.decode("utf-8"))
-    except UnicodeDecodeError:
-        return repr(token)
 
 
 def _facts(tok: Tokenizer) -> dict[str, Any]:

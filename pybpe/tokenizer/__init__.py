@@ -26,6 +26,9 @@ from .batches import text_list
 from .decoding import DecodeStream, IdDecoder, decoded_batch, has_none_of
 from .encoding import AllowedSpecial, TextEncoder
 
+if TYPE_CHECKING:
+    from .explanation import Explanation
+
 
 def of_model(model: Model) -> Tokenizer:
     """Makes a Tokenizer from plain data."""
@@ -417,6 +420,31 @@ class Tokenizer:
             if short is not None:
                 return short
         return self._encoder.count(text, self._encoder.allowed((text,), allowed_special, disallowed_special))
+
+    def explain(self, text: Text, *, allowed_special: AllowedSpecial = "all") -> Explanation:
+        """Returns the steps from a text to its ids: each word's bytes, and its merges with their ranks. Print it, look
+        at it in a notebook, or read its `words`.
+
+        Args:
+            allowed_special: as in `encode`.
+
+        Raises:
+            UnsupportedError: the tokenizer has dropout, so the merges are random: use replace(dropout=0).
+            LimitError: a word is too long for a person to read, or would take too long.
+
+        >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")])
+        >>> print(tokenizer.explain("hi!"))
+        'hi': 256
+                  bytes  'h' 'i'
+                merge 0  'hi'
+        '!': 33
+                  bytes  '!'
+        """
+        from .explanation import explain
+
+        specials = self._encoder.allowed((text,), allowed_special)
+        self._encoder.count(text, specials)  # refuses what `encode` refuses: dropout, bytes without a token
+        return explain(self._model, bytes(utf8(text)), specials)
 
     # ------------------------------------------------------------------------------------------------
     # Decoding

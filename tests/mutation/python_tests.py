@@ -61,7 +61,6 @@ TESTS = {
     "tokens/mix/documents.py": _DRAWING,
     "tokens/mix/drawing.py": _DRAWING,
     "tokens/mix/recipe.py": _RECIPE,
-    "teaching.py": ["test_teaching.py"],
 }
 
 # Of these tests, those that are left out because they take long

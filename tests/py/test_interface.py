@@ -20,7 +20,7 @@ PROGRAM = """
 from pathlib import Path
 
 import pybpe
-from pybpe import corpus, loading, teaching, viz
+from pybpe import corpus, loading, viz
 
 
 def main(path: Path) -> None:
@@ -36,8 +36,7 @@ def main(path: Path) -> None:
     inputs, targets = windows[0]
     report: corpus.Report = corpus.clean(path, "clean.jsonl", filters=corpus.Filters.gopher(min_words=5))
     viz.write_page("page.html", text, {"mine": tok})
-    words = teaching.WordTokenizer.train(text)
-    print(total, manifest.tokens, inputs.shape, targets.dtype, report.dropped, words.vocab_size, pybpe.corpus.KINDS)
+    print(total, manifest.tokens, inputs.shape, targets.dtype, report.dropped, pybpe.corpus.KINDS)
 """
 
 
@@ -62,12 +61,10 @@ def test_a_users_program_is_checked_strictly(root: Path, tmp_path: Path) -> None
 
 
 def test_modules_need_no_import_of_their_own() -> None:
-    program = (
-        "import pybpe; print(pybpe.corpus.clean.__name__, pybpe.teaching.ClassicBPE.__name__, 'Any' in dir(pybpe))"
-    )
+    program = "import pybpe; print(pybpe.corpus.clean.__name__, pybpe.viz.Page.__name__, 'Any' in dir(pybpe))"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert shown == "clean ClassicBPE False\n"
-    assert {"train", "Tokenizer", "corpus", "loading", "teaching", "viz"} <= set(dir(pybpe))
+    assert shown == "clean Page False\n"
+    assert {"train", "Tokenizer", "corpus", "loading", "viz"} <= set(dir(pybpe))
     assert set(pybpe.__all__) <= set(dir(pybpe)) and set(pybpe.loading.__all__) == set(dir(pybpe.loading))
     for module in (pybpe, pybpe.loading):
         with pytest.raises(AttributeError, match="has no attribute 'trian'"):
@@ -180,7 +177,6 @@ def test_objects_say_what_they_are() -> None:
     stream = tok.decode_stream()
     stream.push(65)
     assert repr(stream) == f"DecodeStream(after 1 id of {tok!r})"
-    assert repr(pybpe.teaching.WordTokenizer.train("a b", ())) == "WordTokenizer(vocab_size=2, special_tokens={})"
     windows = pybpe.loading.PackedSequences(numpy.arange(8, dtype=numpy.uint16), 3)
     assert repr(windows) == "PackedSequences(2 windows, sequence_length=3, stride=3)"
     assert repr(windows.stream) == "TokenStream(8 uint16 ids in 1 file)"

@@ -16,7 +16,6 @@ from tokenizers import Tokenizer as Theirs
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 import pybpe
-from pybpe.teaching import WordTokenizer
 
 BYTES = {i: bytes([i]) for i in range(256)}
 CORPUS = ["hello world, hello hell: low é 中文 中", "the lower the hello", "wérld"] * 3
@@ -208,7 +207,6 @@ def test_where_pybpe_chooses_the_ids_a_mapping_is_refused(tmp_path: Path) -> Non
     for call in (
         lambda: pybpe.prepare(text, tmp_path / "out", vocab_size=300, special_tokens=PAD),
         lambda: tok.extend(PAD),
-        lambda: WordTokenizer.train("some text", PAD),
     ):
         with pytest.raises(pybpe.errors.ArgumentError, match="special_tokens is a mapping with ids, but pybpe chooses"):
             call()
