@@ -41,7 +41,7 @@ def compare(
 ) -> Comparison:
     """Measures tokenizers on the same texts: compression, fertility, fairness between languages, use of the vocabulary.
 
-    docs/vocabularies.md explains each measure. Sizes are measured before any normalizer. The special tokens of
+    docs/comparing.md explains each measure. Sizes are measured before any normalizer. The special tokens of
     all the tokenizers separate plain text; they do not count as text or as tokens. Templates are not applied.
 
     Args:

@@ -1,6 +1,6 @@
 """Measures of a vocabulary on a text, computed from how often each token occurs.
 
-docs/vocabularies.md says where each measure comes from, and what it has been shown to predict and not to predict.
+docs/comparing.md says where each measure comes from, and what it has been shown to predict and not to predict.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "With --on, measures any number of tokenizers on texts of several languages or kinds: bytes per token, tokens\n"
         "per word and per character, Renyi efficiency, share of the vocabulary that is used, tokens that never occur,\n"
         "occur fewer than 100 times, are not UTF-8 or cannot be reached, the slope of the Zipf curve, fairness\n"
-        "between languages, and how each tokenizer cuts numbers and code. docs/vocabularies.md says what these\n"
+        "between languages, and how each tokenizer cuts numbers and code. docs/comparing.md says what these\n"
         "measures predict. Special tokens of any of the tokenizers separate texts and are not measured. To compare\n"
         "languages, give translations of the same text, line by line.",
         "pybpe compare a.json b.bin\n"

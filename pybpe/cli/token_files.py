@@ -141,7 +141,7 @@ def add_mix(parser: argparse.ArgumentParser) -> None:
         parser,
         "Reads a recipe: the sources, texts or folders that `pybpe binarize` wrote, and how much of each goes into\n"
         "which phase. Writes token files whose documents are in random order, over all sources. If a run is\n"
-        "interrupted or killed, run the same command again to resume it. docs/data.md describes recipes.",
+        "interrupted or killed, run the same command again to resume it. docs/mixing.md describes recipes.",
         "pybpe mix recipe.toml -t tok.json --dry-run\n"
         "pybpe mix recipe.toml -t tok.json -o mixed\n"
         "pybpe mix recipe.toml -t tok.json -o mixed --seed 7 --memory-limit 4G\n"

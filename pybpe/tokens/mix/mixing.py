@@ -58,7 +58,7 @@ def mix(
 
     Args:
         tok: the tokenizer. It must have made the token files that are sources.
-        recipe: a TOML file, or its content as a mapping: see docs/data.md.
+        recipe: a TOML file, or its content as a mapping: see docs/mixing.md.
         out: the output folder, created if needed.
         seed: chooses which documents a part of a source has, and the order; None uses the recipe's, or 0.
         format, eot, dtype, shard_tokens, min_shard_tokens: as in `binarize`.

@@ -1,4 +1,4 @@
-"""A recipe: the sources of a mixture, and how much of each goes into which phase. See docs/data.md.
+"""A recipe: the sources of a mixture, and how much of each goes into which phase. See docs/mixing.md.
 
 seed = 1
 tokens = 2_000_000_000
