@@ -12,10 +12,7 @@ calls can run at a time. With a GIL, that is so anyway; without one, a call that
 #ifndef PYBPE_PYTHON_SHORT_CALLS_H
 #define PYBPE_PYTHON_SHORT_CALLS_H
 
-#include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-
+#include "id_lists.h"
 #include "pybpe.h"
 
 /* Part of the stable ABI since CPython 3.7; cffi asks for the declarations of an older one. */
@@ -24,10 +21,10 @@ PyAPI_FUNC(Py_ssize_t) PyUnicode_GetLength(PyObject *);
 /* pybpe: begin cdef */
 
 /* Puts the functions above into a dict, which is at this address. All that encode, except encode_ordinary, look for the
-   special tokens `s`, which may be NULL. `tokens` is the size of the vocabulary, and `id_bytes` the size of an id in the result of encode_bytes: 2 or
-   4. Whoever calls the functions keeps e, s and v alive. Returns 0, or -1 if memory ran out. */
+   special tokens `s`, which may be NULL. `ints` has room for all ids, and `id_bytes` is the size of an id in the result of
+   encode_bytes: 2 or 4. Whoever calls the functions keeps e, s, v and ints alive. Returns 0, or -1 if memory ran out. */
 static int short_calls_add(uintptr_t dict, const pybpe_encoder *e, const pybpe_specials *s, const pybpe_vocab *v,
-                           size_t tokens, int id_bytes);
+                           id_ints *ints, int id_bytes);
 
 /* pybpe: end cdef */
 
@@ -38,18 +35,13 @@ typedef struct short_calls {
     const pybpe_specials *specials;
     const pybpe_vocab *vocab;
     pybpe_cache *cache;
-    PyObject **numbers; /* id -> its int, or NULL until the id occurs: an int that exists costs less than a new one */
-    size_t tokens;
+    id_ints *ints;
     int id_bytes;
     atomic_flag busy;
 } short_calls;
 
 static void short_calls_free(PyObject *capsule) {
     short_calls *calls = (short_calls *)PyCapsule_GetPointer(capsule, NULL);
-    for (size_t i = 0; calls->numbers != NULL && i < calls->tokens; i++) {
-        Py_XDECREF(calls->numbers[i]);
-    }
-    free(calls->numbers);
     pybpe_cache_free(calls->cache);
     free(calls);
 }
@@ -86,35 +78,12 @@ static Py_ssize_t short_encode(short_calls *calls, const pybpe_specials *special
     return found;
 }
 
-/* Returns a new reference to the int of an id. */
-static PyObject *short_number(short_calls *calls, uint32_t id) {
-    if (calls->numbers[id] == NULL) {
-        calls->numbers[id] = PyLong_FromUnsignedLong(id);
-    }
-    Py_XINCREF(calls->numbers[id]);
-    return calls->numbers[id];
-}
-
 /* Returns the ids of a text as a list, or None. */
 static PyObject *short_list(short_calls *calls, const pybpe_specials *specials, PyObject *text) {
     uint32_t ids[SHORT_TEXT];
     Py_ssize_t n = short_encode(calls, specials, text, ids, 4);
-    PyObject *list = n < 0 ? NULL : PyList_New(n);
-    if (list == NULL || atomic_flag_test_and_set_explicit(&calls->busy, memory_order_acquire)) {
-        Py_XDECREF(list);
-        return short_none();
-    }
-    int failed = 0;
-    for (Py_ssize_t i = 0; i < n && !failed; i++) {
-        PyObject *number = short_number(calls, ids[i]);
-        failed = number == NULL || PyList_SetItem(list, i, number) != 0;
-    }
-    atomic_flag_clear_explicit(&calls->busy, memory_order_release);
-    if (failed) {
-        Py_DECREF(list);
-        return short_none();
-    }
-    return list;
+    PyObject *list = n < 0 ? NULL : id_list(calls->ints, ids, (size_t)n);
+    return list != NULL ? list : short_none();
 }
 
 static PyObject *short_encode_all(PyObject *self, PyObject *text) {
@@ -152,8 +121,8 @@ static Py_ssize_t short_decode(PyObject *self, PyObject *list, uint8_t *bytes) {
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *number = PyList_GetItem(list, i);
-        unsigned long id = number != NULL && PyLong_Check(number) ? PyLong_AsUnsignedLong(number) : calls->tokens;
-        if (id >= calls->tokens) { /* as is the -1 of an error */
+        unsigned long id = number != NULL && PyLong_Check(number) ? PyLong_AsUnsignedLong(number) : calls->ints->tokens;
+        if (id >= calls->ints->tokens) { /* as is the -1 of an error */
             return -1;
         }
         ids[i] = (uint32_t)id;
@@ -185,7 +154,7 @@ static PyMethodDef short_functions[] = {
 };
 
 /* Returns a capsule that owns new short_calls, or NULL. */
-static PyObject *short_calls_new(const pybpe_encoder *e, size_t tokens) {
+static PyObject *short_calls_new(const pybpe_encoder *e) {
     short_calls *calls = (short_calls *)calloc(1, sizeof *calls);
     PyObject *capsule = calls == NULL ? NULL : PyCapsule_New(calls, NULL, short_calls_free);
     if (capsule == NULL) {
@@ -193,9 +162,7 @@ static PyObject *short_calls_new(const pybpe_encoder *e, size_t tokens) {
         return NULL;
     }
     pybpe_error err;
-    calls->tokens = tokens;
-    calls->numbers = (PyObject **)calloc(tokens + 1, sizeof *calls->numbers);
-    if (calls->numbers == NULL || pybpe_cache_new(&calls->cache, e, NULL, &err) != PYBPE_OK) {
+    if (pybpe_cache_new(&calls->cache, e, NULL, &err) != PYBPE_OK) {
         Py_DECREF(capsule);
         return NULL;
     }
@@ -203,15 +170,16 @@ static PyObject *short_calls_new(const pybpe_encoder *e, size_t tokens) {
 }
 
 static int short_calls_add(uintptr_t dict, const pybpe_encoder *e, const pybpe_specials *s, const pybpe_vocab *v,
-                           size_t tokens, int id_bytes) {
+                           id_ints *ints, int id_bytes) {
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *capsule = short_calls_new(e, tokens);
+    PyObject *capsule = short_calls_new(e);
     int failed = capsule == NULL;
     if (!failed) {
         short_calls *calls = (short_calls *)PyCapsule_GetPointer(capsule, NULL);
         calls->encoder = e;
         calls->specials = s;
         calls->vocab = v;
+        calls->ints = ints;
         calls->id_bytes = id_bytes;
         atomic_flag_clear(&calls->busy);
     }

@@ -12,7 +12,7 @@ from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
 from .text import Pretok, Specials
 from .vocabulary import Vocab
 
-_UNPACK_STEP = 1 << 20  # ids per conversion to Python integers; other threads and Ctrl-C wait for one conversion
+_LIST_STEP = 1 << 20  # ids that become Python's ints in one call; other threads and Ctrl-C wait for it
 
 
 class _Scratch:
@@ -81,6 +81,10 @@ class Encoder:
             "pybpe_encoder", lib.pybpe_encoder_new_normalized, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL
         )
         self._free: list[_Scratch] = []
+        self._ints = lib.id_ints_new(vocab.sizes[0])
+        if self._ints == ffi.NULL:
+            raise OutOfMemoryError("out of memory: ints of ids")
+        self._ints = ffi.gc(self._ints, lib.id_ints_free)
 
     def _lease(self) -> _Scratch:
         try:
@@ -112,10 +116,23 @@ class Encoder:
         cap = len(data)
         ids = new_uncleared("uint32_t[]", cap)
         count = self._encode(scratch, data, specials, ids, 4, cap)
-        found: list[int] = ffi.unpack(ids, min(count, _UNPACK_STEP))
         self._free.append(scratch)
-        while len(found) < count:
-            found += ffi.unpack(ids + len(found), min(count - len(found), _UNPACK_STEP))
+        return self._list(ids, count)
+
+    def _list(self, ids: Any, count: int) -> list[int]:
+        found: list[int] = []
+        for start in range(0, count, _LIST_STEP):
+            (some,) = self.lists(ids + start, [min(count - start, _LIST_STEP)])
+            found = found + some if found else some
+        return found
+
+    def lists(self, ids: Any, ends: Any) -> list[list[int]]:
+        """Returns lists of ids, each of which ends at an index of `ids`: memory of C, or an array, of uint32."""
+        found: list[list[int]] = []
+        ids_c = ids if isinstance(ids, ffi.CData) else ffi.from_buffer("uint32_t[]", ids)
+        ends_c = ffi.new("uint64_t[]", ends) if isinstance(ends, list) else ffi.from_buffer("uint64_t[]", ends)
+        if lib.id_lists_append(self._ints, id(found), ids_c, ends_c, len(ends)):
+            raise OutOfMemoryError("out of memory: lists of ids")
         return found
 
     def encode_into(self, data: Data, specials: Specials | None, ids: numpy.ndarray[Any, Any]) -> int:
@@ -195,7 +212,7 @@ class Encoder:
         vocab: Vocab = self._keep[0]
         functions: dict[str, Callable[[Any], Any]] = {}
         specials_c = ffi.NULL if specials is None else specials.c
-        if lib.short_calls_add(id(functions), self.c, specials_c, vocab.c, vocab.sizes[0], id_bytes):
+        if lib.short_calls_add(id(functions), self.c, specials_c, vocab.c, self._ints, id_bytes):
             raise OutOfMemoryError("out of memory: functions for short texts")
         others = () if encodes else ("encode", "encode_ordinary", "encode_bytes", "count")
         return ShortCalls(functions | dict.fromkeys(others, _none))
@@ -215,8 +232,7 @@ class Encoder:
         ids = new_uncleared("uint32_t[]", len(data) or 1)
         if lib.pybpe_encode_dropout(self.c, how, data, len(data), ids, count, err):
             raise_error(err)
-        found: list[int] = ffi.unpack(ids, count[0])
-        return found
+        return self._list(ids, count[0])
 
     def encode_words(self, data: Data, ends: Sequence[int]) -> list[int]:
         """Returns the ids of a text that the caller has split into words, which end at the byte offsets `ends`."""
@@ -228,6 +244,6 @@ class Encoder:
             self.c, scratch.cache, view, c_ends, len(ends), ids, 4, len(view), scratch.count, scratch.err
         ):
             raise_error(scratch.err)
-        found: list[int] = ffi.unpack(ids, scratch.count[0])
+        count = scratch.count[0]
         self._free.append(scratch)
-        return found
+        return self._list(ids, count)

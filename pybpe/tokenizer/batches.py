@@ -11,7 +11,7 @@ from ..errors import ArgumentError
 
 GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread
 _ONE_THREAD = 4  # times as much for one thread, which needs no short items: each takes 20 microseconds of Python
-_GROUP_TEXTS = 1 << 13
+GROUP_TEXTS = 1 << 13
 _MOST_EXPECTED = 1 << 28  # ids
 
 
@@ -54,7 +54,7 @@ def text_groups(
         while first < stop:
             before = ends[first] - sizes[first]
             until = int(numpy.searchsorted(ends, before + group_bytes))
-            until = min(max(until, first + 1), first + _GROUP_TEXTS, stop)
+            until = min(max(until, first + 1), first + GROUP_TEXTS, stop)
             yield TextGroup(first, texts[first:until])
             first = until
         if stop < len(texts):

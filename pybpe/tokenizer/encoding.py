@@ -22,10 +22,11 @@ from ..model.matching import matcher
 from ..normalize import normalize, prepared
 from ..reading.pieces import PIECE_BYTES, Cutting, data_pieces, text_pieces
 from ..support.parallel import Result, map_ordered, run_interruptibly, worker_count
-from .batches import GROUP_BYTES, GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
+from .batches import GROUP_BYTES, GROUP_TEXTS, GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
 
 AllowedSpecial = Literal["all"] | Collection[str]
 
+_FEW_TEXTS = 16  # for which one call each takes less time than gathering them
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
 _MOST_KEPT = 1 << 26  # characters; the UTF-8 of longer texts is never kept
@@ -261,8 +262,12 @@ class TextEncoder:
         def encode(group: TextGroup) -> tuple[int, list[list[int]]]:
             return group.first, self._group_lists(group, specials)
 
+        num_threads = worker_count(num_threads, "num_threads")
+        if self._is_small(texts):
+            if len(texts) <= _FEW_TEXTS and specials is self.specials:
+                return [self.short.encode(text) or self.encode(text, specials) for text in texts]
+            return self._group_lists(TextGroup(0, texts), specials)
         sizes = text_sizes(texts)
-        num_threads = self._threads_for(sizes, num_threads)
         rows: list[list[int]] = [[] for _ in texts]
         for first, found in map_ordered(encode, self._groups(texts, sizes, num_threads), num_threads):
             for i, ids in enumerate(found, first):
@@ -276,8 +281,13 @@ class TextEncoder:
         self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
         """Returns the ids of all texts in one array, and the index at which each text begins."""
+        num_threads = worker_count(num_threads, "num_threads")
+        if self._is_small(texts):
+            found = GrowingIds(dtype, sum(map(len, texts)))  # type: ignore[arg-type]
+            ids, ends = self._encode_short(texts, specials, found.room)
+            found.took(len(ids))
+            return found.result(), numpy.concatenate([[0], ends])
         sizes = text_sizes(texts)
-        num_threads = self._threads_for(sizes, num_threads)
         found = GrowingIds(dtype, int(sizes.sum()))
         room = found.room if num_threads == 1 else partial(numpy.empty, dtype=dtype)
         row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
@@ -295,11 +305,12 @@ class TextEncoder:
                 found.append(ids)
         return found.result(), row_offsets
 
-    def _threads_for(self, sizes: numpy.ndarray[Any, Any], num_threads: int | None) -> int:
-        """Returns the number of threads for texts: 1 if encoding all of them takes no longer than starting a thread.
-        `regex` may take any time, and only threads let Ctrl-C interrupt it."""
-        wanted = worker_count(num_threads, "num_threads")
-        return 1 if self._direct and sizes.sum() <= GROUP_BYTES else wanted
+    def _is_small(self, texts: Sequence[Text]) -> bool:
+        """Returns whether one call of C encodes the texts in less time than it takes to divide them among threads."""
+        try:
+            return self._direct and len(texts) <= GROUP_TEXTS and sum(map(len, texts)) <= GROUP_BYTES  # type: ignore[arg-type]
+        except TypeError:  # a buffer without a length, or not a text
+            return False
 
     def _groups(self, texts: Sequence[Text], sizes: numpy.ndarray[Any, Any], num_threads: int) -> Iterator[TextGroup]:
         """Yields items of work, each for one thread: many short texts, or a piece of a long text."""
@@ -314,9 +325,7 @@ class TextEncoder:
         if not self._direct or group.is_long:
             return [self.encode(text, specials) for text in group.texts]
         room = partial(numpy.empty, dtype=numpy.uint32)
-        found, ends = self._encode_short(group.texts, specials, room)
-        ids, stops = found.tolist(), ends.tolist()
-        return [ids[start:stop] for start, stop in zip([0, *stops], stops)]
+        return self._encoder.lists(*self._encode_short(group.texts, specials, room))
 
     def _group_arrays(
         self,
