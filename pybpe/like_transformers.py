@@ -20,7 +20,6 @@ from .tokenizer import Tokenizer, of_model
 
 _ENCODING = ["normalizer", "pre_tokenizer", "post_processor"]  # the parts of a tokenizers.Tokenizer that affect ids
 _DECODING = ["decoder"]
-_SMALL = 1 << 18  # bytes of texts, for which threads are not worth starting
 
 
 def _of_transformers(name: str) -> Any:
@@ -60,8 +59,7 @@ class _Made(NamedTuple):
         tokenizer = self.tokenizer
         if tokenizer is None:
             return None
-        small = sum(map(len, texts)) < _SMALL
-        rows = [tokenizer.encode(text) for text in texts] if small else tokenizer.encode_batch(texts)
+        rows = tokenizer.encode_batch(texts)
         before, after = self.around if add_special_tokens else ([], [])
         if most is not None:
             most -= len(before) + len(after)
@@ -143,9 +141,15 @@ def _padded(rows: list[list[int]], width: int, pad: int, on_left: bool) -> tuple
     return [row + [pad] * n for n, row in zip(fill, rows)], [row + [0] * n for n, row in zip(fill, mask)]
 
 
-def _array(rows: list[list[int]]) -> Array:
-    """Returns rows of equal length as int64, which takes half the time of numpy.array, and a tenth of PyTorch's."""
-    return numpy.fromiter(chain.from_iterable(rows), numpy.int64).reshape(len(rows), len(rows[0]))
+def _padded_arrays(rows: list[list[int]], width: int, pad: int, on_left: bool) -> tuple[Array, Array]:
+    """Returns what `_padded` does as int64, in much less time than numpy needs for its lists. No row may be longer than
+    the width."""
+    lengths = numpy.fromiter(map(len, rows), numpy.int64)[:, None]
+    column = numpy.arange(width)
+    mask = column >= width - lengths if on_left else column < lengths
+    ids = numpy.full(mask.shape, pad, numpy.int64)
+    ids[mask] = numpy.fromiter(chain.from_iterable(rows), numpy.int64, int(lengths.sum()))
+    return ids, mask.astype(numpy.int64)
 
 
 class _Encodings(Sequence[Any]):
@@ -267,22 +271,28 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
         rows = made.encode(texts, add_special_tokens, max_length if cuts else None, self.truncation_side == "left")
         if rows is None:
             return None
-        mask = [[1] * len(row) for row in rows]
-        if padding not in (False, "do_not_pad"):
-            width = (max_length or 0) if padding == "max_length" else max(map(len, rows))
-            width += -width % (pad_to_multiple_of or 1)
-            rows, mask = _padded(rows, width, self.pad_token_id, (padding_side or self.padding_side) == "left")
-        for row in rows:
-            if len(row) > self.model_max_length:
-                self._eventual_warn_about_too_long_sequence(row, max_length, verbose)
-        data: dict[str, Any] = {"input_ids": rows, "attention_mask": mask}
+        pads, on_left = padding not in (False, "do_not_pad"), (padding_side or self.padding_side) == "left"
+        width = (max_length or 0) if padding == "max_length" else max(map(len, rows))
+        width += -width % (pad_to_multiple_of or 1)
+        sizes = [max(len(row), width) if pads else len(row) for row in rows]
+        if return_tensors is not None and len(set(sizes)) > 1:
+            return None
+        for size in sizes:
+            if size > self.model_max_length:
+                self._eventual_warn_about_too_long_sequence(range(size), max_length, verbose)
+        found: Any
+        if return_tensors is not None:
+            found = _padded_arrays(rows, sizes[0], self.pad_token_id if pads else 0, on_left)
+        elif pads:
+            found = _padded(rows, width, self.pad_token_id, on_left)
+        else:
+            found = rows, [[1] * size for size in sizes]
+        data = dict(zip(("input_ids", "attention_mask"), found))
         if not ("attention_mask" in names if return_attention_mask is None else return_attention_mask):
             del data["attention_mask"]
-        if return_tensors is None:
-            return {name: value[0] for name, value in data.items()} if isinstance(text, str) else data
-        if len(set(map(len, rows))) > 1:
-            return None
-        return {name: _array(value) for name, value in data.items()}
+        if return_tensors is None and isinstance(text, str):
+            return {name: value[0] for name, value in data.items()}
+        return data
 
     def decode(self, token_ids: Any, skip_special_tokens: bool = False, **kwargs: Any) -> Any:
         texts = self._texts([token_ids], skip_special_tokens, **kwargs)
