@@ -10,6 +10,7 @@ import random
 from array import array
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, chain, cycle, islice
 from typing import Any
 
 import numpy
@@ -41,6 +42,19 @@ def texts(count: int) -> Iterator[str]:
         yield "".join(rng.choices(PIECES, k=rng.randrange(30)))
     for size in (4095, 8191, 8192, 8193):
         yield from ("a" * size, "字" * (size // 3), "x" + "字" * (size // 3))
+
+
+@pytest.mark.parametrize("count", [0, 1, 16, 17, 400, 9000])
+@pytest.mark.parametrize("allowed", ["all", frozenset()])
+def test_batches_of_all_sizes_give_the_ids_of_each_text(tok: pybpe.Tokenizer, count: int, allowed: Any) -> None:
+    some = list(islice(cycle(islice(texts(100), 105)), count))  # mostly short
+    expected = [tok.encode_to_numpy(text, allowed_special=allowed).tolist() for text in some]
+    rows = tok.encode_batch(some, allowed_special=allowed)
+    assert rows == expected and len({id(row) for row in rows}) == count
+    assert {type(i) for row in rows for i in row} <= {int}
+    ids, offsets = tok.encode_batch_to_numpy(some, allowed_special=allowed)
+    assert ids.tolist() == list(chain.from_iterable(expected)) and ids.dtype == numpy.uint16 and ids.base is None
+    assert offsets.tolist() == list(accumulate(map(len, expected), initial=0)) and offsets.dtype == numpy.int64
 
 
 @pytest.mark.parametrize("name", ["tok", "wide"])
