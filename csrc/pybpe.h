@@ -132,8 +132,8 @@ int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const
 void pybpe_vocab_free(pybpe_vocab *v);
 
 /* Writes a tokenizer.bin. `version` is 2 or 1; llm.c reads version 1 only if V is 50257 and eot is 50256. Returns
-   PYBPE_ERR_LIMIT for what the format cannot hold: an unused id, a token longer than 255 bytes, or a vocabulary in
-   which a single byte has no token. */
+   PYBPE_ERR_LIMIT for what the format cannot hold: an unused id, a token longer than 255 bytes, a vocabulary in which
+   a single byte has no token, special_flags, or prefix_space. */
 int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
 
 /* Returns the id of the ordinary token (special 0) or the special (special 1) with these bytes, or PYBPE_NO_ID. */
@@ -146,12 +146,15 @@ typedef struct pybpe_vocab_spec {
     size_t merges_count;      /* pairs */
     const uint32_t *specials; /* ids whose tokens are specials, ascending */
     size_t specials_count;
-    uint32_t eot_id;     /* the id of the end-of-text token, or PYBPE_NO_ID */
-    int32_t pattern;     /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 or PYBPE_PATTERN_DIGITS3 */
-    int32_t normalizer;  /* a pybpe_normalizer */
-    const char *custom;  /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, otherwise NULL */
-    int32_t whole_words; /* 1: a word that is an ordinary token becomes that token, even if merging gives other
+    uint32_t eot_id;      /* the id of the end-of-text token, or PYBPE_NO_ID */
+    int32_t pattern;      /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 or PYBPE_PATTERN_DIGITS3 */
+    int32_t normalizer;   /* a pybpe_normalizer */
+    const char *custom;   /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, otherwise NULL */
+    int32_t whole_words;  /* 1: a word that is an ordinary token becomes that token, even if merging gives other
     tokens */
+    int32_t prefix_space; /* 1: each text between specials, once normalized, gets a space before it, unless it is empty
+    or begins with one (add_prefix_space in Hugging Face's library) */
+    const uint8_t *special_flags; /* an OR of pybpe_special_flag for each special; NULL: no special has flags */
 } pybpe_vocab_spec;
 
 /* Returns the vocabulary as it was laid out. All pointers belong to v and are valid as long as v is. */
@@ -195,15 +198,16 @@ Encoding: text -> ids
 typedef struct pybpe_encoder pybpe_encoder; /* immutable */
 typedef struct pybpe_cache pybpe_cache;     /* one thread at a time */
 
-/* Prepares a vocabulary for encoding. `v` is borrowed. Returns PYBPE_ERR_VALUE for a vocabulary with a normalizer. */
+/* Prepares a vocabulary for encoding. `v` is borrowed. With a normalizer or prefix_space, the encoder changes the texts
+   between specials accordingly. */
 int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
 
 /* The same, but `p`, borrowed, cuts the texts: for a vocabulary whose pattern is CUSTOM. `p` may be NULL. */
 int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
                              const pybpe_allocator *mem, pybpe_error *err);
 
-/* The same, also for a vocabulary with a normalizer. Encoders do not normalize, so the ids of other text would be wrong:
-   pass only text that pybpe_normalize has normalized with pybpe_vocab_get_spec(v).normalizer. ASCII always is. */
+/* The same, but the encoder changes no text: for a vocabulary with a normalizer or prefix_space, pass only text that has
+   been changed accordingly. pybpe_encode_words and pybpe_encode_dropout need such an encoder. */
 int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
                                  const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_encoder_free(pybpe_encoder *e);
@@ -224,7 +228,9 @@ void pybpe_cache_free(pybpe_cache *c);
    id_bytes) must have room for cap >= n tokens; with ids NULL the tokens are only counted. Merges are applied in rank
    order within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern
    is CUSTOM, or if the text has a byte without a token (offset = its position); returns PYBPE_ERR_LIMIT if an id does
-   not fit id_bytes. */
+   not fit id_bytes. An encoder that normalizes or adds spaces may make a text longer, and returns PYBPE_ERR_LIMIT if it
+   could then have more than cap tokens; cap = 12 n is always enough. The offset of a byte without a token is then its
+   position in the changed text between two specials, plus the position at which that text begins. */
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
@@ -668,8 +674,8 @@ size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, siz
                                uint32_t *ids, size_t cap);
 
 /* Returns the smallest safe cut c, from <= c < n, or n if there is none. If text is divided at a safe cut, processing
-   the two parts separately gives the same result as processing the whole, regardless of what follows text[n). 0 counts
-   as a safe cut. text must begin at a safe cut or at the start of the input. `s` may be NULL. Takes O(1) time per byte
+   the two parts separately gives the same result as processing the whole, regardless of what follows text[n). That does
+   not hold for an encoder that normalizes or adds spaces: cut its texts at specials. 0 counts as a safe cut. text must begin at a safe cut or at the start of the input. `s` may be NULL. Takes O(1) time per byte
    from `from`, minus the length of the longest special, to the cut. */
 size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
 

@@ -59,6 +59,74 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     pretok_place_end(&place);
 }
 
+/* Normalizes a text between specials, and adds the space before it. *out is a new text, or NULL if nothing changes. */
+static int segment_prepare(const pybpe_encoder *e, const uint8_t *text, size_t n, uint8_t **out, size_t *length,
+                           pybpe_error *err) {
+    *out = NULL;
+    *length = n;
+    int code = PYBPE_OK;
+    if (e->vocab->normalizer != PYBPE_NORMALIZER_NONE) {
+        code = pybpe_normalize(out, length, e->vocab->normalizer, text, n, &e->mem, err);
+    }
+    const uint8_t *made = *out != NULL ? *out : text;
+    if (code != PYBPE_OK || !e->vocab->prefix_space || *length == 0 || *made == ' ') {
+        return code;
+    }
+    uint8_t *spaced = mem_alloc(&e->mem, *length + 1);
+    if (spaced == NULL) {
+        code = error_set_memory(err, "the space before a text", *length + 1);
+    } else {
+        *spaced = ' ';
+        memcpy(spaced + 1, made, *length);
+        *length += 1;
+    }
+    mem_free(&e->mem, *out);
+    *out = spaced;
+    return code;
+}
+
+/* Adds a text in place of another one of n bytes, and writes its ids: the caller frees it then. */
+static void segment_replace(encode_work *work, const uint8_t *made, size_t length, const uint8_t *text, size_t n) {
+    const uint8_t *const outer = work->text;
+    const size_t outer_n = (size_t)(work->end - outer);
+    const size_t before = work->before;
+    const size_t at = before + (size_t)(text - outer);
+    units_flush(work);
+    const size_t later = work->size - at - n; /* each of these bytes may become an id, or a longer text */
+    if (work->code == PYBPE_OK && work->sink.ids != NULL && length > n &&
+        work->cap - later - work->sink.count < length) {
+        work->code = error_set(work->err, PYBPE_ERR_LIMIT, at,
+                               "the buffer has room for %zu ids, but the text is longer once it is normalized or has "
+                               "spaces added: pass room for 12 ids per byte",
+                               work->cap);
+    }
+    if (work->code == PYBPE_OK) {
+        work->text = made;
+        work->end = made + length;
+        work->before = at;
+        text_add(work, made, length);
+        units_flush(work);
+        work->text = outer;
+        work->end = outer + outer_n;
+        work->before = before;
+    }
+}
+
+/* Adds a text between specials. */
+static void segment_add(encode_work *work, const uint8_t *text, size_t n) {
+    uint8_t *made = NULL;
+    size_t length;
+    if (PYBPE_UNLIKELY(work->e->prepares)) {
+        work->code = segment_prepare(work->e, text, n, &made, &length, work->err);
+    }
+    if (made != NULL) {
+        segment_replace(work, made, length, text, n);
+        mem_free(&work->e->mem, made);
+    } else if (work->code == PYBPE_OK) {
+        text_add(work, text, n);
+    }
+}
+
 /* Adds text with specials. */
 static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8_t *text, size_t n) {
     size_t pos = 0;
@@ -66,13 +134,13 @@ static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8
     special_scan_start(&scan, s, text, n, 0);
     special_match match;
     while (work->code == PYBPE_OK && special_scan_next(&scan, &match)) {
-        text_add(work, text + pos, match.start - pos);
+        segment_add(work, text + pos, match.start - pos);
         id_add(work, match.id);
         pos = match.end;
     }
     special_scan_end(&scan);
     if (work->code == PYBPE_OK) {
-        text_add(work, text + pos, n - pos);
+        segment_add(work, text + pos, n - pos);
     }
 }
 
@@ -90,6 +158,16 @@ static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c,
         return error_set(err, PYBPE_ERR_VALUE, 0, "the cache belongs to another encoder; create one for this encoder");
     }
     work_begin(work, e, c, n, to, err);
+    return PYBPE_OK;
+}
+
+int encoder_check_unchanging(const pybpe_encoder *e, pybpe_error *err) {
+    if (e->prepares) {
+        return error_set(
+            err, PYBPE_ERR_VALUE, 0,
+            "this encoder changes texts (normalizer or prefix_space) only in pybpe_encode: change the text, "
+            "and make the encoder with pybpe_encoder_new_normalized");
+    }
     return PYBPE_OK;
 }
 
@@ -163,7 +241,10 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
     }
     encode_work work;
     size_t n = words > 0 ? ends[words - 1] : 0;
-    int code = work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err);
+    int code = encoder_check_unchanging(e, err);
+    if (code == PYBPE_OK) {
+        code = work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err);
+    }
     if (code != PYBPE_OK) {
         return code;
     }

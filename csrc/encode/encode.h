@@ -30,6 +30,9 @@ uint32_t whole_table_find(const whole_table *w, const pybpe_vocab *v, const uint
 /* encode.c: checks that every byte of a text has a token; `at` is where the text begins in the caller's text. */
 int encoder_check_bytes(const pybpe_encoder *e, const uint8_t *text, size_t n, size_t at, pybpe_error *err);
 
+/* encode.c: refuses an encoder that changes texts, for functions that take a text as it is. */
+int encoder_check_unchanging(const pybpe_encoder *e, pybpe_error *err);
+
 /* encode_stages.c: for vocabularies with superwords. */
 typedef struct encode_stages encode_stages;
 
@@ -41,6 +44,7 @@ struct pybpe_encoder {
     pybpe_specials *specials;   /* NULL if there are none */
     bool narrow;                /* every id fits 16 bits */
     bool lacks_bytes;           /* some byte has no token: see text_is_known */
+    bool prepares;              /* it normalizes texts, or adds spaces before them */
     merge_table table;
     boundary_table boundaries;
     whole_table whole;

@@ -282,7 +282,10 @@ int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const
     }
     size_t found = 0;
     dropout_work work = {.e = e, .weights = how->seed};
-    int code = encoder_check_bytes(e, text, n, 0, err);
+    int code = encoder_check_unchanging(e, err);
+    if (code == PYBPE_OK) {
+        code = encoder_check_bytes(e, text, n, 0, err);
+    }
     if (code == PYBPE_OK) {
         limits_fill(&work, how->rate);
         code = drop_text(&work, how, text, n, ids, &found, err);

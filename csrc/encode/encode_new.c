@@ -39,7 +39,7 @@ static int make_specials(pybpe_specials **out, const pybpe_vocab *v, const pybpe
             offsets[i + 1] = offsets[i] + n;
         }
         const pybpe_strings strings = {bytes, offsets, v->specials_count};
-        code = pybpe_specials_new(out, &strings, v->specials, mem, err);
+        code = pybpe_specials_new_flags(out, &strings, v->specials, v->special_flags, mem, err);
     }
     mem_free(mem, bytes);
     mem_free(mem, offsets);
@@ -103,13 +103,11 @@ int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, cons
 
 int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
                              const pybpe_allocator *mem, pybpe_error *err) {
-    *out = NULL;
-    if (v->normalizer != PYBPE_NORMALIZER_NONE) {
-        return error_set(err, PYBPE_ERR_VALUE, 0,
-                         "the vocabulary has a normalizer, which encoders do not apply: normalize each text with "
-                         "pybpe_normalize, and make the encoder with pybpe_encoder_new_normalized");
+    int code = pybpe_encoder_new_normalized(out, v, p, mem, err);
+    if (code == PYBPE_OK) {
+        (*out)->prepares = v->normalizer != PYBPE_NORMALIZER_NONE || v->prefix_space;
     }
-    return pybpe_encoder_new_normalized(out, v, p, mem, err);
+    return code;
 }
 
 int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {

@@ -349,6 +349,8 @@ void work_begin(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, size_
     work->c = c;
     work->end = work->text = NO_TEXT;
     work->before = 0;
+    work->size = n;
+    work->cap = to.cap;
     work->err = err;
     work->code = PYBPE_OK;
     const size_t most = CACHE_NARROW_IDS;

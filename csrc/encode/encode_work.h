@@ -18,6 +18,8 @@ typedef struct encode_work {
     const uint8_t *text;
     const uint8_t *end; /* of the text */
     size_t before;      /* bytes of earlier texts */
+    size_t size;        /* bytes of all texts */
+    size_t cap;         /* the number of ids for which there is room */
     pybpe_error *err;
     int code; /* the first error; later units are dropped */
     id_sink sink;

@@ -25,6 +25,10 @@ static int check_savable(const pybpe_vocab *v, const char *path, int version, py
                              "%s: token %zu has %zu bytes; tokenizer.bin holds tokens of up to 255", path, id, n);
         }
     }
+    if (v->prefix_space || v->special_flags != NULL) {
+        return error_set(err, PYBPE_ERR_LIMIT, 0, "%s: tokenizer.bin cannot hold %s: keep the tokenizer.json", path,
+                         v->prefix_space ? "prefix_space" : "flags of specials");
+    }
     unsigned byte;
     if (vocab_lacks_byte(v, &byte)) {
         return error_set(err, PYBPE_ERR_LIMIT, byte,

@@ -391,7 +391,8 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
                                .merges = merges,
                                .specials = specials,
                                .custom = r->spec->custom != NULL ? strlen(r->spec->custom) : 0,
-                               .has_custom = r->spec->custom != NULL};
+                               .has_custom = r->spec->custom != NULL,
+                               .has_flags = r->spec->special_flags != NULL};
     if (sizes.tokens == 0) {
         return refuse(err, "vocabulary");
     }
@@ -404,13 +405,7 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
         return refuse(err, "vocabulary");
     }
     copy_tokens(r, v);
-    if (r->spec->custom != NULL) {
-        memcpy(v->custom, r->spec->custom, sizes.custom + 1);
-    }
-    v->eot_id = r->spec->eot_id;
-    v->pattern = r->spec->pattern;
-    v->normalizer = r->spec->normalizer;
-    v->whole_words = r->spec->whole_words;
+    vocab_copy_settings(v, r->spec);
     const vocab_source from = source_spec();
     code = vocab_index(v, &from, err);
     return code != PYBPE_OK || spellings_differ(r, v) ? code : refuse(err, "vocabulary");

@@ -22,6 +22,7 @@ void pybpe_vocab_free(pybpe_vocab *v) {
     mem_free(&mem, v->merges);
     mem_free(&mem, v->merged);
     mem_free(&mem, v->specials);
+    mem_free(&mem, v->special_flags);
     mem_free(&mem, v->custom);
     mem_free(&mem, v->ordinary_index.slots);
     mem_free(&mem, v->special_index.slots);
@@ -67,8 +68,10 @@ int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocat
     v->merged = mem_alloc_array(mem, sizes->merges + 1, sizeof *v->merged);
     v->specials = mem_alloc_array(mem, sizes->specials + 1, sizeof *v->specials);
     v->custom = sizes->has_custom ? mem_alloc(mem, sizes->custom + 1) : NULL;
+    v->special_flags = sizes->has_flags ? mem_alloc(mem, sizes->specials + 1) : NULL;
     if (v->bytes == NULL || v->offsets == NULL || v->records == NULL || v->merges == NULL || v->merged == NULL ||
-        v->specials == NULL || (sizes->has_custom && v->custom == NULL)) {
+        v->specials == NULL || (sizes->has_custom && v->custom == NULL) ||
+        (sizes->has_flags && v->special_flags == NULL)) {
         pybpe_vocab_free(v);
         return error_set_memory(err, "the parts of a vocabulary", bytes);
     }
@@ -84,7 +87,22 @@ static vocab_sizes spec_sizes(const pybpe_vocab_spec *spec) {
                          .merges = spec->merges_count,
                          .specials = spec->specials_count,
                          .custom = spec->custom != NULL ? strlen(spec->custom) : 0,
-                         .has_custom = spec->custom != NULL};
+                         .has_custom = spec->custom != NULL,
+                         .has_flags = spec->special_flags != NULL};
+}
+
+void vocab_copy_settings(pybpe_vocab *v, const pybpe_vocab_spec *spec) {
+    if (spec->custom != NULL) {
+        memcpy(v->custom, spec->custom, strlen(spec->custom) + 1);
+    }
+    if (spec->special_flags != NULL && spec->specials_count > 0) {
+        memcpy(v->special_flags, spec->special_flags, spec->specials_count);
+    }
+    v->eot_id = spec->eot_id;
+    v->pattern = spec->pattern;
+    v->normalizer = spec->normalizer;
+    v->whole_words = spec->whole_words;
+    v->prefix_space = spec->prefix_space;
 }
 
 static void vocab_copy_spec(pybpe_vocab *v, const pybpe_vocab_spec *spec, const vocab_sizes *sizes) {
@@ -100,13 +118,7 @@ static void vocab_copy_spec(pybpe_vocab *v, const pybpe_vocab_spec *spec, const 
     if (sizes->specials > 0) {
         memcpy(v->specials, spec->specials, sizes->specials * sizeof *v->specials);
     }
-    if (spec->custom != NULL) {
-        memcpy(v->custom, spec->custom, sizes->custom + 1);
-    }
-    v->eot_id = spec->eot_id;
-    v->pattern = spec->pattern;
-    v->normalizer = spec->normalizer;
-    v->whole_words = spec->whole_words;
+    vocab_copy_settings(v, spec);
 }
 
 int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err) {
@@ -152,5 +164,7 @@ pybpe_vocab_spec pybpe_vocab_get_spec(const pybpe_vocab *v) {
                               .pattern = v->pattern,
                               .normalizer = v->normalizer,
                               .whole_words = v->whole_words,
+                              .prefix_space = v->prefix_space,
+                              .special_flags = v->special_flags,
                               .custom = v->custom};
 }

@@ -38,8 +38,10 @@ struct pybpe_vocab {
     uint32_t eot_id;
     int32_t pattern;
     int32_t normalizer;
-    int32_t whole_words; /* 0 or 1 */
-    hash_seed seed;      /* of both indexes */
+    int32_t whole_words;    /* 0 or 1 */
+    int32_t prefix_space;   /* 0 or 1 */
+    uint8_t *special_flags; /* of each of the specials; NULL if none has any */
+    hash_seed seed;         /* of both indexes */
     token_index ordinary_index;
     token_index special_index;
     uint32_t byte_ids[256]; /* the ordinary token of each single byte, or PYBPE_NO_ID */
@@ -91,11 +93,14 @@ typedef struct vocab_sizes {
     size_t merges;
     size_t specials;
     size_t custom; /* without the terminating NUL */
-    bool has_custom;
+    bool has_custom, has_flags;
 } vocab_sizes;
 
 /* A vocabulary with memory for its parts, which the caller fills. */
 int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocator *mem, pybpe_error *err);
+
+/* Copies what a spec has besides tokens, merges and the ids of specials. */
+void vocab_copy_settings(pybpe_vocab *v, const pybpe_vocab_spec *spec);
 
 /* Checks that there is a text for each special of a spec. */
 int special_texts_check(const pybpe_strings *texts, const pybpe_vocab_spec *spec, pybpe_error *err);

@@ -65,6 +65,9 @@ static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_
         return error_set(err, source_code(from), from->whole_words, "whole_words is %d; expected 0 or 1",
                          v->whole_words);
     }
+    if (v->prefix_space != 0 && v->prefix_space != 1) {
+        return error_set(err, source_code(from), 0, "prefix_space is %d; expected 0 or 1", (int)v->prefix_space);
+    }
     if (v->eot_id != PYBPE_NO_ID && (v->eot_id >= v->count || vocab_token_length(v, v->eot_id) == 0)) {
         return error_set(err, source_code(from), from->eot, "the end-of-text id %u is not a token; there are %zu ids",
                          v->eot_id, v->count);

@@ -216,32 +216,6 @@ static void test_arguments(void) {
     pybpe_cache_free(NULL);
 }
 
-/* A vocabulary with a normalizer is refused, unless the caller says that texts are normalized. */
-static void test_normalized(void) {
-    small_vocab v;
-    small_start(&v);
-    const uint32_t acute = small_add_merge(&v, 0xC3, 0xA9); /* e with an acute accent, as NFC writes it */
-    pybpe_vocab_spec spec = small_spec(&v);
-    for (int normalizer = PYBPE_NORMALIZER_NFC; normalizer <= PYBPE_NORMALIZER_NFKC; normalizer++) {
-        subject s = {NULL, NULL, NULL};
-        pybpe_error err;
-        pybpe_pretok *p = NULL;
-        spec.normalizer = normalizer;
-        CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
-        CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
-        s.e = (pybpe_encoder *)&v; /* outputs are NULL after an error */
-        CHECK_EQ(pybpe_encoder_new_pretok(&s.e, s.v, p, NULL, &err), PYBPE_ERR_VALUE);
-        CHECK(s.e == NULL && strstr(err.msg, "pybpe_encoder_new_normalized") != NULL);
-        CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, NULL), PYBPE_ERR_VALUE);
-        CHECK_EQ(pybpe_encoder_new_normalized(&s.e, s.v, p, NULL, NULL), PYBPE_OK);
-        CHECK(pybpe_encoder_pretok(s.e) == p);
-        CHECK_EQ(pybpe_cache_new(&s.c, s.e, NULL, NULL), PYBPE_OK);
-        expect_ids(&s, "\xC3\xA9", &acute, 1, __LINE__);
-        pybpe_pretok_free(p);
-        subject_free(&s);
-    }
-}
-
 /* Bytes whose ids are in another order. */
 static void test_order_of_bytes(void) {
     small_vocab v;
@@ -580,6 +554,116 @@ static void swap_merges(small_vocab *v, size_t i, size_t j) {
     swap_u32(&v->merges[2 * i], &v->merges[2 * j]);
     swap_u32(&v->merges[2 * i + 1], &v->merges[2 * j + 1]);
     swap_u32(&v->merged[i], &v->merged[j]);
+}
+
+/* Encodes a text between specials, changed as the vocabulary says. Returns the number of ids. */
+static size_t add_piece(const subject *plain, int normalizer, bool prefix, const uint8_t *text, size_t n,
+                        uint32_t *ids) {
+    uint8_t *made = NULL;
+    uint8_t spaced[8192] = " ";
+    size_t length = n, count = 0;
+    if (normalizer != PYBPE_NORMALIZER_NONE) {
+        CHECK_EQ(pybpe_normalize(&made, &length, normalizer, text, n, NULL, NULL), PYBPE_OK);
+    }
+    const uint8_t *const changed = made != NULL ? made : text;
+    const size_t space = prefix && length > 0 && *changed != ' ';
+    memcpy(spaced + space, changed, length);
+    pybpe_normalize_free(made, NULL);
+    length += space;
+    CHECK_EQ(pybpe_encode(plain->e, plain->c, NULL, spaced, length, ids, 4, length, &count, NULL), PYBPE_OK);
+    return count;
+}
+
+/* Texts of random pieces, with specials among them, against the same pieces changed one by one. */
+static void expect_changes(const subject *s, const subject *plain, int normalizer, bool prefix, uint32_t special) {
+    static const char *const pieces[] = {
+        "e\xCC\x81",    "ab ",          " ",    "\xEF\xB7\xBA", "x\xCC\xA3\xCC\x81", "\xC3\xA9", "abababababababababab",
+        "\xEF\xAC\x81", "\xE2\x84\xAB", "\xFF", "<|e|>"};
+    uint64_t state = 7;
+    for (int round = 0; round < 300; round++) {
+        uint8_t text[1024];
+        uint32_t want[8192], got[24 * 1024 + 2];
+        size_t n = 0, from = 0, wanted = 0, count = 0, counted = 0;
+        for (size_t left = random_below(&state, 40); left > 0; left--) {
+            const size_t which = random_below(&state, 11);
+            if (which == 10) {
+                wanted += add_piece(plain, normalizer, prefix, text + from, n - from, want + wanted);
+                want[wanted++] = special;
+                from = n + 5;
+            }
+            memcpy(text + n, pieces[which], strlen(pieces[which]));
+            n += strlen(pieces[which]);
+        }
+        wanted += add_piece(plain, normalizer, prefix, text + from, n - from, want + wanted);
+        const pybpe_specials *specials = pybpe_encoder_specials(s->e);
+        CHECK_EQ(pybpe_encode(s->e, s->c, specials, text, n, got, 4, 12 * n, &count, NULL), PYBPE_OK);
+        CHECK(count == wanted && (count == 0 || memcmp(got, want, 4 * count) == 0));
+        CHECK_EQ(pybpe_encode(s->e, s->c, specials, text, n, NULL, 4, 0, &counted, NULL), PYBPE_OK);
+        CHECK_EQ(counted, wanted);
+        /* With just enough room, or less, an error is possible, but nothing is written beyond. */
+        const size_t cap = n + random_below(&state, n + 1);
+        memset(got, 0xFF, sizeof got);
+        int code = pybpe_encode(s->e, s->c, specials, text, n, got, 4, cap, &count, NULL);
+        CHECK(code == PYBPE_OK ? count == wanted : code == PYBPE_ERR_LIMIT);
+        CHECK(got[cap] == UINT32_MAX && got[cap + 1] == UINT32_MAX);
+        const uint8_t *starts[] = {text, text, text};
+        const size_t lengths[] = {n, 0, n};
+        const pybpe_texts texts = {starts, lengths, 3};
+        uint64_t ends[3];
+        CHECK_EQ(pybpe_encode_batch(s->e, s->c, specials, &texts, got, 4, 24 * n, ends, NULL), PYBPE_OK);
+        CHECK(ends[0] == wanted && ends[1] == wanted && ends[2] == 2 * wanted);
+        CHECK(wanted == 0 || (memcmp(got, want, 4 * wanted) == 0 && memcmp(got + wanted, want, 4 * wanted) == 0));
+    }
+}
+
+/* With a normalizer or prefix_space the encoder changes texts, unless the caller says that this is done. */
+static void test_changed_texts(void) {
+    small_vocab v;
+    small_start(&v);
+    const uint32_t acute = small_add_merge(&v, 0xC3, 0xA9); /* e with an acute accent, as NFC writes it */
+    small_add_merge(&v, 'a', 'b');
+    const uint32_t special = small_add_special(&v, "<|e|>");
+    pybpe_vocab_spec spec = small_spec(&v);
+    for (int kind = 1; kind < 6; kind++) {
+        spec.normalizer = kind % 3;
+        spec.prefix_space = kind / 3;
+        subject s = subject_new(&spec);
+        subject plain = {.v = s.v};
+        CHECK_EQ(pybpe_encoder_new_normalized(&plain.e, s.v, NULL, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_cache_new(&plain.c, plain.e, NULL, NULL), PYBPE_OK);
+        expect_ids(&plain, "\xC3\xA9", &acute, 1, __LINE__);
+        expect_changes(&s, &plain, spec.normalizer, spec.prefix_space, special);
+        pybpe_error err;
+        uint32_t ids[40];
+        size_t count, ends[] = {1};
+        const pybpe_dropout how = {0.5, 1, 0};
+        CHECK_EQ(pybpe_encode_words(s.e, s.c, (const uint8_t *)"a", ends, 1, ids, 4, 1, &count, &err), PYBPE_ERR_VALUE);
+        CHECK(strstr(err.msg, "pybpe_encoder_new_normalized") != NULL);
+        CHECK_EQ(pybpe_encode_dropout(s.e, &how, (const uint8_t *)"a", 1, ids, &count, NULL), PYBPE_ERR_VALUE);
+        plain.v = NULL;
+        subject_free(&plain);
+        subject_free(&s);
+    }
+    spec.prefix_space = 2;
+    CHECK_EQ(pybpe_vocab_new(&(pybpe_vocab *){NULL}, &spec, NULL, NULL), PYBPE_ERR_VALUE);
+}
+
+/* A text that grows does not fit where it fitted before. */
+static void test_growing_text(void) {
+    small_vocab v;
+    small_start(&v);
+    pybpe_vocab_spec spec = small_spec(&v);
+    spec.normalizer = PYBPE_NORMALIZER_NFKC;
+    subject s = subject_new(&spec);
+    const uint8_t text[] = "xx\xEF\xB7\xBA"; /* the longest: 33 bytes */
+    uint32_t ids[60];
+    size_t count;
+    pybpe_error err;
+    CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, 5, ids, 4, 34, &count, &err), PYBPE_ERR_LIMIT);
+    CHECK(err.offset == 0 && strstr(err.msg, "12 ids per byte") != NULL);
+    CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, 5, ids, 4, 35, &count, &err), PYBPE_OK);
+    CHECK_EQ(count, 35);
+    subject_free(&s);
 }
 
 /* Random merges over the bytes of an alphabet, including several that make the same token, as Hugging Face's trainer
@@ -1384,7 +1468,8 @@ int main(void) {
     test_worked();
     test_whole_words();
     test_arguments();
-    test_normalized();
+    test_changed_texts();
+    test_growing_text();
     test_order_of_bytes();
     test_batch();
     test_many_small_texts();

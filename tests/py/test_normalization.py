@@ -16,7 +16,6 @@ from texts import chinese, english, mixed, random_bytes
 
 import pybpe
 from pybpe import _binding, normalize
-from pybpe._core import ffi, lib
 from pybpe.pattern import Pattern
 from pybpe.reading.pieces import cutter
 
@@ -73,16 +72,6 @@ def test_no_call_takes_another_normalizer() -> None:
     others = pybpe.count_words(iter([COMPOSED]), special_tokens=SPECIALS)
     with pytest.raises(pybpe.errors.ArgumentError, match="a different pattern or normalizer"):
         pybpe.train(None, counts=others, base=tok, vocab_size=400)  # type: ignore[arg-type]
-
-
-def test_the_c_library_says_what_it_needs() -> None:
-    """It makes no encoder that would give wrong ids. (test_llmc_headers.py tests the drop-in header for llm.c.)"""
-    for form in (None, "NFC", "NFKC"):
-        vocab, out = train(COMPOSED, form).model.to_vocab(), ffi.new("pybpe_encoder **")
-        assert vocab.normalizer == form
-        code = lib.pybpe_encoder_new(out, vocab.c, ffi.NULL, ffi.NULL)
-        lib.pybpe_encoder_free(out[0])
-        assert code == (lib.PYBPE_OK if form is None else lib.PYBPE_ERR_VALUE)
 
 
 def check_cuts(text: str, form: str, pattern: Pattern, at_least: int = 0) -> None:

@@ -175,19 +175,10 @@ static inline void tokenizer_free(Tokenizer *tokenizer) {
 Encoding
 */
 
-/* Returns whether the text must be normalized first, which these functions cannot do. ASCII text never needs it. */
-static inline int tokenizer_needs_normalizer_(const Tokenizer *tokenizer, const char *text) {
-    int needs = 0;
-    for (; *text != '\0'; text++) {
-        needs |= (unsigned char)*text >= 0x80;
-    }
-    return needs && pybpe_vocab_get_spec(tokenizer->vocab).normalizer != PYBPE_NORMALIZER_NONE;
-}
-
 static inline int tokenizer_prepare_encoder_(Tokenizer *tokenizer, pybpe_error *err) {
     int code = PYBPE_OK;
     if (tokenizer->encoder == NULL) {
-        code = pybpe_encoder_new_normalized(&tokenizer->encoder, tokenizer->vocab, NULL, NULL, err);
+        code = pybpe_encoder_new(&tokenizer->encoder, tokenizer->vocab, NULL, err);
     }
     if (code == PYBPE_OK && tokenizer->cache == NULL) {
         code = pybpe_cache_new(&tokenizer->cache, tokenizer->encoder, NULL, err);
@@ -203,16 +194,13 @@ static inline int tokenizer_encode_(Tokenizer *tokenizer, const char *text, int 
     if (tokenizer->init_ok == 0) {
         return -1;
     }
-    if (tokenizer_needs_normalizer_(tokenizer, text)) {
-        fprintf(stderr, "tokenizer_encode: the tokenizer normalizes text, so encode it in Python\n");
-        return -1;
-    }
-    uint32_t *all = (uint32_t *)llmc_alloc(n, sizeof *all);
+    size_t room = pybpe_vocab_get_spec(tokenizer->vocab).normalizer == PYBPE_NORMALIZER_NONE ? n : 12 * n;
+    uint32_t *all = (uint32_t *)llmc_alloc(room, sizeof *all);
     int code = tokenizer_prepare_encoder_(tokenizer, &err);
     if (code == PYBPE_OK) {
         const pybpe_specials *specials = with_specials ? pybpe_encoder_specials(tokenizer->encoder) : NULL;
-        code = pybpe_encode(tokenizer->encoder, tokenizer->cache, specials, (const uint8_t *)text, n, all, 4, n, &count,
-                            &err);
+        code = pybpe_encode(tokenizer->encoder, tokenizer->cache, specials, (const uint8_t *)text, n, all, 4, room,
+                            &count, &err);
     }
     int result = -1;
     if (code != PYBPE_OK) {
@@ -231,7 +219,7 @@ static inline int tokenizer_encode_(Tokenizer *tokenizer, const char *text, int 
 
 /* Encodes a text that you wrote yourself, such as the control tokens of a chat. A special token in the text becomes its
    id. Writes the ids to ids[0..max_ids) and returns their number. If there are more than max_ids, or if the tokenizer's
-   pattern or normalizer needs Python, prints a line on stderr and returns -1. */
+   pattern needs Python, prints a line on stderr and returns -1. */
 static inline int tokenizer_encode(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
     return tokenizer_encode_(tokenizer, text, 1, ids, max_ids);
 }
