@@ -123,7 +123,13 @@ Vocabularies and tokenizer.bin
 
 #define PYBPE_NO_ID 0xFFFFFFFF
 
-/* Reads a tokenizer.bin, version 1 or 2, written by llm.c or by pybpe. pybpe stores merges, pattern and specials after
+/* Reads a tokenizer.json or a tokenizer.bin; the first character decides. Of a tokenizer.json it reads all that decides
+   the ids of a text: vocabulary, merges, added tokens with their flags, normalizer and pre_tokenizer; the models of
+   docs/models.md, and other combinations of their steps. Anything else is PYBPE_ERR_FORMAT, at the offset of the part:
+   Python reads some more, for it compiles any regular expression. truncation, padding and post_processor are ignored, so
+   the caller adds the tokens of a template.
+
+   A tokenizer.bin has version 1 or 2, and was written by llm.c or by pybpe. pybpe stores merges, pattern and specials after
    the tokens, where llm.c ignores them (layout: csrc/llmc/tokenizer_bin.h). If a file lacks them, its merges are recovered
    from the order of its ids, as for tiktoken ranks, and eot is its only special. */
 int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
@@ -198,11 +204,12 @@ Encoding: text -> ids
 typedef struct pybpe_encoder pybpe_encoder; /* immutable */
 typedef struct pybpe_cache pybpe_cache;     /* one thread at a time */
 
-/* Prepares a vocabulary for encoding. `v` is borrowed. With a normalizer or prefix_space, the encoder changes the texts
+/* Prepares a vocabulary for encoding. `v` is borrowed. If its pattern is CUSTOM, and the library does not know the
+   regular expression (pybpe_pretok_new_regex), the encoder takes only words. With a normalizer or prefix_space, the encoder changes the texts
    between specials accordingly. */
 int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
 
-/* The same, but `p`, borrowed, cuts the texts: for a vocabulary whose pattern is CUSTOM. `p` may be NULL. */
+/* The same, but `p`, borrowed, cuts the texts: for a CUSTOM pattern that the library does not know. `p` may be NULL. */
 int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
                              const pybpe_allocator *mem, pybpe_error *err);
 
@@ -579,6 +586,10 @@ int pybpe_pattern_find(const char *name);
    values. Static. Splitting with it gives exactly the same words as pybpe_pretok_split. */
 const char *pybpe_pattern_regex(int pattern);
 
+/* Returns the pattern whose regular expression this is, also with `\s+(?![\s\S])` in place of `\s++$`, or
+   PYBPE_ERR_VALUE. Of several patterns with one expression, the first without a flag, in the order above. */
+int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
+
 /* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
    avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD with
    one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same words. */
@@ -611,6 +622,12 @@ int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables
    if one of them is itself such a sequence, or if one that reads characters follows one that reads bytes. */
 int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
                               const pybpe_allocator *mem, pybpe_error *err);
+
+/* Creates a splitter for a regular expression that the library knows, in the syntax of the Python package `regex`: that
+   of a pattern above, or one of those that the models in docs/models.md use (csrc/pretok/known_data.h). With (?then)
+   between several it splits with one after the other; (?bytes) before one makes it read bytes. Returns PYBPE_ERR_VALUE
+   for any other: the library has no compiler of regular expressions. */
+int pybpe_pretok_new_regex(pybpe_pretok **out, const char *regex, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_pretok_free(pybpe_pretok *p);
 
 /* Returns 1 if pybpe_text_cut can find cuts, 0 for a splitter that allows none. */

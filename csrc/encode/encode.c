@@ -60,8 +60,8 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
 }
 
 /* Normalizes a text between specials, and adds the space before it. *out is a new text, or NULL if nothing changes. */
-static int segment_prepare(const pybpe_encoder *e, const uint8_t *text, size_t n, uint8_t **out, size_t *length,
-                           pybpe_error *err) {
+static int ordinary_prepare(const pybpe_encoder *e, const uint8_t *text, size_t n, uint8_t **out, size_t *length,
+                            pybpe_error *err) {
     *out = NULL;
     *length = n;
     int code = PYBPE_OK;
@@ -86,7 +86,7 @@ static int segment_prepare(const pybpe_encoder *e, const uint8_t *text, size_t n
 }
 
 /* Adds a text in place of another one of n bytes, and writes its ids: the caller frees it then. */
-static void segment_replace(encode_work *work, const uint8_t *made, size_t length, const uint8_t *text, size_t n) {
+static void ordinary_replace(encode_work *work, const uint8_t *made, size_t length, const uint8_t *text, size_t n) {
     const uint8_t *const outer = work->text;
     const size_t outer_n = (size_t)(work->end - outer);
     const size_t before = work->before;
@@ -113,14 +113,14 @@ static void segment_replace(encode_work *work, const uint8_t *made, size_t lengt
 }
 
 /* Adds a text between specials. */
-static void segment_add(encode_work *work, const uint8_t *text, size_t n) {
+static void ordinary_add(encode_work *work, const uint8_t *text, size_t n) {
     uint8_t *made = NULL;
     size_t length;
     if (PYBPE_UNLIKELY(work->e->prepares)) {
-        work->code = segment_prepare(work->e, text, n, &made, &length, work->err);
+        work->code = ordinary_prepare(work->e, text, n, &made, &length, work->err);
     }
     if (made != NULL) {
-        segment_replace(work, made, length, text, n);
+        ordinary_replace(work, made, length, text, n);
         mem_free(&work->e->mem, made);
     } else if (work->code == PYBPE_OK) {
         text_add(work, text, n);
@@ -134,13 +134,13 @@ static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8
     special_scan_start(&scan, s, text, n, 0);
     special_match match;
     while (work->code == PYBPE_OK && special_scan_next(&scan, &match)) {
-        segment_add(work, text + pos, match.start - pos);
+        ordinary_add(work, text + pos, match.start - pos);
         id_add(work, match.id);
         pos = match.end;
     }
     special_scan_end(&scan);
     if (work->code == PYBPE_OK) {
-        segment_add(work, text + pos, n - pos);
+        ordinary_add(work, text + pos, n - pos);
     }
 }
 

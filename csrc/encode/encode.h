@@ -39,7 +39,7 @@ typedef struct encode_stages encode_stages;
 struct pybpe_encoder {
     pybpe_allocator mem;
     const pybpe_vocab *vocab; /* borrowed */
-    pybpe_pretok *named; /* the splitter of the vocabulary's pattern; NULL if that is CUSTOM, or for a borrowed one */
+    pybpe_pretok *named; /* the splitter of the vocabulary's pattern; NULL if that is unknown, or for a borrowed one */
     const pybpe_pretok *pretok; /* the one that is used; NULL: none, words come from the caller */
     pybpe_specials *specials;   /* NULL if there are none */
     bool narrow;                /* every id fits 16 bits */

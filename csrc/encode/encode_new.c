@@ -91,6 +91,9 @@ int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, cons
     }
     if (code == PYBPE_OK && p == NULL && v->pattern != PYBPE_PATTERN_CUSTOM) {
         code = pybpe_pretok_new(&e->named, v->pattern, mem, err);
+    } else if (code == PYBPE_OK && p == NULL && v->custom != NULL) {
+        code = pybpe_pretok_new_regex(&e->named, v->custom, mem, err);
+        code = code == PYBPE_ERR_VALUE ? PYBPE_OK : code; /* it takes words */
     }
     e->pretok = p != NULL ? p : e->named;
     if (code != PYBPE_OK) {

@@ -137,6 +137,7 @@ static int stages_fill(encode_stages *s, const stage_ends *tokens, const pybpe_v
     s->vocab.specials_count = 0;
     s->vocab.whole_words = 0;
     s->vocab.pattern = PYBPE_PATTERN_CUSTOM; /* the encoder is given words */
+    s->vocab.custom = NULL;
     int code = joints_make(s, tokens, v, k, mem, err);
     if (code == PYBPE_OK) {
         code = pairs_make(s, tokens, v, k, mem, err);

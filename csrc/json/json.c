@@ -4,6 +4,8 @@ JSON, as far as a tokenizer.json needs it. Every function returns false for what
 #include "json/json.h"
 #include "unicode/unicode.h"
 
+enum { JSON_MAX_DEPTH = 64 /* of brackets */, JSON_MAX_NUMBER = 300 /* bytes */ };
+
 /* The loops keep their position in a variable: through `j` it would be stored and reloaded for every character, since
    bytes may alias anything. */
 
@@ -93,6 +95,116 @@ static bool json_skip_value(json *j) {
     return true;
 }
 
+/* Moves past a string, and checks it. */
+static bool json_check_string(json *j) {
+    if (!json_take(j, '"')) {
+        return false;
+    }
+    const uint8_t *at = j->at;
+    while (at < j->end && *at != '"') {
+        const uint8_t c = *at++;
+        if (c == '\\') {
+            const uint8_t letter = at < j->end ? *at++ : 0;
+            if (letter == 'u' ? json_unit(at, j->end) < 0 : json_escaped_char(letter) == 0) {
+                return false;
+            }
+        } else if (c < 0x20) {
+            return false;
+        }
+    }
+    j->at = at;
+    return json_take(j, '"');
+}
+
+static bool take_digits(json *j) {
+    const uint8_t *start = j->at;
+    while (j->at < j->end && *j->at >= '0' && *j->at <= '9') {
+        j->at += 1;
+    }
+    return j->at > start;
+}
+
+/* Whether the next character is this one; moves past it then. */
+static bool take_here(json *j, uint8_t wanted) {
+    const bool is_here = j->at < j->end && *j->at == wanted;
+    j->at += is_here;
+    return is_here;
+}
+
+/* Moves past a number or a word, and checks it. Python refuses some longer numbers. */
+static bool json_check_scalar(json *j) {
+    static const char *const words[] = {"true", "false", "null"};
+    const uint8_t *const start = j->at;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t n = strlen(words[i]);
+        if ((size_t)(j->end - j->at) >= n && memcmp(j->at, words[i], n) == 0) {
+            j->at += n;
+            return j->at == j->end || !is_plain(*j->at);
+        }
+    }
+    (void)take_here(j, '-');
+    bool valid = take_here(j, '0') || take_digits(j);
+    valid = valid && (!take_here(j, '.') || take_digits(j));
+    if (valid && (take_here(j, 'e') || take_here(j, 'E'))) {
+        (void)(take_here(j, '-') || take_here(j, '+'));
+        valid = take_digits(j);
+    }
+    return valid && (j->at == j->end || !is_plain(*j->at)) && j->at - start <= JSON_MAX_NUMBER;
+}
+
+static bool json_check_name(json *j) { return json_check_string(j) && json_take(j, ':'); }
+
+/* Moves past a value, and checks it. */
+static bool json_check_value(json *j) {
+    uint64_t kinds = 0; /* of the open brackets, the innermost in bit 0: 1 for an object */
+    unsigned depth = 0;
+    for (;;) {
+        const uint8_t c = json_peek(j);
+        if (c == '{' || c == '[') {
+            if (depth == JSON_MAX_DEPTH) {
+                return false;
+            }
+            j->at += 1;
+            depth += 1;
+            kinds = kinds << 1 | (c == '{');
+            if (json_peek(j) != c + 2) { /* ASCII has ] two after [, and } two after { */
+                if (c == '{' && !json_check_name(j)) {
+                    return false;
+                }
+                continue;
+            }
+        } else if (!(c == '"' ? json_check_string(j) : json_check_scalar(j))) {
+            return false;
+        }
+        while (depth > 0 && json_take(j, kinds & 1 ? '}' : ']')) {
+            depth -= 1;
+            kinds >>= 1;
+        }
+        if (depth == 0) {
+            return true;
+        }
+        if (!json_take(j, ',') || ((kinds & 1) && !json_check_name(j))) {
+            return false;
+        }
+    }
+}
+
+int json_next(json *j, size_t i, json_member *item) {
+    if (json_take(j, ']')) {
+        return j->at == j->end ? 0 : -1;
+    }
+    if (i > 0 && !json_take(j, ',')) {
+        return -1;
+    }
+    json_peek(j);
+    item->begin = j->at;
+    if (!json_check_value(j)) {
+        return -1;
+    }
+    item->end = j->at;
+    return 1;
+}
+
 /* Reads a name without escapes. */
 static bool json_name(json *j, const uint8_t **name, size_t *n) {
     if (!json_take(j, '"')) {
@@ -123,6 +235,9 @@ bool json_find(json *j, json_member *members, size_t count) {
     if (!json_take(j, '{')) {
         return false;
     }
+    if (json_take(j, '}')) {
+        return true;
+    }
     do {
         const uint8_t *name;
         size_t n;
@@ -136,7 +251,10 @@ bool json_find(json *j, json_member *members, size_t count) {
         json_peek(j);
         const uint8_t *begin = j->at;
         bool inner = member != NULL && member->inner_count > 0;
-        if (!(inner ? json_find(j, member->inner, member->inner_count) : json_skip_value(j))) {
+        const bool unchecked = member != NULL && member->unchecked;
+        if (!(inner       ? json_find(j, member->inner, member->inner_count)
+              : unchecked ? json_skip_value(j)
+                          : json_check_value(j))) {
             return false;
         }
         if (member != NULL) {

@@ -36,11 +36,15 @@ typedef struct json_member {
     const uint8_t *end;
     struct json_member *inner; /* what to find in the value, which must then be an object */
     size_t inner_count;
+    bool unchecked; /* the brackets of the value are counted, not checked: the caller reads all of it */
 } json_member;
 
-/* Finds members of a nonempty object, each of which may occur only once, and moves past the object. Other members are
-   skipped: their brackets are counted, not checked. */
+/* Finds members of an object, each of which may occur only once, and moves past the object. All values are checked. */
 bool json_find(json *j, json_member *members, size_t count);
+
+/* Finds item i of an array whose bracket and earlier items have been read; j ends with the array. Returns 1, 0 after the
+   last item, or -1. */
+int json_next(json *j, size_t i, json_member *item);
 
 /* Reads a string as UTF-8. The result is never longer than the string in the text. */
 bool json_string(json *j, uint8_t *out, size_t *n);

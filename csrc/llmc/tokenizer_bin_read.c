@@ -22,11 +22,6 @@ typedef struct vocab_file {
 } vocab_file;
 
 static int file_check_header(vocab_file *f, pybpe_error *err) {
-    if (f->n > 0 && f->data[0] == '{') {
-        return error_set(err, PYBPE_ERR_FORMAT, 0,
-                         "not a tokenizer.bin, but JSON, perhaps a tokenizer.json: convert it with"
-                         " pybpe export tokenizer.json -o tokenizer.bin");
-    }
     if (f->n < FILE_HEADER) {
         return error_set(err, PYBPE_ERR_FORMAT, f->n, "tokenizer.bin ends at offset %zu; its header has 1024 bytes",
                          f->n);
@@ -224,6 +219,10 @@ static int vocab_fill(pybpe_vocab *v, const vocab_file *f, pybpe_error *err) {
 int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                          pybpe_error *err) {
     *out = NULL;
+    json text = {data, n > 0 ? data + n : data}; /* adding even 0 to NULL is undefined */
+    if (json_peek(&text) == '{') {
+        return tokenizer_json_read(out, data, n, mem, err);
+    }
     vocab_file f = {.data = data, .n = n};
     vocab_sizes sizes = {0};
     int code = file_measure(&f, &sizes, err);

@@ -64,3 +64,33 @@ const char *pybpe_pattern_regex(int pattern) {
     }
     return NULL;
 }
+
+/* Whether a text is the regular expression, also as `portable` in pybpe/pattern writes it for JavaScript. */
+static bool is_regex(const char *regex, const uint8_t *text, size_t n) {
+    static const char own[] = "\\s++$";
+    static const char portable[] = "\\s+(?![\\s\\S])";
+    const size_t length = strlen(regex);
+    if (n == length && memcmp(text, regex, n) == 0) {
+        return true;
+    }
+    const char *at = strstr(regex, own);
+    if (at == NULL || n != length + sizeof portable - sizeof own) {
+        return false;
+    }
+    const size_t before = (size_t)(at - regex);
+    const size_t after = length - before - (sizeof own - 1);
+    return memcmp(text, regex, before) == 0 && memcmp(text + before, portable, sizeof portable - 1) == 0 &&
+           memcmp(text + n - after, regex + length - after, after) == 0;
+}
+
+int pybpe_pattern_find_regex(const uint8_t *regex, size_t n) {
+    static const int digits[] = {0, PYBPE_PATTERN_DIGITS1, PYBPE_PATTERN_DIGITS3};
+    for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
+        for (int pattern = PYBPE_PATTERN_GPT2; pattern <= PYBPE_PATTERN_NANOCHAT; pattern++) {
+            if (is_regex(pybpe_pattern_regex(pattern + digits[i]), regex, n)) {
+                return pattern + digits[i];
+            }
+        }
+    }
+    return PYBPE_ERR_VALUE;
+}

@@ -178,9 +178,13 @@ int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *ste
     return PYBPE_OK;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): the steps of a sequence have none */
 void pybpe_pretok_free(pybpe_pretok *p) {
     if (p != NULL) {
         pybpe_allocator mem = p->mem;
+        for (size_t i = 0; p->owns_steps && i < p->steps.count; i++) {
+            pybpe_pretok_free((pybpe_pretok *)p->steps.steps[i]);
+        }
         dfa_free(p->own, &mem);
         mem_free(&mem, p);
     }

@@ -74,6 +74,7 @@ struct pybpe_pretok {
     pretok_cut_fn *singly; /* for PYBPE_PATTERN_DIGITS3 */
     dfa *own;              /* NULL: not a compiled regular expression */
     pretok_sequence steps; /* count 0: not splitters in sequence */
+    bool owns_steps;
     hash_seed seed;
     pybpe_allocator mem;
 };

@@ -13,7 +13,7 @@ must find exactly what a general reader finds.
 #include "json/json.h"
 
 int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]) {
-    json_member parts[2] = {{.name = "vocab"}, {.name = "merges"}};
+    json_member parts[2] = {{.name = "vocab", .unchecked = true}, {.name = "merges", .unchecked = true}};
     json_member model = {.name = "model", .inner = parts, .inner_count = 2};
     json whole = {text, n > 0 ? text + n : text}; /* adding even 0 to NULL is undefined */
     if (!json_find(&whole, &model, 1) || json_peek(&whole) != 0 || whole.at < whole.end || model.begin == NULL ||
@@ -64,6 +64,12 @@ static bool byte_level_bytes(const int16_t byte_of[BYTE_LEVEL_END], uint8_t *tex
     return true;
 }
 
+bool byte_level_decode(uint8_t *text, size_t *n) {
+    int16_t byte_of[BYTE_LEVEL_END];
+    byte_level_fill(byte_of);
+    return byte_level_bytes(byte_of, text, n);
+}
+
 /* ---------------------------------------------------------------------------------------------------
 The vocabulary
 */
@@ -75,6 +81,7 @@ typedef struct json_token {
 } json_token;
 
 typedef struct json_reader {
+    const uint8_t *file; /* offsets of errors count from here; NULL: they are 0 */
     const pybpe_vocab_spec *spec;
     bool plain[256];                    /* bytes that represent themselves, in a JSON string too */
     const pybpe_strings *special_texts; /* in the order of spec->specials */
@@ -378,9 +385,23 @@ static int merges_differ(const pybpe_vocab *v, bool *differ, pybpe_error *err) {
 All together
 */
 
-static int refuse(pybpe_error *err, const char *what) {
-    return error_set(err, PYBPE_ERR_FORMAT, 0, "the %s of this tokenizer.json must be read by other means", what);
+/* Refuses what is at `place`, or if that is NULL, all of it. */
+static int refuse(const json_reader *r, const uint8_t *place, const char *what, pybpe_error *err) {
+    const uint64_t offset = r->file != NULL && place != NULL ? (uint64_t)(place - r->file) : 0;
+    return error_set(err, PYBPE_ERR_FORMAT, offset, "%s", what);
 }
+
+static const char BAD_VOCAB[] =
+    "model.vocab must have from here on \"token\": id, each token spelled with the characters "
+    "of byte-level BPE unless it is an added token with this id, and ids below 16777216";
+static const char BAD_IDS[] = "model.vocab has an id twice, or more unused ids than tokens";
+static const char BAD_SPECIALS[] =
+    "the added tokens that model.vocab lacks do not have the ids after it, so Hugging Face "
+    "gives them others: put each with its id in model.vocab";
+static const char BAD_SPELLING[] = "model.vocab has an added token under another id";
+static const char BAD_MERGES[] =
+    "model.merges must have from here on pairs of tokens, such as \"t h\" or [\"t\", \"h\"]";
+static const char BAD_REPEAT[] = "model.merges has a merge twice";
 
 /* Makes a vocabulary of the tokens that were read, without merges but with room for them. */
 static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const pybpe_allocator *mem, pybpe_error *err) {
@@ -394,7 +415,7 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
                                .has_custom = r->spec->custom != NULL,
                                .has_flags = r->spec->special_flags != NULL};
     if (sizes.tokens == 0) {
-        return refuse(err, "vocabulary");
+        return refuse(r, NULL, BAD_IDS, err);
     }
     int code = vocab_alloc(out, &sizes, mem, err);
     if (code != PYBPE_OK) {
@@ -402,27 +423,27 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
     }
     pybpe_vocab *v = *out;
     if (!lay_offsets(r, v)) {
-        return refuse(err, "vocabulary");
+        return refuse(r, NULL, BAD_IDS, err);
     }
     copy_tokens(r, v);
     vocab_copy_settings(v, r->spec);
     const vocab_source from = source_spec();
     code = vocab_index(v, &from, err);
-    return code != PYBPE_OK || spellings_differ(r, v) ? code : refuse(err, "vocabulary");
+    return code != PYBPE_OK || spellings_differ(r, v) ? code : refuse(r, NULL, BAD_SPELLING, err);
 }
 
 static int read_all(json_reader *r, json *vocab, json *merges, pybpe_vocab **out, const pybpe_allocator *mem,
                     pybpe_error *err) {
     size_t most = most_merges((size_t)(merges->end - merges->at));
     if (!read_tokens(r, vocab, UINT32_C(1) << 24)) {
-        return refuse(err, "vocabulary");
+        return refuse(r, vocab->at, BAD_VOCAB, err);
     }
     int code = make_vocab(r, most, out, mem, err);
     if (code == PYBPE_OK && !specials_follow(r)) {
-        return refuse(err, "vocabulary");
+        return refuse(r, NULL, BAD_SPECIALS, err);
     }
     if (code == PYBPE_OK && !read_merges(r, merges, *out)) {
-        return refuse(err, "merges");
+        return refuse(r, merges->at, BAD_MERGES, err);
     }
     if (code == PYBPE_OK) {
         const vocab_source from = source_spec();
@@ -432,18 +453,19 @@ static int read_all(json_reader *r, json *vocab, json *merges, pybpe_vocab **out
     if (code == PYBPE_OK) {
         code = merges_differ(*out, &differ, err);
     }
-    return differ ? code : refuse(err, "merges");
+    return differ ? code : refuse(r, NULL, BAD_REPEAT, err);
 }
 
-int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
-                         size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
-                         const pybpe_allocator *mem, pybpe_error *err) {
+int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_strings *special_texts,
+                         const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err) {
+    const size_t vocab_n = (size_t)(parts.vocab.end - parts.vocab.at);
+    const size_t merges_n = (size_t)(parts.merges.end - parts.merges.at);
     *out = NULL;
     int code = special_texts_check(special_texts, spec, err);
     if (code != PYBPE_OK) {
         return code;
     }
-    json_reader r = {.spec = spec, .special_texts = special_texts};
+    json_reader r = {.file = parts.file, .spec = spec, .special_texts = special_texts};
     byte_level_fill(r.byte_of);
     for (int byte = 0x21; byte < 0x7F; byte++) {
         r.plain[byte] = byte != '"' && byte != '\\';
@@ -460,9 +482,7 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
     code = is_ready ? PYBPE_OK : error_set_memory(err, "the parts of a tokenizer.json", room);
     pybpe_vocab *v = NULL;
     if (code == PYBPE_OK) {
-        json vocab_text = {vocab, vocab + vocab_n};
-        json merges_text = {merges, merges + merges_n};
-        code = read_all(&r, &vocab_text, &merges_text, &v, mem, err);
+        code = read_all(&r, &parts.vocab, &parts.merges, &v, mem, err);
     }
     mem_free(mem, r.bytes);
     mem_free(mem, r.tokens);
@@ -473,4 +493,11 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
     }
     *out = v;
     return PYBPE_OK;
+}
+
+int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
+                         size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
+                         const pybpe_allocator *mem, pybpe_error *err) {
+    const tokenizer_parts parts = {NULL, {vocab, vocab + vocab_n}, {merges, merges + merges_n}};
+    return tokenizer_json_parts(out, parts, special_texts, spec, mem, err);
 }

@@ -5,7 +5,8 @@ Vocabularies: tokens, merges, specials and settings, which a caller passes and g
     vocab_merges.c      checks the merges, and finds what each makes
     vocab_recover.c     recovers merges from the order of ids, for vocabularies without merges
     vocab.h             how the others make one, and how errors name a position in a spec or in a file
-    tokenizer_json.c    from the parts of a tokenizer.json; llmc/tokenizer_bin_read.c does it from a tokenizer.bin
+    tokenizer_json.c    from the large parts of a tokenizer.json; llmc/tokenizer_bin_read.c does it from a tokenizer.bin
+    tokenizer_json_read.c   from a whole tokenizer.json
     tiktoken_read.c     from the lines of a .tiktoken file
     decode.c            ids -> bytes
 */

@@ -6,6 +6,7 @@ The inside of a vocabulary, for decode.c and encode.c. Internal.
 
 #include "base/base.h"
 #include "hash/hash.h"
+#include "json/json.h"
 
 /* This many readable zeros follow the last token, so that a token can be copied as 16 bytes at once. */
 enum { VOCAB_PADDING = 16 };
@@ -113,6 +114,23 @@ int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *
 
 /* Recovers the merges of an indexed vocabulary from the order of its ids. Room for v->count merges is enough. */
 int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_error *err);
+
+/* tokenizer_json_read.c: reads a whole tokenizer.json. */
+int tokenizer_json_read(pybpe_vocab **out, const uint8_t *text, size_t n, const pybpe_allocator *mem, pybpe_error *err);
+
+/* The two large parts of a tokenizer.json. */
+typedef struct tokenizer_parts {
+    const uint8_t *file; /* offsets of errors count from here; NULL: they are 0 */
+    json vocab, merges;
+} tokenizer_parts;
+
+/* tokenizer_json.c: pybpe_vocab_new_json. */
+int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_strings *special_texts,
+                         const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
+
+/* Converts printable UTF-8 to the bytes that it represents, in place; returns false if a character represents no
+   byte. */
+bool byte_level_decode(uint8_t *text, size_t *n);
 
 /* Whether an id is an ordinary token. Needs only the tokens and the specials. */
 bool token_is_ordinary(const pybpe_vocab *v, uint32_t id);

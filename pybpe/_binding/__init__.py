@@ -46,6 +46,7 @@ from .text import Specials as Specials
 from .text import normalize as normalize
 from .text import normalizer_unicode_version as normalizer_unicode_version
 from .text import pattern_find as pattern_find
+from .text import pattern_find_regex as pattern_find_regex
 from .text import pattern_regex as pattern_regex
 from .text import str_utf8 as str_utf8
 from .text import text_cut as text_cut

@@ -56,6 +56,13 @@ def pattern_find(name: str) -> int | None:
     return found if found >= 0 else None
 
 
+def pattern_find_regex(regex: str) -> int | None:
+    """Returns the number of the built-in pattern with this regular expression, or None."""
+    data = regex.encode("utf-8", "surrogatepass")
+    found: int = lib.pybpe_pattern_find_regex(data, len(data))
+    return found if found >= 0 else None
+
+
 def pattern_regex(pattern: int) -> str:
     """Returns the regular expression of a built-in pattern."""
     return str(ffi.string(lib.pybpe_pattern_regex(pattern)).decode())

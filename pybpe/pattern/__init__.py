@@ -67,18 +67,10 @@ def unnamed(regex: str) -> str:
     return f"(?:{regex})" if re.fullmatch(r"[\w.-]*", regex) else regex
 
 
-@lru_cache(maxsize=1)
-def _built_in() -> dict[str, tuple[str, Digits]]:
-    """Returns the regular expressions of each built-in pattern -> its name and digits. llama3 with digits=1 is listed
-    as qwen2, and so is nanochat."""
-    table: dict[str, tuple[str, Digits]] = {}
-    for digits, flag in _DIGITS.items():
-        for name in NAMES:
-            number = _binding.pattern_find(name) or 0
-            regex = _binding.pattern_regex(number + flag)
-            for spelling in (regex, portable(regex)):
-                table.setdefault(spelling, (name, digits))
-    return table
+def _name_of(number: int) -> tuple[str, Digits]:
+    """Returns the name and the digits of a built-in pattern."""
+    digits = next(digits for digits, flag in _DIGITS.items() if number & sum(_DIGITS.values()) == flag)
+    return next(name for name in NAMES if _binding.pattern_find(name) == number - _DIGITS[digits]), digits
 
 
 @lru_cache(maxsize=64)
@@ -185,9 +177,7 @@ class Pattern:
         """Returns the pattern of a `pybpe_vocab_spec`."""
         if number == _binding.CUSTOM:
             return cls(custom or "")
-        digits = next(digits for digits, flag in _DIGITS.items() if number & sum(_DIGITS.values()) == flag)
-        name = next(name for name in NAMES if _binding.pattern_find(name) == number - _DIGITS[digits])
-        return cls(name, digits)
+        return cls(*_name_of(number))
 
     @staticmethod
     def _named(pattern: str) -> tuple[str, Digits]:
@@ -195,7 +185,8 @@ class Pattern:
         argument and None."""
         if pattern in _SPELLINGS:
             return _SPELLINGS[pattern], None
-        return _built_in().get(pattern, (pattern, None))
+        number = _binding.pattern_find_regex(pattern)
+        return (pattern, None) if number is None else _name_of(number)
 
     @classmethod
     def known(cls, regex: str) -> Pattern | None:
@@ -206,7 +197,7 @@ class Pattern:
     def builtin(cls, regex: str) -> Pattern | None:
         """Returns the built-in pattern with exactly this regular expression, or as `portable` writes it, under a name
         without digits if it has one; otherwise None."""
-        return cls(regex) if regex in _built_in() else None
+        return cls(regex) if _binding.pattern_find_regex(regex) is not None else None
 
     @property
     def is_custom(self) -> bool:

@@ -1,5 +1,5 @@
 /*
-tokenizer.json: both forms of merges, what is refused, every cut of a file, failing memory.
+tokenizer.json: its large parts, and whole files: both forms of merges, what is refused, every cut, failing memory.
 */
 #include "check.h"
 #include "small_vocab.h"
@@ -411,6 +411,267 @@ static void test_extremes(void) {
     CHECK(v == NULL);
 }
 
+/* ---------------------------------------------------------------------------------------------------
+Whole files
+*/
+
+/* What differs between the files: all but `added` and `pre` may be empty. */
+typedef struct file_parts {
+    const char *added, *pre; /* values */
+    const char *top, *model; /* members, each with a comma after it */
+} file_parts;
+
+#define BYTE_LEVEL "{\"type\":\"ByteLevel\",\"trim_offsets\":true}"
+#define SPLIT(regex, behavior)                                                                                         \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"" behavior "\"}"
+#define SEQUENCE(steps) "{\"type\":\"Sequence\",\"pretokenizers\":[" steps "]}"
+#define DIGITS "{\"type\":\"Digits\",\"individual_digits\":true}"
+#define ADDED(members) "[{\"id\":259,\"content\":\"<|e|>\"" members "}]"
+
+static const file_parts PLAIN = {"[]", BYTE_LEVEL, "", ""};
+
+static size_t write_file(char *out, size_t room, file_parts parts) {
+    char vocab[8192];
+    write_vocab(vocab, sizeof vocab, ",\"\\u0120t\":256,\"th\":257,\"12\":258");
+    return (size_t)snprintf(
+        out, room,
+        " {%s\"added_tokens\":%s,\"pre_tokenizer\":%s,\n\"model\":{%s\"vocab\":%s,"
+        "\"merges\":[\"\\u0120 t\",[\"t\",\"h\"],\"1 2\"]},\"other\":[{},[1.5e-3,\"\\u00e9\\n\",null]]}",
+        parts.top, parts.added, parts.pre, parts.model, vocab);
+}
+
+static int load(pybpe_vocab **out, const char *text, size_t n, const pybpe_allocator *mem, pybpe_error *err) {
+    uint8_t *exact = malloc(n + (n == 0));
+    memcpy(exact, text, n);
+    int code = pybpe_vocab_load_mem(out, exact, n, mem, err);
+    free(exact);
+    return code;
+}
+
+static pybpe_vocab *loaded(file_parts parts) {
+    char text[16384];
+    pybpe_vocab *v = NULL;
+    pybpe_error err = {0};
+    if (load(&v, text, write_file(text, sizeof text, parts), NULL, &err) != PYBPE_OK) {
+        printf("%s\n", err.msg);
+    }
+    CHECK(v != NULL);
+    return v;
+}
+
+static void expect_ids(const pybpe_vocab *v, const char *text, const uint32_t *want, size_t wanted, int line) {
+    pybpe_encoder *e;
+    pybpe_cache *c;
+    uint32_t ids[256];
+    size_t count = 0;
+    const size_t n = strlen(text);
+    CHECK_EQ(pybpe_encoder_new(&e, v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encode(e, c, pybpe_encoder_specials(e), (const uint8_t *)text, n, ids, 4, 256, &count, NULL),
+             PYBPE_OK);
+    check_that(count == wanted && memcmp(ids, want, 4 * count) == 0, text, __FILE__, line);
+    pybpe_cache_free(c);
+    pybpe_encoder_free(e);
+}
+
+#define EXPECT_IDS(v, text, ...)                                                                                       \
+    do {                                                                                                               \
+        const uint32_t want[] = {__VA_ARGS__};                                                                         \
+        expect_ids((v), (text), want, sizeof want / sizeof *want, __LINE__);                                           \
+    } while (0)
+
+static void test_whole_files(void) {
+    pybpe_vocab *v = loaded(PLAIN);
+    EXPECT_IDS(v, "th th 12", 257, 256, 'h', ' ', 258);
+    CHECK_EQ(pybpe_vocab_get_spec(v).pattern, PYBPE_PATTERN_GPT2);
+    CHECK_EQ(pybpe_vocab_get_spec(v).eot_id, PYBPE_NO_ID);
+    pybpe_vocab_free(v);
+
+    /* Flags, a normalizer in a list, a space before texts. */
+    v = loaded(
+        (file_parts){"[{\"id\":259,\"content\":\"<m>\",\"lstrip\":true},{\"content\":\"\",\"id\":3},"
+                     "{\"id\":260,\"content\":\"<|endoftext|>\",\"special\":true}]",
+                     "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}",
+                     "\"version\":\"1.0\",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}]},"
+                     "\"decoder\":{\"type\":\"ByteLevel\"},",
+                     "\"type\":\"BPE\",\"dropout\":null,\"ignore_merges\":true,\"unk_token\":null,"});
+    EXPECT_IDS(v, "th  <m>the\xCC\x81<|endoftext|>", 256, 'h', 259, 256, 'h', 0xC3, 0xA9, 260);
+    const pybpe_vocab_spec spec = pybpe_vocab_get_spec(v);
+    CHECK(spec.prefix_space == 1 && spec.whole_words == 1 && spec.normalizer == PYBPE_NORMALIZER_NFC);
+    CHECK(spec.special_flags[0] == PYBPE_SPECIAL_LSTRIP && spec.special_flags[1] == 0 && spec.eot_id == 260);
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_save(v, "never-written.bin", 2, &err), PYBPE_ERR_LIMIT);
+    CHECK(strstr(err.msg, "prefix_space") != NULL);
+    pybpe_vocab_free(v);
+
+    /* The end of a text has a name of its own; specials that are all alike need no flags. */
+    v = loaded((file_parts){ADDED(",\"normalized\":true"), SEQUENCE(DIGITS "," BYTE_LEVEL), "",
+                            "\"pybpe\":{\"version\":1,\"eos\":\"<|e|>\",\"x\":[]},"});
+    EXPECT_IDS(v, "12<|e|>th", '1', '2', 259, 257);
+    CHECK(pybpe_vocab_get_spec(v).eot_id == 259 && pybpe_vocab_get_spec(v).special_flags == NULL);
+    CHECK(strncmp(pybpe_vocab_get_spec(v).custom, "\\p{N}(?then)'s|'t", 17) == 0);
+    pybpe_vocab_free(v);
+
+    /* A pattern that is built in; steps that read bytes: the second byte of o with a grave accent stands for a number. */
+    v = loaded((file_parts){"null",
+                            SEQUENCE(SPLIT("'s|'t|'re|'ve|'m|'ll|'d| ?\\\\p{L}+| ?\\\\p{N}+| ?[^\\\\s\\\\p{L}\\\\p{N}]+"
+                                           "|\\\\s+(?!\\\\S)|\\\\s+",
+                                           "Isolated") ",{\"type\":\"ByteLevel\",\"use_regex\":false}," DIGITS),
+                            "", ""});
+    EXPECT_IDS(v, "12", '1', '2');
+    pybpe_vocab_free(v);
+}
+
+static void test_refused_parts(void) {
+    static const struct {
+        file_parts parts;
+        const char *message;
+    } cases[] = {
+        {{"[]", BYTE_LEVEL, "\"version\":\"2.0\",", ""}, "version \"2.0\""},
+        {{"[]", BYTE_LEVEL, "\"normalizer\":{\"type\":\"Lowercase\"},", ""},
+         "the normalizer is {\"type\":\"Lowercase\"}"},
+        {{"[]", BYTE_LEVEL, "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[null,null]},", ""},
+         "the normalizer"},
+        {{"[]", BYTE_LEVEL, "\"decoder\":{\"type\":\"Metaspace\"},", ""}, "the decoder is"},
+        {{"[]", BYTE_LEVEL, "\"truncation\":[tru],", ""}, "not a JSON object"},
+        {{"[]", BYTE_LEVEL, "\"truncation\":01,", ""}, "not a JSON object"},
+        {{"[]", BYTE_LEVEL, "\"model\":null,", ""}, "not a JSON object"},
+        {{"[]", BYTE_LEVEL, "", "\"type\":\"Unigram\","}, "model.type is \"Unigram\""},
+        {{"[]", BYTE_LEVEL, "", "\"byte_fallback\":true,"}, "model.byte_fallback"},
+        {{"[]", BYTE_LEVEL, "", "\"ignore_merges\":1,"}, "ignore_merges is 1"},
+        {{"[]", BYTE_LEVEL, "", "\"dropout\":0.1,"}, "model.dropout is 0.1"},
+        {{"[]", BYTE_LEVEL, "", "\"end_of_word_suffix\":\"</w>\","}, "model.end_of_word_suffix is \"</w>\""},
+        {{"[]", BYTE_LEVEL, "", "\"pybpe\":{\"version\":2},"}, "a newer pybpe"},
+        {{"{}", BYTE_LEVEL, "", ""}, "added_tokens is not an array"},
+        {{"[1]", BYTE_LEVEL, "", ""}, "an added token is not a JSON object"},
+        {{"[{\"id\":259}]", BYTE_LEVEL, "", ""}, "content is missing"},
+        {{"[{\"content\":\"<|e|>\"}]", BYTE_LEVEL, "", ""}, "the id of the added token <|e|>"},
+        {{"[{\"id\":16777216,\"content\":\"<|e|>\"}]", BYTE_LEVEL, "", ""}, "a number from 0 to 16777215"},
+        {{"[{\"id\":260,\"content\":\"<a>\"},{\"id\":259,\"content\":\"<b>\"}]", BYTE_LEVEL, "", ""},
+         "not above the id"},
+        {{"[{\"same_id_as\":\"<|e|>\",\"content\":\"<a>\"}]", BYTE_LEVEL, "", ""}, "shares the id"},
+        {{ADDED(",\"rstrip\":null"), BYTE_LEVEL, "", ""}, "rstrip is null"},
+        {{ADDED("},{\"id\":260,\"content\":\" x\",\"rstrip\":true"), BYTE_LEVEL, "", ""}, "white space"},
+        {{ADDED(",\"normalized\":true"), BYTE_LEVEL, "\"normalizer\":{\"type\":\"NFKC\"},", ""}, "has normalized on"},
+        {{"[{\"id\":259,\"content\":\"\\u0120\"}]", BYTE_LEVEL, "", ""}, "the same spelling"},
+        {{"[{\"id\":300,\"content\":\"<|e|>\"}]", BYTE_LEVEL, "", ""}, "put each with its id in model.vocab"},
+        {{"[]", "null", "", ""}, "must have one ByteLevel"},
+        {{"[]", SEQUENCE(BYTE_LEVEL "," BYTE_LEVEL), "", ""}, "ByteLevel twice"},
+        {{"[]", SEQUENCE(DIGITS ",{\"type\":\"ByteLevel\",\"add_prefix_space\":true}"), "", ""}, "after another step"},
+        {{"[]", SEQUENCE(SPLIT("[a-q]", "Isolated") "," BYTE_LEVEL), "", ""}, "in none of the models that C reads"},
+        {{"[]", SEQUENCE(SPLIT("\\\\p{N}", "Removed") "," BYTE_LEVEL), "", ""}, "in none of the models that C reads"},
+        {{"[]", SEQUENCE("{\"type\":\"Whitespace\"}," BYTE_LEVEL), "", ""}, "in none of the models that C reads"},
+        {{"[]", "{\"type\":\"Sequence\",\"pretokenizers\":{}}", "", ""}, "not an array"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[16384];
+        const size_t n = write_file(text, sizeof text, cases[i].parts);
+        pybpe_vocab *v = (pybpe_vocab *)1;
+        pybpe_error err = {0};
+        CHECK_EQ(load(&v, text, n, NULL, &err), PYBPE_ERR_FORMAT);
+        if (v != NULL || err.offset >= n || strstr(err.msg, cases[i].message) == NULL) {
+            printf("case %zu: %s\n", i, err.msg);
+        }
+        CHECK(v == NULL && err.offset < n && strstr(err.msg, cases[i].message) != NULL);
+    }
+}
+
+/* Many nested or successive steps. */
+static void test_many_steps(void) {
+    char pre[4096], text[16384];
+    for (int nested = 0; nested < 2; nested++) {
+        for (size_t count = 1; count < 20; count++) {
+            size_t at = 0;
+            for (size_t i = 0; i < (nested ? count : 1); i++) {
+                at += (size_t)snprintf(pre + at, sizeof pre - at, "{\"type\":\"Sequence\",\"pretokenizers\":[");
+            }
+            for (size_t i = 1; i < (nested ? 1 : count); i++) {
+                at += (size_t)snprintf(pre + at, sizeof pre - at, DIGITS ",");
+            }
+            at += (size_t)snprintf(pre + at, sizeof pre - at, BYTE_LEVEL);
+            for (size_t i = 0; i < (nested ? count : 1); i++) {
+                at += (size_t)snprintf(pre + at, sizeof pre - at, "]}");
+            }
+            pybpe_vocab *v = NULL;
+            const size_t n = write_file(text, sizeof text, (file_parts){"[]", pre, "", ""});
+            CHECK_EQ(load(&v, text, n, NULL, NULL) == PYBPE_OK, count <= (nested ? 8 : 16));
+            pybpe_vocab_free(v);
+        }
+    }
+}
+
+static const file_parts RICH = {ADDED(",\"lstrip\":true"), SEQUENCE(DIGITS "," BYTE_LEVEL),
+                                "\"normalizer\":{\"type\":\"NFC\"},", "\"ignore_merges\":true,"};
+
+static void test_whole_cuts(void) {
+    char text[16384];
+    const size_t n = write_file(text, sizeof text, RICH);
+    int taken = 0;
+    for (size_t cut = 1; cut < n; cut++) {
+        pybpe_vocab *v = NULL;
+        taken += load(&v, text, cut, NULL, NULL) == PYBPE_OK;
+    }
+    CHECK_EQ(taken, 0);
+    text[n / 2] = (char)0xFF;
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(load(&v, text, n, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK(err.offset == n / 2 && strstr(err.msg, "not UTF-8") != NULL);
+}
+
+static void test_whole_failing_memory(void) {
+    char text[16384];
+    const size_t n = write_file(text, sizeof text, RICH);
+    int failures = 0;
+    long grant = 0;
+    for (int code = PYBPE_ERR_MEMORY; code != PYBPE_OK && grant < 1000; grant++) {
+        failing_memory m = {.left = grant};
+        pybpe_allocator mem = {failing_resize, &m};
+        pybpe_vocab *v = NULL;
+        pybpe_encoder *e = NULL;
+        pybpe_error err;
+        code = load(&v, text, n, &mem, &err);
+        code = code == PYBPE_OK ? pybpe_encoder_new(&e, v, &mem, &err) : code;
+        failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || e != NULL);
+        pybpe_encoder_free(e);
+        pybpe_vocab_free(v);
+        failures += m.blocks != 0;
+    }
+    CHECK_EQ(failures, 0);
+    CHECK(grant > 30 && grant < 1000);
+}
+
+/* Regular expressions that the library knows. */
+static void test_known_regexes(void) {
+    char many[256] = "\\p{N}";
+    pybpe_pretok *p;
+    pybpe_error err;
+    for (int pattern = PYBPE_PATTERN_GPT2; pattern <= PYBPE_PATTERN_NANOCHAT; pattern++) {
+        const char *regex = pybpe_pattern_regex(pattern);
+        CHECK_EQ(pybpe_pattern_find_regex((const uint8_t *)regex, strlen(regex)), pattern);
+        CHECK_EQ(pybpe_pattern_find_regex((const uint8_t *)regex, strlen(regex) - 1), PYBPE_ERR_VALUE);
+    }
+    static const char *const unknown[] = {"", "[a-q]", "\\p{N}(?then)", "\\p{N}(?then)[a-q]"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        CHECK_EQ(pybpe_pretok_new_regex(&p, unknown[i], NULL, &err), PYBPE_ERR_VALUE);
+        CHECK(p == NULL && strstr(err.msg, "does not know the regular expression") != NULL);
+    }
+    for (size_t steps = 1; steps <= 17; steps++) {
+        CHECK_EQ(pybpe_pretok_new_regex(&p, many, NULL, &err), steps <= 16 ? PYBPE_OK : PYBPE_ERR_VALUE);
+        if (steps <= 16) {
+            size_t ends[64];
+            size_t end = 0;
+            for (size_t want = 1; want <= 3; want++) {
+                CHECK(pybpe_pretok_split(p, (const uint8_t *)"a12", 3, end, ends, 64) > 0 && ends[0] == want);
+                end = ends[0];
+            }
+        }
+        pybpe_pretok_free(p);
+        snprintf(many + strlen(many), sizeof many - strlen(many), "(?then)\\p{N}");
+    }
+    CHECK(strstr(err.msg, "more than 16 steps") != NULL);
+}
+
 int main(void) {
     test_both_forms();
     test_escapes();
@@ -425,5 +686,11 @@ int main(void) {
     test_cuts();
     test_find();
     test_failing_memory();
+    test_whole_files();
+    test_refused_parts();
+    test_many_steps();
+    test_whole_cuts();
+    test_whole_failing_memory();
+    test_known_regexes();
     return check_report("tokenizer_json");
 }

@@ -1,8 +1,25 @@
 /*
-tokenizer.json from hostile bytes: its vocabulary and merges are refused, or are a vocabulary that decodes, encodes, and
-can be laid out again. The first byte chooses the id of a special token, or that there is none.
+tokenizer.json from hostile bytes, whole, and only its vocabulary and merges: refused, or a vocabulary that decodes, encodes,
+and can be laid out again. The first byte chooses the id of a special token for the latter, or that there is none.
 */
 #include "check_vocab.h"
+
+static void encode_whole(const pybpe_vocab *v, const uint8_t *text, size_t n) {
+    pybpe_encoder *e;
+    pybpe_cache *c;
+    pybpe_error err;
+    size_t count = 0;
+    if (pybpe_encoder_new(&e, v, &fuzz_memory, &err) != PYBPE_OK) {
+        return;
+    }
+    REQUIRE(pybpe_encoder_pretok(e) != NULL && pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);
+    uint32_t *ids = malloc(48 * n + 4);
+    int code = pybpe_encode(e, c, pybpe_encoder_specials(e), text, n, ids, 4, 12 * n, &count, &err);
+    REQUIRE(code == PYBPE_OK ? count <= 12 * n : code == PYBPE_ERR_VALUE);
+    free(ids);
+    pybpe_cache_free(c);
+    pybpe_encoder_free(e);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const uint8_t special[] = "<|endoftext|>";
@@ -29,6 +46,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             REQUIRE(v == NULL);
             fuzz_expect_error(code, &err);
         }
+    }
+    int code = pybpe_vocab_load_mem(&v, text, n, &fuzz_memory, &err);
+    if (code == PYBPE_OK) {
+        check_vocab(v, text, n < 2048 ? n : 2048);
+        encode_whole(v, text, n < 2048 ? n : 2048);
+        pybpe_vocab_free(v);
+    } else {
+        REQUIRE(v == NULL && err.offset <= n);
+        fuzz_expect_error(code, &err);
     }
     free(text);
     return 0;

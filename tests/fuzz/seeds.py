@@ -61,6 +61,11 @@ def json_seeds() -> dict[str, bytes]:
         short = {"model": {"merges": merges, "vocab": whole["model"]["vocab"]}}
         for kind, data in {"whole": json.dumps(whole), "short": json.dumps(short, separators=(",", ":"))}.items():
             seeds[f"{name}_{kind}"] = bytes([special]) + data.encode()
+        whole["added_tokens"] = [token | {"lstrip": True} for token in whole["added_tokens"]]
+        digits = {"type": "Digits", "individual_digits": True}
+        whole["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [digits, whole["pre_tokenizer"]]}
+        whole["model"]["ignore_merges"] = True
+        seeds[f"{name}_rich"] = bytes([special]) + json.dumps(whole | {"normalizer": {"type": "NFC"}}).encode()
     return seeds
 
 

@@ -251,5 +251,4 @@ def test_the_example_of_the_header_runs(root: Path, tmp_path: Path) -> None:
     found = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert found == f"{tok.count('Once upon a time')} tokens: Once upon a time\n"
     run[-1] = "tokenizer.json"
-    found = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False).stderr
-    assert "not a tokenizer.bin, but JSON, perhaps a tokenizer.json: convert it with pybpe export" in found
+    assert subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == found

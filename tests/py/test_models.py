@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import tokenizers
+from c_tokenizer import CTokenizer
 from pipelines import (
     BLOOM,
     CONTIGUOUS,
@@ -89,6 +90,18 @@ def test_ids_are_those_of_hugging_face(pipeline: str, tmp_path: Path) -> None:
     joined = "".join(texts)
     assert list(ours.encode_iterable(texts)) == theirs.encode(joined, add_special_tokens=False).ids
     assert ours.encode_to_numpy(joined).tolist() == theirs.encode(joined, add_special_tokens=False).ids
+    in_c = CTokenizer(path.read_bytes())
+    assert [in_c.encode(text) for text in [*texts, joined]] == [*expected, ours.encode(joined)]
+
+
+@pytest.mark.parametrize("pipeline", EXACT)
+def test_c_knows_the_words_of_every_row(pipeline: str) -> None:
+    pre_tokenizer, normalizer = EXACT[pipeline]
+    text = changed(pre_tokenizer, normalizer=normalizer and {"type": normalizer})
+    in_c, ours = CTokenizer(text.encode()), pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(text))
+    for sample in hostile(4, 80):
+        data = sample.encode()
+        assert in_c.word_ends(data) == ours.pattern.word_ends(data), sample
 
 
 @pytest.mark.parametrize("pipeline", one_in(4, EXACT))

@@ -1,4 +1,5 @@
-"""tokenizer.json: C reads the same as the Python reader. If C does not accept a file, that reader explains why."""
+"""tokenizer.json: C reads the same as the Python reader: the large parts for Python, and whole files alone. If C does
+not accept a file, the Python reader explains why."""
 
 import json
 import random
@@ -7,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from c_tokenizer import CTokenizer
 from texts import chinese, english
 
 import pybpe
@@ -58,6 +60,21 @@ def quickly(text: bytes) -> Model | None:
     return tokenizer_json._loads_quickly(text, "x", None)
 
 
+def matches_alone(text: bytes, expected: Model | None) -> bool:
+    """Checks that C alone finds what is expected, or refuses the file. Returns whether it finds it."""
+    try:
+        found = CTokenizer(text).vocab
+    except pybpe.errors.FormatError:
+        return False
+    assert expected is not None, text
+    vocab = expected.to_vocab()
+    assert [bytes(part) for part in found.packed()] == [bytes(part) for part in vocab.packed()], text
+    for key in ("eot_id", "pattern", "normalizer", "whole_words"):
+        assert getattr(found, key) == getattr(vocab, key), text
+    assert found.specials() == vocab.specials(), text
+    return True
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_both_readers_find_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found, expected = quickly(FILES[name]), slowly(FILES[name], monkeypatch)
@@ -65,6 +82,7 @@ def test_both_readers_find_the_same(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert found == expected
     assert found.fingerprint == expected.fingerprint
     assert list(found.tokens) == list(expected.tokens) and list(found.merges) == list(expected.merges)
+    assert matches_alone(FILES[name], expected)
 
 
 PIECES = [
@@ -86,16 +104,18 @@ def mutated(text: bytes, rng: random.Random) -> bytes:
 @pytest.mark.parametrize("name", FILES)
 def test_changed_files_are_read_alike_or_not_at_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(name)
-    taken = 0
+    taken = alone = 0
     for _ in range(500):
         text = mutated(FILES[name], rng)
         found = quickly(text)
         if found is None:
+            assert not matches_alone(text, None)
             continue
         taken += 1
         expected = slowly(text, monkeypatch)
         assert expected is not None and found == expected, text
-    assert taken > 20  # white space, names of training facts and the like
+        alone += matches_alone(text, expected)
+    assert taken > 20 and alone > taken // 2  # white space, names of training facts and the like
 
 
 def entries(data: dict[str, Any], rng: random.Random) -> None:
@@ -134,7 +154,49 @@ def test_changed_entries_are_read_alike_or_not_at_all(monkeypatch: pytest.Monkey
                 taken += 1
                 expected = slowly(changed, monkeypatch)
                 assert expected is not None and found == expected, name
+                matches_alone(changed, expected)
+            else:
+                assert not matches_alone(changed, None)
     assert taken > 50
+
+
+def settings(data: dict[str, Any], rng: random.Random) -> None:
+    """Changes a part around the vocabulary to a value that a file could have."""
+    flag = rng.choice(("lstrip", "rstrip", "single_word", "normalized", "special", "content", "id"))
+    token = rng.choice(data["added_tokens"] or [{}]) if isinstance(data["added_tokens"], list) else {}
+    kind = rng.choice(("NFC", "NFKC", "NFD", "Sequence"))
+    steps = [{"type": "Digits", "individual_digits": rng.choice((True, False, 1))}, data["pre_tokenizer"]]
+    value = rng.choice((True, False, None, 0, 1, "", "x", [], {}))
+    what = rng.randrange(9)
+    if what < 2:
+        token[flag] = value
+    elif what == 2:
+        data["normalizer"] = {"type": kind, "normalizers": rng.choice(([], [{"type": "NFC"}], [None], [1], {}))}
+    elif what == 3:
+        data["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": rng.sample(steps, rng.randrange(3))}
+    elif what == 4:
+        data["pre_tokenizer"][rng.choice(("add_prefix_space", "use_regex", "type", "trim_offsets"))] = value
+    elif what == 5:
+        data["model"][rng.choice(("type", "dropout", "byte_fallback", "ignore_merges", "unk_token"))] = value
+    elif what == 6:
+        data["model"]["pybpe"][rng.choice(("eos", "version", "regex"))] = value
+    elif what == 7:
+        data["decoder"] = rng.choice((None, {"type": kind}, {"type": "ByteLevel"}, value))
+    else:
+        data[rng.choice(("version", "normalizer", "decoder", "added_tokens", "other"))] = value
+
+
+def test_changed_settings_are_read_alike_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(6)
+    taken = 0
+    for _ in range(400):
+        data = json.loads(FILES["ours"])
+        for _ in range(rng.randint(1, 3)):
+            settings(data, rng)
+        changed = json.dumps(data, ensure_ascii=False).encode()
+        expected = slowly(changed, monkeypatch)
+        taken += matches_alone(changed, expected)
+    assert 50 < taken < 350
 
 
 def test_parts_of_a_vocabulary_are_lists_to_whoever_looks() -> None:

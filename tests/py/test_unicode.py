@@ -19,7 +19,7 @@ def generator() -> ModuleType:
     return load_generator()
 
 
-@pytest.mark.parametrize("name", one_in(3, ["unicode", "normalize", "special"]))
+@pytest.mark.parametrize("name", one_in(4, ["unicode", "normalize", "special", "known"]))
 def test_generated_files_are_current(name: str, root: Path, generator: ModuleType) -> None:
     if name == "unicode" and generator.unicode_version() != VERSION:
         pytest.skip(f"the tables are of Unicode {VERSION}, this `regex` has {generator.unicode_version()}")
