@@ -7,8 +7,7 @@ _OURS = {  # what pybpe has -> the names in tiktoken, tokenizers, transformers, 
     " load_tokenizer from_file from_str from_buffer from_pretrained from_directory from_files AutoTokenizer",
     "pybpe.train(inputs, vocab_size=N, special_tokens=[...]), which makes a new Tokenizer": "train train_from_files"
     " train_from_iterator train_tokenizer BpeTrainer ByteLevelBPETokenizer BasicTokenizer RegexTokenizer",
-    "pybpe.train(iter(texts), vocab_size=N, pattern=tok.pattern, normalizer=tok.model.normalizer, special_tokens="
-    "list(tok.special_tokens), special_ids='first', end_of_text=tok.model.eot)": "train_new_from_iterator",
+    "pybpe.train(iter(texts), vocab_size=N, like=tok)": "train_new_from_iterator",
     "Tokenizer(vocab, merges, special_tokens), or get_encoding(name)": "Encoding BPE BPETokenizer",
     "get_encoding(name): cl100k_base for GPT-4, o200k_base for GPT-4o": "encoding_for_model encoding_name_for_model"
     " get_encoding list_encoding_names",

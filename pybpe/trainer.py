@@ -30,13 +30,14 @@ def train(
     special_tokens: Sequence[str] | Mapping[str, int] = (),
     pattern: PatternLike | None = None,
     min_frequency: int = 0,
-    tie_break: str = "lexicographic",
-    special_ids: str = "first",
+    tie_break: str | None = None,
+    special_ids: str | None = None,
     max_token_length: int = 255,
     normalizer: str | None = None,
     digits: Digits = None,
     end_of_text: str | None = None,
     base: Tokenizer | None = None,
+    like: Tokenizer | None = None,
     superwords: bool = False,
     transition: float | None = None,
     whole_characters: bool = False,
@@ -76,11 +77,11 @@ def train(
             Several strings with (?then) between them are steps: each splits the pieces of the step before it. No merge
             crosses the end of a word.
         min_frequency: the lowest count at which a pair is merged.
-        tie_break: which of several equally frequent pairs is merged: "lexicographic" takes the one whose (left bytes,
-            right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes; "rustbpe" takes
-            the one that nanochat's trainer takes, which has the lowest ids.
-        special_ids: "first" (special tokens 0..k-1, bytes, merges), "after_bytes" (bytes 0..255, special tokens,
-            merges) or "last" (bytes, merges, special tokens).
+        tie_break: which of several equally frequent pairs is merged: "lexicographic" (the default) takes the one whose
+            (left bytes, right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes;
+            "rustbpe" takes the one that nanochat's trainer takes, which has the lowest ids.
+        special_ids: "first" (the default: special tokens 0..k-1, bytes, merges), "after_bytes" (bytes 0..255, special
+            tokens, merges) or "last" (bytes, merges, special tokens).
         max_token_length: the maximum number of bytes of a token. tokenizer.bin can hold at most 255. Hugging Face's
             max_token_length is one more: for the merges of its n, pass max(2, n - 1). rustbpe has no maximum.
         normalizer: None, "NFC" or "NFKC". The tokenizer stores it and applies it when encoding too.
@@ -90,6 +91,11 @@ def train(
             otherwise <|endoftext|> or <|end_of_text|>, if it is a special token.
         base: a tokenizer to extend. The result keeps its ids, merges, special tokens, pattern and normalizer. New
             special tokens, then new tokens, get the ids after the base's ids; vocab_size counts all of them.
+        like: a tokenizer in whose likeness to train. The result has none of its tokens or merges, but all else: pattern
+            and digits, normalizer, special tokens with their flags and the place of their ids, template, chat template,
+            end of text, prefix space, dropout, and tie_break, if it was trained here. (Like train_new_from_iterator of
+            transformers, this leaves out added tokens that are not special.) `special_tokens` are added to its own, and
+            other arguments that are given replace what it has.
         superwords: True trains in two stages (SuperBPE). Stage 1 is ordinary BPE. Stage 2 merges across spaces and
             makes tokens such as " of the", of at most four words. The tokenizer gets the pattern of stage 2, even if a
             base has another pattern. With a base, stage 1 extends the base, unless it already has enough tokens.
@@ -139,9 +145,12 @@ def train(
         WorkerError (a RuntimeError): a process of the executor died.
     """
     given = locals()
-    if base is not None:
-        instance("base", base, Tokenizer, "a Tokenizer, such as Tokenizer.from_file returns")
-    options = chosen(TrainOptions, given, base=None if base is None else base.model)
+    models = {}
+    for name, tokenizer in (("base", base), ("like", like)):
+        if tokenizer is not None:
+            instance(name, tokenizer, Tokenizer, "a Tokenizer, such as Tokenizer.from_file returns")
+        models[name] = None if tokenizer is None else tokenizer.model
+    options = chosen(TrainOptions, given, **models)
     read = chosen(ReadOptions, given, skipped=listed(skipped))
     source = TrainInput(inputs, counts, read, chosen(Sample, given))
     return of_model(train_model(source, options, chosen(RunOptions, given), checkpoint))

@@ -44,6 +44,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "pybpe train corpus.jsonl.zst --text-key content --sizes 8k,16k,32k --plot curve.png -o tok.json\n"
         "pybpe train novel.txt --superwords --vocab-size 20000 -o superwords.json\n"
         "pybpe train en=en.txt zh='zh/*.txt' --parity en=dev.en --parity zh=dev.zh --vocab-size 20k -o fair.json\n"
+        "pybpe train german.txt --like tok.json --vocab-size 32000 -o german.json\n"
         "pybpe train more.txt --base tok.json --vocab-size 24000 -o larger.json --remap remap.npy\n"
         "pybpe train --base tok.json --special-token '<|tool|>' -o tools.json",
     )
@@ -54,6 +55,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     add_options(parser, RunOptions, "memory_limit", "workers")
     parser.add_argument("--counts", action="append", metavar="COUNTS", help="use counts from `pybpe count`, not files")
     parser.add_argument("--base", metavar="TOK", help="a tokenizer to extend; its ids stay the same")
+    parser.add_argument("--like", metavar="TOK", help="a tokenizer whose settings to take, but none of its tokens")
     parser.add_argument(
         "--parity",
         action="append",
@@ -139,7 +141,7 @@ def _check_options(args: argparse.Namespace) -> None:
     for name, needed, reason in (("plot", "sizes", "draws their curve"), ("remap", "base", "compares ids with its")):
         if getattr(args, name) is not None and getattr(args, needed) is None:
             raise ArgumentError(f"--{name} needs --{needed}: it {reason}")
-    for name in ("base", "checkpoint", "parity", "superwords"):
+    for name in ("base", "like", "checkpoint", "parity", "superwords"):
         if args.sizes is not None and getattr(args, name):
             raise ArgumentError(f"--sizes cannot be used with --{name}")
     if args.plot is not None:
@@ -156,6 +158,7 @@ def _trained(
     from ..training.counting import count_words
 
     skipped, files, parity = list_of_skipped(args), args.files, None
+    like = None if args.like is None else load(args.like)
     more: dict[str, Any] = {}
     if args.parity:
         files = named_files("with --parity, files", files)
@@ -164,5 +167,7 @@ def _trained(
         counts = call(count_words, args, files, skipped=skipped)
         more = {"max_documents": None, "max_bytes": None, "seed": 0}  # the counts were made from the sample
     texts = files if counts is None else None
-    made = call(train, args, texts, vocab_size=size, base=base, counts=counts, parity=parity, skipped=skipped, **more)
+    made = call(
+        train, args, texts, vocab_size=size, base=base, like=like, counts=counts, parity=parity, skipped=skipped, **more
+    )
     return made, counts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .. import _binding
 from ..arguments import instance, one_of, option, whole_number
 from ..errors import ArgumentError
-from ..model import MOST_IDS, Model, special_ids_of
+from ..model import MOST_IDS, Model, check_specials, special_ids_of
 from ..normalize import check_normalizer
 from ..pattern import Digits, PatternLike
 
@@ -42,11 +42,13 @@ class TrainOptions:
     )
     min_frequency: int = option(0, "merge only pairs that occur at least N times")
     tie_break: str = option(
-        "lexicographic",
-        "which of several equally frequent pairs to merge first: lexicographic, huggingface or rustbpe",
+        None,
+        "which of several equally frequent pairs to merge first: lexicographic (default), huggingface or rustbpe",
         "T",
     )
-    special_ids: str = option("first", "where to put the ids of special tokens: first, after_bytes or last", "WHERE")
+    special_ids: str = option(
+        None, "where to put the ids of special tokens: first (default), after_bytes or last", "WHERE"
+    )
     max_token_length: int = option(255, "maximum number of bytes per token; 255 is llm.c's limit")
     normalizer: str | None = option(None, "convert text to NFC or NFKC first (default: none)")
     digits: Digits = option(
@@ -56,6 +58,7 @@ class TrainOptions:
     )
     end_of_text: str | None = option(None, "the special token that ends a document (default: <|endoftext|>)", "S")
     base: Model | None = None
+    like: Model | None = None
     superwords: bool = option(False, "also learn tokens across spaces, such as ' of the', in a second stage (SuperBPE)")
     transition: float | None = option(
         None,
@@ -77,15 +80,38 @@ class TrainOptions:
             ("max_token_length", 1, (1 << 32) - 1),
         ):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least, most))
+        specials = special_ids_of(self.special_tokens)
+        if self.like is not None:
+            specials = self._take_likeness(self.like)
+        for name, default in (("tie_break", "lexicographic"), ("special_ids", "first")):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, default)
         one_of("tie_break", self.tie_break, _binding.TIE_BREAKS)
         one_of("special_ids", self.special_ids, SPECIAL_IDS)
         check_normalizer(self.normalizer)
         instance("superwords", self.superwords, bool, "True or False")
         instance("whole_characters", self.whole_characters, bool, "True or False")
         self._check_stages()
-        given = special_ids_of(self.special_tokens)
-        ids = sorted((i, text) for text, i in given.items() if i is not None)
-        object.__setattr__(self, "special_tokens", {text: i for i, text in ids} or tuple(given))
+        ids = sorted((i, text) for text, i in specials.items() if i is not None)
+        object.__setattr__(self, "special_tokens", {text: i for i, text in ids} or tuple(specials))
+
+    def _take_likeness(self, like: Model) -> dict[str, int | None]:
+        """Sets the options that are not given as a tokenizer has them. Returns its special tokens, and the new ones."""
+        from . import likeness
+
+        if self.base is not None:
+            raise ArgumentError("like cannot be used with base, whose settings the result has: leave one of them out")
+        if self.pattern is None:
+            object.__setattr__(self, "pattern", likeness.pattern(like))
+        own = (
+            ("normalizer", like.normalizer),
+            ("tie_break", like.training.get("tie_break")),
+            ("special_ids", likeness.special_ids(like)),
+        )
+        for name, value in own:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        return dict.fromkeys([*likeness.special_tokens(like), *check_specials(self.special_tokens)])
 
     def _check_stages(self) -> None:
         if self.parity is not None:

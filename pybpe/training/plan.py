@@ -14,6 +14,7 @@ from ..model import Model
 from ..pattern import Pattern, PatternLike
 from ..reading.options import ReadOptions
 from . import superwords
+from .likeness import settings_of
 from .numbering import Numbering, blank
 from .options import TrainOptions
 from .word_counter import CountSettings
@@ -84,6 +85,9 @@ class TrainPlan:
         if options.superwords and not superwords.is_chunk_pattern(pattern):
             words, pattern = pattern, superwords.chunk_pattern(pattern)
         settings = CountSettings(pattern, tuple(specials), _normalizer(options, parent), read)
+        if options.like is not None:
+            kept = settings_of(options.like, specials)
+            settings = replace(settings, matching=kept["matching"], prefix_space=kept["prefix_space"])
         if base is None:
             return cls(options, settings, specials, words)
         if options.special_ids != "first":
@@ -117,7 +121,10 @@ class TrainPlan:
         """What training begins with, in the numbering of the trainer."""
         options, count = self.options, self.count
         settings = options.special_ids, options.tie_break, count.pattern, count.normalizer
-        return Numbering(blank(self.new_specials, *settings) if self.base is None else self.base)
+        if self.base is not None:
+            return Numbering(self.base)
+        kept = {} if options.like is None else settings_of(options.like, count.specials)
+        return Numbering(replace(blank(self.new_specials, *settings), **kept))
 
     @property
     def _missing(self) -> list[str]:
@@ -191,6 +198,7 @@ class TrainPlan:
             "encoding": self.count.read.encoding,
             "documents": self.count.read.documents,
             "base": None if self.base is None else self.base.fingerprint,
+            **({} if self.options.like is None else {"like": self.options.like.fingerprint}),
         }
 
     def model(self, merged: Sequence[tuple[int, int, int]]) -> Model:

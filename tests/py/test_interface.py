@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -15,6 +16,7 @@ import pytest
 
 import pybpe
 from pybpe import other_libraries
+from pybpe.cli import main
 
 PROGRAM = """
 from pathlib import Path
@@ -131,9 +133,9 @@ def test_every_hint_names_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("options", "special_ids"),
     [
-        ({"pattern": "cl100k", "digits": 1, "normalizer": "NFC"}, "first"),
+        ({"pattern": "cl100k", "digits": 1, "normalizer": "NFC"}, "after_bytes"),
         ({"pattern": r"\w+|\s+|[^\w\s]+", "special_tokens": ["<s>", "</s>"], "end_of_text": "</s>"}, "last"),
-        ({"pattern": "gpt2", "digits": "3-from-right", "special_tokens": []}, "after_bytes"),
+        ({"pattern": "gpt2", "digits": "3-from-right", "special_tokens": []}, "first"),
     ],
 )
 def test_training_in_the_likeness_of_a_tokenizer_is_what_the_hint_says(
@@ -144,8 +146,47 @@ def test_training_in_the_likeness_of_a_tokenizer_is_what_the_hint_says(
     with pytest.raises(AttributeError, match="in pybpe it is ") as caught:
         tok.train_new_from_iterator(texts, 270)  # type: ignore[attr-defined]
     code = str(caught.value).split("in pybpe it is ")[1]
-    new = eval(code.replace("'first'", repr(special_ids)), {"pybpe": pybpe, "tok": tok, "texts": texts, "N": 270})
+    new = eval(code, {"pybpe": pybpe, "tok": tok, "texts": texts, "N": 270})
     assert new == tok and (new.pattern.digits, new.eot_token) == (tok.pattern.digits, tok.eot_token)
+
+
+def test_what_is_given_beside_like_wins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given: dict[str, object] = {"pattern": "cl100k", "digits": 1, "normalizer": "NFC", "tie_break": "huggingface"}
+    like = pybpe.train(iter(["a"]), vocab_size=258, special_tokens=["<a>", "<b>"], end_of_text="<b>", **given)
+    like = like.replace(template="<a> $A", chat_template="{{ x }}", dropout=0.5)
+    text = "a1b22 c333 e\u0301 abc abd " * 3
+    kept = replace(pybpe.train(iter([text]), vocab_size=264, like=like).model, tokens=(), merges=(), training={})
+    assert kept == replace(like.model, tokens=(), merges=(), training={})
+
+    given = {"pattern": "gpt2", "normalizer": "NFKC", "tie_break": "lexicographic", "special_ids": "last"}
+    plain = pybpe.train(iter([text]), vocab_size=264, special_tokens=["<a>", "<b>", "<c>"], end_of_text="<c>", **given)
+    new = pybpe.train(
+        iter([text]), vocab_size=264, like=like, special_tokens=["<c>", "<b>"], end_of_text="<c>", **given
+    )
+    assert new.special_tokens == {"<a>": 261, "<b>": 262, "<c>": 263}
+    assert new.replace(template=None, chat_template=None, dropout=0).model == replace(plain.model, chat_template="")
+
+    like.save(tmp_path / "like.json")
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    command = ["train", str(tmp_path / "text.txt"), "--like", str(tmp_path / "like.json"), "-o"]
+    assert main([*command, str(tmp_path / "new.json"), "--vocab-size", "270"]) == 0
+    assert pybpe.Tokenizer.from_file(tmp_path / "new.json") == pybpe.train(iter([text]), vocab_size=270, like=like)
+    assert main([*command, str(tmp_path / "more.json"), "--sizes", "260,270"]) == 2
+    assert "--sizes cannot be used with --like" in capsys.readouterr().err
+
+
+def test_what_like_refuses(tok: pybpe.Tokenizer) -> None:
+    superwords = pybpe.train(iter(["a b"]), vocab_size=258, superwords=True)
+    for options, message in (
+        ({"base": tok, "like": tok}, "like cannot be used with base"),
+        ({"like": superwords}, "has superwords, so it does not record the pattern of words"),
+        ({"like": tok, "special_tokens": {"<x>": 0}}, "pybpe chooses the ids here"),
+        ({"like": "tok.json"}, "like must be a Tokenizer"),
+    ):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            pybpe.train(iter(["a b"]), vocab_size=5000, **options)
+    new = pybpe.train(iter(["a b a b"]), vocab_size=259, like=superwords, pattern="gpt2", superwords=True)
+    assert new.pattern == superwords.pattern
 
 
 def test_answers_do_not_get_in_the_way(tmp_path: Path) -> None:

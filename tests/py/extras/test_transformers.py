@@ -2,9 +2,14 @@
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tokenizers
+from pipelines import LLAMA3, QWEN2, WITH_REGEX, splits
+from test_special_flags import added, file
+from texts import english, mixed
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("jinja2")
@@ -162,3 +167,59 @@ def test_classes_with_the_rules_of_the_file(tmp_path: Path, kind: str, pattern: 
         warnings.simplefilter("error")
         ours = pybpe.Tokenizer.from_file(tmp_path)
     assert [theirs.encode(text) for text in [*TEXTS, "e\u0301"]] == ours.encode_batch([*TEXTS, "e\u0301"])
+
+
+BOS = {
+    "type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"<bos>": {"id": "<bos>", "ids": [265], "tokens": ["<bos>"]}},
+}
+ROBERTA = {
+    "type": "RobertaProcessing",
+    "sep": ["</s>", 266],
+    "cls": ["<s>", 265],
+    "trim_offsets": True,
+    "add_prefix_space": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("pre_tokenizer", "tokens", "parts", "model"),
+    [
+        (WITH_REGEX, [added("<|endoftext|>")], {}, {}),  # GPT-2
+        (splits(LLAMA3), [added("<bos>"), added("<eot>")], {"post_processor": BOS}, {"ignore_merges": True}),
+        (
+            splits(QWEN2),
+            [added("<|endoftext|>"), added("<tool>", special=False), added("<|im_end|>")],
+            {"normalizer": {"type": "NFC"}},
+            {},
+        ),
+        (
+            {**WITH_REGEX, "add_prefix_space": True},
+            [added("<s>"), added("</s>"), added("<mask>", lstrip=True), added("<n>", normalized=True)],
+            {"post_processor": ROBERTA},
+            {"unk_token": "<s>"},
+        ),
+    ],
+    ids=["gpt2", "llama3", "qwen2", "roberta"],
+)
+def test_training_in_the_likeness_of_a_tokenizer(
+    pre_tokenizer: dict, tokens: list[dict], parts: dict, model: dict
+) -> None:
+    data = json.loads(file(tokens, pre_tokenizer))
+    data = {**data, **parts, "model": {**data["model"], **model}}
+    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(data))
+    options = {"eos_token": tokens[-1]["content"], "chat_template": "{{ messages }}"}
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **options)
+    like, texts = pybpe.Tokenizer.from_hf(theirs), [english()[:30_000], mixed(20_000), "e\u0301 12345"]
+    expected = theirs.train_new_from_iterator([texts], 900, new_special_tokens=["<new>"], show_progress=False)
+    settings = {"vocab_size": 900, "tie_break": "huggingface", "special_ids": "first", "special_tokens": ["<new>"]}
+    ours = pybpe.train(iter(texts), like=like, **settings)
+    assert ours.get_vocab() == expected.get_vocab()
+    wanted = pybpe.Tokenizer.from_hf(expected).model
+    assert replace(ours.model, training={}) == replace(wanted, tokens=ours.model.tokens, merges=ours.model.merges)
+    assert list(ours.model.merges) == list(wanted.merges)
+    for text in [*texts, *TEXTS, f"a {tokens[-1]['content']} <new>"]:
+        assert ours.encode(text) == expected.encode(text, add_special_tokens=False)
+        assert ours.encode(text, add_special_tokens=True) == expected.encode(text)
