@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,17 @@ from texts import english  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.tokens import shared_store  # noqa: E402
+
+
+def new_cluster() -> Any:
+    """Starts a Dask cluster of two processes on this machine."""
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with new_cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -57,11 +68,9 @@ def clean(corpus: Path, out: Path, executor: Executor | None = None) -> None:
 
 
 @pytest.mark.parametrize("write", [binarize, binarize_through_messages, count, clean])
-def test_a_killed_worker_changes_nothing(
-    cluster: Any, corpus: Path, tmp_path: Path, write: Callable[..., None]
-) -> None:
+def test_a_killed_worker_changes_nothing(corpus: Path, tmp_path: Path, write: Callable[..., None]) -> None:
     write(corpus, tmp_path / "one")
-    with distributed.Client(cluster) as client:
+    with new_cluster() as cluster, distributed.Client(cluster) as client:
         victim = next(iter(client.run(os.getpid).values()))
         executor = client.get_executor()
         submit, submitted = executor.submit, []
