@@ -71,15 +71,6 @@ def test_all_steps_by_the_command(web: Path, tmp_path: Path, capsys: pytest.Capt
     assert pybpe.train(str(tmp_path / "o.jsonl.zst"), vocab_size=300).vocab_size == 300
 
 
-def test_parquet_comes_in(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table({"text": ["one", "two", "one"]}), tmp_path / "a.parquet")
-    corpus.clean(str(tmp_path / "a.parquet"), tmp_path / "out.jsonl", dedup="exact")
-    assert [record["text"] for record in records(tmp_path / "out.jsonl")] == ["one", "two"]
-
-
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_no_processes_are_left(method: str) -> None:
     """Workers exit after their parent was killed, however they were started."""

@@ -139,7 +139,7 @@ def test_errors_name_the_worker(corpus: Path, tmp_path: Path) -> None:
                 assert f"(on the worker {worker})" in str(error.value)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+@pytest.mark.parametrize("call", [binarize, count, clean], ids=lambda call: call.__name__)
 def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path, call: Any) -> None:
     slow = "import time, pybpe.support.remote; pybpe.support.remote._arrive = lambda *_: time.sleep(600)"
     with process(SCHEDULER) as (scheduler, address), process(WORKER, address, slow):

@@ -17,7 +17,7 @@ from pyarrow import feather, parquet  # noqa: E402
 from texts import chinese, english  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.errors import FileError, FormatError, PybpeWarning  # noqa: E402
+from pybpe.errors import FileError  # noqa: E402
 
 MARK = "<|endoftext|>"
 DOCUMENTS = [english()[i : i + 900] for i in range(0, 90_000, 900)] + [
@@ -89,15 +89,6 @@ def test_a_sample_of_rows(tmp_path: Path) -> None:
     assert count(max_bytes=11) == {b"word%d" % i: 1 for i in range(3)}  # 5 bytes each
     assert count(max_documents=2, max_bytes=1000) == {b"word0": 1, b"word1": 1}
     assert len(count(max_documents=1000)) == 100
-
-
-def test_rows_that_are_null(tmp_path: Path) -> None:
-    parquet.write_table(pyarrow.table({"text": ["x y", None, "z", "w"]}), tmp_path / "x.parquet")
-    with pytest.raises(FormatError, match="row 1: the column 'text' is null"):
-        pybpe.count_words(tmp_path / "x.parquet")
-    with pytest.warns(PybpeWarning, match="1 of 4 records are not valid"):
-        assert pybpe.count_words(tmp_path / "x.parquet", on_error="skip").to_dict().keys() == {b"x", b" y", b"z", b"w"}
-    assert os.listdir(tmp_path) == ["x.parquet"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
