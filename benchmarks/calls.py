@@ -23,9 +23,7 @@ from measure import Run, machine, run_in_turn
 import pybpe
 
 Call = Callable[[], object]
-ROUNDS = 30
 TURN = 0.004  # seconds
-COMMAND_RUNS = 5
 TEXT = (
     "The tokenizer turns a text into ids, and a model reads the ids. Most calls in a program that serves a model are"
     " short: a question of a few words, an answer of some sentences (it's often 200 characters or so), one id after"
@@ -140,7 +138,7 @@ def commands(json: str, folder: str) -> dict[str, list[str]]:
     }
 
 
-def seconds(row: dict[str, Call]) -> dict[str, float]:
+def seconds(row: dict[str, Call], rounds: int) -> dict[str, float]:
     """Returns the CPU seconds of each library's call, in its fastest turn."""
     repeats = {}
     for name, call in row.items():
@@ -149,7 +147,7 @@ def seconds(row: dict[str, Call]) -> dict[str, float]:
         call()
         repeats[name] = max(1, min(10_000, int(TURN / max(time.process_time() - start, 1e-7))))
     best = dict.fromkeys(row, float("inf"))
-    for _ in range(ROUNDS if max(repeats.values()) > 1 else 5):
+    for _ in range(rounds if max(repeats.values()) > 1 else min(rounds, 5)):
         for name, call in row.items():
             start = time.process_time()
             for _ in range(repeats[name]):
@@ -164,7 +162,9 @@ def main() -> None:
     parser.add_argument(
         "tokenizer", nargs="?", default="cl100k_base", help="the name of an encoding, or a tokenizer.json"
     )
-    name = parser.parse_args().tokenizer
+    parser.add_argument("--rounds", type=int, default=30, help="turns of each library, and at most 5 runs of commands")
+    arguments = parser.parse_args()
+    name, runs_of_commands = arguments.tokenizer, min(arguments.rounds, 5)
     tok = pybpe.Tokenizer.from_file(name) if os.path.exists(name) else pybpe.get_encoding(name)
     with tempfile.TemporaryDirectory() as folder:
         json, ranks = str(Path(folder, "tokenizer.json")), str(Path(folder, "ranks.tiktoken"))
@@ -175,8 +175,8 @@ def main() -> None:
         giga = library(partial(load_gigatoken, ranks, tok))
         hf = library(partial(load_tokenizers_1, json))
         rows = calls(tok, tik, giga, hf) | loads(json, ranks, tok, hf is not None)
-        found = {row: seconds(each) for row, each in rows.items()}
-        ran = run_in_turn(commands(json, folder), COMMAND_RUNS, 60)
+        found = {row: seconds(each, arguments.rounds) for row, each in rows.items()}
+        ran = run_in_turn(commands(json, folder), runs_of_commands, 60)
     libraries = [
         "pybpe",
         *(each for each in ("tiktoken", "gigatoken", "tokenizers") if any(each in row for row in rows.values())),
@@ -191,7 +191,7 @@ def main() -> None:
         table.append((ratio, f"| {row} | {' | '.join(cells)} | {f'{ratio:.1f}' if others else ''} |"))
     losses = sorted(line for line in table if line[0] < 1)
     print("\n".join(line for _, line in [*losses, *(line for line in table if line[0] >= 1)]))
-    print(f"\nCommands: CPU milliseconds, the fastest of {COMMAND_RUNS} runs\n\n| | |\n|---|--:|")
+    print(f"\nCommands: CPU milliseconds, the fastest of {runs_of_commands} runs\n\n| | |\n|---|--:|")
     for command, runs in ran.items():
         times = [f"{run.cpu_seconds * 1000:.0f}" for run in runs if isinstance(run, Run)]
         print(f"| `{command}` | {min(times, key=float) if times else runs[0]} |")

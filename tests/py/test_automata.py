@@ -87,6 +87,8 @@ def test_built_in_patterns_compiled_are_the_splitters(name: str, digits: int | N
     check(named.regex, texts)
     splitter = automata.compiled(named.regex)
     assert all(splitter.split(data) == named.pretok.split(data) for data in texts if named.pretok is not None)
+    if digits is not None:  # the same classes of characters
+        return
     every = "".join(chr(i) + "a " + chr(i) * 2 for i in range(0x110000) if not 0xD800 <= i < 0xE000).encode()
     assert splitter.split(every) == named.word_ends(every)
 
