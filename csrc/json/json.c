@@ -207,18 +207,14 @@ int json_next(json *j, size_t i, json_member *item) {
 
 /* Reads a name without escapes. */
 static bool json_name(json *j, const uint8_t **name, size_t *n) {
-    if (!json_take(j, '"')) {
+    json_peek(j);
+    const uint8_t *quote = j->at;
+    if (!json_check_string(j)) {
         return false;
     }
-    bool escaped;
-    const uint8_t *quote = string_end(j->at, j->end, &escaped);
-    if (quote == NULL || escaped) {
-        return false;
-    }
-    *name = j->at;
-    *n = (size_t)(quote - j->at);
-    j->at = quote + 1;
-    return true;
+    *name = quote + 1;
+    *n = (size_t)(j->at - quote) - 2;
+    return memchr(*name, '\\', *n) == NULL;
 }
 
 static json_member *member_named(json_member *members, size_t count, const uint8_t *name, size_t n) {

@@ -441,6 +441,8 @@ enum {
     MODEL_FALLBACK,
     MODEL_WHOLE,
     MODEL_DROPOUT,
+    MODEL_UNKNOWN,
+    MODEL_FUSES,
     MODEL_OWN,
     MODEL_VOCAB,
     MODEL_MERGES,
@@ -449,8 +451,10 @@ enum {
 
 static int read_settings(json_file *f, const json_member *members) {
     const json_member *dropout = &members[MODEL_DROPOUT];
+    const json_member *unknown = &members[MODEL_UNKNOWN];
     bool falls_back = false;
     bool whole_words = false;
+    bool fuses = false; /* says what Hugging Face does with a byte that has no token; here that is an error */
     if (members[MODEL_TYPE].begin != NULL && !is_string(&members[MODEL_TYPE], "BPE")) {
         return refuse_part(f, members[MODEL_TYPE].begin, "model.type is %.*s; pybpe supports only BPE",
                            shown(&members[MODEL_TYPE]), members[MODEL_TYPE].begin);
@@ -463,6 +467,11 @@ static int read_settings(json_file *f, const json_member *members) {
     }
     int code = read_bool(f, &members[MODEL_FALLBACK], &falls_back);
     code = code == PYBPE_OK ? read_bool(f, &members[MODEL_WHOLE], &whole_words) : code;
+    code = code == PYBPE_OK ? read_bool(f, &members[MODEL_FUSES], &fuses) : code;
+    if (code == PYBPE_OK && !is_absent(unknown) && *unknown->begin != '"') {
+        return refuse_part(f, unknown->begin, "model.unk_token is %.*s; expected a string or null", shown(unknown),
+                           unknown->begin);
+    }
     if (code == PYBPE_OK && falls_back) {
         return refuse_part(f, members[MODEL_FALLBACK].begin, "model.byte_fallback is true; pybpe supports only false");
     }
@@ -558,7 +567,7 @@ All together
 enum { TOP_VERSION, TOP_NORMALIZER, TOP_PRE, TOP_DECODER, TOP_ADDED, TOP_MODEL, TOP_MEMBERS };
 
 static int read_around(json_file *f, json_member *top, json_member *model) {
-    if (!is_absent(&top[TOP_VERSION]) && !is_string(&top[TOP_VERSION], "1.0")) {
+    if (top[TOP_VERSION].begin != NULL && !is_string(&top[TOP_VERSION], "1.0")) {
         return refuse_part(f, top[TOP_VERSION].begin, "the format has version %.*s; pybpe supports \"1.0\"",
                            shown(&top[TOP_VERSION]), top[TOP_VERSION].begin);
     }
@@ -584,6 +593,8 @@ static int read_file(json_file *f, size_t n, pybpe_vocab **out) {
         [MODEL_FALLBACK] = {.name = "byte_fallback"},
         [MODEL_WHOLE] = {.name = "ignore_merges"},
         [MODEL_DROPOUT] = {.name = "dropout"},
+        [MODEL_UNKNOWN] = {.name = "unk_token"},
+        [MODEL_FUSES] = {.name = "fuse_unk"},
         [MODEL_OWN] = {.name = "pybpe"},
         [MODEL_VOCAB] = {.name = "vocab", .unchecked = true},
         [MODEL_MERGES] = {.name = "merges", .unchecked = true},

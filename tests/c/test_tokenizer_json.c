@@ -539,6 +539,8 @@ static void test_refused_parts(void) {
         {{"[]", BYTE_LEVEL, "", "\"type\":\"Unigram\","}, "model.type is \"Unigram\""},
         {{"[]", BYTE_LEVEL, "", "\"byte_fallback\":true,"}, "model.byte_fallback"},
         {{"[]", BYTE_LEVEL, "", "\"ignore_merges\":1,"}, "ignore_merges is 1"},
+        {{"[]", BYTE_LEVEL, "", "\"unk_token\":1,"}, "model.unk_token is 1"},
+        {{"[]", BYTE_LEVEL, "\"version\":null,", ""}, "version null"},
         {{"[]", BYTE_LEVEL, "", "\"dropout\":0.1,"}, "model.dropout is 0.1"},
         {{"[]", BYTE_LEVEL, "", "\"end_of_word_suffix\":\"</w>\","}, "model.end_of_word_suffix is \"</w>\""},
         {{"[]", BYTE_LEVEL, "", "\"pybpe\":{\"version\":2},"}, "a newer pybpe"},

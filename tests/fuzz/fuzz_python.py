@@ -18,10 +18,12 @@ from pathlib import Path
 import atheris
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 
 with atheris.instrument_imports(include=["pybpe", "llmc_compat"]):
     import corrupt
     import shim
+    from c_tokenizer import CTokenizer
 
     import pybpe
     from llmc_compat import check
@@ -62,13 +64,21 @@ def words(data: bytes) -> None:
 
 
 def both_json_readers(data: bytes) -> None:
-    """Checks that C and the Python reader read the same from a tokenizer.json."""
+    """Checks that C, alone or for Python, and the Python reader read the same from a tokenizer.json."""
     found = tokenizer_json._loads_quickly(data, "input", None)
-    if found is None:
+    try:
+        alone = CTokenizer(data).vocab
+    except pybpe.errors.FormatError:
+        alone = None
+    if found is None and alone is None:
         return
     expected = tokenizer_json.from_object(json.loads(data), "input")
-    assert (list(found.tokens), list(found.merges)) == (list(expected.tokens), list(expected.merges))
-    assert found.fingerprint == expected.fingerprint
+    if found is not None:
+        assert (list(found.tokens), list(found.merges)) == (list(expected.tokens), list(expected.merges))
+        assert found.fingerprint == expected.fingerprint
+    if alone is not None:
+        assert (alone.tokens(), alone.merges()) == (list(expected.tokens), list(expected.merges))
+        assert (alone.pattern[1], alone.normalizer) == (expected.pattern.custom, expected.normalizer)
 
 
 def targets(folder: str) -> list[Callable[[bytes], None]]:

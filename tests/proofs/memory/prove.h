@@ -11,8 +11,8 @@ A proof includes the C file that it is about, so that it can call static functio
 The loops of a function that calls others would multiply. So CBMC may replace each of these by a stub any_*, which returns
 any result that the proof of the replaced function allows, and checks what that proof assumes of the arguments:
 
-    PROOF(find, 0, 6, 3, "json_find.0:4", "json_skip_value:any_value")   sizes 0 to 6; loops turn up to size + 3 times,
-                                                                         the first one of json_find up to 4 times
+    PROOF(find, 0, 6, 3, "json_find.0:4", "json_check_value:any_value")   sizes 0 to 6; loops turn up to size + 3 times,
+                                                                          the first one of json_find up to 4 times
 
 Random draws call the functions themselves. DRAWN instead of PROOF lists a proof that CBMC has not finished: only random
 draws run it, unless run.py is given its name. A proof may be listed as both: as PROOF for the sizes that CBMC finishes,

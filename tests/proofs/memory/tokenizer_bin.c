@@ -23,6 +23,15 @@ int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_e
     return any_bool() ? PYBPE_OK : error_set(err, PYBPE_ERR_MEMORY, 0, "no memory");
 }
 
+/* This reads another kind of file: see tokenizer_json.c. */
+int tokenizer_json_read(pybpe_vocab **out, const uint8_t *text, size_t n, const pybpe_allocator *mem,
+                        pybpe_error *err) {
+    (void)mem;
+    check_readable(text, n);
+    *out = NULL;
+    return error_set(err, PYBPE_ERR_FORMAT, 0, "a tokenizer.json");
+}
+
 /* The checksum reads n bytes, and no more. */
 void prove_checksum(size_t n) {
     uint8_t *data = any_bytes(n);
@@ -92,11 +101,14 @@ static void check_parts(const pybpe_vocab *v, const vocab_sizes *sizes) {
     if (sizes->has_custom) {
         any_fill(v->custom, sizes->custom + 1);
     }
+    if (sizes->has_flags) {
+        any_fill(v->special_flags, sizes->specials + 1);
+    }
 }
 
 /* A vocabulary of any sizes has memory for its parts. */
 void prove_alloc(size_t n) {
-    const vocab_sizes sizes = {any_size(), any_size(), any_size(), any_size(), any_size(), any_bool()};
+    const vocab_sizes sizes = {any_size(), any_size(), any_size(), any_size(), any_size(), any_bool(), any_bool()};
     pybpe_vocab *v;
     if (vocab_alloc(&v, &sizes, NULL, NULL) == PYBPE_OK) {
         check_parts(v, &sizes);

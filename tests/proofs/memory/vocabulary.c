@@ -22,6 +22,15 @@ int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_e
     return any_between(0, 15) == 0 ? error_set(err, PYBPE_ERR_MEMORY, 0, "no memory") : PYBPE_OK;
 }
 
+/* This reads another kind of file: see tokenizer_json.c. */
+int tokenizer_json_read(pybpe_vocab **out, const uint8_t *text, size_t n, const pybpe_allocator *mem,
+                        pybpe_error *err) {
+    (void)mem;
+    check_readable(text, n);
+    *out = NULL;
+    return error_set(err, PYBPE_ERR_FORMAT, 0, "a tokenizer.json");
+}
+
 static uint8_t *put_u32(uint8_t *to, uint64_t x) {
     store_u32(to, (uint32_t)x);
     return to + 4;
