@@ -3,6 +3,7 @@
 #
 # make cross-aarch64 | cross-s390x | cross-armv7     under qemu: 64-bit ARM with NEON; big-endian; 32 bits
 # make cross-musl                                    this machine, with musl
+# make wasm                                          WebAssembly, in node, without the tests of tests/c
 # make cross-windows                                 Windows on x86-64, under Wine, without the tests that need fork or glob.h
 #
 # If the compiler or emulator of a target is not installed, make skips the target and names its Debian packages.
@@ -12,7 +13,7 @@
 CROSS := aarch64 s390x armv7 musl windows
 .PHONY: cross $(CROSS:%=cross-%) $(CROSS:%=cross-run-%)
 ## the C tests on aarch64, s390x, armv7, musl and windows (qemu, Wine); cross-NAME is one of them
-cross: $(CROSS:%=cross-%) cross-macos
+cross: $(CROSS:%=cross-%) cross-macos wasm
 
 build/cross/corpus.txt: README.md $(wildcard docs/*.md)
 	@mkdir -p $(@D)
@@ -71,6 +72,29 @@ cross-run-macos: build/cross/macos/aarch64.o build/cross/macos/x86_64.o
 build/cross/macos/%.o: build/amalgamation/pybpe.c
 	@mkdir -p $(@D)
 	$(ZIG) cc -target $*-macos $(STRICT) -O3 -c -o $@ $<
+
+# WebAssembly: build/wasm/pybpe.wasm has the functions of pybpe.h, malloc and free, and needs WASI's functions for files.
+ZIG_WASM := $(ZIG) cc -target wasm32-wasi
+.PHONY: wasm wasm-run
+## the two files of make amalgamation as build/wasm/pybpe.wasm; the recorded ids and batches in node
+wasm:
+	@if ! $(ZIG) version > /dev/null 2>&1; then echo "wasm: skipped: no zig; $(VENV)/python -m pip install ziglang"; \
+	elif ! command -v node > /dev/null; then echo "wasm: skipped: no node; apt-get install nodejs"; \
+	else $(MAKE) wasm-run; fi
+
+wasm-run: build/wasm/pybpe.wasm build/wasm/llmc_walk.wasm
+	node --no-warnings tests/wasm.mjs $^
+	@echo "wasm: passed"
+
+build/wasm/pybpe.o: build/amalgamation/pybpe.c
+	@mkdir -p $(@D)
+	$(ZIG_WASM) $(STRICT) -Wno-unused-function -O2 -fvisibility=hidden -c -o $@ $<
+
+build/wasm/pybpe.wasm: build/wasm/pybpe.o
+	$(ZIG_WASM) -mexec-model=reactor -s -Wl,--export-dynamic,--export=malloc,--export=free -o $@ $<
+
+build/wasm/llmc_walk.wasm: tests/c/llmc_walk.c build/wasm/pybpe.o
+	$(ZIG_WASM) $(STRICT) -O1 -s -Icsrc -Itests/c -Illmc_compat/include -o $@ $^
 
 # ---------------------------------------------------------------------------------------------------
 # The wheel for another machine, with a Python for that machine. Not a part of `make cross`, because qemu is slow.

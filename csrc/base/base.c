@@ -25,13 +25,18 @@ If NAME is a symbolic link, all of this happens to the file that it points to, a
 #include "win32/win32.h"
 #else
 #include <fcntl.h>
-#include <sys/mman.h>
+#if defined(__linux__)
+#include <sys/mman.h> /* madvise */
+#endif
 #if defined(__APPLE__)
 #include <sys/random.h> /* getentropy */
 #endif
 #include <sys/stat.h>
 #include <unistd.h>
 #define PYBPE_IS_SEPARATOR(c) ((c) == '/')
+#if defined(__wasi__)
+#define getpid() 0 /* WebAssembly has no processes */
+#endif
 #endif
 
 #if !defined(PYBPE_VERSION)
@@ -113,7 +118,7 @@ int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *e
     }
     if (strings->offsets[strings->count] > SIZE_MAX) { /* LCOV_EXCL_START: only where size_t has 32 bits */
         return error_set(err, PYBPE_ERR_LIMIT, strings->count - 1, "%s have %llu bytes; this machine can address %zu",
-                         what, (unsigned long long)strings->offsets[strings->count], SIZE_MAX);
+                         what, (unsigned long long)strings->offsets[strings->count], (size_t)SIZE_MAX);
     } /* LCOV_EXCL_STOP */
     if (strings->bytes == NULL && strings->offsets[strings->count] > 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "the bytes of %s are NULL, but the offsets say there are some", what);

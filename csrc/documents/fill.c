@@ -130,7 +130,7 @@ int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *
         for (size_t i = 0; i < from->count; i++) {
             const uint8_t *document = ids + from->starts[i] * f.id_bytes;
             memcpy(f.mark, document, f.id_bytes);
-            filler_add(&f, i + 1, document + f.id_bytes, from->lengths[i] - 1);
+            filler_add(&f, i + 1, document + f.id_bytes, (size_t)from->lengths[i] - 1);
         }
         while (f.left >= width) {
             filler_fill_row(&f);

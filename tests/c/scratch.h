@@ -19,6 +19,9 @@ static inline char *mkdtemp(char *path) {
     _mkdir("/tmp");
     return _mkdir(path) == 0 ? path : NULL;
 }
+#elif defined(__wasi__)
+#include <sys/stat.h>
+static inline char *mkdtemp(char *path) { return mkdir(path, 0700) == 0 ? path : NULL; }
 #endif
 
 enum { SCRATCH_HEADER = 1024 };
