@@ -826,6 +826,27 @@ typedef struct pybpe_marked {
 int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *count, const pybpe_allocator *mem,
                     pybpe_error *err);
 
+/* Rows of tokens: `count` rows of `width` ids, and columns that say more of each token. All columns but the ids may be
+   NULL, together, and are then not written. */
+typedef struct pybpe_rows {
+    size_t width, count;
+    uint32_t mark; /* becomes the first id of each part, unless it is PYBPE_NO_ID */
+    uint32_t pad;  /* the id of padding */
+    void *ids;
+    int32_t *documents; /* the number of the token's part in its row, from 0; -1 for padding */
+    int32_t *positions; /* in its part, from 0; padding counts from 0 too */
+    uint8_t *loss_mask; /* 0: padding, the first token of a row, the first of a part after one that does not end its
+                           document */
+} pybpe_rows;
+
+/* Copies parts of documents into rows. Part i is lengths[i] of the n ids from->ids, at least 1, from starts[i] on. It
+   goes into row[i] < to->count, after the parts before it, which are in this row or in those above; what is left of a
+   row is padding. ends[i] says whether a document ends with part i; it may be NULL if there are only ids. `from` and
+   `to` must not overlap. Returns PYBPE_ERR_VALUE (offset = index of the part) for another start, length or row; then
+   the rows have undefined contents. */
+int pybpe_rows_gather(const pybpe_marked *from, size_t n, const uint64_t *row, const uint8_t *ends,
+                      const pybpe_rows *to, pybpe_error *err);
+
 /* ---------------------------------------------------------------------------------------------------
 Documents: measures of their text, and signatures that tell how similar two of them are
 */

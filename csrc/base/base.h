@@ -148,6 +148,14 @@ static inline uint32_t id_at(const void *ids, int id_bytes, size_t i) {
     return id_bytes == 2 ? ((const uint16_t *)ids)[i] : ((const uint32_t *)ids)[i];
 }
 
+static inline void id_store(void *ids, int id_bytes, size_t i, uint32_t id) {
+    if (id_bytes == 2) {
+        ((uint16_t *)ids)[i] = (uint16_t)id;
+    } else {
+        ((uint32_t *)ids)[i] = id;
+    }
+}
+
 /* Reads a whole file with plain reads (with a mapping, truncating the file would kill the process with SIGBUS). *data
    is NULL for an empty file; free it with mem_free. Refuses anything but a regular file, and a file that was
    written to meanwhile. */

@@ -25,14 +25,6 @@ size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id) {
     return id_bytes == 2 ? count_of(ids, 2, n, id) : count_of(ids, 4, n, id);
 }
 
-static inline __attribute__((always_inline)) void store_id(void *ids, int id_bytes, size_t i, uint32_t id) {
-    if (id_bytes == 2) {
-        ((uint16_t *)ids)[i] = (uint16_t)id;
-    } else {
-        ((uint32_t *)ids)[i] = id;
-    }
-}
-
 /* Where marked_fill writes, and what it found. */
 typedef struct marked_ids {
     void *ids;
@@ -53,7 +45,7 @@ static inline __attribute__((always_inline)) void marked_fill(marked_ids *to, co
         uint32_t id = id_at(ids, id_bytes, i);
         if (PYBPE_UNLIKELY(id == mark)) {
             if (open && mode == PYBPE_MARKS_APPEND) {
-                store_id(out, id_bytes, at++, mark);
+                id_store(out, id_bytes, at++, mark);
             }
             open = false;
             continue;
@@ -61,11 +53,11 @@ static inline __attribute__((always_inline)) void marked_fill(marked_ids *to, co
         if (PYBPE_UNLIKELY(!open)) {
             starts[begun++] = at;
             if (mode == PYBPE_MARKS_PREPEND) {
-                store_id(out, id_bytes, at++, mark);
+                id_store(out, id_bytes, at++, mark);
             }
             open = true;
         }
-        store_id(out, id_bytes, at++, id);
+        id_store(out, id_bytes, at++, id);
     }
     to->open = open;
     to->documents = begun;

@@ -67,14 +67,49 @@ def fill_rows(ids: Array, starts: Array, lengths: Array, width: int) -> Array:
         The rows, in the dtype of the ids: shape (rows, width).
     """
     rows = numpy.empty((int(lengths.sum()) // (width - 1), width), dtype=ids.dtype)
-    buffer, err, count = IdBuffer(ids), ffi.new("pybpe_error *"), ffi.new("size_t *")
-    documents = ffi.new("pybpe_marked *")
-    documents.ids, documents.id_bytes, documents.count = buffer.c, buffer.id_bytes, len(starts)
-    documents.starts = ffi.from_buffer("uint64_t[]", starts)
-    documents.lengths = ffi.from_buffer("uint64_t[]", lengths)
-    if lib.pybpe_rows_fill(documents, width, ffi.from_buffer(rows), count, ffi.NULL, err):
-        raise_error(err)
+    documents, count = _marked(IdBuffer(ids), starts, lengths), ffi.new("size_t *")
+    call(lib.pybpe_rows_fill, documents, width, ffi.from_buffer(rows), count, ffi.NULL)
     return rows[: count[0]]
+
+
+def gather_rows(
+    ids: Array,
+    starts: Array,
+    lengths: Array,
+    rows: Array,
+    shape: tuple[int, int],
+    *,
+    mark: int = lib.PYBPE_NO_ID,
+    pad: int = 0,
+    ends: Array | None = None,
+) -> list[Array]:
+    """Copies parts of documents into rows: see pybpe_rows_gather. `ids` are uint16 or uint32; `starts`, `lengths`,
+    `rows` and `ends` have an item per part.
+
+    Returns:
+        Arrays of this shape, (rows, width): the ids; and, if there are `ends`, documents and positions, int32, and the
+        loss mask, uint8.
+
+    Raises:
+        ArgumentError: a part is not among the ids, or not within its row.
+    """
+    kinds = [ids.dtype, *((numpy.int32, numpy.int32, numpy.uint8) if ends is not None else ())]
+    found = [numpy.empty(shape, dtype=kind) for kind in kinds]
+    columns = [ffi.cast(kind, ffi.from_buffer(made)) for kind, made in zip(_COLUMNS, found)]
+    buffer, whole = IdBuffer(ids), [numpy.ascontiguousarray(given, numpy.uint64) for given in (starts, lengths, rows)]
+    last = ffi.NULL if ends is None else ffi.from_buffer("uint8_t[]", numpy.ascontiguousarray(ends, numpy.uint8))
+    to = ffi.new("pybpe_rows *", [shape[1], shape[0], mark, pad, *columns])
+    place = ffi.from_buffer("uint64_t[]", whole[2])
+    call(lib.pybpe_rows_gather, _marked(buffer, *whole[:2]), buffer.count, place, last, to)
+    return found
+
+
+_COLUMNS = ("void *", "int32_t *", "int32_t *", "uint8_t *")  # of a pybpe_rows
+
+
+def _marked(ids: IdBuffer, starts: Array, lengths: Array) -> Any:
+    pointers = (ffi.from_buffer("uint64_t[]", given) for given in (starts, lengths))
+    return ffi.new("pybpe_marked *", [ids.c, ids.id_bytes, *pointers, len(starts)])
 
 
 SHARD_FORMATS: dict[tuple[str, int], int] = {

@@ -1,6 +1,7 @@
 /*
 Marks between documents: by hand, and against the definition, on buffers of exactly the promised size. Rows that
-documents fill: the example of csrc/documents/fill.c, buffers of exactly the promised size, and no memory.
+documents fill: the example of csrc/documents/fill.c, buffers of exactly the promised size, and no memory. Rows of
+parts of documents: the example of csrc/documents/gather.c, random rows token by token, and parts that are refused.
 */
 #include "base/base.h"
 #include "check.h"
@@ -150,7 +151,81 @@ static void test_rows_are_full(void) {
     }
 }
 
+static void test_the_example_of_gathered_rows(void) {
+    const uint16_t ids[] = {9, 1, 2, 5, 6, 9, 7, 8};
+    const uint64_t starts[] = {0, 2, 5}, lengths[] = {3, 3, 3}, row[] = {0, 0, 1};
+    const uint8_t ends[] = {1, 0, 1};
+    uint16_t found[12];
+    int32_t documents[12], positions[12];
+    uint8_t loss_mask[12];
+    const pybpe_marked from = {.ids = ids, .id_bytes = 2, .starts = starts, .lengths = lengths, .count = 3};
+    const pybpe_rows to = {6, 2, 9, 4, found, documents, positions, loss_mask};
+    CHECK_EQ(pybpe_rows_gather(&from, 8, row, ends, &to, NULL), PYBPE_OK);
+    CHECK(memcmp(found, (const uint16_t[]){9, 1, 2, 9, 5, 6, 9, 7, 8, 4, 4, 4}, sizeof found) == 0);
+    CHECK(memcmp(documents, (const int32_t[]){0, 0, 0, 1, 1, 1, 0, 0, 0, -1, -1, -1}, sizeof documents) == 0);
+    CHECK(memcmp(positions, (const int32_t[]){0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}, sizeof positions) == 0);
+    CHECK(memcmp(loss_mask, (const uint8_t[]){0, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0}, sizeof loss_mask) == 0);
+}
+
+static void test_gathered_rows_token_by_token(void) {
+    for (int round = 0; round < 2000; round++) {
+        size_t n = 1 + random_below(30), width = 1 + random_below(LONGEST), rows = 1 + random_below(4), count = 0;
+        uint32_t mark = random_below(2) ? 1000 : PYBPE_NO_ID;
+        uint64_t starts[4 * LONGEST], lengths[4 * LONGEST], row[4 * LONGEST];
+        uint32_t *ids = exactly(n, sizeof *ids), *found = exactly(rows * width, sizeof *found);
+        uint32_t want[4 * LONGEST];
+        for (size_t i = 0; i < n; i++) {
+            ids[i] = (uint32_t)i;
+        }
+        for (size_t i = 0; i < rows; i++) {
+            size_t at = 0;
+            while (at < width && random_below(4) > 0) {
+                size_t most = width - at < n ? width - at : n;
+                lengths[count] = 1 + random_below((uint32_t)most);
+                starts[count] = random_below((uint32_t)(n - lengths[count] + 1));
+                row[count] = i;
+                for (size_t k = 0; k < lengths[count]; k++) {
+                    want[i * width + at++] = k == 0 && mark != PYBPE_NO_ID ? mark : ids[starts[count] + k];
+                }
+                count++;
+            }
+            while (at < width) {
+                want[i * width + at++] = 2000;
+            }
+        }
+        const pybpe_marked from = {.ids = ids, .id_bytes = 4, .starts = starts, .lengths = lengths, .count = count};
+        const pybpe_rows to = {.width = width, .count = rows, .mark = mark, .pad = 2000, .ids = found};
+        CHECK_EQ(pybpe_rows_gather(&from, n, row, NULL, &to, NULL), PYBPE_OK);
+        CHECK(memcmp(found, want, rows * width * sizeof *found) == 0);
+        free(ids);
+        free(found);
+    }
+}
+
+static void test_parts_that_are_refused(void) {
+    const uint16_t ids[4] = {0};
+    const struct {
+        uint64_t start, length, first_row, row;
+    } wrong[] = {{3, 2, 0, 1}, {5, 1, 0, 1}, {UINT64_MAX, 2, 0, 1}, {1, UINT64_MAX, 0, 1}, {0, 0, 0, 1},
+                 {0, 4, 0, 1}, {0, 3, 0, 0}, {0, 1, 0, 2},          {0, 1, 1, 0},          {0, 1, 0, UINT64_MAX}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        uint16_t found[6];
+        const uint64_t starts[] = {0, wrong[i].start}, lengths[] = {1, wrong[i].length};
+        const uint64_t row[] = {wrong[i].first_row, wrong[i].row};
+        pybpe_marked from = {.ids = ids, .id_bytes = 2, .starts = starts, .lengths = lengths, .count = 2};
+        const pybpe_rows to = {.width = 3, .count = 2, .ids = found};
+        pybpe_error err;
+        CHECK_EQ(pybpe_rows_gather(&from, 4, row, NULL, &to, &err), PYBPE_ERR_VALUE);
+        CHECK_EQ(err.offset, 1);
+        from.id_bytes = 3;
+        CHECK_EQ(pybpe_rows_gather(&from, 4, row, NULL, &to, &err), PYBPE_ERR_VALUE);
+    }
+}
+
 int main(void) {
+    test_the_example_of_gathered_rows();
+    test_gathered_rows_token_by_token();
+    test_parts_that_are_refused();
     test_the_example_of_rows();
     test_rows_are_full();
     test_the_example();

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 
 import numpy
 import pytest
-from reference.packing import best_fit_spaces, columns, fewest_rows, pieces, pieces_of_rows
+from reference.packing import best_fit_spaces, columns, fewest_rows, gathered, pieces, pieces_of_rows
 
 import pybpe
+from pybpe import _binding
 from pybpe.tokens.options import METHODS
 from pybpe.tokens.pack import pieces as pieces_module
 from pybpe.tokens.pack.best_fit import best_fit
 from pybpe.tokens.pack.exact_fit import _fill, _Lengths, refit
 from pybpe.tokens.pack.pieces import chunks, groups, pieces_of, place, row_count, shuffled
-from pybpe.tokens.pack.rows import COLUMNS, Rows
+from pybpe.tokens.pack.rows import COLUMNS, rows_of
 from pybpe.tokens.token_files import TokenStream
 
 MARK, PAD = 0, 1
@@ -183,7 +184,7 @@ def packed(texts: list[list[int]], size: int, method: str) -> tuple[list[list[in
     for number, group in enumerate(groups(TokenStream(ids), MARK, size)):
         placed = shuffled(place(group.documents, size, method), 7, number)
         for _, some in chunks(placed, size, 0, 10**9):
-            rows += Rows(group.ids, some, size, MARK, PAD).input_ids.tolist()
+            rows += rows_of(group.ids, some, size, MARK, PAD, columns=False).columns["input_ids"].tolist()
     return rows, number + 1
 
 
@@ -256,25 +257,52 @@ def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.Mon
         for number, group in enumerate(groups(TokenStream(ids), MARK, size)):
             placed = shuffled(place(group.documents, size, method), 7, number)
             for shard, some in chunks(placed, size, before, per_shard):
-                made = Rows(group.ids, some, size, MARK, PAD)
-                begins += made.documents
-                found = {name: getattr(made, name) for name in COLUMNS}
+                found, documents, padding = rows_of(group.ids, some, size, MARK, PAD)
+                begins += documents
+                assert tuple(found) == COLUMNS
                 assert [str(column.dtype) for column in found.values()] == ["uint32", "int32", "int32", "uint8"]
-                assert made.padding == (found["document_ids"] == -1).sum()
-                assert {row // per_shard for row in range(before, before + len(made.input_ids))} == {shard}
-                before += len(made.input_ids)
-                for i, row in enumerate(made.input_ids.tolist()):
+                assert padding == (found["document_ids"] == -1).sum()
+                assert {row // per_shard for row in range(before, before + len(found["input_ids"]))} == {shard}
+                before += len(found["input_ids"])
+                for i, row in enumerate(found["input_ids"].tolist()):
                     parts = [(piece, piece[-1] in last) for piece in pieces_of_rows([row], MARK, PAD)]
                     assert {name: column[i].tolist() for name, column in found.items()} == columns(parts, size, PAD)
         assert begins == len(texts)
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_parts_are_gathered_as_in_the_slow_version(dtype: str) -> None:
+    rng = random.Random(3)
+    for _ in range(200):
+        ids = numpy.array([rng.randrange(1 << 16) for _ in range(rng.randint(1, 40))], dtype=dtype)
+        shape, parts = (rng.randint(1, 5), rng.randint(1, 20)), []
+        for row in range(shape[0]):
+            room = shape[1]
+            while room and rng.random() < 0.7:
+                length = rng.randint(1, min(room, len(ids)))
+                parts.append((rng.randint(0, len(ids) - length), length, row))
+                room -= length
+        arrays = [numpy.array([part[i] for part in parts], dtype=rng.choice(["i8", "u8"])) for i in range(3)]
+        mark: dict[str, int] = rng.choice([{}, {"mark": 7}])
+        (found,) = _binding.gather_rows(ids, *arrays, shape, **mark, pad=9)
+        assert found.dtype == dtype and found.shape == shape
+        assert found.tolist() == gathered(ids.tolist(), parts, shape, mark.get("mark"), 9)
+
+
+def test_a_part_beyond_the_ids_is_refused() -> None:
+    """What another program left in a file must not be read as an address."""
+    ids, row = numpy.zeros(5, dtype=numpy.uint16), numpy.zeros(1, dtype=numpy.int64)
+    for start, length in [(3, 3), (-1, 2), (0, -1), (0, 0), (1 << 62, 1)]:
+        with pytest.raises(pybpe.errors.ArgumentError, match="part 0 is empty, beyond the ids, or too long"):
+            _binding.gather_rows(ids, numpy.array([start]), numpy.array([length]), row, (1, 10))
+
+
 def test_a_spare_row_is_a_mark_and_padding() -> None:
-    spare = pieces_of(numpy.zeros(2), numpy.zeros(2), False, False, numpy.arange(2))
-    made = Rows(numpy.array([7], dtype=numpy.uint16), spare, 5, MARK, PAD)
-    assert [str(getattr(made, name).dtype) for name in COLUMNS] == ["uint16", "int32", "int32", "uint8"]
-    assert (made.documents, made.padding, row_count(spare)) == (0, 8, 2)
+    spare = pieces_of(numpy.zeros(2), numpy.ones(2), False, False, numpy.arange(2))
+    found, documents, padding = rows_of(numpy.array([7], dtype=numpy.uint16), spare, 5, MARK, PAD)
+    assert [str(column.dtype) for column in found.values()] == ["uint16", "int32", "int32", "uint8"]
+    assert (documents, padding, row_count(spare)) == (0, 8, 2)
     expected = columns([([MARK], False)], 5, PAD)
-    assert {name: getattr(made, name).tolist() for name in COLUMNS} == {
+    assert {name: column.tolist() for name, column in found.items()} == {
         name: [row] * 2 for name, row in expected.items()
     }

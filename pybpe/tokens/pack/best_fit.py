@@ -1,8 +1,9 @@
 """Best-fit decreasing: from the longest to the shortest, each piece goes to the row with the least space that fits it.
 
-Ding et al., "Fewer Truncations Improve Language Modeling" (2024), use it for documents. A tree over the possible spaces
-finds the least one in O(log T). Pieces of equal length are placed together: if a row with space s is the best for one
-piece of length L, and L fits into s several times, then the same row is the best for the next, as its space shrinks.
+Ding et al., "Fewer Truncations Improve Language Modeling" (2024), use it for documents. The bits of an integer say
+which spaces there are, so a shift finds the least one that fits. Pieces of equal length are placed together: if a row
+with space s is the best for one piece of length L, and L fits into s several times, then the same row is the best for
+the next, as its space shrinks.
 """
 
 from __future__ import annotations
@@ -42,12 +43,13 @@ class _Rows:
     def __init__(self, size: int) -> None:
         self._size = size
         self._count = 0
-        self._tree = _Spaces(size)
+        self._spaces = 0  # bit s: whether a row has space s
         self._by_space: dict[int, list[Array]] = {}
 
     def place(self, length: int, count: int) -> tuple[Array, int]:
         """Places some of `count` pieces of equal length. Returns the rows, and the number of pieces that each gets."""
-        space = self._tree.at_least(length)
+        fitting = self._spaces >> length
+        space = length + (fitting & -fitting).bit_length() - 1 if fitting else 0
         each = min((space or self._size) // length, count)
         if space:
             rows = self._take(space, count // each)
@@ -67,40 +69,10 @@ class _Rows:
         if len(rows) > most:
             stack.append(rows[:-most])
         if not stack:
-            self._tree.set(space, False)
+            self._spaces ^= 1 << space
         return rows[-most:]
 
     def _put(self, space: int, rows: Array) -> None:
         if space:
             self._by_space.setdefault(space, []).append(rows)
-            self._tree.set(space, True)
-
-
-class _Spaces:
-    """A set of numbers from 1 to `most`: a binary tree whose leaves are the numbers. A node is 1 if any leaf below it
-    is in the set."""
-
-    def __init__(self, most: int) -> None:
-        self._leaves = 1 << most.bit_length()
-        self._nodes = bytearray(2 * self._leaves)
-
-    def set(self, number: int, is_in: bool) -> None:
-        """Adds or removes a number."""
-        at = self._leaves + number
-        self._nodes[at] = is_in
-        while at > 1:
-            at >>= 1
-            self._nodes[at] = self._nodes[2 * at] | self._nodes[2 * at + 1]
-
-    def at_least(self, number: int) -> int:
-        """Returns the smallest number of the set that is at least this one; 0 if there is none."""
-        at = self._leaves + number
-        while not self._nodes[at]:
-            while at & 1:  # a right child, or the root
-                at >>= 1
-            if not at:
-                return 0
-            at += 1
-        while at < self._leaves:
-            at = 2 * at + (not self._nodes[2 * at])
-        return at - self._leaves
+            self._spaces |= 1 << space

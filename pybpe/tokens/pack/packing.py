@@ -34,7 +34,7 @@ from ..options import RowOptions
 from ..spool import id_bytes
 from ..token_files import TokenStream
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
-from .rows import WRITERS, NewShard, Rows
+from .rows import WRITERS, NewShard, Rows, rows_of
 
 _PADDING_NAMES = ("<|padding|>", "<|pad|>")
 _DATA = "data"  # inside the unfinished folder
@@ -295,8 +295,8 @@ class _Packing(NamedTuple):
             )
         pieces = shuffled(place(group.documents, options.sequence_length, str(options.packing)), options.seed, number)
         file.write(pieces.tobytes())
-        self.bar.add(int(group.documents["text"].sum()) + len(group.documents))
-        used = int(pieces["text"].sum()) + len(pieces)
+        self.bar.add(int(group.documents["length"].sum()))
+        used = int(pieces["length"].sum())
         return _Placed(group.start, group.start + len(group.ids), len(pieces), row_count(pieces), used)
 
     def _parts(self, groups: Iterable[tuple[Array, Array]], per_shard: int) -> Iterator[tuple[int, Rows]]:
@@ -304,7 +304,7 @@ class _Packing(NamedTuple):
         size, before = self.options.sequence_length, 0
         for ids, pieces in groups:
             for shard, some in chunks(pieces, size, before, per_shard):
-                yield shard, Rows(ids, some, size, self.mark, self.pad)
+                yield shard, rows_of(ids, some, size, self.mark, self.pad, self.options.format != LLMC.name)
             before += row_count(pieces)
 
     def _again(
@@ -314,16 +314,16 @@ class _Packing(NamedTuple):
         for group in placed:
             pieces = numpy.frombuffer(file.read(group.pieces * numpy.dtype(FIELDS).itemsize), FIELDS)
             yield stream.slice(group.start, group.end), pieces
-            self.bar.add(int(pieces["text"].sum()) + int(pieces["begins"].sum()))
+            self.bar.add(int(pieces["length"].sum()) - int((~pieces["begins"]).sum()))
         numbers = numpy.arange(spare)
-        yield stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0, False, False, numbers)
+        yield stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0 + 1, False, False, numbers)
 
     def _counted(self, parts: Iterable[tuple[int, Rows]], facts: Facts) -> Iterator[Rows]:
         """Yields rows, and adds them to the facts of their shard. Padding is not text."""
         pad_bytes = 0 if self.pad == self.mark else len(self.tok.decode_single_token_bytes(self.pad))
         for _, rows in parts:
-            text = text_length(self.tok, rows.input_ids.reshape(-1).data) - rows.padding * pad_bytes
-            facts.add(rows.input_ids.size, rows.documents, text)
+            ids = rows.columns["input_ids"].reshape(-1).data
+            facts.add(len(ids), rows.documents, text_length(self.tok, ids) - rows.padding * pad_bytes)
             yield rows
 
     def _divide(self, split: str, rows: int) -> tuple[int, int]:

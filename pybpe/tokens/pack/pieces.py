@@ -1,9 +1,9 @@
 """Finds the documents of a split, group by group, cuts those that are too long for a row, and chooses their rows.
 
-Pieces are parts of documents, without marks: an array of one dimension, whose items have the fields
+Pieces are parts of documents, each after a mark: an array of one dimension, whose items have the fields
 
-    start           where the piece starts in the ids of its group
-    text            its number of tokens, at least 1
+    start           where the piece starts in the ids of its group: at the id that its mark replaces
+    length          its number of tokens, with the mark: at least 2
     begins, ends    whether it is the first and the last piece of its document
     row             its row in the group: from 0, and no row is empty
 """
@@ -20,16 +20,22 @@ from ..token_files import TokenStream
 from .best_fit import best_fit
 from .exact_fit import refit
 
-FIELDS = [("start", "i8"), ("text", "i8"), ("begins", "?"), ("ends", "?"), ("row", "i8")]
+FIELDS = [("start", "i8"), ("length", "i8"), ("begins", "?"), ("ends", "?"), ("row", "i8")]
 _GROUP_TOKENS = 1 << 23
 _GROUP_ROWS = 256  # a group is at least this many rows
 _CHUNK_TOKENS = 1 << 20
 
 
-def pieces_of(start: Array, text: Array, begins: Array | bool, ends: Array | bool, row: Array | int = 0) -> Array:
+def pieces_of(start: Array, length: Array, begins: Array | bool, ends: Array | bool, row: Array | int = 0) -> Array:
     """Returns pieces with these fields."""
     pieces = numpy.empty(len(start), dtype=FIELDS)
-    pieces["start"], pieces["text"], pieces["begins"], pieces["ends"], pieces["row"] = start, text, begins, ends, row
+    pieces["start"], pieces["length"], pieces["begins"], pieces["ends"], pieces["row"] = (
+        start,
+        length,
+        begins,
+        ends,
+        row,
+    )
     return pieces
 
 
@@ -60,37 +66,33 @@ def groups(stream: TokenStream, mark: int, size: int) -> Iterator[Group]:
     """
     tokens = max(_GROUP_TOKENS, _GROUP_ROWS * size)
     at = 0
-    inside = False  # whether `at` is inside a document
-    while at < len(stream):
-        ids = stream.slice(at, min(at + tokens, len(stream)))
+    inside = False  # whether `at` is the last token of a piece, whose document continues
+    while at + inside < len(stream):
+        end = min(at + inside + tokens, len(stream))
+        ids = stream.slice(at, end)
         if at == 0 and ids[0] != mark:
             raise FormatError(f"the first token is {int(ids[0])}, not the mark {mark} that begins each document")
-        found = _documents(ids, mark, inside)
+        starts = numpy.flatnonzero(ids == mark)
+        if inside:
+            starts = numpy.append(0, starts)
+        found = pieces_of(starts, numpy.diff(starts, append=len(ids)), True, True)
+        found["begins"][0] = not inside
         step = len(ids)
-        if at + step < len(stream):  # the last document may continue after these ids
+        if end < len(stream):  # the last document may continue after these ids
             inside = len(found) == 1
             found, step = _without_end(found, size - 1)
-        yield Group(at, ids, found[found["text"] > 0])
+        yield Group(at, ids, found[found["length"] > 1])
         at += step
-
-
-def _documents(ids: Array, mark: int, inside: bool) -> Array:
-    marks = numpy.flatnonzero(ids == mark)
-    if inside:
-        marks = numpy.append(-1, marks)
-    found = pieces_of(marks + 1, numpy.diff(marks, append=len(ids)) - 1, True, True)
-    found["begins"][:1] = not inside
-    return found
 
 
 def _without_end(found: Array, most: int) -> tuple[Array, int]:
     """Leaves the last document to the next group; of an only one, what does not fill a row, and at least one token, as
     it may end there. Returns the pieces, and where the next group starts."""
     if len(found) > 1:
-        return found[:-1], int(found["start"][-1]) - 1
-    found["text"] = (found["text"] - 1) // most * most
+        return found[:-1], int(found["start"][-1])
+    found["length"] = (found["length"] - 2) // most * most + 1
     found["ends"] = False
-    return found, int(found["start"][0] + found["text"][0])
+    return found, int(found["length"][0]) - 1
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def place(documents: Array, size: int, method: str) -> Array:
     if method == "concat":
         return _concatenated(documents, size)
     pieces = _cut(documents, size - 1)
-    lengths = pieces["text"] + 1
+    lengths = pieces["length"]
     pieces["row"] = refit(lengths, best_fit(lengths, size), size)
     if method == "best-fit" or not len(pieces):
         return pieces
@@ -120,14 +122,13 @@ def place(documents: Array, size: int, method: str) -> Array:
 
 
 def _cut(documents: Array, most: int) -> Array:
-    """Cuts each document into pieces of `most` tokens and a rest."""
-    texts = documents["text"]
-    counts = -(-texts // most)
+    """Cuts each document into pieces of `most` tokens and a rest, with a mark each."""
+    counts = -(-(documents["length"] - 1) // most)
     pieces = numpy.repeat(documents, counts)
     offsets = (numpy.arange(len(pieces)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)) * most
-    left = pieces["text"] - offsets
+    left = pieces["length"] - 1 - offsets
     pieces["start"] += offsets
-    pieces["text"] = numpy.minimum(left, most)
+    pieces["length"] = numpy.minimum(left, most) + 1
     pieces["begins"] &= offsets == 0
     pieces["ends"] &= left <= most
     return pieces
@@ -137,13 +138,13 @@ def _concatenated(pieces: Array, size: int) -> Array:
     """Fills one row after another. Where only one token is left, the row ends: a mark without text is not a piece."""
     found: list[tuple[int, int, bool, bool, int]] = []
     row, room = 0, size
-    for start, text, begins, ends, _ in pieces.tolist():
-        while text:
+    for start, length, begins, ends, _ in pieces.tolist():
+        while length > 1:
             if room < 2:
                 row, room = row + 1, size
-            part = min(text, room - 1)
-            found.append((start, part, begins, ends and part == text, row))
-            start, text, begins, room = start + part, text - part, False, room - part - 1
+            part = min(length, room)
+            found.append((start, part, begins, ends and part == length, row))
+            start, length, begins, room = start + part - 1, length - part + 1, False, room - part
     return numpy.array(found, dtype=FIELDS)
 
 

@@ -37,6 +37,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
+from ... import _binding
 from ..._numpy import Array, numpy
 from ...arguments import counted
 from ...errors import file_errors
@@ -44,73 +45,41 @@ from ...reading.rows import pyarrow_parquet
 from ..formats import llmc_header
 from ..manifest import FileRecord
 from ..spool import id_bytes
+from .pieces import row_count
 
 COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")
 
 
-class Rows:
+class Rows(NamedTuple):
     """Some rows of a group.
+
+    Attributes:
+        columns: the arrays, by name; only the input_ids if no others are wanted.
+        documents: the number of documents that begin.
+        padding: the number of padding tokens.
+    """
+
+    columns: dict[str, Array]
+    documents: int
+    padding: int
+
+
+def rows_of(ids: Array, pieces: Array, size: int, mark: int, pad: int, columns: bool = True) -> Rows:
+    """Returns the rows of pieces.
 
     Args:
         ids: the tokens of the group.
-        pieces: its pieces, in the order of rows. A row with only a mark is a piece without text.
+        pieces: some of its pieces, in the order of rows, which count from 0.
         size: tokens per row.
         mark: the id that begins each piece.
         pad: the id of the padding token.
-
-    Attributes:
-        documents: the number of documents that begin.
-        padding: the number of padding tokens.
-        input_ids: the tokens.
+        columns: whether there are columns other than the input_ids.
     """
-
-    def __init__(self, ids: Array, pieces: Array, size: int, mark: int, pad: int) -> None:
-        rows, lengths = pieces["row"], pieces["text"] + 1
-        before = lengths.cumsum() - lengths
-        first = numpy.searchsorted(rows, rows)  # the number of the first piece of the same row
-        self._numbers = (numpy.arange(len(rows)) - first).astype(numpy.int32)  # of the pieces, in their rows
-        self._marks = rows * size + before - before[first]  # where the marks are
-        used = numpy.bincount(rows, lengths).astype(numpy.int64)
-        self._shape = len(used), size
-        # Padding counts as more tokens of the last piece of its row.
-        self._lengths = numpy.diff(self._marks, append=len(used) * size)
-        self._paddings = size - used
-        self._ends = pieces["ends"]
-        self.documents, self.padding = int(pieces["begins"].sum()), int(self._paddings.sum())
-        self.input_ids = self._tokens(ids, pieces["start"] - 1, mark, pad)
-
-    def _tokens(self, ids: Array, starts: Array, mark: int, pad: int) -> Array:
-        places = numpy.repeat(starts - self._marks, self._lengths)
-        places += numpy.arange(len(places))
-        tokens = ids.take(places, mode="clip")
-        tokens[self._marks] = mark
-        return self._fill(tokens, pad)
-
-    def _fill(self, column: Array, padding: Array | int) -> Array:
-        """Returns a column with its shape, and with these values where padding is."""
-        ends = numpy.arange(1, len(self._paddings) + 1) * self._shape[1] - self._paddings.cumsum()
-        column[numpy.repeat(ends, self._paddings) + numpy.arange(self.padding)] = padding
-        return column.reshape(self._shape)
-
-    @property
-    def document_ids(self) -> Array:
-        """The number of each token's document or part."""
-        return self._fill(numpy.repeat(self._numbers, self._lengths), -1)
-
-    @property
-    def position_ids(self) -> Array:
-        """The position of each token in its document or part."""
-        places = numpy.arange(self._shape[0] * self._shape[1], dtype=numpy.int32)
-        places -= numpy.repeat(self._marks.astype(numpy.int32), self._lengths)
-        before = self._paddings.cumsum() - self._paddings
-        return self._fill(places, numpy.arange(self.padding) - numpy.repeat(before, self._paddings))
-
-    @property
-    def loss_mask(self) -> Array:
-        """Which tokens are predicted."""
-        mask = numpy.ones(self._shape[0] * self._shape[1], dtype=numpy.uint8)
-        mask[self._marks] = numpy.append(False, self._ends[:-1]) & (self._numbers > 0)
-        return self._fill(mask, 0)
+    count, lengths = row_count(pieces), pieces["length"]
+    ends = pieces["ends"] if columns else None
+    parts = pieces["start"], lengths, pieces["row"]
+    found = _binding.gather_rows(ids, *parts, (count, size), mark=mark, pad=pad, ends=ends)
+    return Rows(dict(zip(COLUMNS, found)), int(pieces["begins"].sum()), count * size - int(lengths.sum()))
 
 
 def row_fault(blocks: Iterable[Array], size: int, mark: int, more: int = 1) -> str | None:
@@ -198,7 +167,7 @@ def _write_llmc(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
         file.write(llmc_header(shard.rows * shard.size + 1, shard.dtype))
         kind = f"<u{id_bytes(shard.dtype)}"
         for some in rows:
-            file.write(some.input_ids.astype(kind, copy=False))
+            file.write(some.columns["input_ids"].astype(kind, copy=False))
         file.write(numpy.array([shard.mark], dtype=kind))
         return [file.finish()]
 
@@ -212,7 +181,7 @@ def _write_npy(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
             numpy.lib.format.write_array_header_1_0(file, header)
         for some in rows:
             for column, file in files.items():
-                file.write(getattr(some, column).astype(kinds[column], copy=False))
+                file.write(some.columns[column].astype(kinds[column], copy=False))
         return [file.finish() for file in files.values()]
 
 
@@ -227,7 +196,7 @@ def _write_parquet(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
     with _File(path) as file:
         with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
             for some in rows:
-                columns = [pyarrow.array(getattr(some, column).reshape(-1), kind) for column, kind in kinds.items()]
+                columns = [pyarrow.array(some.columns[column].reshape(-1), kind) for column, kind in kinds.items()]
                 offsets = pyarrow.array(numpy.arange(0, len(columns[0]) + 1, shard.size), pyarrow.int32())
                 lists = [pyarrow.ListArray.from_arrays(offsets, column) for column in columns]
                 writer.write_table(pyarrow.Table.from_arrays(lists, schema=schema))
@@ -242,9 +211,8 @@ def _write_webdataset(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]
     with _File(shard.base + ".tar") as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as tar:
             for some in rows:
-                columns = {column: getattr(some, column) for column in COLUMNS}
-                for row in range(len(columns["input_ids"])):
-                    for column, values in columns.items():
+                for row in range(len(some.columns["input_ids"])):
+                    for column, values in some.columns.items():
                         data = io.BytesIO()
                         numpy.save(data, values[row])
                         member = tarfile.TarInfo(f"{key}-{number:09d}.{column}.npy")

@@ -52,6 +52,16 @@ def columns(parts: Sequence[tuple[Sequence[int], bool]], size: int, pad: int) ->
     return found
 
 
+def gathered(
+    ids: Sequence[int], parts: Sequence[tuple[int, int, int]], shape: tuple[int, int], mark: int | None, pad: int
+) -> list[list[int]]:
+    """Returns rows of parts (start, length, row), each with this mark, if any, in place of its first id."""
+    rows: list[list[int]] = [[] for _ in range(shape[0])]
+    for start, length, row in parts:
+        rows[row] += [ids[start] if mark is None else mark, *ids[start + 1 : start + length]]
+    return [row + [pad] * (shape[1] - len(row)) for row in rows]
+
+
 def fewest_rows(lengths: Sequence[int], size: int) -> int:
     """Returns the fewest rows that any packing needs, by trying all."""
     best = len(lengths)
