@@ -3,7 +3,6 @@
 import bz2
 import errno
 import gzip
-import json
 import lzma
 import os
 import random
@@ -19,7 +18,6 @@ from texts import english
 
 import pybpe
 from pybpe.errors import PybpeWarning
-from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.files import corpus_files, input_files, open_text
 from pybpe.reading.options import ReadOptions
 
@@ -264,30 +262,3 @@ def test_outputs_go_where_a_link_leads_and_never_replace_a_pipe(tmp_path: Path, 
     with pytest.raises(pybpe.errors.FileError, match="not a regular file"):
         write(tmp_path / f"pipe-{name}")
     assert (tmp_path / f"pipe-{name}").is_fifo()
-
-
-# ------------------------------------------------------------------------------------------------------
-# The command line, conversations, caches
-
-
-def test_fields_of_conversations_that_are_left_out_are_said(tmp_path: Path) -> None:
-    from llmc_compat.chat import write_chat
-
-    tok = pybpe.train(iter([FRENCH]), vocab_size=265, special_tokens=CONTROL_TOKENS)
-    plain = {"role": "assistant", "content": "yes", "weight": 1, "name": None}
-    path = tmp_path / "c.jsonl"
-    for extra, said in (
-        ({}, None),
-        ({"tool_calls": [{"name": "f"}]}, "'tool_calls'"),
-        ({"weight": 0}, "'weight'"),
-        ({"reasoning_content": "since"}, "'reasoning_content'"),
-    ):
-        path.write_text(json.dumps({"messages": [plain]}) + "\n" + json.dumps({"messages": [{**plain, **extra}]}))
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            write_chat(tok, [path], tmp_path / "out", splits=(1,), min_shard_tokens=0)
-        assert [str(warning.message) for warning in told] == (
-            []
-            if said is None
-            else [f"{path}: line 2: the shards cannot represent {said}: left out here and in all other conversations"]
-        )

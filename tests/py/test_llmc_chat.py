@@ -226,7 +226,7 @@ def test_shards_and_masks_hold_all_conversations(
 def test_what_the_shards_cannot_represent_is_said_once(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     question, answer = conversation(1)
     lines = [
-        {"messages": conversation(0), "tools": [], "id": "x"},
+        {"messages": [{**part, "weight": 1, "name": None} for part in conversation(0)], "tools": [], "id": "x"},
         {"messages": [question, {**answer, "weight": 0, "name": "bot", "audio": None}], "functions": [{"name": "f"}]},
         {"messages": [{**part, "images": ["x"]} for part in conversation(2)]},
         *({"messages": conversation(n)} for n in range(3, 150)),
