@@ -17,7 +17,9 @@ from texts import chinese, english, mixed, random_bytes
 import pybpe
 from pybpe import _binding, normalize
 from pybpe.pattern import Pattern
+from pybpe.reading import planning
 from pybpe.reading.pieces import cutter
+from pybpe.training import counting
 
 COMPOSED = "Caf\u00e9 au lait, d\u00e9j\u00e0 vu \u00fcber ﬁne ｆｕｌｌ <|endoftext|> na\u00efve "
 SPECIALS = ["<|endoftext|>"]
@@ -111,8 +113,10 @@ def test_chinese_can_be_cut_although_it_is_normalised() -> None:
     check_cuts("\u5929\u4e0b\u3002\n\u5206\u4e45\uff0c\u5fc5\u5408\u3002", "NFC", Pattern("gpt2"), at_least=3)
 
 
-def test_cutting_a_corpus_changes_no_id(tmp_path: Path, small_tasks: None) -> None:
+def test_cutting_a_corpus_changes_no_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NFKC joins a letter and a symbol such as \u2120 into one word; otherwise text could be cut between them."""
+    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
+    monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
     path = tmp_path / "marks.txt"
     path.write_text("".join(random.Random(4).choices(["a\u2120", "b\u2120", " "], [9, 9, 1], k=70_000)))
     tok = pybpe.train(path, vocab_size=290, special_tokens=SPECIALS, normalizer="NFKC")
