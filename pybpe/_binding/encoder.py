@@ -12,6 +12,7 @@ from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
 from .text import Pretok, Specials
 from .vocabulary import Vocab
 
+_NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; no other character grows more
 _LIST_STEP = 1 << 20  # ids that become Python's ints in one call; other threads and Ctrl-C wait for it
 
 
@@ -70,16 +71,21 @@ def _none(_: object) -> None:
 
 class Encoder:
     """An encoder for one vocabulary. Threads share it: each call borrows a scratch from a free list, whose pop and
-    append are atomic, so no lock is held while encoding."""
+    append are atomic, so no lock is held while encoding.
 
-    def __init__(self, vocab: Vocab, pretok: Pretok | None = None) -> None:
-        """Makes an encoder. `pretok` splits the texts if the vocabulary's pattern is not built in. If the vocabulary
-        has a normalizer, the caller normalizes the texts."""
+    Attributes:
+        growth: the most ids for a byte of text, before it is normalized and gets a space.
+    """
+
+    def __init__(self, vocab: Vocab, pretok: Pretok | None = None, prepares: bool = False) -> None:
+        """Makes an encoder. `pretok` splits the texts if the vocabulary's pattern is not built in. If `prepares`, the
+        encoder normalizes texts, and adds spaces before them, as the vocabulary says. If not, the caller does that."""
         self._keep = (vocab, pretok)
         pretok_c = pretok.c if pretok is not None else ffi.NULL
-        self.c = make_handle(
-            "pybpe_encoder", lib.pybpe_encoder_new_normalized, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL
-        )
+        new = lib.pybpe_encoder_new_pretok if prepares else lib.pybpe_encoder_new_normalized
+        self.c = make_handle("pybpe_encoder", new, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL)
+        # Each text that gets a space has at least one byte.
+        self.growth = (1 if vocab.normalizer is None else _NORMALIZED_GROWTH) + vocab.prefix_space
         self._free: list[_Scratch] = []
         self._ints = lib.id_ints_new(vocab.sizes[0])
         if self._ints == ffi.NULL:
@@ -113,7 +119,7 @@ class Encoder:
     def encode(self, data: Data, specials: Specials | None) -> list[int]:
         """Returns the ids of one piece of text."""
         scratch = self._lease()
-        cap = len(data)
+        cap = self.growth * len(data)
         ids = new_uncleared("uint32_t[]", cap)
         count = self._encode(scratch, data, specials, ids, 4, cap)
         self._free.append(scratch)
@@ -136,7 +142,7 @@ class Encoder:
         return found
 
     def encode_into(self, data: Data, specials: Specials | None, ids: numpy.ndarray[Any, Any]) -> int:
-        """Encodes into an array of uint16 or uint32 that has room for len(data) ids. Returns the number of ids."""
+        """Encodes into an array of uint16 or uint32 with room for growth * len(data) ids. Returns their number."""
         scratch = self._lease()
         target = ffi.from_buffer(ids, require_writable=True)
         count = self._encode(scratch, data, specials, target, ids.itemsize, len(ids))
@@ -166,7 +172,7 @@ class Encoder:
         c_texts, size, _keep = _find_texts(texts)
         ends = numpy.empty(len(texts), dtype=numpy.int64)
         scratch = self._lease()
-        ids = room(size)
+        ids = room(self.growth * size)
         if lib.pybpe_encode_batch(
             self.c, scratch.cache, ffi.NULL if specials is None else specials.c, c_texts,
             ffi.from_buffer(ids, require_writable=True), ids.itemsize, len(ids),
@@ -179,9 +185,9 @@ class Encoder:
     def encode_array(self, data: Data, specials: Specials | None, typecode: str) -> array[int]:
         """Returns the ids of one piece of text as an array of type H (uint16) or I (uint32)."""
         scratch = self._lease()
-        ids = array(typecode)
-        room = scratch.room(len(data) * ids.itemsize)
-        count = self._encode(scratch, data, specials, room, ids.itemsize, len(data))
+        ids, cap = array(typecode), self.growth * len(data)
+        room = scratch.room(cap * ids.itemsize)
+        count = self._encode(scratch, data, specials, room, ids.itemsize, cap)
         ids.frombytes(ffi.buffer(room, count * ids.itemsize))
         self._free.append(scratch)
         return ids
@@ -195,7 +201,7 @@ class Encoder:
         c_texts, size, _keep = _find_texts(some)
         ends = array("Q", bytes(8 * len(some)))
         scratch = self._lease()
-        ids = array(typecode)
+        ids, size = array(typecode), self.growth * size
         room = scratch.room(size * ids.itemsize)
         if lib.pybpe_encode_batch(
             self.c, scratch.cache, ffi.NULL if specials is None else specials.c, c_texts, room, ids.itemsize, size,

@@ -33,6 +33,7 @@ class VocabRules(NamedTuple):
     custom: str | None
     normalizer: str | None = None
     whole_words: bool = False
+    prefix_space: bool = False
 
 
 def _vocab_spec(rules: VocabRules) -> tuple[Any, tuple[Any, ...]]:
@@ -48,6 +49,7 @@ def _vocab_spec(rules: VocabRules) -> tuple[Any, tuple[Any, ...]]:
     spec.custom = regex
     spec.normalizer = NORMALIZERS[rules.normalizer]
     spec.whole_words = rules.whole_words
+    spec.prefix_space = rules.prefix_space
     return spec, (numbers, regex)
 
 
@@ -174,6 +176,11 @@ class Vocab:
     def whole_words(self) -> bool:
         """Whether a word that is a token is encoded as that token, even if the merges give other tokens."""
         return bool(self._spec.whole_words)
+
+    @property
+    def prefix_space(self) -> bool:
+        """Whether a space is added before each text between special tokens."""
+        return bool(self._spec.prefix_space)
 
     def decoded_length(self, ids: IdBuffer) -> int:
         """Returns the number of bytes that `decode_into` writes for these ids. Raises ArgumentError for an unknown

@@ -163,17 +163,17 @@ class Model:
     def rules(self) -> _binding.VocabRules:
         """The settings that the C library needs besides tokens and merges."""
         number, custom = self.pattern.number, self.pattern.custom
-        specials = self.specials.values()
-        return _binding.VocabRules(specials, self.eot_id, number, custom, self.normalizer, self.whole_words)
+        settings = (self.normalizer, self.whole_words, self.prefix_space)
+        return _binding.VocabRules(self.specials.values(), self.eot_id, number, custom, *settings)
 
     def _is_of(self, vocab: _binding.Vocab) -> bool:
         """Returns whether the model was made from this vocabulary, and none of its parts has been replaced since."""
         if not isinstance(self.merges, _binding.VocabPart) or self.merges.vocab is not vocab:
             return False
-        ours = (sorted(set(self.specials.values())), self.eot_id, (self.pattern.number, self.pattern.custom))
-        theirs = (vocab.specials(), vocab.eot_id, vocab.pattern)
-        settings = (self.normalizer, self.whole_words) == (vocab.normalizer, vocab.whole_words)
-        return ours == theirs and settings
+        rules = self.rules
+        theirs = (*vocab.pattern, vocab.normalizer, vocab.whole_words, vocab.prefix_space)
+        ids = sorted(set(rules.specials)), rules.eot_id
+        return ids == (vocab.specials(), vocab.eot_id) and rules[2:] == theirs
 
     def unreached(self) -> list[int]:
         """Returns the ids of the ordinary tokens that merging their bytes does not produce. Without `whole_words`,

@@ -1,7 +1,7 @@
 """Turns text into ids for any model. The methods of Tokenizer share this code.
 
-It cuts a text at its special tokens. It normalizes the parts between them, splits them into words with the pattern, and
-merges. For a model without a normalizer C does all of this in one call, unless the pattern does not compile.
+A text is cut at its special tokens. The parts between them are normalized, split into words with the pattern, and
+merged. C does all of this in one call, unless the pattern does not compile.
 
 It encodes long texts in pieces, which it cuts only where a cut does not change any id.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import array as arrays
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 from .. import _binding
@@ -31,7 +31,6 @@ _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
 _MOST_KEPT = 1 << 26  # characters; the UTF-8 of longer texts is never kept
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
-_NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; no other character grows more
 
 
 class TextEncoder:
@@ -45,21 +44,23 @@ class TextEncoder:
 
     def __init__(self, model: Model, vocab: _binding.Vocab) -> None:
         self._model = model
-        pretok = model.pattern.pretok
-        self._any_encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
+        self._vocab, self._pretok = vocab, model.pattern.pretok if model.pattern.is_custom else None
+        self._direct = model.pattern.pretok is not None  # C does it all
+        self._any_encoder = _binding.Encoder(vocab, self._pretok, prepares=self._direct)
         self._encoder = cast("_binding.Encoder", _NoEncoder(model)) if model.dropout else self._any_encoder
         self.specials = matcher(model.specials, model.matching)
         what = model.pattern, model.specials, self.specials, model.normalizer, model.prefix_space
         self.cutting = Cutting.of(*what)
         self.cut = self.cutting.cut
-        self._searches = pretok is None
-        self._direct = model.normalizer is None and not self._searches and not model.prefix_space
-        # Each text that gets a space has at least one byte.
-        self._growth = (1 if model.normalizer is None else _NORMALIZED_GROWTH) + model.prefix_space
         encodes = self._direct and not model.dropout
         self.short = self._any_encoder.short_calls(self.specials, model.id_bytes, encodes)
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
         self._last_call: tuple[int, ...] = ()  # see _comes_again
+
+    @cached_property
+    def _plain_encoder(self) -> _binding.Encoder:
+        """The encoder of texts as the pattern sees them."""
+        return self._any_encoder if self._any_encoder.growth == 1 else _binding.Encoder(self._vocab, self._pretok)
 
     # ------------------------------------------------------------------------------------------------
     # One text. `specials` matches the special tokens to look for.
@@ -80,9 +81,9 @@ class TextEncoder:
         for segment, special in segments(bytes(utf8(text)), specials):
             data = self._prepared(segment)
             start = 0
-            for end in self._model.pattern.word_ends(data) if self._searches else [len(data)]:
+            for end in [len(data)] if self._direct else self._model.pattern.word_ends(data):
                 word = data[start:end]
-                ids += _interruptibly(self._any_encoder.encode_dropout, word, rate, seed, place + start)
+                ids += _interruptibly(self._plain_encoder.encode_dropout, word, rate, seed, place + start)
                 start = end
             place += len(data)
             if special is not None:
@@ -117,7 +118,7 @@ class TextEncoder:
         ids = GrowingIds(dtype, size)
         if num_threads == 1 or size <= PIECE_BYTES:
             for piece in self._pieces(text):
-                ids.took(self._encode_into(piece, specials, ids.room(self._growth * len(piece))))
+                ids.took(self._encode_into(piece, specials, ids.room(self._encoder.growth * len(piece))))
         else:
             for part in self._parts(text, specials, dtype, worker_count(num_threads)):
                 ids.append(part)
@@ -157,8 +158,8 @@ class TextEncoder:
                 buffer = spare.pop()  # not after a test whether there is one: another thread may take it meanwhile
             except IndexError:
                 buffer = numpy.empty(2 * PIECE_BYTES, dtype=dtype)
-            if len(buffer) < self._growth * len(piece):
-                buffer = numpy.empty(self._growth * len(piece), dtype=dtype)
+            if len(buffer) < self._encoder.growth * len(piece):
+                buffer = numpy.empty(self._encoder.growth * len(piece), dtype=dtype)
             return buffer, self._encode_into(piece, specials, buffer)
 
         for buffer, count in map_ordered(encode, self._pieces(text), num_threads):
@@ -229,10 +230,7 @@ class TextEncoder:
         ids: list[int] = []
         for segment, special in segments(bytes(piece), specials):
             data = self._prepared(segment)
-            if self._searches:
-                ids += self._encoder.encode_words(data, self._model.pattern.word_ends(data))
-            else:
-                ids += _interruptibly(self._encoder.encode, data, None)
+            ids += self._encoder.encode_words(data, self._model.pattern.word_ends(data))
             if special is not None:
                 ids.append(special)
         return ids
@@ -339,7 +337,7 @@ class TextEncoder:
         if self._direct and not group.is_long:
             return self._encode_short(group.texts, specials, room, keep)
         texts = list(map(utf8, group.texts))
-        ids = room(self._growth * sum(map(len, texts)))
+        ids = room(self._encoder.growth * sum(map(len, texts)))
         ends = numpy.empty(len(texts), dtype=numpy.int64)
         count = 0
         for i, text in enumerate(texts):
