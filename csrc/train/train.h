@@ -9,6 +9,27 @@ The inside of a trainer, for the modules train*.c. Internal. train.c explains ho
 #define TRAIN_SEP UINT32_C(0xFFFFFFFF)  /* a slot between words */
 #define TRAIN_HOLE UINT32_C(0xFFFFFFFE) /* a slot inside a token */
 
+/* The slots of all words. A slot holds its id plus 2, so that TRAIN_HOLE is 0 and TRAIN_SEP is 1 at any width. It has 2
+   bytes if all ids fit, since slots take most of the memory of a training, and 4 bytes otherwise. */
+typedef struct symbol_slots {
+    void *data;
+    int bytes;
+} symbol_slots;
+
+static inline uint32_t slot_get(symbol_slots s, size_t at) { return id_at(s.data, s.bytes, at) - 2; }
+
+static inline void slot_set(symbol_slots s, size_t at, uint32_t id) {
+    if (s.bytes == 2) {
+        ((uint16_t *)s.data)[at] = (uint16_t)(id + 2);
+    } else {
+        ((uint32_t *)s.data)[at] = id + 2;
+    }
+}
+
+static inline void slot_prefetch(symbol_slots s, size_t at) {
+    PYBPE_PREFETCH((const uint8_t *)s.data + (s.bytes == 2 ? 2 : 4) * at);
+}
+
 /* One token. `order` is its position in the order that breaks ties by id. */
 typedef struct token {
     uint64_t prefix; /* its first 8 bytes, the first one in the high bits, so that it compares as the bytes do */
@@ -16,6 +37,12 @@ typedef struct token {
     uint32_t length;
     uint32_t order;
 } token;
+
+/* Calls an inline function that takes the slots of t, t and other arguments. The compiler makes a copy for each width,
+   without a branch at each slot. */
+#define SLOTS_CALL(function, t, ...)                                                                                   \
+    ((t)->ids.bytes == 2 ? function((symbol_slots){(t)->ids.data, 2}, (t), __VA_ARGS__)                                \
+                         : function((symbol_slots){(t)->ids.data, 4}, (t), __VA_ARGS__))
 
 /* What the rules need to know about a token (train_rules.c). */
 typedef struct token_shape {
@@ -94,7 +121,7 @@ struct pybpe_trainer {
     bool done;
 
     mem_table ids_table;
-    uint32_t *ids;
+    symbol_slots ids;
     uint32_t slots; /* in ids */
     run *runs;      /* a last one starts at `slots` */
     size_t runs_count;

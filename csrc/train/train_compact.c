@@ -9,11 +9,11 @@ English one, half, and a third after 2,000 more. All later work touches less mem
 #include "train/train.h"
 
 /* Ends a word of the copy at `to`; the next one starts at the position that it returns. */
-static uint32_t compact_word_end(uint32_t *ids, uint32_t to) {
-    if (ids[to - 2] == TRAIN_SEP) {
+static inline uint32_t compact_word_end(symbol_slots ids, uint32_t to) {
+    if (slot_get(ids, to - 2) == TRAIN_SEP) {
         return to - 1;
     }
-    ids[to] = TRAIN_SEP;
+    slot_set(ids, to, TRAIN_SEP);
     return to + 1;
 }
 
@@ -25,22 +25,21 @@ static void runs_move(pybpe_trainer *t, uint32_t at, uint32_t to) {
     }
 }
 
-bool train_compact(pybpe_trainer *t, size_t *budget) {
-    uint32_t *ids = t->ids;
+INLINE_ALWAYS bool compact(symbol_slots ids, pybpe_trainer *t, size_t *budget) {
     const uint32_t *spans = t->spans;
     const uint32_t alias = t->alias;
     uint32_t at = t->scan.at, to = t->scan.to;
     size_t left = *budget;
     runs_move(t, at, to); /* at the start, there may be empty runs */
     for (; at < t->slots && left > 0; left--) {
-        uint32_t id = ids[at];
+        uint32_t id = slot_get(ids, at);
         if (id == TRAIN_SEP) {
             at += 1;
             to = compact_word_end(ids, to);
             runs_move(t, at, to);
         } else {
             at += spans[id];
-            ids[to++] = id == alias ? t->alias_of : id;
+            slot_set(ids, to++, id == alias ? t->alias_of : id);
         }
     }
     *budget = left;
@@ -56,3 +55,5 @@ bool train_compact(pybpe_trainer *t, size_t *budget) {
     }
     return true;
 }
+
+bool train_compact(pybpe_trainer *t, size_t *budget) { return SLOTS_CALL(compact, t, budget); }

@@ -52,31 +52,31 @@ static size_t run_seek(const pybpe_trainer *t, size_t from, uint32_t at) {
 }
 
 /* Rewrites the live places of a pair and sums up their neighbors. Drops outdated places from the list. */
-static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) {
-    uint32_t *ids = t->ids;
+INLINE_ALWAYS void rewrite(symbol_slots ids, pybpe_trainer *t, pair *p, uint32_t merged) {
     const uint32_t left_span = t->spans[p->left], right_span = t->spans[p->right];
     uint32_t live = 0;
     size_t in_run = 0;
     for (uint32_t i = 0; i < p->places_count; i++) {
         if (i + PREFETCH_PLACES < p->places_count) {
-            PYBPE_PREFETCH(&ids[p->places[i + PREFETCH_PLACES]]);
+            slot_prefetch(ids, p->places[i + PREFETCH_PLACES]);
         }
         uint32_t at = p->places[i], middle = at + left_span, end = middle + right_span;
-        if (ids[at] != p->left || ids[middle] != p->right) {
+        if (slot_get(ids, at) != p->left || slot_get(ids, middle) != p->right) {
             continue;
         }
         p->places[live++] = at;
         in_run = run_seek(t, in_run, at);
         const run *r = &t->runs[in_run];
-        ids[middle - 1] = TRAIN_HOLE;
-        ids[middle] = TRAIN_HOLE;
-        ids[at] = merged;
-        ids[end - 1] = merged;
-        if (ids[at - 1] != TRAIN_SEP) {
-            side_add(t, &t->left, ids[at - 1], r);
+        slot_set(ids, middle - 1, TRAIN_HOLE);
+        slot_set(ids, middle, TRAIN_HOLE);
+        slot_set(ids, at, merged);
+        slot_set(ids, end - 1, merged);
+        const uint32_t before = slot_get(ids, at - 1), after = slot_get(ids, end);
+        if (before != TRAIN_SEP) {
+            side_add(t, &t->left, before, r);
         }
-        if (ids[end] != TRAIN_SEP) {
-            side_add(t, &t->right, ids[end], r);
+        if (after != TRAIN_SEP) {
+            side_add(t, &t->right, after, r);
         }
         if (t->languages != NULL) {
             train_parity_merged(t, r);
@@ -84,6 +84,8 @@ static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) {
     }
     p->places_count = live;
 }
+
+static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) { SLOTS_CALL(rewrite, t, p, merged); }
 
 /* Lowers the counts of a pair by the counts of neighbor n on side s. */
 static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, const side *s, const neighbor *n) {
@@ -154,14 +156,13 @@ static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, u
 }
 
 /* Writes the lists of the new pairs: reads the neighbors again, now that all places are rewritten. */
-static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t count, uint32_t c) {
-    const uint32_t *ids = t->ids;
+INLINE_ALWAYS void note_places(symbol_slots ids, pybpe_trainer *t, const uint32_t *places, uint32_t count, uint32_t c) {
     const uint32_t span = t->spans[c];
     for (uint32_t i = 0; i < count; i++) {
         if (i + PREFETCH_PLACES < count) {
-            PYBPE_PREFETCH(&ids[places[i + PREFETCH_PLACES]]);
+            slot_prefetch(ids, places[i + PREFETCH_PLACES]);
         }
-        uint32_t at = places[i], l = ids[at - 1], r = ids[at + span];
+        uint32_t at = places[i], l = slot_get(ids, at - 1), r = slot_get(ids, at + span);
         if (l != TRAIN_SEP && t->left.by_token[l].places != NULL) {
             *t->left.by_token[l].places++ = at - t->spans[l];
         }
@@ -170,6 +171,10 @@ static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t
             *t->right.by_token[r].places++ = at;
         }
     }
+}
+
+static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t count, uint32_t c) {
+    SLOTS_CALL(note_places, t, places, count, c);
 }
 
 int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t merged, pybpe_error *err) {

@@ -55,7 +55,7 @@ static void runs_add_up(pybpe_trainer *t) {
         const run *r = &t->runs[i];
         uint64_t symbols = 0;
         for (uint32_t at = r->start; at < t->runs[i + 1].start; at++) {
-            symbols += t->ids[at] != TRAIN_SEP;
+            symbols += slot_get(t->ids, at) != TRAIN_SEP;
         }
         if (r->text < t->languages_count) {
             t->languages[r->text].threshold += symbols * r->count;

@@ -45,13 +45,12 @@ int exact_alloc(pybpe_trainer *t, pybpe_error *err) {
                                  : error_set_memory(err, "the counting of pairs", cells * sizeof *t->scan.cells);
 }
 
-void exact_count(pybpe_trainer *t, symbol_range s) {
-    const uint32_t *ids = t->ids;
+INLINE_ALWAYS void cells_count(symbol_slots ids, pybpe_trainer *t, symbol_range s) {
     exact_cell *cells = t->scan.cells;
     const size_t columns = exact_columns(t);
-    size_t left = exact_number(ids[s.from]);
+    size_t left = exact_number(slot_get(ids, s.from));
     for (uint32_t at = s.from; at < s.to; at++) {
-        size_t right = exact_number(ids[at + 1]);
+        size_t right = exact_number(slot_get(ids, at + 1));
         exact_cell *cell = &cells[left * columns + right];
         cell->seen.weight += s.weight;
         cell->seen.places_count += 1;
@@ -59,13 +58,14 @@ void exact_count(pybpe_trainer *t, symbol_range s) {
     }
 }
 
-void exact_note(pybpe_trainer *t, symbol_range s) {
-    const uint32_t *ids = t->ids;
+void exact_count(pybpe_trainer *t, symbol_range s) { SLOTS_CALL(cells_count, t, s); }
+
+INLINE_ALWAYS void cells_note(symbol_slots ids, pybpe_trainer *t, symbol_range s) {
     exact_cell *cells = t->scan.cells;
     const size_t columns = exact_columns(t);
-    size_t left = exact_number(ids[s.from]);
+    size_t left = exact_number(slot_get(ids, s.from));
     for (uint32_t at = s.from; at < s.to; at++) {
-        size_t right = exact_number(ids[at + 1]);
+        size_t right = exact_number(slot_get(ids, at + 1));
         exact_cell *cell = &cells[left * columns + right];
         uint32_t *to = cell->list.to;
         *to = at;
@@ -73,6 +73,8 @@ void exact_note(pybpe_trainer *t, symbol_range s) {
         left = right;
     }
 }
+
+void exact_note(pybpe_trainer *t, symbol_range s) { SLOTS_CALL(cells_note, t, s); }
 
 static exact_cell *exact_cell_of(const pybpe_trainer *t, uint32_t left, uint32_t right) {
     return &t->scan.cells[exact_number(left) * exact_columns(t) + exact_number(right)];

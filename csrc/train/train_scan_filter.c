@@ -34,13 +34,12 @@ typedef struct filter_batch {
 } filter_batch;
 
 /* The next pairs from `*at` on; moves it forward. */
-static void filter_gather(const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
-    const uint32_t *ids = t->ids;
+INLINE_ALWAYS void gather(symbol_slots ids, const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
     const uint64_t factor = t->seed.a | 1;
     uint32_t stop = end - *at < FILTER_BATCH ? end : *at + FILTER_BATCH;
     batch->count = 0;
     for (uint32_t i = *at; i < stop; i++) {
-        uint32_t left = ids[i], right = ids[i + 1];
+        uint32_t left = slot_get(ids, i), right = slot_get(ids, i + 1);
         uint64_t product = ((uint64_t)left << 32 | right) * factor;
         uint32_t *cell = &t->scan.filter[(size_t)(product >> 40) & t->scan.filter_mask];
         PYBPE_PREFETCH(cell);
@@ -49,6 +48,10 @@ static void filter_gather(const pybpe_trainer *t, filter_batch *batch, uint32_t 
         batch->count += left != TRAIN_SEP && right != TRAIN_SEP;
     }
     *at = stop;
+}
+
+static void filter_gather(const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
+    SLOTS_CALL(gather, t, batch, at, end);
 }
 
 void filter_add(pybpe_trainer *t, symbol_range s) {
@@ -108,10 +111,10 @@ static void filter_select(const pybpe_trainer *t, filter_batch *batch, uint32_t 
     batch->count = kept;
     for (size_t i = 0; i < kept; i++) {
         /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): there are `kept` of them */
-        pair_table_prefetch(&t->pairs, t->ids[batch->at[i]], t->ids[batch->at[i] + 1]);
+        pair_table_prefetch(&t->pairs, slot_get(t->ids, batch->at[i]), slot_get(t->ids, batch->at[i] + 1));
     }
     for (size_t i = 0; i < kept; i++) {
-        pair_table_prefetch_pair(&t->pairs, t->ids[batch->at[i]], t->ids[batch->at[i] + 1]);
+        pair_table_prefetch_pair(&t->pairs, slot_get(t->ids, batch->at[i]), slot_get(t->ids, batch->at[i] + 1));
     }
 }
 
@@ -120,7 +123,7 @@ int filter_count(pybpe_trainer *t, symbol_range s, pybpe_error *err) {
     while (s.from < s.to) {
         filter_select(t, &batch, &s.from, s.to);
         for (size_t i = 0; i < batch.count; i++) {
-            uint32_t left = t->ids[batch.at[i]], right = t->ids[batch.at[i] + 1], index;
+            uint32_t left = slot_get(t->ids, batch.at[i]), right = slot_get(t->ids, batch.at[i] + 1), index;
             if (!pair_is_allowed(t, left, right)) {
                 continue;
             }
@@ -160,7 +163,8 @@ void filter_note(pybpe_trainer *t, symbol_range s) {
     while (s.from < s.to) {
         filter_select(t, &batch, &s.from, s.to);
         for (size_t i = 0; i < batch.count; i++) {
-            uint32_t at = batch.at[i], index = pair_table_find(&t->pairs, t->ids[at], t->ids[at + 1]);
+            uint32_t at = batch.at[i];
+            uint32_t index = pair_table_find(&t->pairs, slot_get(t->ids, at), slot_get(t->ids, at + 1));
             if (index != PAIR_NONE && t->pairs.pairs[index].places != NULL) {
                 pair *p = &t->pairs.pairs[index];
                 p->places[p->places_count++] = at;

@@ -104,6 +104,7 @@ Words
 
 enum { SMALL_COUNTS = 1 << 16 };
 
+/* A word with a large count. */
 typedef struct counted_word {
     uint64_t count;
     uint32_t word;
@@ -159,18 +160,23 @@ static int words_measure(const word_text *text, words_size *size, pybpe_error *e
 
 /* The words that matter, by descending count: a counting sort for small counts, since nearly all are small. Sets *used
    to their number. */
-static int words_sort(const word_text *text, counted_word *sorted, size_t *used, const pybpe_allocator *mem,
+static int words_sort(const word_text *text, uint32_t *sorted, size_t *used, const pybpe_allocator *mem,
                       pybpe_error *err) {
     uint32_t *starts = mem_alloc_zeroed(mem, SMALL_COUNTS + 1, sizeof *starts);
     if (starts == NULL) {
         return error_set_memory(err, "the sorting of words", (SMALL_COUNTS + 1) * sizeof *starts);
     }
-    uint32_t end = 0, large = 0;
+    uint32_t end = 0, large_count = 0;
     for (size_t i = 0; i < text->words->count; i++) {
         if (word_matters(text, i)) {
             starts[text->counts[i] < SMALL_COUNTS ? text->counts[i] : SMALL_COUNTS] += 1;
             end += 1;
         }
+    }
+    counted_word *large = mem_alloc_array(mem, (size_t)starts[SMALL_COUNTS] + 1, sizeof *large);
+    if (large == NULL) {
+        mem_free(mem, starts);
+        return error_set_memory(err, "the sorting of words", end * sizeof *large);
     }
     *used = end;
     for (size_t count = 1; count < SMALL_COUNTS; count++) { /* the rarest words are at the end of the list */
@@ -178,38 +184,45 @@ static int words_sort(const word_text *text, counted_word *sorted, size_t *used,
         starts[count] = end;
     }
     for (size_t i = 0; i < text->words->count; i++) {
-        if (word_matters(text, i)) {
-            uint32_t at = text->counts[i] < SMALL_COUNTS ? starts[text->counts[i]]++ : large++;
-            sorted[at] = (counted_word){text->counts[i], (uint32_t)i};
+        if (word_matters(text, i) && text->counts[i] < SMALL_COUNTS) {
+            sorted[starts[text->counts[i]]++] = (uint32_t)i;
+        } else if (word_matters(text, i)) {
+            large[large_count++] = (counted_word){text->counts[i], (uint32_t)i};
         }
     }
+    qsort(large, large_count, sizeof *large, counted_word_compare);
+    for (uint32_t i = 0; i < large_count; i++) {
+        sorted[i] = large[i].word;
+    }
+    mem_free(mem, large);
     mem_free(mem, starts);
-    qsort(sorted, large, sizeof *sorted, counted_word_compare);
     return PYBPE_OK;
 }
 
-/* Lays out one word at *to as the base merges leave it, or as bytes if there are none. Moves *to to its end. */
-static int word_lay_out(const base_coder *base, const uint8_t *bytes, size_t n, uint32_t **to, pybpe_error *err) {
+/* Lays out one word in the slots from t->slots on, as the base merges leave it, or as bytes if there are none, and a
+   separator after it. */
+static int word_lay_out(pybpe_trainer *t, const base_coder *base, const uint8_t *bytes, size_t n, pybpe_error *err) {
+    const symbol_slots to = {(uint8_t *)t->ids.data + (size_t)t->ids.bytes * t->slots, t->ids.bytes};
     size_t count = n;
-    if (base->encoder == NULL) {
-        for (size_t i = 0; i < n; i++) {
-            (*to)[i] = bytes[i];
-        }
-    } else {
-        int code = pybpe_encode_words(base->encoder, base->cache, bytes, &n, 1, *to, sizeof **to, n, &count, err);
+    if (base->encoder != NULL) {
+        int code = pybpe_encode_words(base->encoder, base->cache, bytes, &n, 1, to.data, to.bytes, n, &count, err);
         if (code != PYBPE_OK) {
             return code;
         }
     }
-    *to += count;
+    for (size_t i = 0; i < count; i++) {
+        slot_set(to, i, base->encoder == NULL ? bytes[i] : id_at(to.data, to.bytes, i));
+    }
+    slot_set(to, count, TRAIN_SEP);
+    t->slots += (uint32_t)count + 1;
     return PYBPE_OK;
 }
 
 /* Makes room for the runs of a text, one for each count that occurs, and for the end after them. */
-static int runs_room(pybpe_trainer *t, const counted_word *sorted, size_t used, pybpe_error *err) {
+static int runs_room(pybpe_trainer *t, const word_text *text, const uint32_t *sorted, size_t used, pybpe_error *err) {
     size_t runs = t->runs_count + 1;
     for (size_t i = 0; i < used; i++) {
-        runs += i == 0 || sorted[i].count != sorted[i - 1].count;
+        runs += i == 0 || text->counts[sorted[i]] != text->counts[sorted[i - 1]];
     }
     run *grown = mem_resize_array(&t->mem, t->runs, runs, sizeof *t->runs);
     if (grown == NULL) {
@@ -219,36 +232,33 @@ static int runs_room(pybpe_trainer *t, const counted_word *sorted, size_t used, 
     return PYBPE_OK;
 }
 
-static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const base_coder *base,
+static int layout_fill(pybpe_trainer *t, const uint32_t *sorted, size_t used, const base_coder *base,
                        const word_text *text, uint32_t number, pybpe_error *err) {
     const pybpe_strings *words = text->words;
-    uint32_t *to = t->ids + t->slots;
     int code = PYBPE_OK;
     for (size_t i = 0; i < used && code == PYBPE_OK; i++) {
-        uint64_t count = sorted[i].count;
-        if (i == 0 || count != sorted[i - 1].count) {
-            t->runs[t->runs_count++] = (run){(uint32_t)(to - t->ids), number, count, count};
+        uint64_t count = text->counts[sorted[i]];
+        if (i == 0 || count != text->counts[sorted[i - 1]]) {
+            t->runs[t->runs_count++] = (run){t->slots, number, count, count};
         }
-        code = word_lay_out(base, words->bytes + words->offsets[sorted[i].word],
-                            (size_t)word_length(words, sorted[i].word), &to, err);
-        *to++ = TRAIN_SEP;
+        code =
+            word_lay_out(t, base, words->bytes + words->offsets[sorted[i]], (size_t)word_length(words, sorted[i]), err);
     }
-    t->slots = (uint32_t)(to - t->ids);
     t->runs[t->runs_count] = (run){.start = t->slots};
     return code;
 }
 
 /* Lays out all texts; `sorted` has room for the words of any. */
-static int texts_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, counted_word *sorted,
+static int texts_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, uint32_t *sorted,
                          const base_coder *base, pybpe_error *err) {
-    t->ids[0] = TRAIN_SEP;
+    slot_set(t->ids, 0, TRAIN_SEP);
     t->slots = 1;
     int code = PYBPE_OK;
     for (size_t i = 0; i < texts_count && code == PYBPE_OK; i++) {
         size_t used;
         code = words_sort(&texts[i], sorted, &used, &t->mem, err);
         if (code == PYBPE_OK) {
-            code = runs_room(t, sorted, used, err);
+            code = runs_room(t, &texts[i], sorted, used, err);
         }
         if (code == PYBPE_OK) {
             code = layout_fill(t, sorted, used, base, &texts[i], (uint32_t)i, err);
@@ -267,12 +277,14 @@ int train_words_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_c
     if (code != PYBPE_OK) {
         return code;
     }
-    counted_word *sorted = mem_alloc_array(&t->mem, size.used + 1, sizeof *sorted);
-    if (sorted == NULL || !mem_table_alloc(&t->ids_table, &t->mem, (size_t)size.slots, sizeof *t->ids)) {
+    const bool narrow = t->vocab_size < UINT16_MAX && t->tokens_count < UINT16_MAX;
+    t->ids.bytes = narrow ? 2 : 4;
+    uint32_t *sorted = mem_alloc_array(&t->mem, size.used + 1, sizeof *sorted);
+    if (sorted == NULL || !mem_table_alloc(&t->ids_table, &t->mem, (size_t)size.slots, (size_t)t->ids.bytes)) {
         mem_free(&t->mem, sorted);
-        return error_set_memory(err, "the words of a training", (size_t)size.slots * sizeof *t->ids);
+        return error_set_memory(err, "the words of a training", (size_t)size.slots * (size_t)t->ids.bytes);
     }
-    t->ids = t->ids_table.data;
+    t->ids.data = t->ids_table.data;
     base_coder base;
     code = base_coder_new(&base, t, config, err);
     if (code == PYBPE_OK) {
