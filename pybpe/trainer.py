@@ -127,8 +127,9 @@ def train(
         workers: number of threads for counting; None for all CPUs. The result is the same for any number.
         executor: an executor that counts files, instead of threads: see `pybpe.count_words`.
         task_timeout: as in `pybpe.binarize`.
-        memory_limit: approximate number of bytes for counting. pybpe sorts counts that exceed it into temporary files,
-            with the same result. At the end, the distinct words must fit in memory: about 110 bytes for each.
+        memory_limit: approximate number of bytes for counting and merging; None is half of the machine's memory, or of
+            a container's. pybpe sorts counts that exceed it into temporary files, with the same result. Words that
+            would exceed it in merging (except with parity) are refused: take a sample.
         checkpoint: a folder in which pybpe saves the words, every 30 seconds while it counts. After a kill, the same
             call resumes and gives an identical result. pybpe removes the folder after success. Texts that cannot be
             read again, such as standard input, are refused.
@@ -142,6 +143,7 @@ def train(
         FileError (an OSError): an input cannot be read.
         FormatError (a ValueError): a compressed file, a record or a checkpoint is damaged.
         MissingExtraError (an ImportError): a package that reads an input is not installed.
+        LimitError (an OverflowError): merging would exceed `memory_limit`.
         WorkerError (a RuntimeError): a process of the executor died.
     """
     given = locals()

@@ -74,6 +74,11 @@ class Words:
     def __len__(self) -> int:
         return int(self.strings.count)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """The number of words, and of their bytes."""
+        return len(self), int(self.strings.offsets[len(self)])
+
     def to_dict(self) -> dict[bytes, int]:
         """Returns a dictionary word -> count."""
         return dict(zip(strings_list(self.strings), ffi.unpack(self.counts, len(self)) if len(self) else ()))

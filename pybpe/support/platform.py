@@ -68,6 +68,10 @@ if sys.platform == "win32":  # pragma: no cover (other systems)
         """Returns how many files this process may have open; None if nothing limits it."""
         return None
 
+    def machine_memory() -> int | None:
+        """Returns None: Python cannot say on Windows."""
+        return None
+
     def read_at(handle: int, size: int, offset: int) -> bytes:
         """Returns bytes from a place in an open file; fewer than `size` only at its end. Windows has one position for
         each open file, so threads take turns."""
@@ -128,6 +132,24 @@ else:
         """Returns how many files this process may have open; None if nothing limits it."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return None if soft == resource.RLIM_INFINITY else soft
+
+    def machine_memory() -> int | None:
+        """Returns how many bytes of memory the machine has, or fewer if the process's cgroup has a limit."""
+        sizes = []
+        with suppress(OSError, ValueError):
+            sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        groups = [""]  # in a container, its own group may be the root of what it sees
+        with suppress(OSError), open("/proc/self/cgroup") as stream:
+            groups += [
+                line.rstrip("\n").split(":", 2)[2].rstrip("/")
+                for line in stream
+                if line[:3] == "0::" or ":memory:" in line
+            ]
+        for group in groups:
+            for name in (f"{group}/memory.max", f"memory{group}/memory.limit_in_bytes"):
+                with suppress(OSError, ValueError), open(f"/sys/fs/cgroup/{name}") as stream:
+                    sizes.append(int(stream.read()))  # "max" is no limit
+        return min(sizes, default=None)
 
     def read_at(handle: int, size: int, offset: int) -> bytes:
         """Returns bytes from a place in an open file; fewer than `size` only at its end."""

@@ -33,6 +33,7 @@ from ..support.progress import Progress
 from ..support.remote import Arrived, Workers
 from ..support.run_options import RunOptions
 from .counts import Counts, header_of
+from .memory import MergingMemory, default_limit
 from .saved_counting import Place, SavedCounting, turns
 from .word_counter import CountSettings, WordCounter
 
@@ -88,11 +89,20 @@ def count_words(
 
 
 def count_inputs(
-    inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, saved: SavedCounting | None = None
+    inputs: Inputs,
+    settings: CountSettings,
+    sample: Sample,
+    run: RunOptions,
+    saved: SavedCounting | None = None,
+    merging: MergingMemory | None = None,
 ) -> Counts:
-    """Does the work of `count_words`. Continues where an earlier run has saved its counts, if `inputs` are paths."""
-    with _counted(inputs, settings, sample, run, saved) as counter:
-        return Counts(counter.finish(), settings)
+    """Does the work of `count_words`. Continues where an earlier run has saved its counts, if `inputs` are paths.
+
+    Raises:
+        LimitError: the words are too many for merging.
+    """
+    with _counted(inputs, settings, sample, run, saved) as (counter, size):
+        return Counts(counter.finish(merging, size), settings)
 
 
 def count_to_file(
@@ -100,7 +110,7 @@ def count_to_file(
 ) -> int:
     """Writes the counts that `count_inputs` returns to a .counts file, atomically. Returns the number of words, which
     need not fit into memory if there is a memory limit."""
-    with _counted(inputs, settings, sample, run) as counter:
+    with _counted(inputs, settings, sample, run) as (counter, _):
         return counter.write(path, header_of(settings))
 
 
@@ -123,8 +133,8 @@ def corpus_plan(files: Sequence[InputFile], settings: CountSettings) -> Plan:
 @contextmanager
 def _counted(
     inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, saved: SavedCounting | None = None
-) -> Iterator[WordCounter]:
-    """Yields a counter that has counted the inputs."""
+) -> Iterator[tuple[WordCounter, int]]:
+    """Yields a counter that has counted the inputs, and their size in bytes."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or a list of texts, [text]")
     files = files_to_count(inputs, settings.read) if is_path_list(inputs) else None
@@ -145,7 +155,7 @@ def _counted(
     with closing(counting.counter) as counter:
         with listed_records(settings.read) as records:
             counting.count(items, records)
-        yield counter
+        yield counter, counting.place.size
 
 
 def files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
@@ -246,7 +256,8 @@ class _Counting:
         self._plan, self._settings, self._run, self._saved, self._total = plan, settings, run, saved, total
         workers = run.workers if run.executor is None else 1  # one thread adds the words of an executor's workers
         runs = None if saved is None else saved.runs
-        self.counter = WordCounter(settings, plan.kinds, plan.splits, workers, run.memory_limit, runs, total)
+        limit = run.memory_limit or default_limit()
+        self.counter = WordCounter(settings, plan.kinds, plan.splits, workers, limit, runs, total)
         self.place = Place() if saved is None else saved.place
         self._doubts = Doubts()
 

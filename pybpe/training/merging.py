@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from .. import _binding
@@ -22,6 +21,7 @@ from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .counting import count_inputs
 from .counts import Counts
+from .memory import MergingMemory, default_limit
 from .options import TrainOptions
 from .parity import LanguageWords, check_inputs, count_languages
 from .plan import Stage, TrainPlan
@@ -112,18 +112,25 @@ def train_model(
     if checkpoint is not None:
         source.check_checkpoint(plan)
         with resumable(checkpoint, plan.fingerprint() | source.fingerprint()) as saved:
-            return plan.model(_merge(_count(source, plan, run, saved), plan, run.progress))
-    words = _count(source, plan, run) if ready is None else ready.words
-    return plan.model(_merge(words, plan, run.progress))
+            return plan.model(_merge([_count(source, plan, run, saved=saved)], plan, run.progress))
+    return plan.model(_merge([_count(source, plan, run, ready)], plan, run.progress))
 
 
 def _count(
-    source: TrainInput, plan: TrainPlan, run: RunOptions, saved: SavedCounting | None = None
+    source: TrainInput,
+    plan: TrainPlan,
+    run: RunOptions,
+    ready: Counts | None = None,
+    saved: SavedCounting | None = None,
 ) -> _binding.Words | LanguageWords:
-    assert source.inputs is not None
     options = plan.options
+    merging = MergingMemory(run.memory_limit or default_limit(), plan.stages[-1].size)
+    if ready is not None:
+        merging.check(*ready.words.size)
+        return ready.words
+    assert source.inputs is not None
     if options.parity is None:
-        return count_inputs(source.inputs, plan.count, source.sample, run, saved).words
+        return count_inputs(source.inputs, plan.count, source.sample, run, saved, merging).words
     assert isinstance(source.inputs, Mapping)
     return count_languages(source.inputs, (options.parity, options.parity_per), plan.count, source.sample, run)
 
@@ -159,16 +166,22 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
 
 
 def _merge(
-    counted: _binding.Words | LanguageWords, plan: TrainPlan, progress: bool | None
+    held: list[_binding.Words | LanguageWords], plan: TrainPlan, progress: bool | None
 ) -> list[tuple[int, int, int]]:
-    """Returns all merges, the base's included."""
-    earlier = plan.numbering.merges
+    """Returns all merges, the base's included. Empties `held`, which has the words, when the last trainer has copied
+    them: they take much memory."""
+    earlier, stages = plan.numbering.merges, plan.stages
     merges: list[tuple[int, int, int]] = []
-    for stage in plan.stages:
-        words = run_interruptibly(_words_of_stage, counted, plan, stage)
-        merges = _run_stage(words, stage, plan.options, earlier, progress)
+    for stage in stages:
+        trainer = run_interruptibly(_trainer, held[0], plan, stage, earlier)
+        if stage is stages[-1]:
+            held.clear()
+        with Progress("merging", stage.size - 256, "merge", progress) as bar:
+            while not run_interruptibly(trainer.step, _STEP_BUDGET):
+                bar.set(trainer.tokens - 256)
+        merges = trainer.merges()
         earlier = [(left, right) for left, right, _ in merges]
-        del words  # a stage of superwords needs much memory
+        del trainer
     return merges
 
 
@@ -182,27 +195,16 @@ def _words_of_stage(
     return plan.without_whole_words(counted if stage.words is None else words_of(counted, stage.words))
 
 
-def _run_stage(
-    words: _binding.Words | Sequence[_binding.Language],
-    stage: Stage,
-    options: TrainOptions,
-    earlier: list[tuple[int, int]],
-    progress: bool | None,
-) -> list[tuple[int, int, int]]:
-    """Runs one stage, which continues after the merges `earlier`. Returns all merges."""
-    trainer = run_interruptibly(
-        partial(
-            _binding.Trainer,
-            words,
-            vocab_size=stage.size,
-            max_token_length=options.max_token_length,
-            min_frequency=options.min_frequency,
-            tie_break=options.tie_break,
-            base_merges=earlier,
-            rules=stage.rules,
-        )
+def _trainer(
+    counted: _binding.Words | LanguageWords, plan: TrainPlan, stage: Stage, earlier: list[tuple[int, int]]
+) -> _binding.Trainer:
+    """Returns the trainer of a stage, which continues after the merges `earlier`."""
+    return _binding.Trainer(
+        _words_of_stage(counted, plan, stage),
+        vocab_size=stage.size,
+        max_token_length=plan.options.max_token_length,
+        min_frequency=plan.options.min_frequency,
+        tie_break=plan.options.tie_break,
+        base_merges=earlier,
+        rules=stage.rules,
     )
-    with Progress("merging", stage.size - 256, "merge", progress) as bar:
-        while not run_interruptibly(trainer.step, _STEP_BUDGET):
-            bar.set(trainer.tokens - 256)
-    return trainer.merges()

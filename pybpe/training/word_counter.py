@@ -20,6 +20,7 @@ from ..reading.options import ReadOptions
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece
 from ..support.parallel import end_if_unwanted, run_interruptibly, worker_count
+from .memory import Growth, MergingMemory
 from .runs import Runs
 
 LEAST_MEMORY = 1 << 24
@@ -78,10 +79,14 @@ class WordCounter:
         kinds: how the documents in divided pieces are separated.
         shares: the shares of the splits. Only documents of the first split are counted.
         workers: number of threads; None for all CPUs.
-        memory_limit: number of bytes that all tables together may take. When a thread's table has used its share, the
-            thread sorts it and writes it to a temporary folder as a run; `finish` merges the runs. None: no limit.
+        memory_limit: number of bytes that all tables together may take. When the common table is full, and a thread's
+            table has used its share, the thread sorts it and writes it to a temporary folder as a run; `finish` merges
+            the runs. None: no limit.
         runs: runs of an earlier process, which are added to the result; new ones go to the same folder.
         expected: the number of bytes of all pieces, if known.
+
+    Attributes:
+        growth: how the number of distinct words grew, as far as they are in the common table.
     """
 
     def __init__(
@@ -99,14 +104,16 @@ class WordCounter:
         self._settings, self._kinds, self._shares = settings, kinds, shares
         self._pattern = settings.pattern
         self._specials = matcher(settings.specials, settings.matching)
-        # Sorting a table takes about as much memory as the table.
-        self._table_limit = None if memory_limit is None else memory_limit // 2 // worker_count(workers)
+        # A quarter is for the common table, and another for the threads' tables. Sorting takes as much as a table.
+        self._limit = None if memory_limit is None else memory_limit // 4
+        self._table_limit = None if self._limit is None else self._limit // worker_count(workers)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._runs = runs
         self._total: _binding.Counter | None = None  # threads' tables are moved here when they become large
         self._total_lock = threading.Lock()
         self._total_room = 0  # the number of words for which the total has room
         self._expected, self._counted = expected, 0
+        self.growth = Growth()
         # Tables that no thread is using, with and without specials. pop and append are atomic, so no lock is needed.
         self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
         if self._table_limit is not None and self._runs is None:
@@ -128,7 +135,7 @@ class WordCounter:
                         counter.add_word_list(words)
         with self._total_lock:
             self._counted += piece.size
-        if self._pattern.pretok is not None and counter.stats.words > _LARGE_TABLE and self._table_limit is None:
+        if self._pattern.pretok is not None and counter.stats.words > _LARGE_TABLE:
             self._gather(counter)
         self._put_back(counter, has_specials)
 
@@ -186,17 +193,23 @@ class WordCounter:
         return bool(next_size > self._table_limit)
 
     def _gather(self, counter: _binding.Counter) -> None:
-        """Moves the counts of a thread's table to the common table. So the thread's table stays small enough for the
-        CPU's cache, and little is left to do at the end."""
+        """Moves the counts of a thread's table to the common table, if it has room. So the thread's table stays small
+        enough for the CPU's cache, and little is left to do at the end."""
         with self._total_lock:
             if self._total is None:
                 self._total = _binding.Counter(self._pattern.pretok, None)
-            words = self._total.stats.words + counter.stats.words
+            stats = self._total.stats
+            words, growth = stats.words + counter.stats.words, _GROWTH_MAX
+            if self._limit is not None:
+                growth = self._limit / (stats.memory * (2 if words > stats.room else 1) + counter.stats.memory)
+                if growth < 1:
+                    return
             if words > self._total_room:  # at most the room that the rest of the text needs at this rate
                 rest = self._expected / max(1, self._counted) if self._expected is not None else 1.0
-                self._total_room = int(words * min(max(rest, 1.0), _GROWTH_MAX))
+                self._total_room = int(words * min(max(rest, 1.0), growth, _GROWTH_MAX))
                 self._total.reserve(self._total_room)
             self._total.absorb(counter)
+            self.growth = self.growth.now(self._total.stats.total, self._total.stats.words)
 
     def _spill(self, counter: _binding.Counter) -> None:
         """Writes the words of a table as a run."""
@@ -205,14 +218,26 @@ class WordCounter:
         counter.clear()
         self._runs.add(words)
 
-    def finish(self) -> _binding.Words:
-        """Returns all words with their counts. Afterwards the counter is empty."""
-        return run_interruptibly(self._finish)
+    def finish(self, merging: MergingMemory | None = None, text: int = 0) -> _binding.Words:
+        """Returns all words with their counts. Afterwards the counter is empty. Raises LimitError if they are too many
+        for merging; `text` is the number of bytes that were counted."""
+        return run_interruptibly(self._finish, merging or MergingMemory(None, 0), text)
 
-    def _finish(self) -> _binding.Words:
+    def _finish(self, merging: MergingMemory, text: int) -> _binding.Words:
         if self._runs is None or not self._runs.names:
-            return self._merge_tables()
-        return _binding.Words.from_blocks(self._sorted())
+            words = self._merge_tables()
+            merging.check(*words.size, self.growth, text)
+            return words
+        return _binding.Words.from_blocks(self._fitting(merging, text))
+
+    def _fitting(self, merging: MergingMemory, text: int) -> Iterator[_binding.WordBlock]:
+        """Yields the words of all runs while they fit; adds up the others, and then raises LimitError."""
+        words = size = 0
+        for block in self._sorted():
+            words, size = words + len(block.counts), size + len(block.blob)
+            if merging.fits(words, size):
+                yield block
+        merging.check(words, size, self.growth, text)
 
     def write(self, path: _binding.PathLike, header: Mapping[str, object]) -> int:
         """Writes all words to a .counts file, atomically, and returns their number. With a memory limit, they need not
@@ -243,6 +268,9 @@ class WordCounter:
         for tables in self._free.values():
             while tables:
                 self._spill(tables.pop())
+        if self._total is not None:
+            self._spill(self._total)
+            self._total, self._total_room = None, 0
 
     def close(self) -> None:
         """Removes temporary files."""

@@ -17,7 +17,7 @@ import pybpe
 from pybpe.reading import planning, sample
 from pybpe.reading.pieces import stream_pieces
 from pybpe.support.locking import FOLDER
-from pybpe.training import counting, saved_counting, word_counter
+from pybpe.training import counting, memory, saved_counting, word_counter
 
 SPECIALS = ["<|endoftext|>"]
 
@@ -45,6 +45,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "LEAST_TASK", 7000)
     monkeypatch.setattr(saved_counting, "SECONDS", 0.0)
     monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(memory.MergingMemory, "need", lambda *_: 0)
 
 
 def interrupted(run: Callable[[], Any], step: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:

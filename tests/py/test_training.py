@@ -183,3 +183,11 @@ def test_missing_and_unreadable_inputs_are_named(tmp_path: Path) -> None:
         pybpe.train(tmp_path, vocab_size=300)
     with pytest.raises(pybpe.errors.ArgumentError, match="bytes object"):
         pybpe.train(b"text", vocab_size=300)
+
+
+def test_slots_of_two_and_of_four_bytes() -> None:
+    """The trainer's slots have two bytes up to 65,534 tokens."""
+    rng = random.Random(5)
+    words = {rng.randbytes(24): rng.randint(1, 9) for _ in range(9000)}
+    narrow, wide = (pybpe.train(counts=words, vocab_size=size).merges for size in (65_534, 65_535))
+    assert len(narrow) == 65_534 - 256 and narrow == wide[:-1]
