@@ -117,7 +117,7 @@ def test_a_run_that_resumes_does_not_start_again(
     monkeypatch.setattr(shuffling, "_TASK_TOKENS", 6000)
     expected = mixed_bytes(tok, data, tmp_path / "whole")
     made: list[int] = []
-    result = shuffling._Ordered.ids
+    result = shuffling._Ordered.part
 
     def counted(self: Any, *args: Any) -> Any:
         made.append(1)
@@ -125,7 +125,7 @@ def test_a_run_that_resumes_does_not_start_again(
             raise KeyboardInterrupt
         return result(self, *args)
 
-    monkeypatch.setattr(shuffling._Ordered, "ids", counted)
+    monkeypatch.setattr(shuffling._Ordered, "part", counted)
     with pytest.raises(KeyboardInterrupt):
         mixed_bytes(tok, data, tmp_path / "out")
     with monkeypatch.context() as patch:
@@ -154,7 +154,7 @@ def test_a_run_without_some_of_its_buckets_starts_again(
     expected = mixed_bytes(tok, data, tmp_path / "whole", memory_limit=60_000)
     for loss in (Path.unlink, lambda path: os.truncate(path, path.stat().st_size - 1)):
         with monkeypatch.context() as patch:
-            patch.setattr(shuffling._Ordered, "ids", interrupted)
+            patch.setattr(shuffling._Ordered, "part", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
         loss(buckets_of(tmp_path / "out", kind)[0])

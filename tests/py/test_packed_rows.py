@@ -14,7 +14,7 @@ from pybpe.tokens.pack import pieces as pieces_module
 from pybpe.tokens.pack.best_fit import best_fit
 from pybpe.tokens.pack.exact_fit import _fill, _Lengths, refit
 from pybpe.tokens.pack.pieces import chunks, groups, pieces_of, place, row_count, shuffled
-from pybpe.tokens.pack.rows import COLUMNS, rows_of
+from pybpe.tokens.pack.rows import COLUMNS, columns_of
 from pybpe.tokens.token_files import TokenStream
 
 MARK, PAD = 0, 1
@@ -184,7 +184,8 @@ def packed(texts: list[list[int]], size: int, method: str) -> tuple[list[list[in
     for number, group in enumerate(groups(TokenStream(ids), MARK, size)):
         placed = shuffled(place(group.documents, size, method), 7, number)
         for _, some in chunks(placed, size, 0, 10**9):
-            rows += rows_of(group.ids, some, size, MARK, PAD, columns=False).columns["input_ids"].tolist()
+            (found,) = columns_of(group.ids, some, size, MARK, PAD, has_all=False).values()
+            rows += found.tolist()
     return rows, number + 1
 
 
@@ -257,11 +258,11 @@ def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.Mon
         for number, group in enumerate(groups(TokenStream(ids), MARK, size)):
             placed = shuffled(place(group.documents, size, method), 7, number)
             for shard, some in chunks(placed, size, before, per_shard):
-                found, documents, padding = rows_of(group.ids, some, size, MARK, PAD)
-                begins += documents
+                found = columns_of(group.ids, some, size, MARK, PAD)
+                begins += int(some["begins"].sum())
                 assert tuple(found) == COLUMNS
                 assert [str(column.dtype) for column in found.values()] == ["uint32", "int32", "int32", "uint8"]
-                assert padding == (found["document_ids"] == -1).sum()
+                assert int(some["length"].sum()) == (found["document_ids"] >= 0).sum()
                 assert {row // per_shard for row in range(before, before + len(found["input_ids"]))} == {shard}
                 before += len(found["input_ids"])
                 for i, row in enumerate(found["input_ids"].tolist()):
@@ -299,9 +300,9 @@ def test_a_part_beyond_the_ids_is_refused() -> None:
 
 def test_a_spare_row_is_a_mark_and_padding() -> None:
     spare = pieces_of(numpy.zeros(2), numpy.ones(2), False, False, numpy.arange(2))
-    found, documents, padding = rows_of(numpy.array([7], dtype=numpy.uint16), spare, 5, MARK, PAD)
+    found = columns_of(numpy.array([7], dtype=numpy.uint16), spare, 5, MARK, PAD)
     assert [str(column.dtype) for column in found.values()] == ["uint16", "int32", "int32", "uint8"]
-    assert (documents, padding, row_count(spare)) == (0, 8, 2)
+    assert row_count(spare) == 2
     expected = columns([([MARK], False)], 5, PAD)
     assert {name: column.tolist() for name, column in found.items()} == {
         name: [row] * 2 for name, row in expected.items()

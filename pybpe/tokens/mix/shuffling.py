@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from ... import _binding
 from ..._numpy import Array, numpy
 from ...errors import FileError, FormatError, file_errors
 from ...reading.splits import SPLIT_NAMES
@@ -89,8 +90,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Writes the documents of all sections. A task is the distribution
-    among buckets, up to about a million tokens of whole documents, or a part of one document that is longer.
+    """Writes the documents of all sections. A task is the distribution among buckets, or about a million tokens.
 
     Attributes:
         tok: the tokenizer that made the tokens.
@@ -128,7 +128,7 @@ class Shuffle:
         """Returns whether the buckets are there, as far as their sizes tell."""
         try:
             for number in range(sum(self.buckets)):
-                self._bucket(number)
+                self._index(number)
             return True
         except (FileError, FormatError):
             return False
@@ -139,16 +139,24 @@ class Shuffle:
         if first < number:
             self._distribute(options.progress)
             yield Encoded([], 0, 1)
-        for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
-            for bucket in range(last - count, last):
+        for section, buckets in self._numbered():
+            for bucket in buckets:
                 ordered = self._of_sources(section) if self.is_direct else self._bucket(bucket)
-                for task in ordered.tasks():
+                for at in range(0, ordered.tokens, _TASK_TOKENS):
                     if number >= first:
-                        ids = ordered.ids(task, TYPECODES[self.dtype])
+                        end = min(at + _TASK_TOKENS, ordered.tokens)
+                        found, documents = ordered.part(at, end)
+                        ids = array(TYPECODES[self.dtype])
+                        ids.frombytes(found.data.cast("B"))
                         size = text_length(self.tok, ids)
-                        segment = Segment(section.split, ids, task.documents, size, task.ends_document)
+                        segment = Segment(section.split, ids, documents, size, end == ordered.tokens)
                         yield Encoded([segment], len(ids), 1)
                     number += 1
+
+    def _numbered(self) -> Iterator[tuple[Section, range]]:
+        """Yields the sections with the numbers of their buckets."""
+        for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
+            yield section, range(last - count, last)
 
     # ------------------------------------------------------------------------------------------------
     # Sources
@@ -165,12 +173,12 @@ class Shuffle:
                     yield _Block(source, split, at, lengths[:count], start)
                     at, start = at + len(lengths[:count]), start + int(lengths[:count].sum())
 
-    def _ids(self, block: _Block) -> memoryview:
+    def _ids(self, block: _Block) -> Array:
         """Returns the ids of a block, with the mark of each document before it."""
         documents, mark = self.documents[block.source][block.split], self.tok.eot_token
         assert documents is not None and mark is not None
         ids = documents.tokens_of(block.start, block.start + int(block.lengths.sum()), mark)
-        return numpy.ascontiguousarray(ids, dtype=self.dtype).data
+        return numpy.ascontiguousarray(ids, dtype=self.dtype)
 
     def _drawn(self, section: Section, block: _Block) -> Iterator[tuple[Array, Array]]:
         """Yields the documents of a block that a section has, for each pass over the source: their places in the
@@ -187,18 +195,17 @@ class Shuffle:
             yield places, index
 
     def _of_sources(self, section: Section) -> _Ordered:
-        """Opens the documents of a section where they are."""
-        data: list[memoryview] = []
-        found = [(numpy.empty(0, dtype=_INDEX), *numpy.zeros((2, 0), dtype=numpy.int64))]
-        for source, splits in enumerate(self.documents):
-            documents = splits[section.split]
-            if documents is not None:
-                block = _Block(source, section.split, 0, documents.lengths.astype("i8"), 0)
+        """Reads the documents of a section where they are."""
+        blocks, at = [numpy.empty(0, dtype=self.dtype)], 0
+        found = [(numpy.empty(0, dtype=_INDEX), numpy.empty(0, dtype=numpy.int64))]
+        for block in self._blocks(self.memory // 4):
+            if block.split == section.split:
                 starts = _starts(block.lengths)
-                for places, index in self._drawn(section, block):
-                    found.append((index, numpy.full(len(places), len(data)), starts[places]))
-                data.append(self._ids(block))
-        return _Ordered(data, *map(numpy.concatenate, zip(*found)))
+                found += [(index, at + starts[places]) for places, index in self._drawn(section, block)]
+                blocks.append(self._ids(block))
+                at += len(blocks[-1])
+        ids = blocks[-1] if len(blocks) <= 2 else numpy.concatenate(blocks)  # a copy of all
+        return _Ordered(ids, *map(numpy.concatenate, zip(*found)))
 
     # ------------------------------------------------------------------------------------------------
     # Buckets
@@ -227,105 +234,72 @@ class Shuffle:
         """Returns the number of tokens that were written."""
         ids, starts = self._ids(block), _starts(block.lengths)
         written = 0
-        for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
+        for section, numbers in self._numbered():
+            count = len(numbers)
             for places, index in self._drawn(section, block) if section.split == block.split else ():
                 buckets = ((index["first"] >> numpy.uint64(32)) * numpy.uint64(count) >> numpy.uint64(32)).astype("i8")
                 order = numpy.argsort(buckets, kind="stable")
                 ends = numpy.cumsum(numpy.bincount(buckets, minlength=count)).tolist()
-                for bucket, (begin, end) in enumerate(zip([0, *ends], ends), last - count):
+                for bucket, begin, end in zip(numbers, [0, *ends], ends):
                     if begin < end:
                         some = order[begin:end]
-                        self._append(bucket, joined([ids], starts[places[some]], index["tokens"][some]), index[some])
+                        self._append(bucket, joined(ids, starts[places[some]], index["tokens"][some]), index[some])
                 written += int(index["tokens"].sum())
         return written
 
-    def _append(self, bucket: int, ids: bytes, index: Array) -> None:
-        for path, data in zip(self._paths(bucket), (ids, index.tobytes())):
+    def _append(self, bucket: int, ids: Array, index: Array) -> None:
+        for path, data in zip(self._paths(bucket), (ids, index)):
             with file_errors(path, "cannot be written"), open(path, "ab") as stream:
-                stream.write(data)
+                stream.write(data.data.cast("B"))
 
-    def _bucket(self, number: int) -> _Ordered:
-        """Opens a bucket."""
-        tokens_path, index_path = self._paths(number)
-        with open_input(index_path) as stream:
+    def _index(self, number: int) -> Array:
+        """Returns the index of a bucket, whose tokens have the size that it says."""
+        tokens_path, path = self._paths(number)
+        with open_input(path) as stream:
             data = stream.read()
         if len(data) % numpy.dtype(_INDEX).itemsize:
-            raise FormatError(f"{index_path}: another program has changed it")
+            raise FormatError(f"{path}: another program has changed it")
         index = numpy.frombuffer(data, _INDEX)
-        tokens = int(index["tokens"].sum())
         with file_errors(tokens_path, "cannot be read"):
-            if os.path.getsize(tokens_path) != tokens * id_bytes(self.dtype):
+            if os.path.getsize(tokens_path) != int(index["tokens"].sum()) * id_bytes(self.dtype):
                 raise FormatError(f"{tokens_path}: another program has changed it")
-            # An empty file cannot be mapped.
-            ids = numpy.memmap(tokens_path, self.dtype, "r").view(numpy.ndarray).data if tokens else memoryview(b"")
-        return _Ordered([ids], index, numpy.zeros(len(index), dtype=numpy.int64), _starts(index["tokens"]))
+        return index
 
-
-class _Task(NamedTuple):
-    """What is written at once: documents by their place in the order, or a part of one.
-
-    Attributes:
-        begin, end: the first document, and the one after the last.
-        start, stop: the first token of the first document, and the one after the last token of the last.
-        documents: how many documents begin.
-        ends_document: whether the last is complete.
-    """
-
-    begin: int
-    end: int
-    start: int
-    stop: int
-    documents: int
-    ends_document: bool
+    def _bucket(self, number: int) -> _Ordered:
+        index, path = self._index(number), self._paths(number)[0]
+        with file_errors(path, "cannot be read"):
+            return _Ordered(numpy.fromfile(path, self.dtype), index, _starts(index["tokens"]))
 
 
 class _Ordered:
-    """Documents in the order of their keys, and where their tokens are.
+    """Documents in the order of their keys.
 
     Args:
-        data: buffers of ids.
+        ids: where their tokens are.
         index: an item per document.
-        buffers, starts: the number of each document's buffer, and the token where it begins there.
+        starts: where each begins in the ids.
     """
 
-    def __init__(self, data: list[memoryview], index: Array, buffers: Array, starts: Array) -> None:
+    def __init__(self, ids: Array, index: Array, starts: Array) -> None:
         order = order_of(index["first"], index["second"])
-        self._data, self._lengths = data, index["tokens"][order]
-        self._buffers, self._starts = buffers[order], starts[order]
+        self._ids, self._starts, self._ends = ids, starts[order], index["tokens"][order].cumsum()
+        self._before = self._ends - index["tokens"][order]
+        self.tokens = int(self._ends[-1]) if len(order) else 0
 
-    def tasks(self) -> Iterator[_Task]:
-        """Yields the tasks, in order."""
-        ends = self._lengths.cumsum()
-        at = 0
-        while at < len(ends):
-            before = int(ends[at - 1]) if at else 0
-            end = max(at + 1, int(ends.searchsorted(before + _TASK_TOKENS, side="right")))
-            last = int(self._lengths[end - 1])
-            if end - at > 1 or last <= _TASK_TOKENS:
-                yield _Task(at, end, 0, last, end - at, True)
-            else:
-                for start in range(0, last, _TASK_TOKENS):
-                    stop = min(start + _TASK_TOKENS, last)
-                    yield _Task(at, end, start, stop, int(start == 0), stop == last)
-            at = end
-
-    def ids(self, task: _Task, typecode: str) -> array[int]:
-        """Returns the ids of a task."""
-        some = slice(task.begin, task.end)
-        starts, lengths = self._starts[some].copy(), self._lengths[some].copy()
-        lengths[-1] = task.stop
-        starts[0] += task.start
-        lengths[0] -= task.start
-        ids = array(typecode)
-        ids.frombytes(joined(self._data, starts, lengths, self._buffers[some]))
-        return ids
+    def part(self, first: int, last: int) -> tuple[Array, int]:
+        """Returns some of the tokens, in order, and how many documents begin among them."""
+        some = slice(int(self._ends.searchsorted(first, "right")), int(self._ends.searchsorted(last)) + 1)
+        before = self._before[some]
+        begins, ends = numpy.maximum(before, first), numpy.minimum(self._ends[some], last)
+        ids = joined(self._ids, self._starts[some] + begins - before, ends - begins)
+        return ids, int((before >= first).sum())
 
 
-def joined(data: Sequence[memoryview], starts: Array, lengths: Array, buffers: Array | None = None) -> bytes:
-    """Returns ids that are in some buffers, one document after another; without `buffers`, all are in the first."""
-    numbers = numpy.zeros(len(starts), dtype=numpy.int64) if buffers is None else buffers
-    places = zip(numbers.tolist(), starts.tolist(), (starts + lengths).tolist())
-    return b"".join([data[number][start:end] for number, start, end in places])
+def joined(ids: Array, starts: Array, lengths: Array) -> Array:
+    """Returns documents, or parts of them, one after another."""
+    rows = numpy.zeros(len(starts), dtype=numpy.uint64)
+    (found,) = _binding.gather_rows(ids, starts, lengths, rows, (1, int(lengths.sum())))
+    return found.reshape(-1)
 
 
 def _starts(lengths: Array) -> Array:

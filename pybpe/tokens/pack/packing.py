@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import groupby
@@ -34,7 +35,7 @@ from ..options import RowOptions
 from ..spool import id_bytes
 from ..token_files import TokenStream
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
-from .rows import WRITERS, NewShard, Rows, rows_of
+from .rows import WRITERS, Columns, NewShard, columns_of
 
 _PADDING_NAMES = ("<|padding|>", "<|pad|>")
 _DATA = "data"  # inside the unfinished folder
@@ -259,22 +260,20 @@ class _Packing(NamedTuple):
         stream = TokenStream(split_paths(self.folder, self.source, split))
         dtype = str(stream.dtype)
         records, others = list[ShardRecord](), list[FileRecord]()
+        facts: dict[int, Facts] = defaultdict(Facts)
         with file_errors(out, "cannot be written"), tempfile.TemporaryFile(dir=out) as file:
             placed = [self._place(number, group, file) for number, group in enumerate(groups(stream, self.mark, size))]
             rows = sum(group.rows for group in placed)
             total, per_shard = self._divide(split, rows)
             file.seek(0)
-            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard)
+            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, facts)
             for number, some in groupby(parts, key=itemgetter(0)):
                 base = os.path.join(out, f"{self.source.name}_{split}_{number:06d}")
-                shard, facts = (
-                    NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark),
-                    Facts(),
-                )
-                first, *more = WRITERS[options.format](shard, self._counted(some, facts))
-                tokens = shard.rows * size + (options.format == LLMC.name)
+                shard = NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark)
+                first, *more = WRITERS[options.format](shard, (each for _, each in some))
+                tokens, found = shard.rows * size + (options.format == LLMC.name), facts[number]
                 records.append(
-                    ShardRecord(first.file, tokens, first.bytes, first.sha256, facts.documents, facts.text_bytes)
+                    ShardRecord(first.file, tokens, first.bytes, first.sha256, found.documents, found.text_bytes)
                 )
                 others += more
         self._check(split, records)
@@ -299,12 +298,21 @@ class _Packing(NamedTuple):
         used = int(pieces["length"].sum())
         return _Placed(group.start, group.start + len(group.ids), len(pieces), row_count(pieces), used)
 
-    def _parts(self, groups: Iterable[tuple[Array, Array]], per_shard: int) -> Iterator[tuple[int, Rows]]:
-        """Yields the rows of all groups, some at a time, with the number of their shard."""
-        size, before = self.options.sequence_length, 0
+    def _parts(
+        self, groups: Iterable[tuple[Array, Array]], per_shard: int, facts: Mapping[int, Facts]
+    ) -> Iterator[tuple[int, Columns]]:
+        """Yields the rows of all groups, some at a time, with the number of their shard, to whose facts it adds them.
+        Padding is not text."""
+        size, before, has_columns = self.options.sequence_length, 0, self.options.format != LLMC.name
+        pad_bytes = 0 if self.pad == self.mark else len(self.tok.decode_single_token_bytes(self.pad))
         for ids, pieces in groups:
             for shard, some in chunks(pieces, size, before, per_shard):
-                yield shard, rows_of(ids, some, size, self.mark, self.pad, self.options.format != LLMC.name)
+                columns = columns_of(ids, some, size, self.mark, self.pad, has_columns)
+                tokens = columns["input_ids"].reshape(-1).data
+                padding = len(tokens) - int(some["length"].sum())
+                text_bytes = text_length(self.tok, tokens) - padding * pad_bytes
+                facts[shard].add(len(tokens), int(some["begins"].sum()), text_bytes)
+                yield shard, columns
             before += row_count(pieces)
 
     def _again(
@@ -317,14 +325,6 @@ class _Packing(NamedTuple):
             self.bar.add(int(pieces["length"].sum()) - int((~pieces["begins"]).sum()))
         numbers = numpy.arange(spare)
         yield stream.slice(0, 1), pieces_of(numbers * 0, numbers * 0 + 1, False, False, numbers)
-
-    def _counted(self, parts: Iterable[tuple[int, Rows]], facts: Facts) -> Iterator[Rows]:
-        """Yields rows, and adds them to the facts of their shard. Padding is not text."""
-        pad_bytes = 0 if self.pad == self.mark else len(self.tok.decode_single_token_bytes(self.pad))
-        for _, rows in parts:
-            ids = rows.columns["input_ids"].reshape(-1).data
-            facts.add(len(ids), rows.documents, text_length(self.tok, ids) - rows.padding * pad_bytes)
-            yield rows
 
     def _divide(self, split: str, rows: int) -> tuple[int, int]:
         """Returns the number of rows in all shards of a split, and in each; the last may have fewer.

@@ -50,21 +50,11 @@ from .pieces import row_count
 COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")
 
 
-class Rows(NamedTuple):
-    """Some rows of a group.
-
-    Attributes:
-        columns: the arrays, by name; only the input_ids if no others are wanted.
-        documents: the number of documents that begin.
-        padding: the number of padding tokens.
-    """
-
-    columns: dict[str, Array]
-    documents: int
-    padding: int
+Columns = dict[str, Array]
+"""Some rows: the arrays by name, or only the input_ids."""
 
 
-def rows_of(ids: Array, pieces: Array, size: int, mark: int, pad: int, columns: bool = True) -> Rows:
+def columns_of(ids: Array, pieces: Array, size: int, mark: int, pad: int, has_all: bool = True) -> Columns:
     """Returns the rows of pieces.
 
     Args:
@@ -73,13 +63,11 @@ def rows_of(ids: Array, pieces: Array, size: int, mark: int, pad: int, columns: 
         size: tokens per row.
         mark: the id that begins each piece.
         pad: the id of the padding token.
-        columns: whether there are columns other than the input_ids.
+        has_all: whether there are columns other than the input_ids.
     """
-    count, lengths = row_count(pieces), pieces["length"]
-    ends = pieces["ends"] if columns else None
-    parts = pieces["start"], lengths, pieces["row"]
-    found = _binding.gather_rows(ids, *parts, (count, size), mark=mark, pad=pad, ends=ends)
-    return Rows(dict(zip(COLUMNS, found)), int(pieces["begins"].sum()), count * size - int(lengths.sum()))
+    parts, shape = (pieces["start"], pieces["length"], pieces["row"]), (row_count(pieces), size)
+    ends = pieces["ends"] if has_all else None
+    return dict(zip(COLUMNS, _binding.gather_rows(ids, *parts, shape, mark=mark, pad=pad, ends=ends)))
 
 
 def row_fault(blocks: Iterable[Array], size: int, mark: int, more: int = 1) -> str | None:
@@ -161,18 +149,18 @@ class _File(io.RawIOBase):
         super().close()
 
 
-def _write_llmc(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+def _write_llmc(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
     """The mark at the end is the target of the last token: it begins the row that comes next, whichever."""
     with _File(shard.base + ".bin") as file:
         file.write(llmc_header(shard.rows * shard.size + 1, shard.dtype))
         kind = f"<u{id_bytes(shard.dtype)}"
         for some in rows:
-            file.write(some.columns["input_ids"].astype(kind, copy=False))
+            file.write(some["input_ids"].astype(kind, copy=False))
         file.write(numpy.array([shard.mark], dtype=kind))
         return [file.finish()]
 
 
-def _write_npy(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+def _write_npy(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
     kinds = {**dict.fromkeys(COLUMNS, "<i4"), "input_ids": f"<u{id_bytes(shard.dtype)}", "loss_mask": "|u1"}
     with ExitStack() as opened:
         files = {column: opened.enter_context(_File(f"{shard.base}.{column}.npy")) for column in COLUMNS}
@@ -181,11 +169,11 @@ def _write_npy(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
             numpy.lib.format.write_array_header_1_0(file, header)
         for some in rows:
             for column, file in files.items():
-                file.write(some.columns[column].astype(kinds[column], copy=False))
+                file.write(some[column].astype(kinds[column], copy=False))
         return [file.finish() for file in files.values()]
 
 
-def _write_parquet(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+def _write_parquet(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
     path = shard.base + ".parquet"
     parquet = pyarrow_parquet(path)
     import pyarrow
@@ -196,14 +184,14 @@ def _write_parquet(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
     with _File(path) as file:
         with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
             for some in rows:
-                columns = [pyarrow.array(some.columns[column].reshape(-1), kind) for column, kind in kinds.items()]
+                columns = [pyarrow.array(some[column].reshape(-1), kind) for column, kind in kinds.items()]
                 offsets = pyarrow.array(numpy.arange(0, len(columns[0]) + 1, shard.size), pyarrow.int32())
                 lists = [pyarrow.ListArray.from_arrays(offsets, column) for column in columns]
                 writer.write_table(pyarrow.Table.from_arrays(lists, schema=schema))
         return [file.finish()]
 
 
-def _write_webdataset(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]:
+def _write_webdataset(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
     """The times and owners of members are 0, so that equal tokens give equal tars."""
     import tarfile
 
@@ -211,8 +199,8 @@ def _write_webdataset(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]
     with _File(shard.base + ".tar") as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as tar:
             for some in rows:
-                for row in range(len(some.columns["input_ids"])):
-                    for column, values in some.columns.items():
+                for row in range(len(some["input_ids"])):
+                    for column, values in some.items():
                         data = io.BytesIO()
                         numpy.save(data, values[row])
                         member = tarfile.TarInfo(f"{key}-{number:09d}.{column}.npy")
@@ -223,7 +211,7 @@ def _write_webdataset(shard: NewShard, rows: Iterable[Rows]) -> list[FileRecord]
         return [file.finish()]
 
 
-WRITERS: dict[str, Callable[[NewShard, Iterable[Rows]], list[FileRecord]]] = {
+WRITERS: dict[str, Callable[[NewShard, Iterable[Columns]], list[FileRecord]]] = {
     "llmc": _write_llmc,
     "npy": _write_npy,
     "parquet": _write_parquet,
