@@ -21,7 +21,7 @@ Conventions, for every function:
 - No function prints, exits, aborts, or keeps state outside its handles.
 
 A program that encodes only one text calls pybpe_encode_once, and needs no handles. A program that encodes a text with a
-tokenizer.bin, and decodes the ids:
+tokenizer.json or a tokenizer.bin, and decodes the ids:
 
     #include <pybpe.h>
     #include <stdio.h>
@@ -241,7 +241,7 @@ void pybpe_cache_free(pybpe_cache *c);
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
-/* Loads the tokenizer.bin at `path`, encodes text[0..n), and frees all. With specials 1, its special tokens in the text
+/* Loads the tokenizer at `path`, encodes text[0..n), and frees all. With specials 1, its special tokens in the text
    become their ids; with 0, all text is ordinary, as in text that users write. `ids` must have room for n tokens. Each
    call reads the file: with more than one text, keep an encoder and a cache. Returns what pybpe_vocab_load,
    pybpe_encoder_new and pybpe_encode do. */

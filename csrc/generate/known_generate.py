@@ -132,7 +132,7 @@ def generate_patterns() -> str:
             f"{{{quoted(expression)},\n     {{{numbers}}}, {classes}, {len(own_rows) // (classes + 2)},"
             f" {int(expression.startswith(OF_BYTES))}, {len(others)}, {len(ranges)}, {len(rows)}}}"
         )
-        ranges += [f"{{{first}, {last}, {number}}}" for first, last, number in others]
+        ranges += [f"{{{first}, {number}, {last}}}" for first, last, number in others]
         rows += map(str, own_rows)
     separator = ",\n    "
     return f"""\

@@ -9,8 +9,8 @@ A character has the class of its category, unless it is in one of the ranges tha
 enum { KNOWN_CATEGORIES = 8, KNOWN_CODE_POINTS = 0x110000 };
 
 typedef struct known_range {
-    uint32_t first, last;
-    uint8_t class;
+    uint32_t first : 24, class : 8;
+    uint32_t last;
 } known_range;
 
 typedef struct known_pattern {
