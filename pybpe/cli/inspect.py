@@ -87,7 +87,7 @@ def _is_checkpoint(path: str) -> bool:
 
 def _inspect_token_files(args: argparse.Namespace, folder: str) -> None:
     from ..tokens.manifest import Manifest
-    from ..tokens.statistics import dataset_statistics
+    from ..tokens.verification import dataset_statistics
 
     manifest, statistics = Manifest.load(folder), dataset_statistics(folder)
     described: dict[str, Any] = {split: asdict(facts) for split, facts in statistics.items()}

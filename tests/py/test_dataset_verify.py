@@ -13,8 +13,7 @@ from pybpe.cli import main
 from pybpe.errors import PybpeWarning
 from pybpe.reading.streams import file_sha256
 from pybpe.tokens.manifest import Manifest
-from pybpe.tokens.statistics import dataset_statistics
-from pybpe.tokens.verification import verify
+from pybpe.tokens.verification import dataset_statistics, verify
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from pybpe.support.locking import FOLDER
 from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.mix import mixing
-from pybpe.tokens.statistics import dataset_statistics
-from pybpe.tokens.verification import verify
+from pybpe.tokens.verification import dataset_statistics, verify
 
 T = 64
 

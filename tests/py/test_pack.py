@@ -29,8 +29,7 @@ from pybpe.loading import PackedSequences
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.options import METHODS
 from pybpe.tokens.pack.rows import COLUMNS, row_fault
-from pybpe.tokens.statistics import dataset_statistics
-from pybpe.tokens.verification import verify
+from pybpe.tokens.verification import dataset_statistics, verify
 
 T = 64
 
