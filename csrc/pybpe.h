@@ -768,6 +768,21 @@ void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line
 /* Removes all documents, and keeps the memory. */
 void pybpe_divider_clear(pybpe_divider *d);
 
+/* The starts of files, one after another. The caller provides the memory. */
+typedef struct pybpe_file_starts {
+    uint8_t *bytes;
+    size_t room;       /* of `bytes` */
+    uint64_t *offsets; /* room for count + 1: start i is bytes[offsets[i]] up to but not including
+                          bytes[offsets[i + 1]] */
+    uint64_t *sizes;   /* of the whole files; UINT64_MAX for one that was not read */
+    int64_t *modified; /* when they were last written to, in nanoseconds since 1970 */
+} pybpe_file_starts;
+
+/* Reads the first `most` bytes of `count` files, or all if a file is shorter. `paths` are strings, one after another. A
+   file is not read if it cannot be, changes meanwhile, does not fit into the rest of the room, or is a pipe, a device or
+   another file that does not say its size. */
+void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t count, size_t most);
+
 /* The records of JSON lines whose text is not empty: text i is texts[text_offsets[i]] up to but not including
    texts[text_offsets[i + 1]], and so are the lines. The caller provides the memory. */
 typedef struct pybpe_records {

@@ -258,7 +258,7 @@ static int retry_open(const char *path, int flags) {
 
 static int64_t modified_ns(const struct stat *st) {
 #if defined(_WIN32)
-    return st->st_modified * INT64_C(1000000000);
+    return st->st_modified;
 #elif defined(__APPLE__)
     return (int64_t)st->st_mtimespec.tv_sec * INT64_C(1000000000) + (int64_t)st->st_mtimespec.tv_nsec;
 #else
@@ -322,9 +322,7 @@ void file_in_close(file_in *f) {
     }
 }
 
-/* Returns an error if somebody has written to the file since it was opened: then what was read may be neither the old
-   content nor the new one. */
-static int file_in_check(const file_in *f, const char *path, pybpe_error *err) {
+int file_in_check(const file_in *f, const char *path, pybpe_error *err) {
     struct stat st;
     if (fstat(f->fd, &st) != 0) {
         return error_set_errno(err, errno, "%s: cannot be examined", path);

@@ -170,6 +170,9 @@ typedef struct file_in {
 int file_in_open(file_in *f, const char *path, pybpe_error *err);
 /* Reads exactly n bytes; returns PYBPE_ERR_FORMAT if the file ends before that. */
 int file_in_read(const file_in *f, const char *path, uint64_t offset, void *data, size_t n, pybpe_error *err);
+/* Returns an error if somebody has written to the file since it was opened: then what was read may be neither the old
+   content nor the new one. */
+int file_in_check(const file_in *f, const char *path, pybpe_error *err);
 void file_in_close(file_in *f);
 
 #endif

@@ -73,24 +73,28 @@ static inline bool windows_utf8(const wchar_t *wide, char path[WINDOWS_PATH]) {
 struct windows_stat {
     unsigned short st_mode;
     int64_t st_size;
-    int64_t st_modified; /* in seconds */
+    int64_t st_modified; /* in nanoseconds since 1970; only windows_fstat knows it */
 };
 
 static inline int windows_stat(const char *path, struct windows_stat *st) {
     wchar_t wide[WINDOWS_PATH];
     struct _stat64 found;
     int result = windows_path(path, wide) ? _wstat64(wide, &found) : -1;
-    *st = result == 0 ? (struct windows_stat){found.st_mode, found.st_size, found.st_mtime}
-                      : (struct windows_stat){0, 0, 0};
+    *st = result == 0 ? (struct windows_stat){found.st_mode, found.st_size, 0} : (struct windows_stat){0, 0, 0};
     return result;
 }
 
 static inline int windows_fstat(int fd, struct windows_stat *st) {
     struct _stat64 found;
+    FILETIME written; /* in units of 100 ns since 1601 */
     int result = _fstat64(fd, &found);
-    *st = result == 0 ? (struct windows_stat){found.st_mode, found.st_size, found.st_mtime}
-                      : (struct windows_stat){0, 0, 0};
-    return result;
+    if (result != 0 || !GetFileTime((HANDLE)_get_osfhandle(fd), NULL, NULL, &written)) {
+        *st = (struct windows_stat){0, 0, 0};
+        return -1;
+    }
+    int64_t units = (int64_t)((uint64_t)written.dwHighDateTime << 32 | written.dwLowDateTime);
+    *st = (struct windows_stat){found.st_mode, found.st_size, (units - INT64_C(116444736000000000)) * 100};
+    return 0;
 }
 
 /* Windows cannot open folders, and reports that access is denied. */

@@ -11,6 +11,7 @@ from .documents import MEASURES as MEASURES
 from .documents import MINHASH_SIZE as MINHASH_SIZE
 from .documents import Characters as Characters
 from .documents import Divider as Divider
+from .documents import FileStarts as FileStarts
 from .documents import measure_texts as measure_texts
 from .documents import minhash_texts as minhash_texts
 from .documents import read_records as read_records

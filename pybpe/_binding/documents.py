@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._numpy import numpy
-from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared, raise_error, strings_list
+from .core import Data, Strings, call, ffi, lib, make_handle, new_block, new_uncleared, raise_error, strings_list
 from .text import Specials
 
 DOCUMENTS: dict[str, int] = {
@@ -80,6 +81,30 @@ class Divider:
             return memoryview(b""), 0
         size = strings.offsets[strings.count] - len(self._separator)
         return memoryview(ffi.buffer(strings.bytes, size)), strings.count
+
+
+class FileStarts:
+    """The first bytes of files, at most `most` of each: see pybpe_file_starts_read in csrc/pybpe.h.
+
+    Attributes:
+        data: the starts, one after another. If they have more than `room` bytes, those of some files are missing.
+        offsets: of type Q: start i is data[offsets[i] : offsets[i + 1]].
+        sizes, modified: of the whole files, with their modification times in ns; UNREAD is the size of a file whose
+            start is missing, because it is not a regular file, or cannot be read, or changed meanwhile.
+    """
+
+    UNREAD = 2**64 - 1
+
+    def __init__(self, paths: Sequence[str], most: int, room: int) -> None:
+        count, names = len(paths), os.fsencode("\0".join(paths)) + b"\0"
+        self.data, self.offsets = new_block(room), array("Q", bytes(8 * count + 8))
+        self.sizes, self.modified = array("Q", bytes(8 * count)), array("q", bytes(8 * count))
+        numbers = [
+            ffi.from_buffer(f"{kind}[]", items)
+            for kind, items in (("uint64_t", self.offsets), ("uint64_t", self.sizes), ("int64_t", self.modified))
+        ]
+        out = ffi.new("pybpe_file_starts *", [ffi.from_buffer("uint8_t[]", self.data), room, *numbers])
+        lib.pybpe_file_starts_read(out, ffi.from_buffer("char[]", names), count, most)
 
 
 MINHASH_SIZE: int = lib.PYBPE_MINHASH_SIZE

@@ -21,7 +21,6 @@ from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, described, pieces_of
 from ..reading.splits import SplitOptions
-from ..reading.text_encoding import doubt_of
 
 _LEAST_TASK = 1 << 20
 _LEAST_TASKS = 64  # a task takes seconds, and progress is reported per task
@@ -70,7 +69,7 @@ def batches(task: Task, kinds: Kinds) -> Iterator[Batch]:
     """Yields a task's documents."""
     doubted = False
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
-        doubt = doubt_of(piece.text, piece.path, piece.start) if piece.is_text and not doubted else None
+        doubt = None if doubted else piece.doubt()
         doubted = doubted or doubt is not None
         yield Batch(*_documents(piece, kinds), piece.size, piece.seen, doubt)
 

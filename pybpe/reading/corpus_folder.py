@@ -49,35 +49,56 @@ def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[s
     real = os.path.realpath(folder)
     links = list[str]()
     order = dict[str, tuple[str, int]]()  # the place of a file in the order, if its name does not decide it
-    for place, folders, names in os.walk(folder, onerror=_cannot_list):
+    waiting = [folder]
+    while waiting:
+        place = waiting.pop()
+        entries = _entries(place)
+        folders = {entry.name for entry in entries if _is_folder(entry)}
+        plain = {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+        names = [entry.name for entry in entries if entry.name not in folders]
         listed = saved_dataset(place, names, partial(_content, place))
         if listed is not None:
-            names[:] = listed
+            names = listed
             for number, name in enumerate(listed):
                 order[os.path.join(place, name)] = (os.path.join(place, min(listed)), number)
-        inside = os.path.join(real, os.path.relpath(place, folder)) if outputs else place
-        own = own_files(folders, names, partial(_content, place))
-        folders[:] = [name for name in folders if not is_hidden(name) and not _is_output(inside, name, outputs)]
-        links += [path for name in folders if os.path.islink(path := os.path.join(place, name))]
-        plain = _plain_files(place)
+        written = {entry.name for entry in entries if entry.name.endswith(".tmp") and _UNFINISHED.fullmatch(entry.name)}
+        if outputs:
+            inside = os.path.normpath(os.path.join(real, os.path.relpath(place, folder)))
+            written |= {os.path.basename(path) for path in outputs if os.path.dirname(path) == inside}
+        for entry in entries:
+            if entry.name in folders and not is_hidden(entry.name) and entry.name not in written:
+                (links if entry.is_symlink() else waiting).append(os.path.join(place, entry.name))
+        own = {*own_files(folders, names, partial(_content, place)), *written}
+        before = os.path.join(place, "")
         for name in names:
-            path = os.path.join(place, name)
             if is_hidden(name):
                 continue
-            if name in own or _is_output(inside, name, outputs):
-                left_out.append(path)
-            elif name in plain or _is_kept(path):
-                kept.append(path)
+            if name in own:
+                left_out.append(before + name)
+            elif name in plain or _is_kept(before + name):
+                kept.append(before + name)
     _tell_of_links(sorted(links), real)
     kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
     return kept, sorted(left_out)
 
 
-def _plain_files(folder: str) -> Collection[str]:
-    """Returns the names of the files in a folder, without links, as the folder itself shows them: this takes far less
-    time than looking at each file."""
-    with file_errors(folder, "cannot be read"), os.scandir(folder) as entries:
-        return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """Returns what is in a folder. It shows what is a plain file, which takes far less time than looking at each."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError as error:
+        if os.path.basename(folder) == _LOST:
+            return []
+        raise file_error(error.errno or 0, f"{folder}: cannot be read: {error.strerror}") from None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Returns whether an entry is a folder, or a link to one."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _is_kept(path: str) -> bool:
@@ -93,24 +114,12 @@ def _tell_of_links(links: Sequence[str], real: str) -> None:
         warn(f"{away[0]}{more}: pybpe does not follow this link to a folder. To read the folder too, pass its own path")
 
 
-def _cannot_list(error: OSError) -> None:
-    """Raises FileError, because os.walk would silently skip a folder that it cannot list."""
-    if os.path.basename(error.filename) != _LOST:
-        raise file_error(error.errno or 0, f"{error.filename}: cannot be read: {error.strerror}") from None
-
-
 def is_hidden(name: str) -> bool:
     """Returns whether a file or folder is skipped because of its name."""
     return name.startswith(".")
 
 
-def _is_output(place: str, name: str, outputs: Collection[str]) -> bool:
-    if name.endswith(".tmp") and _UNFINISHED.fullmatch(name):
-        return True
-    return bool(outputs) and os.path.normpath(os.path.join(place, name)) in outputs
-
-
-def own_files(folders: Sequence[str], names: Sequence[str], content: Callable[[str], bytes]) -> Collection[str]:
+def own_files(folders: Collection[str], names: Sequence[str], content: Callable[[str], bytes]) -> Collection[str]:
     """Returns the names in a folder that belong to files that pybpe wrote.
 
     Args:

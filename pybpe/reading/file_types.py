@@ -73,7 +73,9 @@ _STARTS = (*_MARKS, *(mark for mark, _ in PACKING_MARKS), *(number.to_bytes(4, "
 # After white space a letter, a digit, punctuation of ASCII other than < and {, or the first byte of a longer character
 # that is no byte order mark; then no control characters. All other kinds begin with something else, have control
 # characters, or begin with one of _STARTS.
-_PLAIN = re.compile(rb"\s*[!-;=-z|}~\xc2-\xee\xf0-\xf4][^\x00-\x08\x0e-\x1f]*")
+_PLAIN = re.compile(
+    rb"(?!%s)\s*[!-;=-z|}~\xc2-\xee\xf0-\xf4][^\x00-\x08\x0e-\x1f]*" % b"|".join(map(re.escape, _STARTS)), re.DOTALL
+)
 _OF_DATASETS = NoText(
     "a description of a Hugging Face dataset", "pass the folder of the dataset, or leave this file out", is_json=True
 )
@@ -101,10 +103,10 @@ _MANIFEST = re.compile(rb'\{\s*"version": \d+,\s*"settings": \{\s*"format": ')
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
-def is_plain_start(head: bytes) -> bool:
-    """Returns whether the first bytes of a file show at a glance that it is neither JSON nor anything else but text in
-    UTF-8: `no_text`, `binary_kind` and the others below need not look at it."""
-    return _PLAIN.fullmatch(head) is not None and not head.startswith(_STARTS)
+def is_plain_start(data: bytes, start: int, end: int) -> bool:
+    """Returns whether the first bytes of a file, data[start:end], show at a glance that it is neither JSON nor anything
+    else but text in UTF-8: `no_text`, `binary_kind` and the others below need not look at it."""
+    return _PLAIN.fullmatch(data, start, end) is not None
 
 
 def no_text(head: bytes, path: str) -> NoText | None:

@@ -21,7 +21,7 @@ from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
 from .file_types import says_records
-from .input_file import InputFile, check_text, needs_text, refusal, tell_of_records, told_of_mark
+from .input_file import InputFile, check_text, look_at, needs_text, refusal, tell_of_records, told_of_mark
 from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
 from .pieces import PIECE_BYTES
@@ -29,7 +29,7 @@ from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 _LOOKS_AT_ONCE = 16
-_WITH_MARKUP = re.compile(r"(?is).*\.(?:csv|tsv|html?|xml)(?:\.\w+)?")
+_WITH_MARKUP = re.compile(r"(?i)\.(?:csv|tsv|html?|xml)(?:\.\w+)?\Z")
 _EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
 _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
 
@@ -113,13 +113,17 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     for number, path in enumerate(given):
         names, left, is_named = _files_of(path, own)
         left_out += left
-        count = _LOOKS_AT_ONCE if any(map(is_url, names)) else 1  # because each look waits for a server
-        looked = map_ordered(partial(_corpus_file, read=read, is_named=is_named), names, count)
-        for name, file in zip(names, looked):
-            if file is None:
+        if is_url(path):  # each look waits for a server
+            looked = map_ordered(partial(InputFile.look, encoding=read.encoding), names, _LOOKS_AT_ONCE)
+        else:
+            looked = iter([InputFile.look(path, read.encoding)]) if is_named else look_at(names, read.encoding)
+        for name, (file, what) in zip(names, looked):
+            if what is not None:
+                if is_named or not what.is_own:
+                    raise refusal(file.path, what)
                 left_out.append(without_secrets(name))
                 continue
-            files.append(file)
+            files.append(file if read.documents == "auto" else in_form(file, read))
             if len(given) > 1 and file.size is not None and not is_url(name):
                 if owners.setdefault(identity(name), number) != number:
                     twice.append(name)
@@ -129,7 +133,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     _tell_of_utf8(files, read.encoding)
     tell_of_marks(files, read.encoding)
     told = "read as plain text, with its tags or commas"
-    _tell(told, told, [file.path for file in files if _WITH_MARKUP.fullmatch(file.path)], note)
+    _tell(told, told, [file.path for file in files if _WITH_MARKUP.search(file.path)], note)
     tell_of_records(
         [
             file.path
@@ -141,17 +145,6 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     if not files:
         raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}")
     return files
-
-
-def _corpus_file(name: str, read: ReadOptions, is_named: bool) -> InputFile | None:
-    """Looks at one file. Returns None if pybpe wrote it and the user did not name it. Raises FormatError if it is not
-    text."""
-    file, what = InputFile.look(name, read.encoding)
-    if what is None:
-        return in_form(file, read)
-    if what.is_own and not is_named:
-        return None
-    raise refusal(file.path, what)
 
 
 def in_form(file: InputFile, read: ReadOptions) -> InputFile:

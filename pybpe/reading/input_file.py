@@ -13,13 +13,14 @@ import codecs
 import errno
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from .. import _binding
 from ..errors import ArgumentError, FileChangedError, FileError, FormatError, file_error, file_errors, note
 from ..urls import is_url
 from .file_types import (
@@ -35,7 +36,7 @@ from .file_types import (
     says_records,
 )
 from .paths import STDIN
-from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin, read_start
+from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin
 from .text_encoding import decoded, wide_encoding
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
@@ -51,6 +52,7 @@ _BYTE_ORDER_MARKS = (
 )
 # Set by a command that makes something of its inputs: then an empty one is an error.
 needs_text: ContextVar[bool] = ContextVar("needs_text", default=False)
+_AT_ONCE = 1024  # files
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
@@ -97,28 +99,31 @@ class InputFile(NamedTuple):
         return file
 
     @classmethod
-    def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
+    def look(cls, path: str, encoding: str | None = None) -> _Looked:
         """Looks at a file. Returns the file, and its kind if it is not text, or None."""
         if is_url(path):
             return cls._look_at_url(path, encoding)
-        status = None if path == STDIN else _status(path)
-        if status is None or not stat.S_ISREG(status.st_mode):
+        if path == STDIN:
             return cls._unread(path, encoding), None
-        says_nothing = _says_nothing(path[path.rfind(".") :])
-        most = HEAD_BYTES if says_nothing else _head_size(path)
-        head, _ = read_start(path, min(most, status.st_size or sys.maxsize))
-        if head and not status.st_size:  # as in /proc: only reading shows the length
-            return cls._unread(path, encoding), None
-        if says_nothing and encoding is None and is_plain_start(head):  # most files
-            return cls(path, status.st_size, status.st_mtime_ns), None
+        return next(look_at([path], encoding))
+
+    @classmethod
+    def _of_start(cls, path: str, encoding: str | None, size: int, mtime_ns: int, head: bytes) -> _Looked:
+        """Returns what `look` returns for a local file with this start, which may be missing (see FileStarts)."""
+        if size == _binding.FileStarts.UNREAD:
+            status = _status(path)
+            if not stat.S_ISREG(status.st_mode):
+                return cls._unread(path, encoding), None
+            size, mtime_ns, head = status.st_size, status.st_mtime_ns, _read_start(path, HEAD_BYTES)
+            if head and not size:  # as in /proc: only reading shows the length
+                return cls._unread(path, encoding), None
         packing = packing_of_content(head) or packing_of_name(path)
         if packing is not None:
             with open_input(path) as stream:
                 head = text_head(unpacked(path, packing, stream), path)
-        elif begins_like_json(head) or head.startswith(_WIDE_MARKS):
-            head, _ = read_start(path, JSON_HEAD_BYTES)
-        file = cls(path, status.st_size, status.st_mtime_ns, packing, encoding)
-        return file._described(head)
+        elif len(head) < size and (is_json_name(path) or begins_like_json(head) or head.startswith(_WIDE_MARKS)):
+            head = _read_start(path, JSON_HEAD_BYTES)
+        return cls(path, size, mtime_ns, packing, encoding)._described(head)
 
     @classmethod
     def _unread(cls, path: str, encoding: str | None) -> InputFile:
@@ -126,7 +131,7 @@ class InputFile(NamedTuple):
         return cls(path, encoding=encoding, form=_form_of_name(path))
 
     @classmethod
-    def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
+    def _look_at_url(cls, url: str, encoding: str | None) -> _Looked:
         from .remote_files import RemoteFile
 
         remote, stream = RemoteFile.look(url)
@@ -136,7 +141,7 @@ class InputFile(NamedTuple):
             packing, head = _head_of(remote.name, stream)
         return cls(remote.name, remote.size, 0, packing, encoding, "", remote)._described(head)
 
-    def _described(self, head: bytes) -> tuple[InputFile, NoText | None]:
+    def _described(self, head: bytes) -> _Looked:
         """Returns what `look` returns, judging by the first bytes of the content. A byte order mark shows the encoding
         if the user does not say it."""
         mark, marked = next((pair for pair in _BYTE_ORDER_MARKS if head.startswith(pair[0])), (b"", None))
@@ -188,6 +193,11 @@ class InputFile(NamedTuple):
         return self.form in ("parquet", "arrow")
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its bytes are a text that begins at byte 0, on this machine."""
+        return (*self[3:5], *self[6:9]) == (None, None, None, "text", False)
+
+    @property
     def known_size(self) -> int | None:
         """The number of bytes of text, or None if the size of the file does not show it."""
         return None if self.is_sequential else self.size
@@ -227,15 +237,6 @@ class InputFile(NamedTuple):
             if form == "jsonl":
                 tell_of_records([self.path])
             yield buffered, self._replace(form=form)
-
-    def read_if_small(self, most: int) -> bytes | None:
-        """Returns the content of a file of at most `most` bytes, or None for other files and those that `open` must
-        read. Raises FileChangedError if the file has changed."""
-        if self.size is None or self.size > most or self.is_sequential or self.remote is not None:
-            return None
-        data, status = read_start(self.location, self.size)
-        self.check(status)
-        return data
 
     def open_stored(self, start: int = 0, end: int | None = None) -> BinaryIO:
         """Opens the file as it is stored, at an offset. A reader of a remote file says where it will stop (`end`), so
@@ -300,6 +301,27 @@ class InputFile(NamedTuple):
         if self.remote is not None:
             return
         self.check(_status(self.location))
+
+
+_Looked = tuple[InputFile, NoText | None]
+
+
+def look_at(paths: Iterable[str], encoding: str | None = None) -> Iterator[_Looked]:
+    """Yields what `InputFile.look` returns for each of some local files. Reads the starts of many at once."""
+    rest = iter(paths)
+    while some := list(islice(rest, _AT_ONCE)):
+        starts = _binding.FileStarts(some, HEAD_BYTES, HEAD_BYTES * len(some))
+        data = bytes(starts.data[: starts.offsets[-1]])
+        for path, size, mtime_ns, (start, end) in zip(some, starts.sizes, starts.modified, pairwise(starts.offsets)):
+            if encoding is None and is_plain_start(data, start, end) and _says_nothing(path[path.rfind(".") :]):
+                yield InputFile(path, size, mtime_ns), None  # as most files
+            else:
+                yield InputFile._of_start(path, encoding, size, mtime_ns, data[start:end])
+
+
+def _read_start(path: str, size: int) -> bytes:
+    with open_input(path) as stream:
+        return stream.read(size)
 
 
 def _status(path: str) -> os.stat_result:

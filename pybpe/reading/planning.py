@@ -9,11 +9,13 @@ interrupted run resumes at a task.
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, groupby, pairwise, repeat
 from typing import BinaryIO, NamedTuple
 
+from .. import _binding
 from ..arguments import utf8
 from ..support.parallel import map_ordered
 from .bad_records import Seen
@@ -23,6 +25,7 @@ from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_
 from .rows import RowGroups, Texts, open_rows
 from .splits import SplitOptions, end_of_first, has_many_documents, hash_split_of_range, marks
 from .streams import Limited
+from .text_encoding import are_utf8, doubt_of
 
 TASK_BYTES = 1 << 24
 _LEAST_AMOUNT = 1 << 12  # bytes; smaller files count as this size, so that a task of tiny files does not take long
@@ -85,7 +88,7 @@ def hashed_tasks(tasks: Iterable[Task], identities: Mapping[str, object]) -> Ite
 def described(task: Task, identities: Mapping[str, object]) -> bytes:
     """Returns what distinguishes a task from others: the files and ranges that it reads. `identities` is as in
     `hashed_tasks`."""
-    parts = [(identities[file.path], *place) for file, *place in task]
+    parts = [(identities[file.path], start, end, split, ends) for file, start, end, split, ends in task]
     return repr(parts).encode("utf-8", "surrogateescape")
 
 
@@ -431,6 +434,8 @@ def _length(stream: BinaryIO) -> int:
 
 
 _SMALL = 1 << 16  # bytes; reading a smaller file costs little more than opening it
+_ALONE = -1  # instead of the split of a file that is not small
+_WHOLE = ("auto", "special", "file")  # of ReadOptions.documents: a file without marks is one document
 
 
 class Piece(NamedTuple):
@@ -439,7 +444,7 @@ class Piece(NamedTuple):
     Attributes:
         path, start, end: its source, as in Range.
         split: the split, as in Range.
-        data: text or JSON lines; or the texts of rows.
+        data: text or JSON lines; or the texts of rows, or of small files without marks, which are UTF-8.
         divided: whether the piece holds complete documents that are not separated yet; otherwise it is a part of a
             text.
         ends_document: whether a document ends where the piece ends.
@@ -470,9 +475,15 @@ class Piece(NamedTuple):
 
     @property
     def text(self) -> memoryview:
-        """The data of a piece of text."""
+        """The data of a piece of one text."""
         assert isinstance(self.data, memoryview)
         return self.data
+
+    def doubt(self, look: Callable[[memoryview, str, int], str | None] = doubt_of) -> str | None:
+        """Returns the warning about a text that is not UTF-8, from `look`; or None."""
+        if not self.is_text or not isinstance(self.data, memoryview):
+            return None
+        return look(self.data, self.path, self.start)
 
     def record_texts(self, text_key: str) -> list[bytes]:
         """Returns the texts of the records, and notes them. `text_key` is their key in JSON lines."""
@@ -488,11 +499,37 @@ def text_piece(data: memoryview) -> Piece:
 
 def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
     """Yields the pieces of a task, in order. They depend only on the task."""
-    for planned in task:
-        if planned.file.has_rows:
-            yield from _row_pieces(planned, kinds)
-        else:
-            yield from _byte_pieces(planned, kinds, text_cut)
+    for split, ranges in groupby(task, lambda planned: planned.split if _is_small(planned) else _ALONE):
+        if split != _ALONE and kinds.read.documents in _WHOLE:
+            for some in _together(((planned, planned.end or 0) for planned in ranges), PIECE_BYTES // 2):
+                yield from _small_pieces(some, kinds, text_cut)
+            continue
+        for planned in ranges:
+            if planned.file.has_rows:
+                yield from _row_pieces(planned, kinds)
+            else:
+                yield from _byte_pieces(planned, kinds, text_cut)
+
+
+def _is_small(planned: Range) -> bool:
+    file, start, end, _, ends_document = planned
+    return end is not None and end <= _SMALL and start == 0 and ends_document and end == file.size and file.is_plain
+
+
+def _small_pieces(ranges: Sequence[Range], kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
+    """Yields the pieces of small files of one split: most often one, with all of them."""
+    files = [planned.file for planned in ranges]
+    sizes, modified = array("Q", [file.size or 0 for file in files]), array("q", [file.mtime_ns for file in files])
+    starts = _binding.FileStarts([file.location for file in files], _SMALL, sum(sizes))
+    data, offsets = starts.data, starts.offsets
+    if starts.sizes != sizes or starts.modified != modified:  # the stream says what is wrong
+        yield from chain.from_iterable(_byte_pieces(planned, kinds, text_cut) for planned in ranges)
+    elif (kinds.kind(files[0]) == "special" and kinds.find_mark(data, 0)) or not are_utf8(data, offsets):
+        for planned, (start, end) in zip(ranges, pairwise(offsets)):
+            yield _piece(planned, planned.file, kinds, 0, data[start:end], ends=True)
+    else:
+        whole = _piece(ranges[0], files[0], kinds, 0, data)
+        yield whole._replace(data=Texts([(data, memoryview(offsets))]), divided=True, ends_document=True)
 
 
 def _row_pieces(planned: Range, kinds: Kinds) -> Iterator[Piece]:
@@ -503,10 +540,6 @@ def _row_pieces(planned: Range, kinds: Kinds) -> Iterator[Piece]:
 
 def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
     size = None if planned.end is None else planned.end - planned.start
-    small = planned.file.read_if_small(_SMALL) if planned.start == 0 and size == planned.file.size else None
-    if small is not None:
-        yield _piece(planned, planned.file, kinds, 0, memoryview(small), planned.ends_document)
-        return
     offset = planned.start
     with planned.file.open_in_form(offset, planned.end) as (stream, file):
         divided = planned.split is None or kinds.is_divided(file)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import errno
 import sys
+from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from .._numpy import numpy
@@ -32,9 +33,15 @@ _Part = tuple[memoryview, memoryview]  # bytes, and 64-bit numbers: text i is da
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of some rows, in the memory of Arrow: `parts` in order, each with at least one text."""
+    """The texts of some rows, in the memory of Arrow, or of small files: `parts` in order, each with at least one."""
 
     parts: Sequence[_Part]
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Texts:
+        """Returns some texts, joined."""
+        offsets = memoryview(array("Q", accumulate(map(len, texts), initial=0)))
+        return cls([(memoryview(b"".join(texts)), offsets)])
 
     def __iter__(self) -> Iterator[bytes]:
         """Yields the texts that are not empty."""

@@ -15,7 +15,6 @@ from ..errors import ArgumentError, FileError, WorkerError, file_error, file_err
 from ..support.parallel import end_if_unwanted
 from ..urls import is_url, without_secrets
 
-_OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would translate line ends otherwise
 _HASH_BLOCK = 1 << 18  # bytes; fits in a CPU cache
 JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines
 _READ_BYTES = 1 << 24  # the most bytes that are read at once, whatever length a damaged file claims
@@ -49,25 +48,6 @@ class InputStream(io.FileIO):
 
     def readall(self) -> bytes:
         return self.read()
-
-
-def read_start(path: str, size: int) -> tuple[bytes, os.stat_result]:
-    """Returns the first bytes of a local file, at most `size` of them, and its status after they were read. This takes
-    half the time of `open_input` for one read, which matters for many small files."""
-    problem = "cannot be opened"
-    try:
-        file = os.open(path, _OPEN)
-        problem = "cannot be read"
-        try:
-            data = os.read(file, size)
-            while len(data) < size and (more := os.read(file, size - len(data))):
-                data += more
-            return data, os.fstat(file)
-        finally:
-            os.close(file)
-    except OSError:
-        with file_errors(path, problem):
-            raise
 
 
 class UnchangedStream(InputStream):

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import accumulate, chain, islice, pairwise
+from itertools import chain, groupby, islice, pairwise
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -22,8 +22,9 @@ from ..reading.division import Dividers, add_documents, divide, dividers, shares
 from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks, pieces_of
+from ..reading.rows import Texts
 from ..reading.splits import hash_split
-from ..reading.text_encoding import Doubts, are_utf8
+from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered
 from ..support.remote import Workers, map_by_executor
 from ..support.run_options import RunOptions
@@ -34,7 +35,7 @@ from .spool import TYPECODES, Reached, Segment
 PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 _LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
 _SMALL = 1 << 12  # bytes of a piece
-_MANY = 1 << 20  # bytes of the pieces that are encoded at once
+_ALONE = -1  # instead of the split of a piece that is not small
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
 
 
@@ -71,6 +72,8 @@ class TaskEncoder:
             ids = self._ids(piece.data, "all")
             return [self._segment(piece, piece.split, ids, len(piece.data))]
         found = self._joined_segments(piece)
+        if found is None and isinstance(piece.data, Texts) and piece.is_text:
+            found = self._separate_segments(piece, list(piece.data))
         if found is not None:
             return found
         found = []
@@ -80,6 +83,20 @@ class TaskEncoder:
             for group in groups:
                 size = sum(map(len, group)) + (len(group) - 1) * self._mark_bytes
                 found.append(self._segment(piece, split, self._encode(group, piece.kind), size))
+        return found
+
+    def _separate_segments(self, piece: Piece, documents: Sequence[bytes]) -> list[Segment]:
+        """Returns the segments of texts without marks that are encoded one by one."""
+        tok = self.tok
+        encoded = tok._encoder.compact_batch(documents, tok._encoder.allowed((), "all"), TYPECODES[self.dtype])
+        has_marks = encoded is not None and tok.eot_token is not None and _binding.count_id(encoded[0], tok.eot_token)
+        if encoded is None or tok.model.changes_text or has_marks:  # if another special token has the id of the mark
+            alone = [piece._replace(data=memoryview(text), divided=piece.split is None) for text in documents]
+            return list(chain.from_iterable(map(self.segments, alone)))
+        found = []
+        for document, (start, end) in zip(documents, pairwise([0, *encoded[1]])):
+            split = hash_split(document, self.splits) if piece.split is None else piece.split
+            found.append(Segment(split, encoded[0][start:end], 0, len(document), True))
         return found
 
     def _joined_segments(self, piece: Piece) -> list[Segment] | None:
@@ -93,16 +110,6 @@ class TaskEncoder:
             if not add_documents(divider, piece):
                 return None
             return self._segments_of(divider, piece, {self.tok.model.eot or ""} if records else "all")
-
-    def joined(self, pieces: Sequence[Piece], documents: Sequence[bytes]) -> list[Segment] | None:
-        """Returns the segments of pieces of one split that are one document each, encoded with one call per split; None
-        if they must be encoded one by one."""
-        free = self._dividers(pieces[0], False)
-        if free is None:
-            return None
-        with free.take() as divider:
-            divider.add(b"".join(documents), array("Q", accumulate(map(len, documents), initial=0)))
-            return self._segments_of(divider, pieces[0], "all")
 
     def _dividers(self, piece: Piece, records: bool) -> Dividers | None:
         """Returns what puts marks between the documents of a piece; None if some would not be found there."""
@@ -164,57 +171,25 @@ class TaskEncoder:
         return len((self.tok.model.eot or END_OF_TEXT).encode())
 
 
-# ----------------------------------------------------------------------------------------------------
-# Small files, many at a time: one call to C for each would take longer than the encoding
-
-
 def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
-    """Returns the segments of pieces, in order: those that `encoder.segments` returns for each, or fewer that hold the
-    same documents with marks between them."""
-    found: list[Segment] = []
-    groups: dict[int | None, list[tuple[Piece, bytes]]] = {}  # by split
-    size = 0
+    """Returns the segments of pieces, in order. Small texts, as of compressed files, become one piece, because a call
+    to C for each would take longer than the encoding."""
     mark = None if (eot := encoder.tok.model.eot) is None else eot.encode()
-    for piece in pieces:
-        document = _small_document(piece, mark)
-        if document is not None:
-            groups.setdefault(piece.split, []).append((piece, document))
-            size += len(document)
-        if document is None or size >= _MANY:
-            found += chain.from_iterable(_segments(encoder, *zip(*group)) for group in groups.values())
-            groups, size = {}, 0
-        if document is None:
-            found += encoder.segments(piece)
-    return [*found, *chain.from_iterable(_segments(encoder, *zip(*group)) for group in groups.values())]
-
-
-def _small_document(piece: Piece, mark: bytes | None) -> bytes | None:
-    """Returns the text of a small piece that is one document without marks, or None."""
-    if not piece.ends_document or not isinstance(piece.data, memoryview) or not 0 < len(piece.data) <= _SMALL:
-        return None
-    if piece.kind not in ("special", "file"):
-        return None
-    text = bytes(piece.data)
-    return text if mark is None or mark not in text else None
-
-
-def _segments(encoder: TaskEncoder, pieces: Sequence[Piece], documents: Sequence[bytes]) -> list[Segment]:
-    """Returns the segments of pieces of one split that are one document each, without marks."""
-    joined = encoder.joined(pieces, documents)
-    if joined is not None:
-        return joined
-    tok = encoder.tok
-    specials = tok._encoder.allowed((), "all")
-    encoded = tok._encoder.compact_batch(documents, specials, TYPECODES[encoder.dtype])
-    has_marks = encoded is not None and tok.eot_token is not None and _binding.count_id(encoded[0], tok.eot_token)
-    if encoded is None or tok.model.changes_text or has_marks:  # if another special token has the id of the mark
-        return [segment for piece in pieces for segment in encoder.segments(piece)]
-    ids, ends = encoded
-    found = []
-    for piece, document, (start, end) in zip(pieces, documents, pairwise([0, *ends])):
-        split = hash_split(document, encoder.splits) if piece.split is None else piece.split
-        found.append(Segment(split, ids[start:end], 0, len(document), piece.ends_document))
+    found = list[Segment]()
+    for split, some in groupby(pieces, lambda piece: piece.split if _is_small(piece, mark) else _ALONE):
+        if split != _ALONE:
+            first, *others = some
+            texts = Texts.of([bytes(piece.text) for piece in (first, *others)])
+            some = iter([first._replace(data=texts, divided=True)])
+        found += chain.from_iterable(map(encoder.segments, some))
     return found
+
+
+def _is_small(piece: Piece, mark: bytes | None) -> bool:
+    """Returns whether a piece is one small document without marks."""
+    if piece.kind not in ("special", "file") or not piece.ends_document or not isinstance(piece.data, memoryview):
+        return False
+    return 0 < len(piece.data) <= _SMALL and (mark is None or mark not in bytes(piece.data))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -289,7 +264,8 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, 
 def _encode(encoder: TaskEncoder, some: Sequence[Piece], tasks: int, doubts: Doubts) -> Encoded:
     segments = segments_of(encoder, some)  # which also notes the records
     seen = [piece.seen for piece in some if piece.seen.end]
-    return Encoded(segments, sum(piece.size for piece in some), tasks, _doubt(some, doubts), seen)
+    doubt = next((doubt for piece in some if (doubt := piece.doubt(doubts.look)) is not None), None)
+    return Encoded(segments, sum(piece.size for piece in some), tasks, doubt, seen)
 
 
 def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -304,14 +280,6 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
             group, size = [], 0
     if group:
         yield group
-
-
-def _doubt(some: Iterable[Piece], doubts: Doubts) -> str | None:
-    """Returns a warning about the first piece that is text, and not UTF-8."""
-    texts = [(piece.text, piece.path, piece.start) for piece in some if piece.is_text]
-    if len(texts) > 1 and are_utf8([data for data, _, _ in texts]):
-        return None
-    return next((doubt for text in texts if (doubt := doubts.look(*text)) is not None), None)
 
 
 def run_by_executor(encoder: TaskEncoder, tasks: Iterable[Task], run: RunOptions) -> Iterator[Encoded]:

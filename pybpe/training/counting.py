@@ -326,9 +326,7 @@ class _Counting:
 
 def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> Counted:
     """Counts a piece with a counter."""
-    doubt = None
-    if piece.path and piece.is_text:
-        doubt = doubts.look(piece.data, piece.path, piece.start)
+    doubt = piece.doubt(doubts.look) if piece.path else None
     counter.add(piece)
     return Counted(piece.size, doubt, [piece.seen] if piece.seen.end else [])
 
