@@ -10,6 +10,8 @@ import codecs
 import json
 import posixpath
 import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from .. import _binding
@@ -70,12 +72,10 @@ _MARKS = {
     b"pybpecnt": NoText("a file of word counts", "pass it to `pybpe train --counts`", is_own=True),
 }
 _STARTS = (*_MARKS, *(mark for mark, _ in PACKING_MARKS), *(number.to_bytes(4, "little") for number in _LLMC_FILES))
-# After white space a letter, a digit, punctuation of ASCII other than < and {, or the first byte of a longer character
-# that is no byte order mark; then no control characters. All other kinds begin with something else, have control
-# characters, or begin with one of _STARTS.
-_PLAIN = re.compile(
-    rb"(?!%s)\s*[!-;=-z|}~\xc2-\xee\xf0-\xf4][^\x00-\x08\x0e-\x1f]*" % b"|".join(map(re.escape, _STARTS)), re.DOTALL
-)
+# Text is what begins with none of these, but after white space with a letter, a digit, punctuation of ASCII other than
+# < and {, or the first byte of a longer character that is no byte order mark, and has no control characters. All other
+# kinds begin with something else, or have control characters.
+_PLAIN = re.compile(rb"(?!%s)\s*[!-;=-z|}~\xc2-\xee\xf0-\xf4]" % b"|".join(map(re.escape, _STARTS)), re.DOTALL)
 _OF_DATASETS = NoText(
     "a description of a Hugging Face dataset", "pass the folder of the dataset, or leave this file out", is_json=True
 )
@@ -89,7 +89,8 @@ _DESCRIPTIONS = {"state.json": b'"_data_files"', "dataset_info.json": b'"feature
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 ROW_ENDINGS = (".parquet", *ARROW_ENDINGS)
 _ROW_MARKS = {"parquet": b"PAR1", "arrow": b"ARROW1\x00\x00"}
-_CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a]")
+_CONTROLS = bytes((*range(7), *range(14, 27)))
+_CONTROL = re.compile(b"[%s]" % _CONTROLS)
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\[\"\]]")
 _OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[ \t\r]*["}]')
 _TEXT = re.compile(rb'"text"[ \t]*:[ \t]*"')
@@ -103,10 +104,14 @@ _MANIFEST = re.compile(rb'\{\s*"version": \d+,\s*"settings": \{\s*"format": ')
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
-def is_plain_start(data: bytes, start: int, end: int) -> bool:
-    """Returns whether the first bytes of a file, data[start:end], show at a glance that it is neither JSON nor anything
-    else but text in UTF-8: `no_text`, `binary_kind` and the others below need not look at it."""
-    return _PLAIN.fullmatch(data, start, end) is not None
+def plain_starts(data: bytes, offsets: Sequence[int]) -> Iterator[bool]:
+    """Yields for the first bytes of each file, data[offsets[i] : offsets[i + 1]], whether they show at a glance that
+    the file is neither JSON nor anything else but text in UTF-8: `no_text`, `binary_kind` and the others below need not
+    look at it."""
+    is_clean = len(data.translate(None, _CONTROLS)) == len(data)  # as most often, and faster for all at once
+    for start, end in pairwise(offsets):
+        clean = is_clean or not _CONTROL.search(data, start, end)
+        yield clean and _PLAIN.match(data, start, end) is not None
 
 
 def no_text(head: bytes, path: str) -> NoText | None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
@@ -30,8 +30,8 @@ from .file_types import (
     binary_kind,
     holds_records,
     is_json_name,
-    is_plain_start,
     no_text,
+    plain_starts,
     row_kind,
     says_records,
 )
@@ -52,7 +52,7 @@ _BYTE_ORDER_MARKS = (
 )
 # Set by a command that makes something of its inputs: then an empty one is an error.
 needs_text: ContextVar[bool] = ContextVar("needs_text", default=False)
-_AT_ONCE = 1024  # files
+_AT_ONCE = 256  # files
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
@@ -311,12 +311,14 @@ def look_at(paths: Iterable[str], encoding: str | None = None) -> Iterator[_Look
     rest = iter(paths)
     while some := list(islice(rest, _AT_ONCE)):
         starts = _binding.FileStarts(some, HEAD_BYTES, HEAD_BYTES * len(some))
-        data = bytes(starts.data[: starts.offsets[-1]])
-        for path, size, mtime_ns, (start, end) in zip(some, starts.sizes, starts.modified, pairwise(starts.offsets)):
-            if encoding is None and is_plain_start(data, start, end) and _says_nothing(path[path.rfind(".") :]):
+        data, offsets = bytes(starts.data[: starts.offsets[-1]]), starts.offsets
+        plain = plain_starts(data, offsets)
+        for number, (path, size, mtime_ns, is_plain) in enumerate(zip(some, starts.sizes, starts.modified, plain)):
+            if is_plain and encoding is None and _says_nothing(path[path.rfind(".") :]):
                 yield InputFile(path, size, mtime_ns), None  # as most files
             else:
-                yield InputFile._of_start(path, encoding, size, mtime_ns, data[start:end])
+                head = data[offsets[number] : offsets[number + 1]]
+                yield InputFile._of_start(path, encoding, size, mtime_ns, head)
 
 
 def _read_start(path: str, size: int) -> bytes:

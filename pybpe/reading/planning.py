@@ -88,8 +88,8 @@ def hashed_tasks(tasks: Iterable[Task], identities: Mapping[str, object]) -> Ite
 def described(task: Task, identities: Mapping[str, object]) -> bytes:
     """Returns what distinguishes a task from others: the files and ranges that it reads. `identities` is as in
     `hashed_tasks`."""
-    parts = [(identities[file.path], start, end, split, ends) for file, start, end, split, ends in task]
-    return repr(parts).encode("utf-8", "surrogateescape")
+    parts = (repr((identities[file.path], start, end, split, ends)) for file, start, end, split, ends in task)
+    return "\n".join(parts).encode("utf-8", "surrogateescape")
 
 
 class _Extent(NamedTuple):
@@ -137,6 +137,7 @@ class Plan:
         self._val_documents = split.val_documents
         many = by in ("hash", "document") and len(split.splits) > 1 and has_many_documents(files, kinds)
         self.hashed = many and by == "hash"
+        self._is_one_range = (self.hashed or len(split.splits) == 1) and split.val_documents is None
         self.between_documents = many and by == "document"
 
     def tasks(self, threads: int = 1) -> Iterator[Task]:
@@ -208,8 +209,15 @@ class Plan:
         """Yields the ranges of each file."""
         pairs = zip(self.files, self._extents())
         if threads == 1:
-            return (self._ranges(file, extent) for file, extent in pairs)
+            return (self._small_range(file) or self._ranges(file, extent) for file, extent in pairs)
         return map_ordered(lambda pair: list(self._ranges(*pair)), pairs, threads)
+
+    def _small_range(self, file: InputFile) -> list[tuple[Range, int]]:
+        """Returns the range of a small text that is not cut, or nothing: for most files, `_ranges` would take longer
+        than encoding."""
+        if self._is_one_range and 0 < (file.size or 0) <= _SMALL and file.is_plain:
+            return [(Range(file, 0, file.size, None if self.hashed else 0, True), file.size or 0)]
+        return []
 
     @cached_property
     def _end_of_val(self) -> tuple[int, int | None]:
@@ -307,7 +315,7 @@ class Plan:
     def _byte_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
         size = file.size or 0
         whole_documents = self.hashed and not self.kinds.is_divided(file)
-        if size <= self.task_bytes and (self.hashed or len(self.splits) == 1):  # one range, whatever it contains
+        if size <= self.task_bytes and self._is_one_range:  # whatever it contains
             if size:
                 yield Range(file, 0, size, None if self.hashed else 0, True), size
             return

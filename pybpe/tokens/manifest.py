@@ -181,8 +181,9 @@ class Manifest:
         if not self.call:
             del content["call"]
         # There may be millions of inputs, and with an indent Python's json takes long for each.
-        encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each
-        inputs = ",\n".join(f"    {encode(input)}" for input in self.inputs)
+        quoted = json.encoder.encode_basestring
+        sizes = ("null" if size is None else size for _, size in self.inputs)
+        inputs = ",\n".join(f"    [{quoted(path)}, {size}]" for (path, _), size in zip(self.inputs, sizes))
         text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
         return f'{text},\n  "inputs": [\n{inputs}\n  ]\n}}\n'.encode("utf-8", "surrogateescape")
 

@@ -156,6 +156,28 @@ static void expect_unreadable(const char *path, int sys_errno) {
     CHECK(data == (uint8_t *)1 && n == 77); /* untouched */
 }
 
+/* Of what test_reading has made; "pipe" is missing, and so is a file that does not fit after the others. */
+static void test_starts(void) {
+    static const char paths[] = "x\0empty\0none\0.\0pipe\0/dev/null\0x\0x\0empty";
+    static const uint64_t expected[][2] = {{10, 7}, {0, 0},  {UINT64_MAX, 0}, {UINT64_MAX, 0}, {UINT64_MAX, 0},
+                                           {UINT64_MAX, 0}, {10, 7}, {UINT64_MAX, 0}, {0, 0}};
+    enum { COUNT = sizeof expected / sizeof *expected };
+    uint8_t bytes[20];
+    uint64_t offsets[COUNT + 1], sizes[COUNT];
+    int64_t modified[COUNT];
+    struct stat st;
+    pybpe_file_starts starts = {bytes, sizeof bytes, offsets, sizes, modified};
+    pybpe_file_starts_read(&starts, paths, COUNT, 7);
+    CHECK(memcmp(bytes, "some bysome by", 14) == 0 && offsets[0] == 0);
+    for (size_t i = 0; i < COUNT; i++) {
+        CHECK_EQ(sizes[i], expected[i][0]);
+        CHECK_EQ(offsets[i + 1] - offsets[i], expected[i][1]);
+    }
+    CHECK(stat("x", &st) == 0 && modified[0] / 1000000000 == (int64_t)st.st_mtime && modified[2] == 0);
+    pybpe_file_starts_read(&starts, "/proc/self/status", 1, 7);
+    CHECK(sizes[0] == UINT64_MAX && offsets[1] == 0); /* it has text, but no size */
+}
+
 static void test_reading(void) {
     uint8_t *data = NULL;
     size_t n = 0;
@@ -172,6 +194,7 @@ static void test_reading(void) {
     expect_unreadable("/dev/null", EINVAL);
     CHECK(mkfifo("pipe", 0600) == 0);
     expect_unreadable("pipe", EINVAL); /* and does not wait for a writer */
+    test_starts();
     failing_memory none = {.left = 0};
     pybpe_allocator mem = {failing_resize, &none};
     CHECK_EQ(file_read_all("x", &data, &n, &mem, &err), PYBPE_ERR_MEMORY);

@@ -1,16 +1,19 @@
 """Inputs that change during a run: an error says so, and no run returns a result for a part of the text."""
 
+import itertools
 import os
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corpora import EOT, small_tokenizer
 from texts import english
 
 import pybpe
+from pybpe import _binding
 from pybpe.errors import FileChangedError
 from pybpe.reading import pieces as pieces_module
 from pybpe.reading import planning
@@ -100,6 +103,24 @@ def test_binarize(
                 min_shard_tokens=0,
             )
     assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_small_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:
+    """The start of each file is read when the run looks at it, and the file when it is encoded."""
+    for number in range(9):
+        (tmp_path / f"in{number}.txt").write_text(TEXT[:3000])
+    reads = itertools.count()
+
+    class FileStarts(_binding.FileStarts):
+        def __init__(self, *args: Any) -> None:
+            if next(reads) == 1:
+                change(tmp_path / "in4.txt")
+            super().__init__(*args)
+
+    monkeypatch.setattr(_binding, "FileStarts", FileStarts)
+    with pytest.raises(FileChangedError, match=r"in4\.txt.*changed after this run first looked at it"):
+        pybpe.binarize(small_tokenizer(), str(tmp_path / "in*"), tmp_path / "out", min_shard_tokens=0)
 
 
 @pytest.mark.parametrize("kind", ["special", "file", "line", "blank"])

@@ -340,3 +340,39 @@ def test_special_tokens_that_overlap_the_mark(tmp_path: Path, other: str) -> Non
     with pytest.raises(pybpe.errors.ArgumentError, match="overlaps the end of text"):
         pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,))
     pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,), documents="file")
+
+
+@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
+@pytest.mark.parametrize("given", [{}, {"splits": (1,)}, {"documents": "file"}, {"split_by": "document"}])
+def test_small_files_that_are_read_together(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, object]
+) -> None:
+    """Many small files at once, or each by itself: the token files and the counts are the same."""
+    rng, corpus = random.Random(7), tmp_path / "corpus"
+    corpus.mkdir()
+    texts = [text.encode() for text in documents(40)]
+    parts = [*texts, b"\x80\x80 a", b"half \xe4\xb8", EOT.encode(), b"<|pad|>", b"\x1b[0m", b"<p>", b"\r\n"]
+    begins = [b"", b"", b"", b"\xef\xbb\xbf", b"\xff\xfe", b'{"text": "in a record"}\n{"text": "b"}']
+    for number in range(900):
+        begin = rng.choice(begins) if rng.random() < 0.02 else b""
+        data = b"".join(rng.choices(parts, k=rng.randrange(4)))
+        if begin == b"\xff\xfe":
+            data = data.decode("utf-8", "ignore").encode("utf-16-le")
+        elif begin[:1] == b"{":
+            data = b""
+        name, content = f"{number:04}.txt", begin + data
+        if rng.random() < 0.02:
+            name, content = f"{name}.gz", gzip.compress(content)
+        (corpus / name).write_bytes(content)
+    for small in (1 << 16, 0):
+        monkeypatch.setattr(planning, "_SMALL", small)
+        out = tmp_path / f"out{small}"
+        pybpe.binarize(tok, corpus, out, name="x", min_shard_tokens=0, progress=False, **given)  # type: ignore[arg-type]
+        pybpe.count_words(corpus, special_tokens=[EOT], progress=False).save(tmp_path / f"{small}.counts")
+    first, second = (
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir() if file.is_file()}
+        for name in ("out65536", "out0")
+    )
+    assert first == second and len(first) > 1
+    counts = [pybpe.Counts.load(tmp_path / f"{small}.counts").to_dict() for small in (1 << 16, 0)]
+    assert counts[0] == counts[1] and counts[0]
