@@ -159,7 +159,7 @@ static void expect_unreadable(const char *path, int sys_errno) {
 /* Of what test_reading has made; "pipe" is missing, and so is a file that does not fit after the others. */
 static void test_starts(void) {
     static const char paths[] = "x\0empty\0none\0.\0pipe\0/dev/null\0x\0x\0empty";
-    static const uint64_t expected[][2] = {{10, 7}, {0, 0},  {UINT64_MAX, 0}, {UINT64_MAX, 0}, {UINT64_MAX, 0},
+    static const uint64_t expected[][2] = {{10, 7},         {0, 0},  {UINT64_MAX, 0}, {UINT64_MAX, 0}, {UINT64_MAX, 0},
                                            {UINT64_MAX, 0}, {10, 7}, {UINT64_MAX, 0}, {0, 0}};
     enum { COUNT = sizeof expected / sizeof *expected };
     uint8_t bytes[20];
