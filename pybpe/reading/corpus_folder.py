@@ -21,6 +21,7 @@ from functools import partial
 
 from ..errors import ArgumentError, FormatError, file_error, file_errors, warn
 from ..support.locking import FOLDER
+from .paths import first_of
 
 _LOST = "lost+found"  # a folder of the file system that only the superuser can read; it has no text
 _MANIFESTS = ("manifest.json", "_manifest.json")
@@ -110,8 +111,9 @@ def _is_kept(path: str) -> bool:
 def _tell_of_links(links: Sequence[str], real: str) -> None:
     away = [link for link in links if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
     if away:
-        more = f" and {len(away) - 1} more" if away[1:] else ""
-        warn(f"{away[0]}{more}: pybpe does not follow this link to a folder. To read the folder too, pass its own path")
+        warn(
+            f"{first_of(away)}: pybpe does not follow this link to a folder. To read the folder too, pass its own path"
+        )
 
 
 def is_hidden(name: str) -> bool:

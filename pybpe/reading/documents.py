@@ -44,10 +44,7 @@ RECORDS = ("jsonl", "parquet", "arrow")
 
 _BLANK = re.compile(rb"\n\r?\n")
 _BLANKS = re.compile(rb"\r?\n(?:\r?\n)+")
-_LOOKED_AT, _LOOK_BYTES = (
-    100,
-    1 << 20,
-)  # the number of files, and of bytes of each, that are searched for another tokenizer's mark
+_LOOKED_AT, _LOOK_BYTES = 100, 1 << 20  # files, and bytes of each, that are searched for another tokenizer's mark
 _BLANK_CONTEXT = 3  # bytes before a position that decide whether a blank line ends there
 
 

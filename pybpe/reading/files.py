@@ -23,7 +23,7 @@ from .corpus_folder import corpus_of_folder
 from .file_types import says_records
 from .input_file import InputFile, check_text, look_at, needs_text, refusal, tell_of_records, told_of_mark
 from .options import ReadOptions
-from .paths import STDIN, Inputs, path_list
+from .paths import STDIN, Inputs, first_of, path_list
 from .pieces import PIECE_BYTES
 from .text_encoding import check_encoding, seems_utf8
 
@@ -166,11 +166,9 @@ def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
 
 def tell_of_marks(files: Sequence[InputFile], encoding: str | None) -> None:
     """Says which files begin with a byte order mark, if the caller does not give an encoding."""
-    marked = [file for file in files if file.has_mark and encoding is None]
-    for name in sorted({file.encoding or "utf-8" for file in marked}):
-        paths = [file.path for file in marked if (file.encoding or "utf-8") == name]
-        told = told_of_mark(name)
-        _tell(told, told, paths, note)
+    marked = {} if encoding else {file.path: file.encoding for file in files if file.has_mark}
+    for told in sorted({told_of_mark(name) for name in marked.values()}):
+        _tell(told, told, [path for path, name in marked.items() if told_of_mark(name) == told], note)
 
 
 def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
@@ -181,10 +179,8 @@ def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
 
 
 def _tell(one: str, many: str, paths: Sequence[str], say: Callable[[str], None] = warn) -> None:
-    if len(paths) == 1:
-        say(f"{paths[0]}: {one}")
-    elif paths:
-        say(f"{paths[0]} and {len(paths) - 1} more: {many}")
+    if paths:
+        say(f"{first_of(paths)}: {many if paths[1:] else one}")
 
 
 def text_file(path: str, encoding: str | None = None) -> InputFile:

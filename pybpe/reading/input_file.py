@@ -21,7 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
-from ..errors import ArgumentError, FileChangedError, FileError, FormatError, file_error, file_errors, note
+from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note
 from ..urls import is_url
 from .file_types import (
     HEAD_BYTES,
@@ -35,7 +35,7 @@ from .file_types import (
     row_kind,
     says_records,
 )
-from .paths import STDIN
+from .paths import STDIN, first_of
 from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin
 from .text_encoding import decoded, wide_encoding
 from .unpacking import packing_of_content, packing_of_name, unpacked
@@ -114,15 +114,15 @@ class InputFile(NamedTuple):
             status = _status(path)
             if not stat.S_ISREG(status.st_mode):
                 return cls._unread(path, encoding), None
-            size, mtime_ns, head = status.st_size, status.st_mtime_ns, _read_start(path, HEAD_BYTES)
+            size, mtime_ns = status.st_size, status.st_mtime_ns
+            with open_input(path) as stream:
+                head = stream.read(HEAD_BYTES)
             if head and not size:  # as in /proc: only reading shows the length
                 return cls._unread(path, encoding), None
         packing = packing_of_content(head) or packing_of_name(path)
-        if packing is not None:
+        if packing is not None or (len(head) < size and _is_more_needed(head, path)):
             with open_input(path) as stream:
-                head = text_head(unpacked(path, packing, stream), path)
-        elif len(head) < size and (is_json_name(path) or begins_like_json(head) or head.startswith(_WIDE_MARKS)):
-            head = _read_start(path, JSON_HEAD_BYTES)
+                packing, head = _head_of(path, stream)
         return cls(path, size, mtime_ns, packing, encoding)._described(head)
 
     @classmethod
@@ -193,11 +193,6 @@ class InputFile(NamedTuple):
         return self.form in ("parquet", "arrow")
 
     @property
-    def is_plain(self) -> bool:
-        """Whether its bytes are a text that begins at byte 0, on this machine."""
-        return (*self[3:5], *self[6:9]) == (None, None, None, "text", False)
-
-    @property
     def known_size(self) -> int | None:
         """The number of bytes of text, or None if the size of the file does not show it."""
         return None if self.is_sequential else self.size
@@ -250,7 +245,7 @@ class InputFile(NamedTuple):
             stream = open_input(self.location)
         else:
             with file_errors(self.location, "cannot be opened"):
-                stream = _CheckedStream(self)
+                stream = UnchangedStream(self.location, self.check)
         if start:
             stream.seek(start)
         return stream
@@ -321,11 +316,6 @@ def look_at(paths: Iterable[str], encoding: str | None = None) -> Iterator[_Look
                 yield InputFile._of_start(path, encoding, size, mtime_ns, head)
 
 
-def _read_start(path: str, size: int) -> bytes:
-    with open_input(path) as stream:
-        return stream.read(size)
-
-
 def _status(path: str) -> os.stat_result:
     with file_errors(path, "cannot be opened"):
         return os.stat(path)
@@ -342,26 +332,29 @@ def known_total(files: Iterable[InputFile]) -> int | None:
 def check_text(files: Sequence[InputFile]) -> None:
     """Raises ArgumentError if all files are empty, and the command would make something of them."""
     if needs_text.get() and files and all(file.is_empty for file in files):
-        more = f" and {len(files) - 1} more: these files are" if files[1:] else ": this file is"
-        name = _shown(files[0].path)
-        raise ArgumentError(f"{name}{more} empty, so nothing can be made of it: name a file with text")
+        what = "these files are" if files[1:] else "this file is"
+        names = first_of([_shown(file.path) for file in files])
+        raise ArgumentError(f"{names}: {what} empty, so nothing can be made of it: name a file with text")
 
 
 def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
     """Returns how a file is compressed, and the first bytes of its content."""
-    size = _head_size(path)
-    head = stream.read(size)
+    head = text_head(stream, path)
     packing = packing_of_content(head) or packing_of_name(path)
-    if packing is None:
-        return None, head + stream.read(JSON_HEAD_BYTES - size) if begins_like_json(head) else head
-    stream.seek(0)
-    return packing, text_head(unpacked(path, packing, stream), path)
+    if packing is not None:
+        stream.seek(0)
+        head = text_head(unpacked(path, packing, stream), path)
+    return packing, head
 
 
 def text_head(stream: BinaryIO, path: str) -> bytes:
     """Returns the first bytes of a text, as many as show what it is."""
-    head = stream.read(_head_size(path))
-    return head + stream.read(JSON_HEAD_BYTES - len(head)) if begins_like_json(head) else head
+    head = stream.read(HEAD_BYTES)
+    return head + stream.read(JSON_HEAD_BYTES - HEAD_BYTES) if _is_more_needed(head, path) else head
+
+
+def _is_more_needed(head: bytes, path: str) -> bool:
+    return is_json_name(path) or begins_like_json(head) or head.startswith(_WIDE_MARKS)
 
 
 @lru_cache(maxsize=1024)
@@ -383,13 +376,8 @@ def told_of_mark(encoding: str | None) -> str:
 def tell_of_records(paths: Sequence[str]) -> None:
     """Says that files are JSON lines, although their names do not say so."""
     if paths:
-        more = f" and {len(paths) - 1} more" if paths[1:] else ""
-        name = _shown(paths[0])
-        note(f"{name}{more}: read as JSON lines, since each line is an object (--documents file would read text)")
-
-
-def _head_size(path: str) -> int:
-    return JSON_HEAD_BYTES if is_json_name(path) else HEAD_BYTES
+        names = first_of(list(map(_shown, paths)))
+        note(f"{names}: read as JSON lines, since each line is an object (--documents file would read text)")
 
 
 def refusal(path: str, what: NoText) -> FormatError:
@@ -399,20 +387,3 @@ def refusal(path: str, what: NoText) -> FormatError:
 
 def _shown(path: str) -> str:
     return "standard input" if path == STDIN else path
-
-
-class _CheckedStream(UnchangedStream):
-    """The stream of an InputFile. It checks the file when it opens it and after the caller has read it."""
-
-    def __init__(self, file: InputFile) -> None:
-        super().__init__(file.location)
-        self._file = file
-        try:
-            self.check()
-        except FileChangedError:
-            self.close()
-            raise
-
-    def check(self) -> None:
-        """Raises FileChangedError if the file has changed."""
-        self._file.check(os.fstat(self.fileno()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .. import _binding
 from ..arguments import instance, shown
@@ -14,6 +14,11 @@ from ..urls import is_url
 Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
 _LIKE_A_URL = re.compile(r"(?:s3|gs|hf|https?):/(?!/)")
 STDIN = "-"  # the path of standard input
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Returns the first of some names, and how many there are after it."""
+    return f"{names[0]} and {len(names) - 1} more" if names[1:] else names[0]
 
 
 def is_path_list(inputs: object) -> bool:

@@ -12,7 +12,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, groupby, pairwise, repeat
+from itertools import accumulate, chain, groupby, pairwise, repeat, starmap
 from typing import BinaryIO, NamedTuple
 
 from .. import _binding
@@ -147,7 +147,10 @@ class Plan:
             threads: how many files are planned at once. More than one helps if they are on other machines, since each
                 cut waits for a read.
         """
-        return _together(chain.from_iterable(self._all_ranges(threads)), self.task_bytes)
+        pairs = zip(self.files, self._extents())
+        lists = map_ordered(lambda pair: list(self._ranges(*pair)), pairs, threads)
+        ranges = starmap(self._ranges, pairs) if threads == 1 else lists
+        return _together(chain.from_iterable(ranges), self.task_bytes)
 
     def loose_tasks(self) -> list[Task]:
         """Returns tasks as `tasks` does, if there is one split, without looking for cuts: `fixed` does that for a task
@@ -205,20 +208,6 @@ class Plan:
                 return end
         return self._border(file, stream, at, file.size or 0)
 
-    def _all_ranges(self, threads: int) -> Iterator[Iterable[tuple[Range, int]]]:
-        """Yields the ranges of each file."""
-        pairs = zip(self.files, self._extents())
-        if threads == 1:
-            return (self._small_range(file) or self._ranges(file, extent) for file, extent in pairs)
-        return map_ordered(lambda pair: list(self._ranges(*pair)), pairs, threads)
-
-    def _small_range(self, file: InputFile) -> list[tuple[Range, int]]:
-        """Returns the range of a small text that is not cut, or nothing: for most files, `_ranges` would take longer
-        than encoding."""
-        if self._is_one_range and 0 < (file.size or 0) <= _SMALL and file.is_plain:
-            return [(Range(file, 0, file.size, None if self.hashed else 0, True), file.size or 0)]
-        return []
-
     @cached_property
     def _end_of_val(self) -> tuple[int, int | None]:
         return end_of_first(self.files, self.kinds, self._val_documents or 0)
@@ -234,11 +223,8 @@ class Plan:
         if not self.between_documents:
             yield from repeat(_Extent(0.0, 1.0), len(self.files))
             return
-        sizes = [self._text_bytes(file) for file in self.files]
-        start, total = 0, max(1, sum(sizes))
-        for size in sizes:
-            yield _Extent(start / total, (start + size) / total)
-            start += size
+        ends = list(accumulate(map(self._text_bytes, self.files), initial=0))
+        yield from (_Extent(start / max(1, ends[-1]), end / max(1, ends[-1])) for start, end in pairwise(ends))
 
     def _text_bytes(self, file: InputFile) -> int:
         if file.form == "parquet":
@@ -251,43 +237,33 @@ class Plan:
         with file.open() as stream:
             return _length(stream)
 
-    def _ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges of a file, each with its approximate size in bytes."""
-        if isinstance(extent, _Border):
-            if extent.at != 0:
-                yield from self._whole_ranges(file, 0, extent.at, _VAL)
-            if extent.at is not None:
-                yield from self._whole_ranges(file, extent.at, None, _TRAIN)
-        elif file.form == "parquet":
-            yield from self._row_ranges(file, extent)
-        elif file.is_sequential or file.size is None:
-            yield from self._sequential_ranges(file, extent)
-        else:
-            yield from self._byte_ranges(file, extent)
-
-    def _whole_ranges(self, file: InputFile, start: int, end: int | None, split: int) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges between two positions of a file, all of one split."""
+    def _ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterable[tuple[Range, int]]:
+        """Returns the ranges of a file, each with its approximate size in bytes."""
+        size = file.size
         if file.form == "parquet":
-            groups = RowGroups(file, self.kinds.text_key)
-            for first, last, size in groups.between(start, groups.rows if end is None else end):
-                yield Range(file, first, last, split, True), size
-        elif file.is_sequential or file.size is None:
-            yield Range(file, start, end, split, True), file.size or 0
-        else:
-            with file.open() as stream:
-                yield from self._cut_ranges(file, stream, start, file.size if end is None else end, split)
+            return self._row_ranges(file, extent)
+        if size is None or file.is_sequential:
+            return self._sequential_ranges(file, extent)
+        if self._is_one_range and size <= self.task_bytes:  # whatever it contains
+            return [(Range(file, 0, size, None if self.hashed else 0, True), size)] if size else []
+        return self._byte_ranges(file, extent)
 
-    def _row_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
+    def _row_ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterator[tuple[Range, int]]:
         groups = RowGroups(file, self.kinds.text_key)
         for split, start, end in self._shares(groups.rows, extent, lambda row: row):
             for first, last, size in groups.between(start, end):
                 yield Range(file, first, last, split, True), size
 
-    def _sequential_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
+    def _sequential_ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a file that is read from its start: one, or one per split."""
         size = file.size or 0
         if self.hashed or len(self.splits) == 1:
             yield Range(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
+        elif isinstance(extent, _Border):
+            if extent.at != 0:
+                yield Range(file, 0, extent.at, _VAL, True), size
+            if extent.at is not None:
+                yield Range(file, extent.at, None, _TRAIN, True), size
         elif file.form == "arrow":
             rows = open_rows(file, self.kinds.text_key).rows
             for split, start, end in self._shares(rows, extent, lambda row: row):
@@ -312,13 +288,9 @@ class Plan:
                     return None
             return hash_split_of_range(stream, 0, sys.maxsize, self.splits)
 
-    def _byte_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[Range, int]]:
+    def _byte_ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterator[tuple[Range, int]]:
         size = file.size or 0
         whole_documents = self.hashed and not self.kinds.is_divided(file)
-        if size <= self.task_bytes and self._is_one_range:  # whatever it contains
-            if size:
-                yield Range(file, 0, size, None if self.hashed else 0, True), size
-            return
         with file.open() as stream:
             if whole_documents:
                 yield from self._hashed_ranges(file, stream, size)
@@ -382,11 +354,15 @@ class Plan:
         return find_cut(stream, at, self.kinds.document_cut(file), self._context)
 
     def _shares(
-        self, size: int, extent: _Extent, border: Callable[[int], int]
+        self, size: int, extent: _Extent | _Border, border: Callable[[int], int]
     ) -> Iterator[tuple[int | None, int, int]]:
         """Yields (split, start, end) of each split's share of the `size` bytes or rows of a file."""
         if self.hashed:
             yield None, 0, size
+            return
+        if isinstance(extent, _Border):
+            at = size if extent.at is None else extent.at
+            yield from (share for share in ((_VAL, 0, at), (_TRAIN, at, size)) if share[1] < share[2])
             return
         start, total = 0, sum(self.splits)
         for split in range(len(self.splits)):
@@ -512,16 +488,17 @@ def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
             for some in _together(((planned, planned.end or 0) for planned in ranges), PIECE_BYTES // 2):
                 yield from _small_pieces(some, kinds, text_cut)
             continue
-        for planned in ranges:
-            if planned.file.has_rows:
-                yield from _row_pieces(planned, kinds)
+        for file, parts in groupby(ranges, lambda planned: planned.file):
+            if file.has_rows:
+                yield from _row_pieces(file, parts, kinds)
             else:
-                yield from _byte_pieces(planned, kinds, text_cut)
+                yield from chain.from_iterable(_byte_pieces(planned, kinds, text_cut) for planned in parts)
 
 
 def _is_small(planned: Range) -> bool:
     file, start, end, _, ends_document = planned
-    return end is not None and end <= _SMALL and start == 0 and ends_document and end == file.size and file.is_plain
+    is_plain = file.form == "text" and not file.is_sequential and file.remote is None and not file.has_mark
+    return end is not None and end <= _SMALL and start == 0 and ends_document and end == file.size and is_plain
 
 
 def _small_pieces(ranges: Sequence[Range], kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
@@ -540,10 +517,11 @@ def _small_pieces(ranges: Sequence[Range], kinds: Kinds, text_cut: Cut) -> Itera
         yield whole._replace(data=Texts([(data, memoryview(offsets))]), divided=True, ends_document=True)
 
 
-def _row_pieces(planned: Range, kinds: Kinds) -> Iterator[Piece]:
-    rows, kind = open_rows(planned.file, kinds.text_key), kinds.kind(planned.file)
-    for texts, seen in rows.texts(planned.start, planned.end, Seen(planned.path, planned.start, kinds.read.skips)):
-        yield Piece(planned.path, seen.start, seen.start + len(texts), planned.split, texts, True, True, seen, kind)
+def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
+    rows, kind = open_rows(file, kinds.text_key), kinds.kind(file)
+    for _, start, end, split, _ in ranges:
+        for texts, seen in rows.texts(start, end, Seen(file.path, start, kinds.read.skips)):
+            yield Piece(file.path, seen.start, seen.start + len(texts), split, texts, True, True, seen, kind)
 
 
 def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:

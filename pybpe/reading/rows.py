@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import sys
-from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -36,12 +35,6 @@ class Texts:
     """The texts of some rows, in the memory of Arrow, or of small files: `parts` in order, each with at least one."""
 
     parts: Sequence[_Part]
-
-    @classmethod
-    def of(cls, texts: Sequence[bytes]) -> Texts:
-        """Returns some texts, joined."""
-        offsets = memoryview(array("Q", accumulate(map(len, texts), initial=0)))
-        return cls([(memoryview(b"".join(texts)), offsets)])
 
     def __iter__(self) -> Iterator[bytes]:
         """Yields the texts that are not empty."""
@@ -181,7 +174,8 @@ def import_pyarrow(path: str, kind: str) -> Any:
 
 
 _MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
-_MOST_BYTES = 16 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
+_LEAST_ROWS = 32  # of a batch of a small group: reading a few more would take less time than looking at its dictionary
+_MOST_BYTES = 64 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
 
 
 def pyarrow_parquet(path: str) -> Any:
@@ -203,10 +197,8 @@ class RowGroups(RowFile):
         self._file = self._open()
         self._check_schema(self._file.schema_arrow)
         metadata = self._file.metadata
-        self._starts, self._sizes = [0], list[int]()
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            self._starts.append(self._starts[-1] + group.num_rows)
-            self._sizes.append(self._bytes(group))
+        rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        self._starts: list[int] = list(accumulate(rows, initial=0))
 
     @property
     def rows(self) -> int:
@@ -214,13 +206,14 @@ class RowGroups(RowFile):
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Yields (first row, end row, bytes) of each group, limited to rows start .. end."""
-        for first, last, size in zip(self._starts, self._starts[1:], self._sizes):
+        for group, (first, last) in enumerate(pairwise(self._starts)):
             a, b = max(first, start), min(last, end)
             if a < b:
-                yield a, b, size * (b - a) // (last - first)
+                yield a, b, self._bytes(group) * (b - a) // (last - first)
 
-    def _bytes(self, group: Any) -> int:
-        columns = [group.column(i) for i in range(group.num_columns)]
+    def _bytes(self, number: int) -> int:
+        group = self._file.metadata.row_group(number)
+        columns = (group.column(i) for i in range(group.num_columns))
         return sum(column.total_uncompressed_size for column in columns if column.path_in_schema == self._key)
 
     def _open(self, **options: Any) -> Any:
@@ -240,11 +233,10 @@ class RowGroups(RowFile):
     def _batch_rows(self, group: int) -> int:
         """Returns the number of rows to read at once: about PIECE_BYTES as they are stored, and at most _MOST_BYTES if
         all of them are the longest text of the group's dictionary (a text in it may be stored once for many rows)."""
-        rows = self._starts[group + 1] - self._starts[group]
-        some = min(_MOST_ROWS, max(1, rows * PIECE_BYTES // max(1, self._sizes[group])))
-        if some * self._sizes[group] <= _MOST_BYTES:
-            return some
-        return min(some, max(1, _MOST_BYTES // max(1, self._longest_in_dictionary(group))))
+        rows, size = self._starts[group + 1] - self._starts[group], max(1, self._bytes(group))
+        some = min(_MOST_ROWS, max(1, rows * PIECE_BYTES // size))
+        longest = size if min(some, _LEAST_ROWS) * size <= _MOST_BYTES else self._longest_in_dictionary(group)
+        return int(max(1, min(some, _MOST_BYTES // max(1, longest))))
 
     def _longest_in_dictionary(self, group: int) -> int:
         """Returns the number of bytes of the longest text in the dictionary of a group; 0 if it has none. Reads only

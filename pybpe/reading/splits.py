@@ -174,10 +174,9 @@ def _document_ends(file: InputFile, kinds: Kinds) -> Iterator[int | None]:
                 yield from _ends_in(data, at, formed, kinds)
                 at += len(data)
             return
-    with file.open() as stream:
         begin = 0 if without_mark(memoryview(stream.read(3)), 0) else 3
-    with file.open(begin) as stream:
-        if kinds.kind(file) == "special":
+        stream.seek(begin)
+        if kinds.kind(formed) == "special":
             for end, following in marks(stream, kinds, begin):
                 if end > begin:
                     yield following if following > end else None

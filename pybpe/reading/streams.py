@@ -6,12 +6,13 @@ import errno
 import io
 import os
 import stat
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 from .. import _binding
 from .._numpy import numpy
-from ..errors import ArgumentError, FileError, WorkerError, file_error, file_errors
+from ..errors import ArgumentError, FileError, file_error, file_errors
 from ..support.parallel import end_if_unwanted
 from ..urls import is_url, without_secrets
 
@@ -54,15 +55,27 @@ class UnchangedStream(InputStream):
     """A file open for reading. As a context manager, it raises FileChangedError after the block if somebody has written
     to the file meanwhile, since what was read may then be neither the old content nor the new one. (The size and the
     modification time show that. A file that was replaced by renaming is read to the end as it was. A pipe cannot be
-    read twice, and has no such times.)"""
+    read twice, and has no such times.)
 
-    def __init__(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
+    Args:
+        path: the file.
+        compare: raises FileChangedError, here and after the block, for the status of a file that has changed.
+    """
+
+    def __init__(self, path: _binding.PathLike, compare: Callable[[os.stat_result], None] | None = None) -> None:
         super().__init__(path)
-        self.status = os.fstat(self.fileno())
+        self.status, self._compare = os.fstat(self.fileno()), compare
+        try:
+            self.check()
+        except FileError:
+            self.close()
+            raise
 
     def check(self) -> None:
         """Raises FileChangedError if the file has changed."""
-        if stat.S_ISREG(self.status.st_mode) and _content(os.fstat(self.fileno())) != _content(self.status):
+        if self._compare is not None:
+            self._compare(os.fstat(self.fileno()))
+        elif stat.S_ISREG(self.status.st_mode) and _content(os.fstat(self.fileno())) != _content(self.status):
             raise _changed(self.name, "somebody wrote to it")
 
     def check_name(self) -> None:
@@ -251,21 +264,6 @@ class Limited:
 
     def __exit__(self, *error: Any) -> None:
         self._stream.__exit__(*error)
-
-
-def read_hashed(path: str, digest: str, problem: str) -> bytes:
-    """Returns the content of a file that another process wrote. Its message has the SHA-256, in hex.
-
-    Raises:
-        WorkerError: the file has another content. `problem` follows the path.
-    """
-    import hashlib
-
-    with open_input(path) as stream:
-        data = stream.read()
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise WorkerError(f"{path}: {problem}")
-    return data
 
 
 def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, groupby, islice, pairwise
+from itertools import accumulate, chain, groupby, islice, pairwise
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -178,9 +178,10 @@ def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
     found = list[Segment]()
     for split, some in groupby(pieces, lambda piece: piece.split if _is_small(piece, mark) else _ALONE):
         if split != _ALONE:
-            first, *others = some
-            texts = Texts.of([bytes(piece.text) for piece in (first, *others)])
-            some = iter([first._replace(data=texts, divided=True)])
+            small = list(some)
+            ends = array("Q", accumulate((len(piece.text) for piece in small), initial=0))
+            texts = Texts([(memoryview(b"".join(piece.text for piece in small)), memoryview(ends))])
+            some = iter([small[0]._replace(data=texts, divided=True)])
         found += chain.from_iterable(map(encoder.segments, some))
     return found
 

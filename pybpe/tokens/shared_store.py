@@ -22,6 +22,7 @@ the name of a shard contains what it depends on.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -39,7 +40,7 @@ from ..reading.bad_records import Seen
 from ..reading.input_file import InputFile
 from ..reading.planning import Task, anchored
 from ..reading.splits import SPLIT_NAMES
-from ..reading.streams import file_sha256, read_file, read_hashed
+from ..reading.streams import file_sha256, read_file
 from ..reading.text_encoding import Doubts
 from ..support.output_files import give_name, make_folder, remove_entry, remove_file
 from ..support.parallel import map_ordered
@@ -154,8 +155,11 @@ def make_part(order: Order) -> Made:
 @lru_cache(maxsize=2)
 def _context(folder: SharedFolder, digest: str) -> tuple[TaskEncoder, Layout]:
     """Returns what all parts have in common. A process reads it once."""
-    problem = "has been changed, or cannot be read completely here: run again"
-    return pickle.loads(read_hashed(os.path.join(folder.path, _CONTEXT), digest, problem))  # type: ignore[no-any-return]
+    path = os.path.join(folder.path, _CONTEXT)
+    data = read_file(path)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise WorkerError(f"{path}: has been changed, or cannot be read completely here: run again")
+    return pickle.loads(data)  # type: ignore[no-any-return]
 
 
 def _files(layout: Layout, path: str, split: int) -> SpoolFiles:
