@@ -111,9 +111,7 @@ def _is_kept(path: str) -> bool:
 def _tell_of_links(links: Sequence[str], real: str) -> None:
     away = [link for link in links if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
     if away:
-        warn(
-            f"{first_of(away)}: pybpe does not follow this link to a folder. To read the folder too, pass its own path"
-        )
+        warn(f"{first_of(away)}: pybpe does not follow this link to a folder: to read it too, pass its own path")
 
 
 def is_hidden(name: str) -> bool:

@@ -174,8 +174,8 @@ def import_pyarrow(path: str, kind: str) -> Any:
 
 
 _MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
-_LEAST_ROWS = 32  # of a batch of a small group: reading a few more would take less time than looking at its dictionary
-_MOST_BYTES = 64 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
+_LEAST_ROWS = 16  # of a batch of a small group: reading a few more would take less time than looking at its dictionary
+_MOST_BYTES = 16 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
 
 
 def pyarrow_parquet(path: str) -> Any:
@@ -235,8 +235,9 @@ class RowGroups(RowFile):
         all of them are the longest text of the group's dictionary (a text in it may be stored once for many rows)."""
         rows, size = self._starts[group + 1] - self._starts[group], max(1, self._bytes(group))
         some = min(_MOST_ROWS, max(1, rows * PIECE_BYTES // size))
-        longest = size if min(some, _LEAST_ROWS) * size <= _MOST_BYTES else self._longest_in_dictionary(group)
-        return int(max(1, min(some, _MOST_BYTES // max(1, longest))))
+        if min(some, _LEAST_ROWS) * size <= 2 * _MOST_BYTES:  # no text is longer than all
+            return int(min(some, max(_LEAST_ROWS, _MOST_BYTES // size)))
+        return int(min(some, max(1, _MOST_BYTES // max(1, self._longest_in_dictionary(group)))))
 
     def _longest_in_dictionary(self, group: int) -> int:
         """Returns the number of bytes of the longest text in the dictionary of a group; 0 if it has none. Reads only
