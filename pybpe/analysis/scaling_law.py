@@ -2,8 +2,8 @@
 
 The paper trains models of 33 million to 1.13 billion parameters without embeddings, with vocabularies of 4,000 to
 96,000 tokens, on English. The numbers below are from the authors' program, optimal_Nv_predict.py and utils.py in
-sail-sg/scaling-with-vocab. The compute of training is 6 * (parameters + embeddings) * tokens, where embeddings are
-those of one matrix: vocab_size * channels.
+sail-sg/scaling-with-vocab. The compute of training is 6 * (parameters + embeddings) * tokens, where embeddings
+are one matrix: vocab_size * channels.
 """
 
 from __future__ import annotations

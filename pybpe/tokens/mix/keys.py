@@ -46,6 +46,5 @@ def drawing_keys(seed: int, source: str, number: int) -> Keys:
 
 
 def writing_keys(seed: int, split: str, phase: int, source: str, number: int) -> Keys:
-    """Returns the keys whose order is that of the documents in the output, for those that a phase draws from pass
-    `number` over a source."""
+    """Returns the keys by which the output orders the documents that a phase draws from pass `number` over a source."""
     return Keys("write", seed, split, phase, source, number)

@@ -52,9 +52,9 @@ def mix(
     """Mixes sources into one data set whose documents are in random order.
 
     The train split has the phases of the recipe, in order. Each phase has the amounts that the recipe asks for, and its
-    documents are shuffled as a whole, over all sources: every order is possible. The val and test splits have those of
-    all sources, each document once, also shuffled. The same arguments and sources give the same bytes, whatever the
-    workers and the memory. A run that was killed resumes when called again with the same arguments.
+    documents are shuffled as a whole, over all sources: every order is possible. The val and test splits have the
+    held-out documents of all sources, each once, also shuffled. The same arguments and sources give the same bytes,
+    whatever the workers and the memory. A run that was killed resumes when called again with the same arguments.
 
     Args:
         tok: the tokenizer. It must have made the token files that are sources.
