@@ -10,6 +10,7 @@ import errno
 import functools
 import os
 import warnings
+from collections.abc import Callable
 
 
 class Error(Exception):
@@ -142,11 +143,18 @@ class PybpeWarning(UserWarning):
     """The class of all warnings of this package, for `warnings.filterwarnings`."""
 
 
-def note(message: str) -> None:
-    """Logs what a caller may not expect, such as resuming: logger "pybpe", level INFO. The command line prints it."""
-    import logging
+def _log(message: str) -> None:
+    import logging  # takes milliseconds
 
     logging.getLogger("pybpe").info(message)
+
+
+show_note: Callable[[str], None] = _log  # the command line replaces it, as it replaces warnings.showwarning
+
+
+def note(message: str) -> None:
+    """Logs what a caller may not expect, such as resuming: logger "pybpe", level INFO. The command line prints it."""
+    show_note(message)
 
 
 def warn(message: str) -> None:

@@ -7,7 +7,7 @@ The work is in pybpe/training/, on plain data, so that Tokenizer.extend can use 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from typing import TYPE_CHECKING
 
 from . import _binding
 from .arguments import Text, chosen, instance
@@ -21,6 +21,9 @@ from .training.counts import Counts
 from .training.merging import TrainInput, train_model
 from .training.options import TrainOptions
 from .training.parity import Texts
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 def train(

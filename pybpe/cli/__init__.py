@@ -18,6 +18,7 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, NoReturn
 
+from .. import errors
 from .._version import __version__
 from ..errors import (
     ArgumentError,
@@ -129,6 +130,8 @@ class _CommandParser(argparse.ArgumentParser):
         if self._subparsers is not None or self._intermixing or "--" in (args or ()):  # intermixed parsing loses "--"
             return super().parse_known_args(args, namespace)
         self._given = set()
+        if not any(word.startswith(("-h", "--h")) for word in args or ()):
+            self.usage = ""  # argparse would format all options for its errors, but `error` prints only the message
         self._intermixing = True  # Python up to 3.11 calls this again
         try:
             found, unknown = self.parse_known_intermixed_args(args, namespace)
@@ -295,22 +298,12 @@ def _run(words: list[str], args: argparse.Namespace) -> int:
 @contextmanager
 def _notes(quiet: bool) -> Iterator[None]:
     """Prints the notes of a call (see errors.py), unless it is quiet."""
-    import logging
-
-    class Printing(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            _tell(record.getMessage())
-
-    logger, handler = logging.getLogger("pybpe"), Printing()
-    level = logger.level
-    if not quiet:
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
+    before = errors.show_note
+    errors.show_note = (lambda _: None) if quiet else _tell
     try:
         yield
     finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+        errors.show_note = before
 
 
 def _in_flags(message: str, args: argparse.Namespace, *names: str) -> str:

@@ -12,14 +12,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..arguments import whole_number
 from ..errors import WorkerError
 from . import platform
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future  # takes milliseconds; functions import it where it is needed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -54,7 +51,7 @@ def map_ordered(
         yield from map(function, items)
         return
     threads = _Threads(count)
-    pending: deque[Future[Result]] = deque()
+    pending: deque[_Outcome[Result]] = deque()
     try:
         for item in items:
             try:
@@ -62,9 +59,9 @@ def map_ordered(
             except RuntimeError as error:  # out of memory or threads, or Python is exiting
                 raise WorkerError(f"{error}: use fewer workers than {count}") from None
             if len(pending) > 2 * count:
-                yield _result(pending.popleft())
+                yield pending.popleft().result()
         while pending:
-            yield _result(pending.popleft())
+            yield pending.popleft().result()
     finally:
         threads.stop()
 
@@ -77,25 +74,23 @@ class _Threads:
     def __init__(self, count: int) -> None:
         self._count = count
         self._threads: list[threading.Thread] = []
-        self._tasks: SimpleQueue[tuple[Future[Any], Callable[..., Any], Any] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[tuple[_Outcome[Any], Callable[..., Any], Any] | None] = SimpleQueue()
         self._unwanted = threading.Event()
 
-    def submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+    def submit(self, function: Callable[[Item], Result], item: Item) -> _Outcome[Result]:
         """Runs function(item) in one of the threads. Raises RuntimeError if the system has no more threads."""
         if len(self._threads) < self._count:
             thread = threading.Thread(target=self._work, name="pybpe", daemon=True)
             self._threads.append(thread)
             thread.start()
-        from concurrent.futures import Future
-
-        outcome: Future[Result] = Future()
+        outcome: _Outcome[Result] = _Outcome()
         self._tasks.put((outcome, function, item))
         return outcome
 
     def _work(self) -> None:
         _thread.stop = self._unwanted
         while (task := self._tasks.get()) is not None and not self._unwanted.is_set():
-            _finish(*task)
+            task[0].run(*task[1:])
             del task  # the result is large, and only the caller should keep it
 
     def stop(self) -> None:
@@ -109,22 +104,34 @@ class _Threads:
                 thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _finish(outcome: Future[Result], function: Callable[..., Result], *args: object) -> None:
-    """Sets the outcome to what function(*args) returns or raises."""
-    try:
-        outcome.set_result(function(*args))
-    except BaseException as error:
-        outcome.set_exception(error)
+class _Outcome(Generic[Result]):
+    """What a function returns or raises in another thread. (The module concurrent.futures takes 8 ms to load.)"""
 
+    _value: Result
+    _error: BaseException | None = None
 
-def _result(outcome: Future[Result]) -> Result:
-    """Waits for the outcome. It looks up now and then, because Python does not notice a Ctrl-C that arrives in the
-    moment before a wait begins until the wait ends, and a regular expression that backtracks may never end it."""
-    from concurrent.futures import wait
+    def __init__(self) -> None:
+        self.done = threading.Event()
 
-    while not outcome.done():
-        wait([outcome], _LOOK_SECONDS)
-    return outcome.result()
+    def run(self, function: Callable[..., Result], *args: object) -> None:
+        """Calls the function in this thread."""
+        try:
+            self._value = function(*args)
+        except BaseException as error:
+            self._error = error
+        self.done.set()
+
+    def result(self) -> Result:
+        """Waits for the function. It looks up now and then, because Python does not notice a Ctrl-C that arrives in the
+        moment before a wait begins until the wait ends, and a regular expression that backtracks may never end it."""
+        while not self.done.wait(_LOOK_SECONDS):
+            pass
+        try:
+            if self._error is not None:
+                raise self._error
+            return self._value
+        finally:
+            del self  # the error refers to this frame
 
 
 def end_if_unwanted() -> None:
@@ -140,14 +147,12 @@ def run_interruptibly(function: Callable[..., Result], *args: object, patience: 
     """Runs function(*args) in a new thread. Ctrl-C ends the wait for it, however long a call into C takes; the thread
     then ends by itself, or with the process. A function that writes a file calls `end_if_unwanted` now and then; after
     Ctrl-C it has `patience` seconds to remove its unfinished file."""
-    from concurrent.futures import Future, wait
-
-    outcome: Future[Result] = Future()
+    outcome: _Outcome[Result] = _Outcome()
     unwanted = threading.Event()
 
     def work() -> None:
         _thread.stop = unwanted
-        _finish(outcome, function, *args)
+        outcome.run(function, *args)
 
     # A daemon, because Python waits for all other threads when it exits.
     thread = threading.Thread(target=work, name="pybpe", daemon=True)
@@ -156,8 +161,8 @@ def run_interruptibly(function: Callable[..., Result], *args: object, patience: 
             thread.start()
         except RuntimeError:  # out of memory or threads, or Python is exiting; then Ctrl-C must wait
             return function(*args)
-        return _result(outcome)
+        return outcome.result()
     except BaseException:
         unwanted.set()
-        wait([outcome], patience)
+        outcome.done.wait(patience)
         raise

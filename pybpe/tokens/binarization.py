@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,11 +30,12 @@ from .finished import Goal, call_of, hashed
 from .formats import LLMC
 from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions
-from .pack.packing import write_and_pack
 from .run import PlannedTasks, TokenRun
 from .spool import KEEP
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from .shared_store import SharedStore
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
@@ -178,7 +178,11 @@ def binarize(
             made = goal.made(layout.call, tok, staged.files)
             return tok, made or write_dataset(layout, options, kinds, staged, run, resume)
 
-    return (write(goal.folder) if rows is None else write_and_pack(goal, rows, write, progress))[1]
+    if rows is None:
+        return write(goal.folder)[1]
+    from .pack.packing import write_and_pack
+
+    return write_and_pack(goal, rows, write, progress)[1]
 
 
 def encode_files(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import string
 from array import array
 from collections import deque
@@ -26,7 +25,6 @@ from ..reading.rows import Texts
 from ..reading.splits import hash_split
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered
-from ..support.remote import Workers, map_by_executor
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..tokenizer.encoding import AllowedSpecial
@@ -285,6 +283,10 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 def run_by_executor(encoder: TaskEncoder, tasks: Iterable[Task], run: RunOptions) -> Iterator[Encoded]:
     """Runs each task on an executor's worker. Raises WorkerError if a worker died and the executor cannot continue."""
+    import pickle
+
+    from ..support.remote import Workers, map_by_executor
+
     call = partial(run_task, pickle.dumps(encoder))
     return map_by_executor(call, map(anchored, tasks), Workers.of(run), most_pending(run.workers))
 
@@ -316,6 +318,8 @@ def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Encoded]:
 @lru_cache(maxsize=2)
 def _encoder(pickled: bytes) -> TaskEncoder:
     """Unpickles the encoder once per worker, not once per task."""
+    import pickle
+
     return pickle.loads(pickled)  # type: ignore[no-any-return]
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from functools import partial
+from typing import TYPE_CHECKING
 
 from .. import _binding
 from ..arguments import chosen
@@ -32,6 +32,9 @@ from .binarization import name_of, write_dataset
 from .finished import TOKENIZER_NAMES, Goal, call_of
 from .manifest import Manifest
 from .options import DatasetOptions, Layout, OutputOptions
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 def prepare(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from ..arguments import instance, utf8
@@ -30,12 +29,16 @@ from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered, run_interruptibly
 from ..support.progress import Progress
-from ..support.remote import Arrived, Workers
 from ..support.run_options import RunOptions
 from .counts import Counts, header_of
 from .memory import MergingMemory, default_limit
 from .saved_counting import Place, SavedCounting, turns
 from .word_counter import CountSettings, WordCounter
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+    from ..support.remote import Arrived
 
 LEAST_TASK, MOST_TASK = 1 << 26, 1 << 28  # the number of bytes of text that an executor's worker counts at once
 _TASKS = 256  # if tasks of these sizes allow: longer ones leave workers idle, shorter ones make more words to add
@@ -306,6 +309,10 @@ class _Counting:
         Raises:
             WorkerError: a worker died, and the executor cannot continue; or a worker runs another pybpe.
         """
+        from concurrent.futures import BrokenExecutor
+
+        from ..support.remote import Workers
+
         call = partial(count_task, self._settings, self._plan.kinds, self._plan.splits)
         workers, most = Workers.of(self._run), _PENDING if self._run.workers is None else 2 * self._run.workers
         pending: dict[Future[Arrived], _Item] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -95,6 +94,8 @@ class Counts:
         Raises:
             ArgumentError, FileError, FormatError: as for `merge_files`.
         """
+        import tempfile
+
         settings = settings_of_files(paths)
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
             return cls(_binding.Words.from_blocks(_merged(paths, folder, settings)), settings)
@@ -112,6 +113,8 @@ class Counts:
             FileError: a file cannot be read or written, or was replaced by one with other settings while it was read.
             FormatError: a file is not a .counts file, or is damaged.
         """
+        import tempfile
+
         check_paths({"output": [_binding.path_text(output)]}, {"paths": map(_binding.path_text, paths)})
         settings = settings_of_files(paths)
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:

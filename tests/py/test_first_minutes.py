@@ -97,8 +97,8 @@ def test_help_loads_only_what_it_needs() -> None:
         (["--version"], "numpy regex tqdm dataclasses logging argcomplete pybpe.tokenizer"),
         (
             ["count", "--text", "hi", "-t"],
-            "numpy regex tqdm pickle socket orjson hashlib tempfile pybpe.pattern.automata pybpe.pattern.dialects"
-            " pybpe.reading.remote_files pybpe.training.plan",
+            "numpy regex tqdm pickle socket orjson hashlib tempfile logging concurrent pybpe.pattern.automata"
+            " pybpe.pattern.dialects pybpe.reading.remote_files pybpe.training.plan",
         ),
     ],
 )
