@@ -369,10 +369,12 @@ int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_alloc
 static size_t start_read(const char *path, uint8_t *bytes, size_t room, size_t most, uint64_t *size,
                          int64_t *modified) {
     file_in f;
+    struct stat st;
     size_t n = 0;
     *size = UINT64_MAX;
     *modified = 0;
-    if (file_in_open(&f, path, NULL) != PYBPE_OK) {
+    /* Opening a pipe wakes the program that waits to write to it, whose bytes are lost when the pipe is closed. */
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || file_in_open(&f, path, NULL) != PYBPE_OK) {
         return 0;
     }
     uint8_t unexpected;

@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -624,3 +625,17 @@ def test_a_plain_start_is_what_the_whole_look_finds() -> None:
     said = (*ENDINGS, *file_types.ROW_ENDINGS, *file_types._NAMES_OF_RECORDS, ".json")
     assert not any(input_file._says_nothing(ending.upper()) for ending in said)
     assert input_file._says_nothing(".txt")
+
+
+@pytest.mark.parametrize("name", ["pipe", "p?pe"])
+def test_looking_at_a_pipe_leaves_its_writer_waiting(name: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"text",), daemon=True)
+    writer.start()
+    writer.join(0.1)  # until it waits
+    (file,) = corpus_files([str(tmp_path / name)])
+    writer.join(0.1)
+    assert file.size is None and writer.is_alive()
+    assert pipe.read_bytes() == b"text"
+    writer.join()
