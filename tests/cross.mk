@@ -76,7 +76,7 @@ build/cross/macos/%.o: build/amalgamation/pybpe.c
 # WebAssembly: build/wasm/pybpe.wasm has the functions of pybpe.h, malloc and free, and needs WASI's functions for files.
 ZIG_WASM := $(ZIG) cc -target wasm32-wasi
 .PHONY: wasm wasm-run
-## the two files of make amalgamation as build/wasm/pybpe.wasm; the recorded ids and batches in node
+## compiles the library to WebAssembly, and tests it in node
 wasm:
 	@if ! $(ZIG) version > /dev/null 2>&1; then echo "wasm: skipped: no zig; $(VENV)/python -m pip install ziglang"; \
 	elif ! command -v node > /dev/null; then echo "wasm: skipped: no node; apt-get install nodejs"; \

@@ -122,7 +122,7 @@ def leaks(name: str, operation: Callable[[], Any]) -> list[str]:
     granted = 0
     while True:
         leaked = 1
-        for _ in range(3):  # Python itself sometimes keeps memory for later
+        for _ in range(8):  # Python itself sometimes keeps memory for later
             leaked = _growth(operation, granted) if leaked else 0
         if not shim.refused():
             return wrong
