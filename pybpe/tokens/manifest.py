@@ -182,8 +182,7 @@ class Manifest:
             del content["call"]
         # There may be millions of inputs, and with an indent Python's json takes long for each.
         quoted = json.encoder.encode_basestring
-        sizes = ("null" if size is None else size for _, size in self.inputs)
-        inputs = ",\n".join(f"    [{quoted(path)}, {size}]" for (path, _), size in zip(self.inputs, sizes))
+        inputs = ",\n".join(f"    [{quoted(path)}, {'null' if size is None else size}]" for path, size in self.inputs)
         text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
         return f'{text},\n  "inputs": [\n{inputs}\n  ]\n}}\n'.encode("utf-8", "surrogateescape")
 
