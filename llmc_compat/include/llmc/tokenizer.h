@@ -194,7 +194,8 @@ static inline int tokenizer_encode_(Tokenizer *tokenizer, const char *text, int 
     if (tokenizer->init_ok == 0) {
         return -1;
     }
-    size_t room = pybpe_vocab_get_spec(tokenizer->vocab).normalizer == PYBPE_NORMALIZER_NONE ? n : 12 * n;
+    pybpe_vocab_spec spec = pybpe_vocab_get_spec(tokenizer->vocab);
+    size_t room = spec.normalizer == PYBPE_NORMALIZER_NONE && !spec.prefix_space ? n : 12 * n;
     uint32_t *all = (uint32_t *)llmc_alloc(room, sizeof *all);
     int code = tokenizer_prepare_encoder_(tokenizer, &err);
     if (code == PYBPE_OK) {
