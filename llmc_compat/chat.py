@@ -52,13 +52,13 @@ from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import give_name, make_folder, remove_file, remove_others, unfinished_folder
 from pybpe.support.run_options import RunOptions
-from pybpe.tokens.append_store import AppendStore
 from pybpe.tokens.encoding import Encoded
 from pybpe.tokens.finished import finished_manifest
 from pybpe.tokens.manifest import check_name, manifest_name
 from pybpe.tokens.options import Layout, OutputOptions
 from pybpe.tokens.parts import Part
 from pybpe.tokens.spool import TYPECODES, Reached, Segment
+from pybpe.tokens.store import AppendStore
 
 from .header import HEADER_BYTES, header, header_numbers
 from .records import Record, read_records
@@ -277,15 +277,14 @@ def _write_shards(layout: Layout, store: AppendStore) -> tuple[int, dict[str, li
             store.note(last)
     finally:
         store.close()
-    sizes = store.shards(last)
-    store.make(sizes, run)
+    shards = store.shards(last)
+    store.make(shards, run)
     paths: dict[str, list[str]] = {}
-    for split, found in zip(store.names, sizes):
-        names = (os.path.basename(layout.path(split, index)) for index in range(len(found)))
-        paths[split] = [os.path.join(layout.unfinished, name) for name in names]
+    for number, (split, found) in enumerate(zip(store.names, shards)):
+        paths[split] = [os.path.join(layout.unfinished, record.file) for record in found]
         for index, path in enumerate(paths[split]):
-            give_name(layout.cut_path(split, index), path)
-        remove_file(layout.spool(split).starts_path)
+            give_name(store.unnamed(number, index), path)
+        remove_file(os.path.join(layout.unfinished, f"{split}.starts"))
     return last.tasks, paths
 
 

@@ -24,7 +24,6 @@ from ..support.output_files import give_name, output_file, unfinished_folder
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..urls import without_secrets
-from .append_store import AppendStore
 from .encoding import Encoding, TaskEncoder
 from .finished import Goal, call_of, hashed
 from .formats import LLMC
@@ -32,6 +31,7 @@ from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions
 from .run import PlannedTasks, TokenRun
 from .spool import KEEP
+from .store import AppendStore
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

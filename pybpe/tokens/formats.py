@@ -22,7 +22,7 @@ from ..reading.rows import pyarrow_parquet
 from ..reading.streams import open_unchanged
 from ..support.output_files import give_name
 from ..tokenizer import Tokenizer
-from .manifest import FILE_NAME, HIDDEN_NAME, Facts
+from .manifest import FILE_NAME, HIDDEN_NAME, ShardRecord
 from .spool import SpoolFiles, id_bytes
 from .token_files import TokenFile
 
@@ -52,8 +52,8 @@ class Format:
         equal_shards: whether the shards of a split have equal size.
         largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16.
         manifest: the name of the manifest.
-        index: index(files, facts, path) writes another file for a split, which has one token file. None means that
-            there is no such file. `files` and `facts` are the tokens of the split.
+        index: index(files, record, path) writes another file for a split, which has one token file. None means that
+            there is no such file. `files` and `record` are the tokens of the split.
         index_name: returns its path, given the path of the token file.
         of_tokenizer: a file that describes the tokenizer, if there is one: its name, and what returns its content.
         check_packages: raises MissingExtraError if a package is not installed.
@@ -70,7 +70,7 @@ class Format:
     equal_shards: bool = False
     largest_uint16_vocabulary: int = 1 << 16
     manifest: str = FILE_NAME
-    index: Callable[[SpoolFiles, Facts, str], None] | None = None
+    index: Callable[[SpoolFiles, ShardRecord, str], None] | None = None
     index_name: Callable[[str], str] | None = None
     of_tokenizer: tuple[str, Callable[[Tokenizer], bytes]] | None = None
     check_packages: Callable[[], object] = lambda: None
@@ -161,28 +161,28 @@ def _index_name(path: str) -> str:
     return path.removesuffix(".bin") + ".idx"
 
 
-def _write_index(files: SpoolFiles, facts: Facts, path: str) -> None:
-    count, unfinished = facts.documents, files.base + ".idx"
+def _write_index(files: SpoolFiles, record: ShardRecord, path: str) -> None:
+    count, unfinished = record.documents, files.base + ".idx"
     with _binding.Output(unfinished) as output:
         output.write(_MEGATRON_MAGIC + struct.pack("<QBQQ", 1, _MEGATRON_TYPES[files.dtype], count, count + 1))
-        for starts in _starts(files, facts):
+        for starts in _starts(files, record):
             lengths = numpy.diff(starts)
             if len(lengths) and int(lengths.max()) > 2**31 - 1:
                 raise LimitError(f"{path}: a document has {lengths.max()} tokens, but Megatron's index allows 2^31 - 1")
             output.write(lengths.astype("<i4"))
-        for starts in _starts(files, facts):
+        for starts in _starts(files, record):
             output.write((starts[:-1] * id_bytes(files.dtype)).astype("<i8"))
         for at in range(0, count + 1, _BLOCK):
             output.write(numpy.arange(at, min(at + _BLOCK, count + 1), dtype="<i8"))
     give_name(unfinished, _index_name(path))
 
 
-def _starts(files: SpoolFiles, facts: Facts) -> Iterator[Array]:
+def _starts(files: SpoolFiles, record: ShardRecord) -> Iterator[Array]:
     """Yields where documents begin, in blocks, each with the end of its last document."""
-    for first in range(0, facts.documents, _BLOCK):
-        last = min(first + _BLOCK, facts.documents)
-        starts = numpy.array(files.read_starts(first, min(last + 1, facts.documents)), dtype=numpy.int64)
-        yield starts if last < facts.documents else numpy.append(starts, facts.tokens)
+    for first in range(0, record.documents, _BLOCK):
+        last = min(first + _BLOCK, record.documents)
+        starts = numpy.array(files.read_starts(first, min(last + 1, record.documents)), dtype=numpy.int64)
+        yield starts if last < record.documents else numpy.append(starts, record.tokens)
 
 
 MEGATRON = Format(

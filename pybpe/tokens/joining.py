@@ -31,7 +31,6 @@ from ..support.locking import only_writer
 from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
-from .append_store import AppendStore
 from .encoding import Encoded, text_length
 from .finished import Goal, check_contents, check_disjoint, finished_manifest, hashed
 from .formats import FORMATS
@@ -39,6 +38,7 @@ from .manifest import Manifest, manifest_name, split_paths
 from .options import Layout, OutputOptions
 from .run import TokenRun
 from .spool import TYPECODES, Segment
+from .store import AppendStore
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 

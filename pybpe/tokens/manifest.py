@@ -358,21 +358,6 @@ def record_file(path: str) -> FileRecord:
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))
 
 
-@dataclass
-class Facts:
-    """Facts about the tokens of a shard, or of a future shard."""
-
-    tokens: int = 0
-    documents: int = 0
-    text_bytes: int = 0
-
-    def add(self, tokens: int, documents: int, text_bytes: int) -> None:
-        """Adds more tokens."""
-        self.tokens += tokens
-        self.documents += documents
-        self.text_bytes += text_bytes
-
-
 # ----------------------------------------------------------------------------------------------------
 # One file
 

@@ -23,7 +23,7 @@ from ..tokenizer import Tokenizer
 from .finished import Goal
 from .formats import FORMATS, LLMC, Format
 from .manifest import check_name
-from .spool import EOT_MODES, KEEP, SpoolFiles, id_bytes
+from .spool import EOT_MODES, KEEP, id_bytes
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
 METHODS = ("best-fit", "fill", "concat")  # of packing
@@ -273,21 +273,3 @@ class Layout:
     def path(self, split: str, index: int) -> str:
         """Returns the file of a shard."""
         return os.path.join(self.folder, self.form.file.format(name=self.name, split=split, index=index))
-
-    def spool(self, split: str) -> SpoolFiles:
-        """Returns the spool of a split."""
-        return SpoolFiles(os.path.join(self.unfinished, split), self.form.header_bytes, self.output.dtype)
-
-    def cut_path(self, split: str, index: int) -> str:
-        """Returns the file of a shard until it gets its name. The first shard is what is left of the spool."""
-        return self.spool(split).tokens_path if index == 0 else os.path.join(self.unfinished, f"{split}-{index:06d}")
-
-    def header(self, tokens: int) -> bytes:
-        """Returns the header of a shard."""
-        assert self.form.header is not None
-        return self.form.header(tokens, self.output.dtype)
-
-    def file_names(self, split: str, count: int) -> list[str]:
-        """Returns the names of a split's files, if it has this many shards."""
-        names = [os.path.basename(self.path(split, index)) for index in range(count)]
-        return names if self.form.index_name is None else [*names, *map(self.form.index_name, names)]

@@ -1,7 +1,7 @@
 """parts.log: what a stopped or killed run has done, so that the same command resumes.
 
 A hidden folder inside the output folder holds this log, which only grows, and the tokens, which a store keeps: in one
-file per split (append_store.py), or in files that the workers of an executor write (shared_store.py). The log's
+file per split (store.py), or in files that the workers of an executor write (shared_store.py). The log's
 first line describes the run. Each further line ends a part, the work of one task, or of several that a worker did at
 once:
 
@@ -41,7 +41,7 @@ from .. import _binding
 from ..errors import file_errors
 from ..reading.bad_records import SkipState
 from .finished import LOG_NAME
-from .manifest import Facts, is_plain_name
+from .manifest import ShardRecord, is_plain_name
 from .spool import Reached
 
 _VERSION = 1
@@ -77,7 +77,7 @@ class PartsLog:
     Attributes:
         identity, older, inputs: as `begin` wrote them; "" or nothing if there is no log.
         parts: the parts that an earlier run has left.
-        shards: the facts of each split's shards if all tasks are done, otherwise None.
+        shards: the records of each split's shards, without hashes, if all tasks are done, otherwise None.
         files: the names of the files that were about to be published then.
         has_saved: whether a part of this run is on disk.
     """
@@ -97,7 +97,7 @@ class PartsLog:
     def _drop(self) -> None:
         self.identity, self.inputs, self.older = "", "", list[str]()
         self.parts: list[Part] = []
-        self.shards: list[list[Facts]] | None = None
+        self.shards: list[list[ShardRecord]] | None = None
         self.files: list[str] = []
         # Where the first line ends, and each part, with the checksum there; and where the last line ends.
         self._ends: list[tuple[int, int]] = []
@@ -125,7 +125,7 @@ class PartsLog:
             self._ends.append(end)
         elif "shards" in record:
             self.files = record["files"]
-            self.shards = [[Facts(*facts) for facts in some] for some in record["shards"]]
+            self.shards = [[ShardRecord(**shard) for shard in some] for some in record["shards"]]
         elif "tasks" in record:
             self._ends.append(end)
             splits = [Reached(*reached) for reached in record["splits"]]
@@ -174,15 +174,14 @@ class PartsLog:
         self.has_saved |= bool(self._waiting)
         self._waiting = []
 
-    def complete(self, shards: list[list[Facts]], files: Sequence[str]) -> None:
+    def complete(self, shards: list[list[ShardRecord]], files: Sequence[str]) -> None:
         """Notes that all tasks are done.
 
         Args:
             shards: of each split.
             files: the names of the files that are about to be published.
         """
-        facts = [[[one.tokens, one.documents, one.text_bytes] for one in some] for some in shards]
-        self._append([{"shards": facts, "files": list(files)}])
+        self._append([{"shards": [list(map(vars, some)) for some in shards], "files": list(files)}])
         self.shards = shards
 
     def _append(self, records: Iterable[Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from .. import _binding
 from ..arguments import counted
@@ -20,16 +20,13 @@ from ..support.locking import LOCK, STAGED
 from ..support.output_files import give_name, make_folder, remove_entry, remove_file, write_through
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .append_store import AppendStore
 from .encoding import Encoded
 from .finished import LOG_NAME, files_of_manifest, stale_tokenizers
-from .manifest import FILE_NAMES, Facts, FileRecord, Manifest, Records, record_file
+from .manifest import FILE_NAMES, FileRecord, Manifest, Records, ShardRecord, record_file
 from .options import Layout
 from .parts import Part, PartsLog
 from .spool import Reached
-
-if TYPE_CHECKING:
-    from .shared_store import SharedStore
+from .store import Store
 
 CHECKPOINT_SECONDS = 10.0
 LIST_NAME = "skipped.jsonl"
@@ -65,7 +62,7 @@ class TokenRun:
     def __init__(
         self,
         layout: Layout,
-        store: AppendStore | SharedStore,
+        store: Store,
         identity: str,
         work: tuple[str, str] = ("encoding", "B"),
         planned: PlannedTasks | None = None,
@@ -98,7 +95,10 @@ class TokenRun:
         done, these are all parts. None means that the run must start over."""
         log, equal = self._log, self._equal(inputs)
         if log.shards is not None:
+            for part in log.parts:
+                self._store.note(part)
             is_right = equal > len(log.parts) and self._store.can_assemble(log.shards)
+            self._store.forget()
             return len(log.parts) if is_right else None
         count = min(equal, len(log.parts))
         while count and not self._store.has(log.parts[count - 1]):
@@ -245,11 +245,10 @@ class TokenRun:
     # ------------------------------------------------------------------------------------------------
     # The end
 
-    def _files(self, shards: Sequence[Sequence[Facts]]) -> list[str]:
+    def _files(self, shards: Sequence[Sequence[ShardRecord]]) -> list[str]:
         """Returns the names of all files that get published."""
-        found = zip(self._store.names, shards)
-        names = [name for split, some in found for name in self._layout.file_names(split, len(some))]
-        return names + [LIST_NAME] * self._skips
+        names, index_name = [record.file for some in shards for record in some], self._layout.form.index_name
+        return names + (list(map(index_name, names)) if index_name is not None else []) + [LIST_NAME] * self._skips
 
     def _replace_older(self, files: Sequence[str]) -> None:
         """Removes the files of earlier runs that this run does not replace, the manifest first, since it would be wrong

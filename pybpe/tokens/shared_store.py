@@ -27,10 +27,9 @@ import json
 import os
 import pickle
 import time
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -39,21 +38,17 @@ from ..errors import WorkerError, file_errors
 from ..reading.bad_records import Seen
 from ..reading.input_file import InputFile
 from ..reading.planning import Task, anchored
-from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, read_file
 from ..reading.text_encoding import Doubts
-from ..support.output_files import give_name, make_folder, remove_entry, remove_file
-from ..support.parallel import map_ordered
+from ..support.output_files import make_folder, remove_entry, remove_file
 from ..support.platform import sync_folder
-from ..support.progress import Progress
 from ..support.remote import RUN_MARK, SharedFolder, Workers, map_by_executor
 from ..support.run_options import RunOptions
-from .assembly import Stretch, TextMarks, copy_stretches, facts_before, file_bytes, records_of, shards_of
 from .encoding import Encoded, Encoding, TaskEncoder, most_pending, task_results
-from .manifest import Facts, Records
 from .options import Layout
 from .parts import Part
-from .spool import START_BYTES, Reached, SplitWriter, SpoolFiles, size_of
+from .spool import START_BYTES, Reached, SplitWriter, size_of
+from .store import Place, ShardOrder, Store, TextMarks, add_mark, make_shard, spool_files
 
 _PER_WORKER = 8  # parts, so that no worker waits long for the last ones
 _MOST_TASKS = 64
@@ -129,10 +124,10 @@ def make_part(order: Order) -> Made:
     encoder, layout = _context(order.folder, order.context)
     mode, eot = layout.output.mode, encoder.tok.eot_token
     writers = [
-        SplitWriter(_files(layout, path, split), mode, eot, Reached(in_document=inside))
+        SplitWriter(spool_files(layout, path, split), mode, eot, Reached(in_document=inside))
         for split, inside in enumerate(order.inside)
     ]
-    marks = [TextMarks() for _ in writers]
+    marks: list[TextMarks] = [[(0, 0)] for _ in writers]
     size, doubt, seen = 0, None, list[Seen]()
     try:
         for result in (result for task in order.tasks for result in task_results(encoder, task)):
@@ -141,13 +136,13 @@ def make_part(order: Order) -> Made:
             for segment in result.segments:
                 writer = writers[segment.split]
                 writer.add(segment)
-                marks[segment.split].add(writer.reached.tokens, writer.reached.text_bytes)
+                add_mark(marks[segment.split], writer.reached)
         for writer in writers:
             writer.sync()
     finally:
         for writer in writers:
             writer.close()
-    _binding.write_file(os.path.join(path, _MARKS), json.dumps([one.to_lists() for one in marks]).encode())
+    _binding.write_file(os.path.join(path, _MARKS), json.dumps(marks).encode())
     sync_folder(order.folder.path)
     return Made(os.path.basename(path), [writer.reached for writer in writers], size, doubt, seen)
 
@@ -162,54 +157,11 @@ def _context(folder: SharedFolder, digest: str) -> tuple[TaskEncoder, Layout]:
     return pickle.loads(data)  # type: ignore[no-any-return]
 
 
-def _files(layout: Layout, path: str, split: int) -> SpoolFiles:
-    """Returns the files of a split in the folder of a part."""
-    return SpoolFiles(os.path.join(path, SPLIT_NAMES[split]), 0, layout.output.dtype)
-
-
-class ShardOrder(NamedTuple):
-    """The message with which a worker makes a shard.
-
-    Attributes:
-        folder: the folder of the run.
-        path: the shard.
-        named: its path when it is finished.
-        header: its first bytes.
-        stretches: the rest of it.
-        is_hashed: whether the hash is wanted.
-    """
-
-    folder: SharedFolder
-    path: str
-    named: str
-    header: bytes
-    stretches: Sequence[Stretch]
-    is_hashed: bool
-
-
-def make_shard(order: ShardOrder) -> tuple[str, str]:
-    """Makes a shard, unless a killed run did, on a worker. Returns its path, and its SHA-256 or ""."""
-    path, temporary = order.path, order.folder.new_file(os.path.basename(order.path), ".tmp")
-    if order.stretches and not os.path.exists(path) and not os.path.exists(order.stretches[0][0]):
-        path = order.named  # what it is made of is removed when it is made
-    if not os.path.exists(path):
-        return path, copy_stretches(order.stretches, temporary, path, order.header, order.is_hashed)
-    return path, file_sha256(path) if order.is_hashed else ""
-
-
 # ----------------------------------------------------------------------------------------------------
 # In the process that runs
 
 
-class _Place(NamedTuple):
-    """Where the tokens of a part are: its folder, and how far each split has come before the part and after it."""
-
-    path: str
-    before: Sequence[Reached]
-    after: Sequence[Reached]
-
-
-class SharedStore:
+class SharedStore(Store):
     """Does what an AppendStore does, for runs with an executor whose workers see the output folder.
 
     Args:
@@ -219,44 +171,29 @@ class SharedStore:
     """
 
     def __init__(self, layout: Layout, encoding: Encoding, identity: str) -> None:
-        encoder = encoding.encoder
-        self._layout, self._encoding, self._context = layout, encoding, pickle.dumps((encoder, layout))
+        super().__init__(layout, len(encoding.encoder.splits), _THREADS)
+        self._encoding, self._context = encoding, pickle.dumps((encoding.encoder, layout))
         self._folder = os.path.abspath(os.path.join(layout.unfinished, f"workers-{identity[:16]}"))
-        self.names = SPLIT_NAMES[: len(encoder.splits)]
-        self._places: list[_Place] = []
         self._plan = ""
 
-    @property
-    def _reached(self) -> Sequence[Reached]:
-        return self._places[-1].after if self._places else [Reached()] * len(self.names)
-
     def note(self, part: Part) -> None:
-        """See AppendStore."""
-        self._places.append(_Place(os.path.join(self._folder, part.kept), self._reached, part.splits))
+        self._places.append(Place(os.path.join(self._folder, part.kept), self._reached, part.splits))
         self._plan = part.plan
 
     def has(self, part: Part) -> bool:
-        """See AppendStore."""
         return os.path.isdir(os.path.join(self._folder, part.kept))
 
-    def can_assemble(self, shards: Sequence[Sequence[Facts]]) -> bool:
-        """See AppendStore."""
-        return os.path.isdir(self._folder)
-
-    # ------------------------------------------------------------------------------------------------
-    # Parts
-
     def steps(self, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
-        """See AppendStore. Raises WorkerError: as in map_by_executor."""
+        """Raises WorkerError: as in map_by_executor."""
         folder = SharedFolder.begin(make_folder(self._folder))
         context = os.path.join(self._folder, _CONTEXT)
         _binding.write_file(context, self._context)
-        keep = {RUN_MARK, _CONTEXT, *(os.path.basename(place.path) for place in self._places)}
+        keep = {RUN_MARK, _CONTEXT, *(os.path.basename(place.folder) for place in self._places)}
         with file_errors(self._folder, "cannot be emptied"):
             for name in set(os.listdir(self._folder)) - keep:
                 remove_entry(os.path.join(self._folder, name))
         workers, pending, sent = Workers.of(options), most_pending(options.workers), deque[Order]()
-        orders = self._orders(last, Order(folder, file_sha256(context), (), "", ()), pending // 2, sent)
+        orders = self._part_orders(last, Order(folder, file_sha256(context), (), "", ()), pending // 2, sent)
         for made in map_by_executor(make_part, orders, workers, pending):
             order, inside = sent.popleft(), [reached.in_document for reached in self._reached]
             if order.inside != inside:
@@ -264,7 +201,7 @@ class SharedStore:
                 made = next(map_by_executor(make_part, [order._replace(inside=inside)], workers, 1))
             yield self._step(order, made)
 
-    def _orders(self, last: Part, model: Order, workers: int, sent: deque[Order]) -> Iterator[Order]:
+    def _part_orders(self, last: Part, model: Order, workers: int, sent: deque[Order]) -> Iterator[Order]:
         """Yields the orders for all tasks after the last part, which it also appends to `sent`."""
         inside, most = [reached.in_document for reached in last.splits], tasks_per_part(self._encoding, workers)
         tasks: list[Task] = []
@@ -283,92 +220,32 @@ class SharedStore:
     def _step(self, order: Order, made: Made) -> Encoded:
         path, splits = os.path.join(self._folder, made.name), []
         for split, (start, more) in enumerate(zip(self._reached, made.splits)):
-            files = _files(self._layout, path, split)
-            _await(files.tokens_path, more.tokens * files.id_bytes)
+            files = spool_files(self._layout, path, split)
+            _await(files.tokens_path, files.end(more.tokens))
             _await(files.starts_path, more.documents * START_BYTES)
             sums = (start.tokens + more.tokens, start.documents + more.documents, start.text_bytes + more.text_bytes)
             splits.append(Reached(*sums, more.in_document))
         return Encoded((), made.size, len(order.tasks), made.doubt, made.seen, order.plan, splits, made.name)
 
-    def sync(self) -> None:
-        """See AppendStore. A part is on disk before this process sees it."""
+    def _marks(self, place: Place, split: int) -> TextMarks:
+        marks: list[TextMarks] = json.loads(read_file(os.path.join(place.folder, _MARKS)))
+        return marks[split]
 
-    # ------------------------------------------------------------------------------------------------
-    # Shards
-
-    def shards(self, last: Part) -> list[list[Facts]]:
-        """See AppendStore."""
-        found = []
-        for split, (name, reached) in enumerate(zip(self.names, last.splits)):
-            before = partial(self._facts_before, split, [place.after[split].tokens for place in self._places])
-            found.append(shards_of(self._layout, name, Facts(*reached[:3]), before, _THREADS))
-        return found
-
-    def _facts_before(self, split: int, ends: Sequence[int], token: int) -> tuple[int, int]:
-        """Returns how many documents of a split begin before a token, and the bytes of text. `ends` has the number of
-        tokens up to the end of each part."""
-        place = self._places[bisect_right(ends, token)]
-        begin, end = place.before[split], place.after[split]
-        marks = TextMarks(*json.loads(read_file(os.path.join(place.path, _MARKS)))[split])
-        files, documents = _files(self._layout, place.path, split), end.documents - begin.documents
-        found = facts_before(self._layout.tok, files, documents, marks, token - begin.tokens)
-        return begin.documents + found[0], begin.text_bytes + found[1]
-
-    def make(self, shards: Sequence[Sequence[Facts]], options: RunOptions) -> Records:
-        """See AppendStore."""
-        folder = SharedFolder.begin(make_folder(self._folder))
-        todo = [(split, *one) for split, found in enumerate(shards) for one in self._shard_orders(folder, split, found)]
-        orders, pending = (order for _, _, order in todo), most_pending(options.workers)
-        digests: list[list[str]] = [[] for _ in shards]
-        left = [deque(self._places) for _ in shards]
-        with Progress("writing shards", len(todo), "shard", options.progress) as bar:
-            made = map_by_executor(make_shard, orders, Workers.of(options), pending)
-            for (split, end, _), (path, digest) in zip(todo, made):
-                _await(path, file_bytes(self._layout, shards[split][len(digests[split])]))
-                digests[split].append(digest)
-                while left[split] and left[split][0].after[split].tokens <= end:  # no other shard needs these tokens
-                    files = _files(self._layout, left[split].popleft().path, split)
-                    remove_file(files.tokens_path)
-                    remove_file(files.starts_path)
-                bar.add(1)
-        found = zip(self.names, shards, digests)
-        return {name: records_of(self._layout, name, some, hashes) for name, some, hashes in found}
-
-    def _shard_orders(
-        self, folder: SharedFolder, split: int, shards: Sequence[Facts]
-    ) -> Iterator[tuple[int, ShardOrder]]:
-        """Yields the order for each shard of a split, with the number of tokens up to its end."""
-        ends, end = [place.after[split].tokens for place in self._places], 0
-        for index, facts in enumerate(shards):
-            start, end = end, end + facts.tokens
-            stretches = []
-            for place in self._places[bisect_right(ends, start) : bisect_left(ends, end) + 1]:
-                files, first = _files(self._layout, place.path, split), place.before[split].tokens
-                low, high = max(start, first) - first, min(end, place.after[split].tokens) - first
-                if low < high:
-                    stretches.append((files.tokens_path, low * files.id_bytes, high * files.id_bytes))
-            header, is_hashed = self._layout.header(facts.tokens), self._layout.output.HASHED
-            named = os.path.abspath(self._layout.path(self.names[split], index))
-            yield end, ShardOrder(folder, self._hidden(split, index), named, header, stretches, is_hashed)
-
-    def _hidden(self, split: int, index: int) -> str:
-        """Returns the file of a shard until it gets its name."""
+    def unnamed(self, split: int, index: int) -> str:
         return os.path.join(self._folder, f"shard-{self.names[split]}-{index:06d}-{self._plan[:16]}")
 
-    def publish(self, shards: Sequence[Sequence[Facts]]) -> None:
-        """See AppendStore."""
+    def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[str]:
+        folder = SharedFolder.begin(make_folder(self._folder))
+        sent = (order._replace(folder=folder, named=os.path.abspath(order.named)) for order in orders)
+        made = map_by_executor(make_shard, sent, Workers.of(options), most_pending(options.workers))
+        for order, (path, digest) in zip(orders, made):
+            _await(path, order.size)
+            yield digest
 
-        def give(place: tuple[int, int]) -> None:
-            hidden, path = self._hidden(*place), self._layout.path(self.names[place[0]], place[1])
-            if os.path.exists(hidden):  # otherwise a killed run has done it
-                give_name(hidden, path)
-
-        every = ((split, index) for split, found in enumerate(shards) for index in range(len(found)))
-        for _ in map_ordered(give, every, _THREADS):
-            pass
-
-    def close(self) -> None:
-        """See AppendStore. No file is open."""
+    def _free(self, order: ShardOrder) -> None:
+        for path, start, _ in order.stretches:
+            if start == self._layout.form.header_bytes:  # no earlier shard has tokens of this file
+                remove_file(path)
 
 
 def tasks_per_part(encoding: Encoding, workers: int) -> int:

@@ -5,7 +5,7 @@ Two files only grow, and are truncated to a known length when a run resumes:
     SPLIT.tokens    room for a header, then the ids
     SPLIT.starts    a uint64 for each document: its first token
 
-At the end, the first one is cut into shards (assembly.py).
+At the end, the first one is cut into shards (store.py).
 
 A writer also puts <|endoftext|> between documents. Input texts may have this mark before documents, after them, or at
 both ends of a file. Whatever the input has, each non-empty document gets exactly one, before it ("prepend") or after it
@@ -18,7 +18,6 @@ import os
 import sys
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from .. import _binding
@@ -37,46 +36,40 @@ def id_bytes(dtype: str) -> int:
     return 2 if dtype == "uint16" else 4
 
 
-@dataclass(frozen=True)
 class SpoolFiles:
     """The files of a spool.
 
-    Attributes:
+    Args:
         base: path without ending.
         header_bytes: room for a header.
         dtype: "uint16" or "uint32".
+
+    Attributes:
+        tokens_path, starts_path: the files.
+        typecode: the type of ids in an array.
     """
 
-    base: str
-    header_bytes: int
-    dtype: str
+    def __init__(self, base: str, header_bytes: int, dtype: str) -> None:
+        self.base, self.dtype, self._header_bytes = base, dtype, header_bytes
+        self.tokens_path, self.starts_path = base + ".tokens", base + ".starts"
+        self.typecode = TYPECODES[dtype]
 
-    @property
-    def tokens_path(self) -> str:
-        return self.base + ".tokens"
+    def end(self, tokens: int) -> int:
+        """Returns where in the first file so many tokens end."""
+        return self._header_bytes + tokens * id_bytes(self.dtype)
 
-    @property
-    def starts_path(self) -> str:
-        return self.base + ".starts"
-
-    @property
-    def typecode(self) -> str:
-        """The type of ids in an array."""
-        return TYPECODES[self.dtype]
-
-    @property
-    def id_bytes(self) -> int:
-        return id_bytes(self.dtype)
-
-    def hold(self, tokens: int, documents: int) -> bool:
+    def holds(self, reached: Reached) -> bool:
         """Returns whether the files on disk have at least so many tokens and documents."""
-        return (not tokens or size_of(self.tokens_path) >= self.header_bytes + tokens * self.id_bytes) and (
-            not documents or size_of(self.starts_path) >= documents * START_BYTES
-        )
+        has_tokens = not reached.tokens or size_of(self.tokens_path) >= self.end(reached.tokens)
+        return has_tokens and self.holds_starts(reached)
+
+    def holds_starts(self, reached: Reached) -> bool:
+        """Returns whether the second file has at least so many documents."""
+        return not reached.documents or size_of(self.starts_path) >= reached.documents * START_BYTES
 
     def read(self, first: int, count: int) -> array[int]:
         """Returns the ids from number `first`."""
-        return read_items(self.tokens_path, self.typecode, self.header_bytes + first * self.id_bytes, count)
+        return read_items(self.tokens_path, self.typecode, self.end(first), count)
 
     def read_starts(self, first: int, last: int) -> array[int]:
         """Returns the first token of each of the documents first .. last."""
@@ -172,7 +165,7 @@ class SplitWriter:
     def __init__(self, files: SpoolFiles, mode: str, eot: int | None, reached: Reached) -> None:
         self._files, self._placer = files, EotPlacer(mode, eot, reached.in_document)
         self._tokens, self._documents, self._text_bytes = reached[:3]
-        self._tokens_file = _open(files.tokens_path, files.header_bytes + self._tokens * files.id_bytes)
+        self._tokens_file = _open(files.tokens_path, files.end(self._tokens))
         self._starts_file = _open(files.starts_path, self._documents * START_BYTES)
 
     def add(self, segment: Segment) -> None:

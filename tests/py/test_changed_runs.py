@@ -15,7 +15,7 @@ from texts import english
 import pybpe
 from pybpe.reading.bad_records import SkipState
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import append_store, encoding, parts
+from pybpe.tokens import encoding, parts, store
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 
@@ -122,11 +122,11 @@ def test_shards_that_were_cut_already_are_cut_again(
         copied.append(args)
         return real(*args)
 
-    real = append_store.copy_stretches
-    monkeypatch.setattr(append_store, "copy_stretches", copy)
+    real = store._copy
+    monkeypatch.setattr(store, "_copy", copy)
     with pytest.raises(OSError):
         pybpe.binarize(tok, corpus, tmp_path / "out", **given)
-    monkeypatch.setattr(append_store, "copy_stretches", real)
+    monkeypatch.setattr(store, "_copy", real)
     corpus[2].write_bytes(gzip.compress(english()[100_000:150_000].encode()))
     pybpe.binarize(tok, corpus, tmp_path / "out", **given)
     pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)

@@ -22,7 +22,7 @@ from llmc_compat.shards import read_shard
 from pybpe.errors import PybpeWarning
 from pybpe.reading import pieces, planning
 from pybpe.reading.splits import hash_split
-from pybpe.tokens import assembly
+from pybpe.tokens import store
 from pybpe.tokens.encoding import TaskEncoder
 from pybpe.tokens.spool import Segment
 
@@ -241,7 +241,7 @@ def test_each_shard_says_how_much_text_it_has(
     for i in range(3):
         paths.append(tmp_path / f"{i}.txt")
         paths[-1].write_bytes(english()[i * 50_000 : (i + 1) * 50_000].encode())
-    monkeypatch.setattr(assembly, "_MARK_TOKENS", 3000)
+    monkeypatch.setattr(store, "_MARK_TOKENS", 3000)
     manifest = pybpe.binarize(tok, paths, tmp_path / "out", splits=(1,), split_by="document", shard_tokens=5000)
     assert manifest.inputs == [(str(path), path.stat().st_size) for path in paths]
     lengths = [len(tok.decode_single_token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.vocab_size)]

@@ -13,7 +13,7 @@ from corpora import EOT, documents, tokens_of
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
-from pybpe.tokens.assembly import shard_sizes
+from pybpe.tokens.store import shard_sizes
 from pybpe.tokens.verification import verify
 
 

@@ -122,7 +122,7 @@ def test_the_last_of_several_shards_is_not_too_small(corpus: Path, tmp_path: Pat
     tokens = make_workspace(corpus, tmp_path / "a", **SMALL).manifest.split_tokens("train")
     made = make_workspace(corpus, tmp_path / "b", shard_tokens=tokens - 100, **SMALL)
     sizes = [record.tokens for record in made.manifest.shards["train"]]
-    # Two shards, or three if halves of this text would be unequal and the smaller one even: see assembly.py.
+    # Two shards, or three if halves of this text would be unequal and the smaller one even: see store.py.
     assert sum(sizes) == tokens and len(sizes) in (2, 3) and max(sizes) - min(sizes) <= 1
 
 

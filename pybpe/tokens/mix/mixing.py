@@ -15,12 +15,12 @@ from ...reading.splits import SPLIT_NAMES
 from ...support.locking import FOLDER, STAGED, only_writer
 from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
-from ..append_store import AppendStore
 from ..binarization import described
 from ..finished import Goal, call_of, hashed
 from ..manifest import Manifest, passes
 from ..options import Layout, OutputOptions
 from ..run import TokenRun
+from ..store import AppendStore
 from .amounts import asked_tokens
 from .documents import Documents
 from .drawing import Drawn, draw, everything

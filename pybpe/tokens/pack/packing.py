@@ -26,13 +26,13 @@ from ...support.locking import only_writer
 from ...support.output_files import make_folder, remove_file, remove_folder, unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
-from ..assembly import check_least
 from ..encoding import text_length
 from ..finished import TOKENIZER_NAMES, Goal, files_of_manifest, finished_manifest, hidden_folder, rows_call
 from ..formats import FORMATS, LLMC
-from ..manifest import FILE_NAME, Facts, FileRecord, Manifest, ShardRecord, split_paths
+from ..manifest import FILE_NAME, FileRecord, Manifest, ShardRecord, split_paths
 from ..options import RowOptions
 from ..spool import id_bytes
+from ..store import check_least
 from ..token_files import TokenStream
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
 from .rows import WRITERS, Columns, NewShard, columns_of
@@ -260,21 +260,19 @@ class _Packing(NamedTuple):
         stream = TokenStream(split_paths(self.folder, self.source, split))
         dtype = str(stream.dtype)
         records, others = list[ShardRecord](), list[FileRecord]()
-        facts: dict[int, Facts] = defaultdict(Facts)
+        sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # documents and bytes of text, by shard
         with file_errors(out, "cannot be written"), tempfile.TemporaryFile(dir=out) as file:
             placed = [self._place(number, group, file) for number, group in enumerate(groups(stream, self.mark, size))]
             rows = sum(group.rows for group in placed)
             total, per_shard = self._divide(split, rows)
             file.seek(0)
-            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, facts)
+            parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, sums)
             for number, some in groupby(parts, key=itemgetter(0)):
                 base = os.path.join(out, f"{self.source.name}_{split}_{number:06d}")
                 shard = NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark)
                 first, *more = WRITERS[options.format](shard, (each for _, each in some))
-                tokens, found = shard.rows * size + (options.format == LLMC.name), facts[number]
-                records.append(
-                    ShardRecord(first.file, tokens, first.bytes, first.sha256, found.documents, found.text_bytes)
-                )
+                tokens = shard.rows * size + (options.format == LLMC.name)
+                records.append(ShardRecord(first.file, tokens, first.bytes, first.sha256, *sums[number]))
                 others += more
         self._check(split, records)
         cuts = sum(group.pieces for group in placed) - sum(record.documents for record in records)
@@ -299,9 +297,9 @@ class _Packing(NamedTuple):
         return _Placed(group.start, group.start + len(group.ids), len(pieces), row_count(pieces), used)
 
     def _parts(
-        self, groups: Iterable[tuple[Array, Array]], per_shard: int, facts: Mapping[int, Facts]
+        self, groups: Iterable[tuple[Array, Array]], per_shard: int, sums: Mapping[int, list[int]]
     ) -> Iterator[tuple[int, Columns]]:
-        """Yields the rows of all groups, some at a time, with the number of their shard, to whose facts it adds them.
+        """Yields the rows of all groups, some at a time, with the number of their shard, to whose sums it adds them.
         Padding is not text."""
         size, before, has_columns = self.options.sequence_length, 0, self.options.format != LLMC.name
         pad_bytes = 0 if self.pad == self.mark else len(self.tok.decode_single_token_bytes(self.pad))
@@ -310,8 +308,8 @@ class _Packing(NamedTuple):
                 columns = columns_of(ids, some, size, self.mark, self.pad, has_columns)
                 tokens = columns["input_ids"].reshape(-1).data
                 padding = len(tokens) - int(some["length"].sum())
-                text_bytes = text_length(self.tok, tokens) - padding * pad_bytes
-                facts[shard].add(len(tokens), int(some["begins"].sum()), text_bytes)
+                sums[shard][0] += int(some["begins"].sum())
+                sums[shard][1] += text_length(self.tok, tokens) - padding * pad_bytes
                 yield shard, columns
             before += row_count(pieces)
 

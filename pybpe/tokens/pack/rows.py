@@ -34,7 +34,7 @@ import hashlib
 import io
 import os
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from ... import _binding
@@ -114,39 +114,28 @@ class NewShard(NamedTuple):
     mark: int
 
 
-class _File(io.RawIOBase):
+class _File(io.FileIO):
     """A new file, which is hashed while it is written."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._digest, self._size = path, hashlib.sha256(), 0
         with file_errors(path, "cannot be written"):
-            self._file = open(path, "wb")
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._size
+            super().__init__(path, "wb")
+        self._path, self._digest = path, hashlib.sha256()
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        with file_errors(self._path, "cannot be written"):
-            self._file.write(view)
+        size = len(view)
         self._digest.update(view)
-        self._size += len(view)
-        return len(view)
+        with file_errors(self._path, "cannot be written"):
+            while view:
+                view = view[super().write(view) :]
+        return size
 
     def finish(self) -> FileRecord:
         """Writes everything to disk."""
         with file_errors(self._path, "cannot be written"):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        return FileRecord(os.path.basename(self._path), self._size, self._digest.hexdigest())
-
-    def close(self) -> None:
-        with suppress(OSError):  # closing a file on a full disk fails again
-            self._file.close()
-        super().close()
+            os.fsync(self.fileno())
+        return FileRecord(os.path.basename(self._path), self.tell(), self._digest.hexdigest())
 
 
 def _write_llmc(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
