@@ -145,12 +145,12 @@ class Manifest:
         return sum(self.split_tokens(split) for split in self.shards)
 
     def split_tokens(self, split: str) -> int:
-        """Returns the number of tokens in one split."""
-        return sum(shard.tokens for shard in self.shards[split])
+        """Returns the number of tokens in one split; 0 if there is no such split."""
+        return sum(shard.tokens for shard in self.shards.get(split, ()))
 
     def split_documents(self, split: str) -> int:
-        """Returns the number of documents in one split."""
-        return sum(shard.documents for shard in self.shards[split])
+        """Returns the number of documents in one split; 0 if there is no such split."""
+        return sum(shard.documents for shard in self.shards.get(split, ()))
 
     def of_file(self, file: str) -> Manifest:
         """Returns the manifest with only this file. Raises KeyError if it does not list the file."""

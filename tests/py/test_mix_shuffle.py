@@ -108,7 +108,7 @@ def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int, source: str = "
             size = stretch.cut[1] if stretch.cut and stretch.cut[0] == number else len(texts[number]) + 1
             found.append((stretch.number, number, texts[number][: size - 1]))
     assert drawn.documents == len(found) and drawn.tokens == sum(len(text) + 1 for _, _, text in found)
-    assert drawn.cuts == sum(len(ids) < len(texts[number]) for _, number, ids in found) <= 1
+    assert drawn.facts()["cuts"] == sum(len(ids) < len(texts[number]) for _, number, ids in found) <= 1
     return found
 
 

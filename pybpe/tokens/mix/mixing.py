@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from ... import _binding
 from ...arguments import counted, instance, whole_number
 from ...errors import ArgumentError, LimitError
 from ...reading.splits import SPLIT_NAMES
-from ...support.locking import FOLDER, STAGED, only_writer
+from ...support.locking import STAGED, only_writer
 from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import described
@@ -22,7 +23,6 @@ from ..options import Layout, OutputOptions
 from ..run import TokenRun
 from ..store import AppendStore
 from .amounts import asked_tokens
-from .documents import Documents
 from .drawing import Drawn, draw, everything
 from .recipe import Recipe, load_recipe
 from .shuffling import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle
@@ -90,116 +90,81 @@ def mix(
         whole_number("memory_limit", memory_limit, LEAST_MEMORY)
     if tok.eot_token is None:
         raise ArgumentError("the tokenizer has no end of text, which must separate documents")
-    mixing = _Mixing(tok, load_recipe(recipe).with_seed(seed), output, length, _binding.path_text(out))
-    sources = open_sources(mixing.recipe.sources, tok, mixing.folder)
-    refuse_impossible(mixing.recipe, sources)
-    with only_writer(mixing.folder):
-        return mixing.write(sources, RunOptions(workers, None, memory_limit, progress), force)
-
-
-@dataclass(frozen=True)
-class _Mixing:
-    """A call of `mix`.
-
-    Attributes:
-        tok, recipe, output, sequence_length: the arguments.
-        folder: the output folder.
-    """
-
-    tok: Tokenizer
-    recipe: Recipe
-    output: OutputOptions
-    sequence_length: int
-    folder: str
-
-    def write(self, sources: Sequence[TokenSource | TextSource], run: RunOptions, force: bool) -> Manifest:
-        """Does the work. The caller holds the folder's lock. `force` is whether another result is replaced."""
+    given, folder = load_recipe(recipe).with_seed(seed), _binding.path_text(out)
+    sources = open_sources(given.sources, tok, folder)
+    refuse_impossible(given, sources)
+    with only_writer(folder):
         calls = [source.call for source in sources]
-        call = call_of((self.recipe.content, self.recipe.seed, self.tok.model.fingerprint, self.output, calls))
+        call = call_of((given.content, given.seed, tok.model.fingerprint, output, calls))
         texts = [file for source in sources if isinstance(source, TextSource) for file in source.files]
-        made = Goal(self.folder, force).made(call, self.tok, texts)
-        if made is not None:
-            return made
-        # The log keeps these folders until the run ends.
-        staging = os.path.join(self.folder, FOLDER, STAGED + "source-")
-        opened = [
-            source.encoded(f"{staging}{number}", run) if isinstance(source, TextSource) else source
-            for number, source in enumerate(sources)
-        ]
-        asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
-        documents = [source.documents(os.path.join(self.folder, FOLDER)) for source in opened]
-        phases = draw(self.recipe, documents, asked, self.sequence_length)
-        mixture = self._mixture(opened, asked, phases)
-        settings = {**self.output.settings(), "sequence_length": self.sequence_length, "mixture": mixture}
-        shuffle = self._shuffle(opened, documents, phases, run)
-        name = self.output.name or "mix"
-        states = [source.state for source in opened]
-        identity = hashed(states, shuffle.sections, shuffle.buckets, settings, name)
-        layout = Layout(self.tok, self.output, self.folder, name, call=call)
-        store = AppendStore(layout, self._splits(opened), shuffle.encoded)
-        resume = shuffle.is_direct or shuffle.has_buckets()
-        work = TokenRun(layout, store, identity, ("shuffling", "token"), resume=resume)
-        total = sum(section.tokens for section in shuffle.sections)
-        return work.write(run, total, Manifest(settings, described(self.tok)))
+        made = Goal(folder, force).made(call, tok, texts)
+        layout = Layout(tok, output, folder, output.name or "mix", call=call)
+        return made or _mixed(layout, given, sources, length, RunOptions(workers, None, memory_limit, progress))
 
-    def _shuffle(
-        self,
-        opened: Sequence[TokenSource],
-        documents: Sequence[Sequence[Documents | None]],
-        phases: Sequence[Sequence[Drawn]],
-        run: RunOptions,
-    ) -> Shuffle:
-        sections = [Section(0, number, drawn) for number, drawn in enumerate(phases)]
-        for split in range(1, self._splits(opened)):
-            found = [splits[split] for splits in documents]
-            sections.append(Section(split, 0, [everything(some) if some else Drawn() for some in found]))
-        return Shuffle(
-            self.tok,
-            os.path.join(self.folder, FOLDER, "buckets"),
-            [source.name for source in opened],
-            documents,
-            sections,
-            self.recipe.seed,
-            self.output.dtype,
-            run.memory_limit or DEFAULT_MEMORY,
-        )
 
-    @staticmethod
-    def _splits(opened: Sequence[TokenSource]) -> int:
-        """Returns the number of splits that any source has."""
-        return 1 + max(number for number, split in enumerate(SPLIT_NAMES) if any(s.split_tokens(split) for s in opened))
+def _mixed(
+    layout: Layout, recipe: Recipe, sources: Sequence[TokenSource | TextSource], length: int, run: RunOptions
+) -> Manifest:
+    """Does the work. The caller holds the folder's lock. `length` is the sequence_length."""
+    hidden = layout.unfinished  # the log keeps what is staged there until the run ends
+    opened = [
+        source.encoded(os.path.join(hidden, f"{STAGED}source-{number}"), run) for number, source in enumerate(sources)
+    ]
+    asked = asked_tokens(recipe, {source.name: source.train_tokens() for source in opened})
+    documents = [source.documents(hidden) for source in opened]
+    phases = draw(recipe, documents, asked, length)
+    splits = 1 + max(number for number, some in enumerate(zip(*documents)) if any(some))
+    sections = [Section(0, number, drawn) for number, drawn in enumerate(phases)]
+    for split in range(1, splits):
+        found = [some[split] for some in documents]
+        sections.append(Section(split, 0, [everything(some) if some else Drawn() for some in found]))
+    shuffle = Shuffle(
+        layout.tok,
+        os.path.join(hidden, "buckets"),
+        [source.name for source in opened],
+        documents,
+        sections,
+        recipe.seed,
+        layout.output.dtype,
+        run.memory_limit or DEFAULT_MEMORY,
+    )
+    mixture = _mixture(recipe, opened, asked, phases)
+    settings = {**layout.output.settings(), "sequence_length": length, "mixture": mixture}
+    identity = hashed([source.state() for source in opened], sections, shuffle.buckets, settings, layout.name)
+    resume = shuffle.is_direct or shuffle.has_buckets()
+    store = AppendStore(layout, splits, shuffle.encoded)
+    work = TokenRun(layout, store, identity, ("shuffling", "token"), resume=resume)
+    return work.write(run, sum(section.tokens for section in sections), Manifest(settings, described(layout.tok)))
 
-    def _mixture(
-        self, opened: Sequence[TokenSource], asked: Sequence[Mapping[str, int]], phases: Sequence[Sequence[Drawn]]
-    ) -> dict[str, Any]:
-        """Returns what the manifest says about the recipe, what it asked, and what came of it: see
-        docs/file-formats.md."""
-        sources = {}
-        for place, source in enumerate(opened):
-            tokens, used = source.split_tokens("train"), sum(drawn[place].tokens for drawn in phases)
-            sources[source.name] = {
-                "manifest": source.sha256,
-                "tokens": tokens,
-                "documents": source.split_documents("train"),
-                "used": used,
-                "epochs": round(used / tokens, 6),
-                "held_out": {split: source.split_documents(split) for split in SPLIT_NAMES[1:]},
-            }
-        described = [
-            {"name": phase.name, "asked": sum(amounts.values()), "sources": _parts(opened, amounts, drawn)}
-            for phase, amounts, drawn in zip(self.recipe.phases, asked, phases)
-        ]
-        return {"seed": self.recipe.seed, "recipe": self.recipe.content, "sources": sources, "phases": described}
+
+def _mixture(
+    recipe: Recipe,
+    opened: Sequence[TokenSource],
+    asked: Sequence[Mapping[str, int]],
+    phases: Sequence[Sequence[Drawn]],
+) -> dict[str, Any]:
+    """Returns what the manifest says about the recipe, what it asked, and what came of it: see docs/file-formats.md."""
+    sources = {}
+    for place, source in enumerate(opened):
+        tokens, used = source.train_tokens(), sum(drawn[place].tokens for drawn in phases)
+        sources[source.name] = {
+            "manifest": source.call,
+            "tokens": tokens,
+            "documents": source.manifest.split_documents("train"),
+            "used": used,
+            "epochs": round(used / tokens, 6),
+            "held_out": {split: source.manifest.split_documents(split) for split in SPLIT_NAMES[1:]},
+        }
+    described = [
+        {"name": phase.name, "asked": sum(amounts.values()), "sources": _parts(opened, amounts, drawn)}
+        for phase, amounts, drawn in zip(recipe.phases, asked, phases)
+    ]
+    return {"seed": recipe.seed, "recipe": recipe.content, "sources": sources, "phases": described}
 
 
 def _parts(opened: Sequence[TokenSource], amounts: Mapping[str, int], drawn: Sequence[Drawn]) -> dict[str, Any]:
     return {
-        source.name: {
-            "asked": amounts[source.name],
-            "tokens": some.tokens,
-            "documents": some.documents,
-            "cuts": some.cuts,
-        }
+        source.name: {"asked": amounts[source.name], **some.facts()}
         for source, some in zip(opened, drawn)
         if source.name in amounts
     }
@@ -292,18 +257,14 @@ def plan_mix(tok: Tokenizer, recipe: _binding.PathLike | Mapping[str, object]) -
 
 def refuse_impossible(recipe: Recipe, sources: Sequence[TokenSource | TextSource]) -> None:
     """Raises LimitError if a recipe is impossible although its texts may have more tokens than estimated."""
-    sizes, most = {}, {}
+    most = {}
     for given, source in zip(recipe.sources, sources):
         tokens = source.train_tokens()
         if tokens is None:
             return
-        sizes[given.name], most[given.name] = tokens, int(tokens * (_DOUBT if given.data is None else 1))
-    try:
-        asked_tokens(recipe, most)
-    except LimitError:
-        _asked_of_estimates(recipe, sizes)
-    except ArgumentError:
-        pass  # it contradicts itself only for these estimates
+        most[given.name] = int(tokens * (_DOUBT if given.data is None else 1))
+    with suppress(ArgumentError):  # it contradicts itself only for these estimates
+        _asked_of_estimates(recipe, most)
 
 
 def _asked_of_estimates(recipe: Recipe, sizes: Mapping[str, int]) -> list[dict[str, int]]:

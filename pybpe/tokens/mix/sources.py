@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar
+from typing import Any
 
 from ...errors import ArgumentError, FormatError, file_errors
 from ...reading.documents import Kinds, check_mark
 from ...reading.files import Staged, corpus_files
 from ...reading.input_file import InputFile
-from ...reading.planning import Piece, Plan
+from ...reading.planning import Plan
+from ...reading.sample import Sample
 from ...reading.splits import SPLIT_NAMES, SplitOptions
 from ...reading.streams import file_sha256
 from ...support.output_files import remove_folder
@@ -29,11 +28,7 @@ from .documents import Documents, find_documents
 from .recipe import Source
 
 _FLAT = "llmc, raw, npy or megatron"
-_FILES = 64  # most files from which pieces are encoded
-_PIECES = 4  # least pieces, if the corpus has as many
-_TASKS = 1000  # most tasks of a file from which pieces are taken
-
-_Item = TypeVar("_Item")
+_SAMPLE_BYTES = 1 << 26  # of texts, whose tokens are estimated
 
 
 @dataclass(frozen=True)
@@ -44,27 +39,19 @@ class TokenSource:
         name: its name.
         folder: where the tokens are.
         manifest: describes them.
-        sha256: the SHA-256 of the manifest's file, which has the hashes of the tokens.
-        state: a hash of that, and of the sizes and times of the files. What a run that was killed has made of them is
-            used only if it is the same.
+        call: distinguishes it from another source with this name: the SHA-256 of the manifest's file, which has the
+            hashes of the tokens.
     """
 
     name: str
     folder: str
     manifest: Manifest
-    sha256: str
-    state: str
+    call: str
 
     @classmethod
     def of(cls, name: str, folder: str, manifest: Manifest) -> TokenSource:
-        """Looks at the files of a source."""
-        sha256 = file_sha256(os.path.join(folder, manifest_name(folder)))
-        seen: list[object] = [sha256]
-        for file in manifest.file_names:
-            with file_errors(os.path.join(folder, file), "cannot be examined"):
-                status = os.stat(os.path.join(folder, file))
-            seen.append((status.st_size, status.st_mtime_ns, status.st_ino))
-        return cls(name, folder, manifest, sha256, hashlib.sha256(repr(seen).encode()).hexdigest())
+        """Returns the source in a folder with this manifest."""
+        return cls(name, folder, manifest, file_sha256(os.path.join(folder, manifest_name(folder))))
 
     @classmethod
     def of_folder(cls, name: str, folder: str, tok: Tokenizer, out: str | None = None) -> TokenSource:
@@ -88,10 +75,15 @@ class TokenSource:
             raise ArgumentError(f"{folder}: this is both a source and the output: choose another output")
         return cls.of(name, folder, manifest)
 
-    @property
-    def call(self) -> str:
-        """A hash of what distinguishes the source from another one with the same name."""
-        return self.sha256
+    def state(self) -> list[object]:
+        """Returns what distinguishes the files from others. What a run that was killed has made of them is used only if
+        it is the same."""
+        seen: list[object] = [self.call]
+        for path in (os.path.join(self.folder, name) for name in self.manifest.file_names):
+            with file_errors(path, "cannot be examined"):
+                status = os.stat(path)
+            seen.append((status.st_size, status.st_mtime_ns, status.st_ino))
+        return seen
 
     @property
     def splits(self) -> Sequence[float]:
@@ -105,15 +97,11 @@ class TokenSource:
 
     def train_tokens(self) -> int:
         """Returns the number of tokens in the train split."""
-        return self.split_tokens("train")
+        return self.manifest.split_tokens("train")
 
-    def split_tokens(self, split: str) -> int:
-        """Returns the number of tokens in a split, which the source may not have."""
-        return self.manifest.split_tokens(split) if split in self.manifest.shards else 0
-
-    def split_documents(self, split: str) -> int:
-        """Returns the number of documents in a split."""
-        return self.manifest.split_documents(split) if split in self.manifest.shards else 0
+    def encoded(self, folder: str, run: RunOptions) -> TokenSource:
+        """See TextSource."""
+        return self
 
     def documents(self, folder: str) -> list[Documents | None]:
         """Finds the documents of each split. Files without names in `folder` hold their lengths.
@@ -124,16 +112,17 @@ class TokenSource:
         return [self._documents(split, folder) for split in SPLIT_NAMES]
 
     def _documents(self, split: str, folder: str) -> Documents | None:
-        if not self.split_tokens(split):
+        expected = (self.manifest.split_documents(split), self.manifest.split_tokens(split))
+        if not expected[1]:
             return None
         eot, tokenizer = str(self.manifest.settings["eot"]), self.manifest.tokenizer
         mark, n_vocab = int(tokenizer["eot"]), int(tokenizer["n_vocab"])  # type: ignore[call-overload]
         stream = TokenStream(split_paths(self.folder, self.manifest, split), str(self.manifest.settings.get("dtype")))
         found = find_documents(stream, mark, eot, n_vocab, folder)
-        if len(found) != self.split_documents(split) or found.tokens != self.split_tokens(split):
+        if (len(found), found.tokens) != expected:
             raise FormatError(
                 f"{self.folder}: its {split} split has {len(found)} documents in {found.tokens} tokens, but the"
-                f" manifest says {self.split_documents(split)} in {self.split_tokens(split)}: write the data again"
+                f" manifest says {expected[0]} in {expected[1]}: write the data again"
             )
         return found
 
@@ -170,61 +159,33 @@ class TextSource:
     def train_tokens(self) -> int | None:
         """Estimates the number of tokens in the train split from a sample. Returns None if it must be read first."""
         tok, kinds = self.tok, Kinds(self.source.read, self.tok.model.eot)
-        files = [file for file in self.files if file.size]
-        check_mark(kinds, tok.special_tokens, tok.model.matching, files)
-        if any(file.is_sequential or kinds.kind(file) == "parquet" for file in files):
+        check_mark(kinds, tok.special_tokens, tok.model.matching, self.files)
+        if any(file.is_sequential or kinds.kind(file) == "parquet" for file in self.files):
             return None
         encoder = TaskEncoder(tok, kinds, (1.0,), "uint32")
+        plan = Plan(self.files, kinds, SplitOptions((1,)), tok._encoder.cutting)
         tokens = size = 0
-        for piece in _sample(files, encoder):
+        for piece in Sample(max_bytes=_SAMPLE_BYTES).pieces(plan, tok._encoder.cut):
             segments = encoder.segments(piece)
             tokens += sum(len(segment.ids) for segment in segments) + len(segments)  # a mark for each
-            size += piece.end - piece.start
-        shares, text_bytes = self.splits, sum(file.size or 0 for file in files)
-        return round(text_bytes * tokens / max(1, size) * shares[0] / sum(shares))
+            size += piece.size
+        text_bytes = sum(file.size or 0 for file in self.files)
+        return round(text_bytes * tokens / max(1, size) * self.splits[0] / sum(self.splits))
 
     def encoded(self, folder: str, run: RunOptions) -> TokenSource:
         """Encodes the texts into a folder. A run that was killed may have begun to, perhaps with another recipe."""
-        source, read = self.source, self.source.read
-
-        def encode() -> Manifest:
-            return binarize(
-                self.tok,
-                list(source.inputs),
-                folder,
-                format="llmc",
-                splits=source.split.splits,
-                split_by=source.split.split_by,
-                eot="prepend",
-                min_shard_tokens=0,
-                documents=read.documents,
-                text_key=read.text_key,
-                encoding=read.encoding,
-                name="text",
-                workers=run.workers,
-                progress=run.progress,
-            )
-
+        read, split = self.source.read, self.source.split
+        options: dict[str, Any] = {
+            **{"splits": split.splits, "split_by": split.split_by, "min_shard_tokens": 0, "name": "text"},
+            **{"documents": read.documents, "text_key": read.text_key, "encoding": read.encoding},
+            **{"workers": run.workers, "progress": run.progress},
+        }
         try:
-            manifest = encode()
+            manifest = binarize(self.tok, list(self.source.inputs), folder, **options)
         except ArgumentError:  # if these are tokens of other texts
             remove_folder(folder)
-            manifest = encode()
-        return TokenSource.of(source.name, folder, manifest)
-
-
-def _sample(files: Sequence[InputFile], encoder: TaskEncoder) -> Iterator[Piece]:
-    """Yields the first pieces of some tasks of some files, spread over the corpus."""
-    some, cutting = _spread(files, _FILES), encoder.tok._encoder.cutting
-    for file in some:
-        tasks = list(islice(Plan([file], encoder.kinds, SplitOptions((1,)), cutting).tasks(), _TASKS))
-        for task in _spread(tasks, max(1, _PIECES // len(some))):
-            yield from islice(encoder.task_pieces(task), 1)
-
-
-def _spread(items: Sequence[_Item], most: int) -> Sequence[_Item]:
-    """Returns at most so many items, at equal distances."""
-    return items[:: max(1, -(-len(items) // most))]
+            manifest = binarize(self.tok, list(self.source.inputs), folder, **options)
+        return TokenSource.of(self.source.name, folder, manifest)
 
 
 def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str | None = None) -> list[TokenSource | TextSource]:
