@@ -29,14 +29,12 @@ from .finished import Goal, call_of, hashed
 from .formats import LLMC
 from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions
-from .run import PlannedTasks, TokenRun
+from .run import TokenRun
 from .spool import KEEP
-from .store import AppendStore
+from .store import AppendStore, Store
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    from .shared_store import SharedStore
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
@@ -265,17 +263,14 @@ def write_dataset(
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity = _identity(layout, options)
-    store: AppendStore | SharedStore = AppendStore(layout, len(splits), encoding.encoded)
+    store: Store = AppendStore(layout, len(splits), encoding.encoded)
     if run.executor is not None and layout.form.index is None:
         from .shared_store import SharedStore, is_shared
 
         if is_shared(layout.unfinished, run):
             identity = hashed(identity, "workers")
             store = SharedStore(layout, encoding, identity)
-    planned = PlannedTasks(
-        options.read.skips, hashed(staged.identities), lambda: (digest for _, digest in encoding.hashed())
-    )
-    work = TokenRun(layout, store, identity, planned=planned, resume=resume)
+    work = TokenRun(layout, store, identity, encoding=encoding, resume=resume)
     inputs = [(staged.names.get(file.path, file.path), file.size) for file in files]
     made = work.write(run, known_total(files), Manifest(options.settings(), described(tok), inputs=inputs), beside)
     if plan.hashed or plan.between_documents:

@@ -78,7 +78,7 @@ class Goal:
         folder: the output folder.
         force: whether the call replaces what other calls have made.
         also: what the result depends on besides the token files, such as the rows that they are packed into.
-        rows: the arguments of `rows_call`, if the token files are packed.
+        rows: the arguments of `pack` from `sequence_length` to `shard_tokens`, if the token files are packed.
     """
 
     folder: str
@@ -97,7 +97,7 @@ class Goal:
         Raises:
             ArgumentError: the folder has token files of another call.
         """
-        made = self._made(rows_call(call, *self.rows) if self.rows else call, tok, inputs)
+        made = self._made(call_of((call, self.rows)) if self.rows else call, tok, inputs)
         if made is None and self.rows:
             check_only_tokens(self.folder)
         elif made is None:
@@ -145,12 +145,6 @@ def _drop_unpacked(out: str) -> None:
     if os.path.isdir(folder):
         with only_writer(os.path.dirname(folder), temporary=True):
             remove_folder(folder)
-
-
-def rows_call(call: str, *rows: object) -> str:
-    """Returns the hash of a call that packs token files. `rows` are its arguments from `sequence_length` to
-    `shard_tokens`."""
-    return call_of((call, rows))
 
 
 def _token_file(folder: str) -> str | None:
@@ -241,16 +235,17 @@ def stale_tokenizers(folder: str, tok: Tokenizer | None) -> list[str]:
 # Whether two folders have the same text: its documents would occur twice in what is made of both
 
 
-def check_disjoint(parts: Sequence[tuple[str, Iterable[str]]]) -> None:
-    """Raises ArgumentError if two parts were made from the same file.
+def check_different(parts: Sequence[tuple[str, Iterable[str], Manifest | None]]) -> None:
+    """Raises ArgumentError if two parts were made from the same file, or have the same token files, because they are
+    copies or were made from the same text.
 
     Args:
-        parts: the name of each, and the names of its inputs.
+        parts: the name of each, the names of its inputs, and its manifest if it has one.
     """
     seen: dict[object, str] = {}
-    for name, inputs in parts:
+    for name, inputs, _ in parts:
         for path in inputs:
-            if path == STDIN:  # another text each time: `check_contents` compares what was made of it
+            if path == STDIN:  # another text each time: the token files differ
                 continue
             other = seen.setdefault(path if is_url(path) else identity(path) or path, name)
             if other != name:
@@ -258,18 +253,11 @@ def check_disjoint(parts: Sequence[tuple[str, Iterable[str]]]) -> None:
                     f"{other} and {name}: both were made from {path}, so its documents would occur twice."
                     " If these are different files, give them different paths"
                 )
-
-
-def check_contents(parts: Sequence[tuple[str, Manifest]]) -> None:
-    """Raises ArgumentError if two folders have the same token files, because they are copies or were made from the same
-    text.
-
-    Args:
-        parts: the name of each, and its manifest.
-    """
-    seen: dict[object, str] = {}
-    for name, manifest in parts:
-        files = tuple(record.sha256 for records in manifest.shards.values() for record in records)
-        other = seen.setdefault(files, name) if manifest.tokens else name
-        if other != name:
-            raise ArgumentError(f"{other} and {name}: both have the same tokens, so their documents would occur twice")
+    for name, _, manifest in parts:
+        if manifest is not None and manifest.tokens:
+            files = tuple(record.sha256 for records in manifest.shards.values() for record in records)
+            other = seen.setdefault(files, name)
+            if other != name:
+                raise ArgumentError(
+                    f"{other} and {name}: both have the same tokens, so their documents would occur twice"
+                )

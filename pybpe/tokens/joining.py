@@ -32,7 +32,7 @@ from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .encoding import Encoded, text_length
-from .finished import Goal, check_contents, check_disjoint, finished_manifest, hashed
+from .finished import Goal, check_different, finished_manifest, hashed
 from .formats import FORMATS
 from .manifest import Manifest, manifest_name, split_paths
 from .options import Layout, OutputOptions
@@ -97,7 +97,7 @@ def join(
     parts = _folders(tok, path_list(folders), target)
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
-        _output(settings, name).check_used(also=_SETTINGS)  # which come from the folders
+        OutputOptions(settings["format"], name=name).check_used()
     output = _output(settings, name or parts[0].manifest.name).for_vocabulary(tok.vocab_size, tok.model.eot)
     identity = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):
@@ -133,8 +133,7 @@ def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_JoinedFo
                 split_paths(folder, manifest, split)
         digest = file_sha256(os.path.join(folder, manifest_name(folder)))
         parts.append(_JoinedFolder(folder, manifest, digest))
-    check_disjoint([(part.folder, [name for name, _ in part.manifest.inputs]) for part in parts])
-    check_contents([(part.folder, part.manifest) for part in parts])
+    check_different([(part.folder, [name for name, _ in part.manifest.inputs], part.manifest) for part in parts])
     return parts
 
 

@@ -6,8 +6,8 @@ Their fields have the names of the public keyword arguments, which errors name.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, ClassVar
 
 from .. import _binding
@@ -27,11 +27,6 @@ from .spool import EOT_MODES, KEEP, id_bytes
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
 METHODS = ("best-fit", "fill", "concat")  # of packing
-_NEEDS: Mapping[str, tuple[Callable[[Format], bool], str]] = {
-    "name": (lambda form: "{name}" in form.file, "this format has fixed file names"),
-    "shard_tokens": (lambda form: "{index" in form.file, "this format has one file per split"),
-}
-"""Options that have no effect with some formats: when they have one, and otherwise why not."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +73,14 @@ class OutputOptions:
         check_name(self.name or "")
         self.form.check_packages()  # fails now, not after an hour of encoding
 
-    def check_used(self, also: Collection[str] = ()) -> None:
-        """Raises ArgumentError if the caller gives an option, another value than the default, that has no effect.
-        `also` has the options that the caller uses itself."""
-        for each in fields(self):
-            has_effect, reason = _NEEDS.get(each.name, (None, ""))
-            value = getattr(self, each.name)
-            if has_effect and not has_effect(self.form) and value != each.default and each.name not in also:
-                refuse_unused(each.name, value, f"{reason} (format={self.format!r})")
+    def check_used(self) -> None:
+        """Raises ArgumentError if the caller gives an option, another value than the default, that has no effect."""
+        if self.name is not None and "{name}" not in self.form.file:
+            refuse_unused("name", self.name, f"this format has fixed file names (format={self.format!r})")
+        if self.shard_tokens != 10**8 and not self.form.has_shards:
+            refuse_unused(
+                "shard_tokens", self.shard_tokens, f"this format has one file per split (format={self.format!r})"
+            )
 
     @property
     def form(self) -> Format:

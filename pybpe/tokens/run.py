@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
 
 from .. import _binding
 from ..arguments import counted
@@ -20,8 +19,8 @@ from ..support.locking import LOCK, STAGED
 from ..support.output_files import give_name, make_folder, remove_entry, remove_file, write_through
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .encoding import Encoded
-from .finished import LOG_NAME, files_of_manifest, stale_tokenizers
+from .encoding import Encoded, Encoding
+from .finished import LOG_NAME, files_of_manifest, hashed, stale_tokenizers
 from .manifest import FILE_NAMES, FileRecord, Manifest, Records, ShardRecord, record_file
 from .options import Layout
 from .parts import Part, PartsLog
@@ -32,30 +31,16 @@ CHECKPOINT_SECONDS = 10.0
 LIST_NAME = "skipped.jsonl"
 
 
-class PlannedTasks(NamedTuple):
-    """The tasks of a run, if it can resume after some of its inputs have changed.
-
-    Attributes:
-        skips: whether bad records are skipped. A run that does not skip them cannot resume after one was skipped.
-        inputs: a hash of what distinguishes the inputs from others. If it is the same, so are the tasks.
-        hashes: yields the hash of the first task, of the first two tasks, and so on: see `hashed_tasks`.
-    """
-
-    skips: bool
-    inputs: str
-    hashes: Callable[[], Iterable[str]]
-
-
 class TokenRun:
     """A run that writes token files, from what an earlier run left to the end.
 
     Args:
         layout: where the files go, and what they are.
         store: does the work, and has the tokens.
-        identity: a hash of everything that the result depends on, except the inputs if `planned` is given. What a run
-            with another identity left is dropped.
+        identity: a hash of everything that the result depends on, except the inputs of `encoding`. What a run with
+            another identity left is dropped.
         work: what is in progress, for the progress bar, and the unit of its size.
-        planned: the tasks, if the run can resume after some of its inputs have changed.
+        encoding: the tasks, if the run can resume after some of its inputs have changed.
         resume: False drops what any run left.
     """
 
@@ -65,15 +50,15 @@ class TokenRun:
         store: Store,
         identity: str,
         work: tuple[str, str] = ("encoding", "B"),
-        planned: PlannedTasks | None = None,
+        encoding: Encoding | None = None,
         resume: bool = True,
     ) -> None:
-        self._layout, self._store, self._planned = layout, store, planned
+        self._layout, self._store, self._encoding = layout, store, encoding
         self._description, self._unit = work
-        self._skips = planned is not None and planned.skips
+        self._skips = encoding is not None and encoding.encoder.kinds.read.skips
         self._log = log = PartsLog(make_folder(layout.unfinished))
         self._last = Part(0, "", vars(SkipState()), [Reached()] * len(store.names))
-        inputs = planned.inputs if planned is not None else ""
+        inputs = hashed(list(encoding.identities.values())) if encoding is not None else ""
         kept = self._kept(inputs) if resume and log.identity == identity else None
         if kept is not None:
             for part in log.resume(inputs, kept):
@@ -107,14 +92,12 @@ class TokenRun:
 
     def _equal(self, inputs: str) -> int:
         """Returns how many of the first parts are right for this run's tasks; one more if no task follows them."""
-        parts, planned = self._log.parts, self._planned
-        if planned is None:
-            return len(parts) + 1
-        skipped = next((n for n, part in enumerate(parts) if part.skipped["skipped"]), len(parts) + 1)
-        most = len(parts) + 1 if planned.skips else skipped
-        if inputs == self._log.inputs:
+        parts, most = self._log.parts, len(self._log.parts) + 1
+        if not self._skips:  # a run that stops at bad records cannot use what one that skipped some has made
+            most = next((count for count, part in enumerate(parts) if part.skipped["skipped"]), most)
+        if self._encoding is None or inputs == self._log.inputs:
             return most
-        hashes = chain([""], planned.hashes())
+        hashes = chain([""], (digest for _, digest in self._encoding.hashed()))
         number, digest = 0, next(hashes, None)
         for count, part in enumerate(parts):
             while number < part.tasks and digest is not None:

@@ -20,7 +20,7 @@ from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import binarize
 from ..encoding import TaskEncoder
-from ..finished import call_of, check_contents, check_disjoint, finished_manifest
+from ..finished import call_of, check_different, finished_manifest
 from ..formats import FORMATS
 from ..manifest import Manifest, manifest_name, split_paths
 from ..token_files import TokenStream
@@ -209,8 +209,8 @@ def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str | None = No
                 f"{names[0]} and {name}: their splits differ, so a document that one holds out may be trained on"
                 " through the other: make both with the same splits"
             )
-    check_disjoint([(name, each.inputs) for name, each in zip(names, found)])
-    check_contents([(name, each.manifest) for name, each in zip(names, found) if isinstance(each, TokenSource)])
+    manifests = (each.manifest if isinstance(each, TokenSource) else None for each in found)
+    check_different([(name, each.inputs, manifest) for name, each, manifest in zip(names, found, manifests)])
     return found
 
 

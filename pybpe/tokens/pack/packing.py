@@ -11,7 +11,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from itertools import groupby
 from operator import itemgetter
 from typing import IO, NamedTuple
@@ -27,7 +27,7 @@ from ...support.output_files import make_folder, remove_file, remove_folder, unf
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import TOKENIZER_NAMES, Goal, files_of_manifest, finished_manifest, hidden_folder, rows_call
+from ..finished import TOKENIZER_NAMES, Goal, call_of, files_of_manifest, finished_manifest, hidden_folder
 from ..formats import FORMATS, LLMC
 from ..manifest import FILE_NAME, FileRecord, Manifest, ShardRecord, split_paths
 from ..options import RowOptions
@@ -249,7 +249,7 @@ class _Packing(NamedTuple):
                 "splits": counts,
             },
         }
-        call = rows_call(source.call or sha256, *vars(options).values())
+        call = call_of((source.call or sha256, astuple(options)))
         made = Manifest(settings, source.tokenizer, source.text_bytes, shards, files, call=call, inputs=source.inputs)
         _binding.write_file(os.path.join(out, FORMATS[options.format].manifest), made.to_json())
 
