@@ -21,7 +21,7 @@ import numpy
 import tiktoken
 from gpt2 import gpt2_tiktoken
 from openai_ranks import cl100k, o200k
-from test_train_huggingface import SPECIALS, merges, ours, theirs
+from test_tie_breaks import SPECIALS, merges, ours, theirs
 
 import pybpe
 

@@ -4,7 +4,7 @@ MinHash signatures (Broder, On the resemblance and containment of documents, 199
 A shingle is SHINGLE_WORDS words in a row, hashed to x. Number i of a signature is the minimum of a[i] x + b[i] modulo
 2^32 over all shingles. Two texts agree in it with a probability that is the Jaccard similarity of their sets of
 shingles. a[i] is odd, so that each of these functions is a permutation; and x is a hash, so that it does not matter
-that the functions are linear. (tests/py/test_near_duplicates.py measures the error against theory.)
+that the functions are linear. (tests/py/test_corpus_duplicates.py measures the error against theory.)
 
 128 products per shingle are most of the work, so they are computed 8 at a time where the processor has AVX2.
 */

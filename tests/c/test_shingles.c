@@ -1,6 +1,6 @@
 /*
 Measures and signatures of documents, against the definitions, on random texts with bytes that are not UTF-8; arguments
-that are refused; and every allocation failing. (tests/py/test_corpus_filters.py and test_near_duplicates.py compare
+that are refused; and every allocation failing. (tests/py/test_corpus_filters.py and test_corpus_duplicates.py compare
 texts in many scripts with references in Python.)
 */
 #include "base/base.h"

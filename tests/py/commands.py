@@ -1,5 +1,6 @@
 """Runs each command of pybpe that writes, in a forked process, and reads what it wrote."""
 
+import argparse
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from corpora import EOT, documents, jsonl, small_tokenizer
 
 import pybpe
 from pybpe import __main__ as program
+from pybpe import cli
 
 # Every command that writes, with small inputs.
 COMMANDS = {
@@ -41,6 +43,16 @@ COMMANDS = {
     "eval": "llmc eval questions.jsonl -t tok.json -o out/e.bin",
 }
 RESUMING = ("unfinished", ".lock")  # what a run leaves from which the next resumes, or that it removes
+
+
+def parsers(parser: argparse.ArgumentParser | None = None, name: str = "") -> dict[str, argparse.ArgumentParser]:
+    """Returns the parser of each command, by its name, such as "llmc check"."""
+    parser = parser or cli._parser()
+    inner = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not inner:
+        return {name: parser}
+    each = [parsers(command, f"{name} {word}".strip()) for choices in inner for word, command in choices.items()]
+    return {name: command for found in each for name, command in found.items()}
 
 
 def make_inputs(folder: Path) -> None:

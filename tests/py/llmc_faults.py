@@ -333,104 +333,53 @@ TOKENIZER_FAULTS = {
     "tokenizer is empty": Row(cut(TOKENIZER, 0), TOKENIZER, "is empty" + A_TOKENIZER, "^aborts", "write it again"),
     "tokenizer is a folder": Row(folder(TOKENIZER), TOKENIZER, "is a folder" + A_TOKENIZER, "^aborts", "put a tok"),
     "tokenizer is a pipe": Row(pipe(TOKENIZER), TOKENIZER, "is not a regular file", "^waits", "put a tokenizer", HANGS),
-    "tokenizer is a model": Row(
-        link(TOKENIZER, MODEL), TOKENIZER, "is a model checkpoint" + A_TOKENIZER, "^aborts", "put a tokenizer there"
-    ),
+    "tokenizer is a model": Row(link(TOKENIZER, MODEL), TOKENIZER, "is a model checkpoint" + A_TOKENIZER, "^aborts",
+        "put a tokenizer there"),
     "tokenizer is a shard": Row(link(TOKENIZER, TRAIN), TOKENIZER, "is a token shard" + A_TOKENIZER, "^aborts"),
-    "tokenizer is text": Row(
-        copy("data/tokenizer.json", TOKENIZER), TOKENIZER, "magic 538970747 is not an llm.c magic", "^aborts"
-    ),
+    "tokenizer is text": Row(copy("data/tokenizer.json", TOKENIZER), TOKENIZER, "magic 538970747 is not an llm.c magic",
+        "^aborts"),
     "tokenizer leads nowhere": Row(link(TOKENIZER, "none"), TOKENIZER, LOST, "random id", "copy", NONSENSE),
     "tokenizer magic": Row(patch(TOKENIZER, 0, 0x0134C5D8), TOKENIZER, "magic 20235736 is", "^aborts", "write it"),
-    "tokenizer big-endian": Row(
-        swap_bytes(TOKENIZER, 4, 0, HEADER), TOKENIZER, "a tokenizer with big-endian", "^aborts", "little-endian"
-    ),
+    "tokenizer big-endian": Row(swap_bytes(TOKENIZER, 4, 0, HEADER), TOKENIZER, "a tokenizer with big-endian",
+        "^aborts", "little-endian"),
     "tokenizer version 0": Row(patch(TOKENIZER, 4, 0), TOKENIZER, "version 0, expected 2", "^aborts", "Tokenizer.save"),
     "tokenizer version 1": Row(patch(TOKENIZER, 4, 1), TOKENIZER, "version 1 with 400", "^aborts", "version 2"),
-    "tokenizer without tokens": Row(
-        patch(TOKENIZER, 8, 0), TOKENIZER, "there are 0 tokens", "prints 'invalid token id'", "Tokenizer.save", NONSENSE
-    ),
+    "tokenizer without tokens": Row(patch(TOKENIZER, 8, 0), TOKENIZER, "there are 0 tokens",
+        "prints 'invalid token id'", "Tokenizer.save", NONSENSE),
     "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "token 401 at byte", "^aborts", "Tokenizer.save"),
-    "tokenizer V one too large": Row(
-        patch(TOKENIZER, 8, V + 1), MODEL, "V is 400, but .* has 401 tokens", "^aborts at the first id", cpu=SAME
-    ),
-    "tokenizer V one too large, without trailer": Row(
-        steps(without_trailer, patch(TOKENIZER, 8, V + 1)), TOKENIZER, "ends at byte .* token 400 of 401", "^aborts"
-    ),
-    "tokenizer V too small": Row(
-        steps(without_trailer, patch(TOKENIZER, 8, V - 1)),
-        TOKENIZER,
-        r"\d+ bytes follow the 399 tokens",
-        "ignores",
-        "Tokenizer.save",
-        SAME,
-        "warning",
-    ),
-    "tokenizer with a tail": Row(
-        steps(without_trailer, resize(TOKENIZER, 10)),
-        TOKENIZER,
-        "10 bytes follow the 400 tokens",
-        "ignores",
-        "Tokenizer.save",
-        SAME,
-        "warning",
-    ),
-    "eot beyond V": Row(
-        patch(TOKENIZER, 12, V), TOKENIZER, "end-of-text id is 400", "^aborts when it starts", "<.endoftext.>"
-    ),
-    "eot is another token": Row(
-        steps(without_trailer, patch(TOKENIZER, 12, 5)),
-        TOKENIZER,
-        r"id is 5, which is '<\|user\|>'",
-        "from that token",
-        "",
-        SAME,
-        "warning",
-    ),
+    "tokenizer V one too large": Row(patch(TOKENIZER, 8, V + 1), MODEL, "V is 400, but .* has 401 tokens",
+        "^aborts at the first id", cpu=SAME),
+    "tokenizer V one too large, without trailer": Row(steps(without_trailer, patch(TOKENIZER, 8, V + 1)), TOKENIZER,
+        "ends at byte .* token 400 of 401", "^aborts"),
+    "tokenizer V too small": Row(steps(without_trailer, patch(TOKENIZER, 8, V - 1)), TOKENIZER,
+        r"\d+ bytes follow the 399 tokens", "ignores", "Tokenizer.save", SAME, "warning"),
+    "tokenizer with a tail": Row(steps(without_trailer, resize(TOKENIZER, 10)), TOKENIZER,
+        "10 bytes follow the 400 tokens", "ignores", "Tokenizer.save", SAME, "warning"),
+    "eot beyond V": Row(patch(TOKENIZER, 12, V), TOKENIZER, "end-of-text id is 400", "^aborts when it starts",
+        "<.endoftext.>"),
+    "eot is another token": Row(steps(without_trailer, patch(TOKENIZER, 12, 5)), TOKENIZER,
+        r"id is 5, which is '<\|user\|>'", "from that token", "", SAME, "warning"),
     "empty token": Row(patch(TOKENIZER, HEADER, 0, size=1), TOKENIZER, "token 0 at byte 1024 is empty", "^aborts"),
     "tokenizer in its header": Row(cut(TOKENIZER, 500), TOKENIZER, "too short for a tokenizer: 500 bytes", "^aborts"),
-    "tokenizer cut off": Row(
-        cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, inside token", "^aborts", "Tokenizer.save"
-    ),
-    "tokenizer lacks a byte": Row(
-        steps(without_trailer, resize(TOKENIZER, -1)), TOKENIZER, "inside token 399 of 400", "^aborts", "Tokenizer.save"
-    ),
+    "tokenizer cut off": Row(cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, inside token", "^aborts",
+        "Tokenizer.save"),
+    "tokenizer lacks a byte": Row(steps(without_trailer, resize(TOKENIZER, -1)), TOKENIZER, "inside token 399 of 400",
+        "^aborts", "Tokenizer.save"),
     "tokens swapped": Row(swap_tokens, TOKENIZER, "checksum", "still reads its tokens", "again", NONSENSE),
-    "tokens swapped, without trailer": Row(
-        steps(without_trailer, swap_tokens),
-        TOKENIZER,
-        "is not the tokenizer that encoded",
-        "to wrong text",
-        "copy",
-        NONSENSE,
-    ),
-    "a token twice": Row(
-        steps(without_trailer, copy("data/tokenizer.bin", TOKENIZER), repeat_token),
-        TOKENIZER,
-        "tokens 20 and 21 are the same",
-        "prints the same",
-        "Tokenizer.save",
-        NONSENSE,
-        "warning",
-    ),
-    "trailer cut off": Row(
-        resize(TOKENIZER, -5),
-        TOKENIZER,
-        "bytes after its tokens",
-        "still reads its tokens",
-        "save it again",
-        SAME,
-    ),
-    "another tokenizer": Row(
-        other_tokenizer, TOKENIZER, "is not the tokenizer that encoded", "samples to wrong text", "copy the", NONSENSE
-    ),
-}
+    "tokens swapped, without trailer": Row(steps(without_trailer, swap_tokens), TOKENIZER,
+        "is not the tokenizer that encoded", "to wrong text", "copy", NONSENSE),
+    "a token twice": Row(steps(without_trailer, copy("data/tokenizer.bin", TOKENIZER), repeat_token), TOKENIZER,
+        "tokens 20 and 21 are the same", "prints the same", "Tokenizer.save", NONSENSE, "warning"),
+    "trailer cut off": Row(resize(TOKENIZER, -5), TOKENIZER, "bytes after its tokens", "still reads its tokens",
+        "save it again", SAME),
+    "another tokenizer": Row(other_tokenizer, TOKENIZER, "is not the tokenizer that encoded", "samples to wrong text",
+        "copy the", NONSENSE),
+}  # fmt: skip
 
 MODEL_FAULTS = {
     "no model": Row(remove(MODEL), "", "no checkpoint for the 400 tokens", "^aborts on the CPU", "new -t"),
-    "no model or tokenizer": Row(
-        remove(MODEL, TOKENIZER), MODEL, LOST, "^aborts, unless .* -e d12", "put a checkpoint"
-    ),
+    "no model or tokenizer": Row(remove(MODEL, TOKENIZER), MODEL, LOST, "^aborts, unless .* -e d12",
+        "put a checkpoint"),
     "model elsewhere": Row(move(MODEL, "model.bin"), MODEL, LOST, "^aborts, unless .* -e model.bin", "link"),
     "model is empty": Row(cut(MODEL, 0), MODEL, "is empty" + A_MODEL, "^aborts: 'Bad magic'", "write it again"),
     "model is a folder": Row(folder(MODEL), MODEL, "is a folder" + A_MODEL, "^aborts", "put a model"),
@@ -438,24 +387,15 @@ MODEL_FAULTS = {
     "model is a tokenizer": Row(link(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
     "model is a shard": Row(link(MODEL, TRAIN), MODEL, "is a token shard" + A_MODEL, "^aborts"),
     "model and tokenizer swapped": Row(swap(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
-    "model in its header": Row(
-        cut(MODEL, 100), MODEL, "too short for a checkpoint: 100 bytes", "^aborts", "write it again"
-    ),
-    "model lacks a weight": Row(
-        resize(MODEL, -4), MODEL, "23004 bytes, but its header implies 23008", "^aborts", "write it again"
-    ),
-    "model has a weight more": Row(
-        resize(MODEL, 4),
-        MODEL,
-        "23012 bytes, but its header implies 23008",
-        "ignores the extra bytes",
-        "write it again",
-        SAME,
-    ),
+    "model in its header": Row(cut(MODEL, 100), MODEL, "too short for a checkpoint: 100 bytes", "^aborts",
+        "write it again"),
+    "model lacks a weight": Row(resize(MODEL, -4), MODEL, "23004 bytes, but its header implies 23008", "^aborts",
+        "write it again"),
+    "model has a weight more": Row(resize(MODEL, 4), MODEL, "23012 bytes, but its header implies 23008",
+        "ignores the extra bytes", "write it again", SAME),
     "model magic": Row(field(0, 0), MODEL, "magic 0 is not an llm.c magic", "^aborts: 'Bad magic'", "write it again"),
-    "model big-endian": Row(
-        swap_bytes(MODEL, 4, 0, HEADER), MODEL, "a model checkpoint with big-endian", "^aborts", "little-endian"
-    ),
+    "model big-endian": Row(swap_bytes(MODEL, 4, 0, HEADER), MODEL, "a model checkpoint with big-endian", "^aborts",
+        "little-endian"),
     "Llama 3": Row(field(0, 20240803), MODEL, "is a checkpoint of train_llama3.py" + A_MODEL, "^aborts", "put a model"),
     **{
         f"model version {version}": Row(
@@ -463,127 +403,70 @@ MODEL_FAULTS = {
         )
         for version in (0, 1, 2, 4, 6, -1)
     },
-    "model version 5 over fp32": Row(
-        field(1, 5), MODEL, "is bf16, but llm.c expects fp32 under this name", "Bad version"
-    ),
-    "bf16 under the name of fp32": Row(
-        model(dtype="bf16"),
-        MODEL,
-        "is bf16, but llm.c expects fp32 under this name",
-        "^aborts: 'Bad version'",
-        "--dtype fp32",
-    ),
-    "maxT 0 in full": Row(
-        steps(field(2, 0), fit(context=0)), MODEL, "maxT is 0", "embeddings, and trains on nonsense", "", NONSENSE
-    ),
+    "model version 5 over fp32": Row(field(1, 5), MODEL, "is bf16, but llm.c expects fp32 under this name",
+        "Bad version"),
+    "bf16 under the name of fp32": Row(model(dtype="bf16"), MODEL, "is bf16, but llm.c expects fp32 under this name",
+        "^aborts: 'Bad version'", "--dtype fp32"),
+    "maxT 0 in full": Row(steps(field(2, 0), fit(context=0)), MODEL, "maxT is 0", "embeddings, and trains on nonsense",
+        "", NONSENSE),
     "maxT -1": Row(field(2, -1), MODEL, "maxT is -1", "trains on nonsense, or aborts", "", NONSENSE),
-    "maxT too small": Row(
-        field(2, 63), MODEL, "23008 bytes, but its header implies 22976", "shifted weights", "", NONSENSE
-    ),
-    "short context": Row(
-        model(context=32), MODEL, "maxT is 32, but T is 64", "reads the wrong weights", "use -t 32", NONSENSE
-    ),
+    "maxT too small": Row(field(2, 63), MODEL, "23008 bytes, but its header implies 22976", "shifted weights", "",
+        NONSENSE),
+    "short context": Row(model(context=32), MODEL, "maxT is 32, but T is 64", "reads the wrong weights", "use -t 32",
+        NONSENSE),
     "V 0": Row(field(3, 0), MODEL, "V is 0 in its header", "^aborts at the first id", "write it again"),
     "V -1": Row(field(3, -1), MODEL, "V is -1 in its header", "^aborts at the first id or sample", "write it again"),
     "V above Vp": Row(field(3, VP + 1), MODEL, "Vp is 512, below V 513", "trains on nonsense", "", NONSENSE),
-    "V below the tokenizer's": Row(
-        model(V - 1), MODEL, "V is 399, but .*has 400 tokens", "^aborts", "for this tokenizer"
-    ),
-    "V above the tokenizer's": Row(
-        model(V + 1), MODEL, "V is 401, but .*has 400", "invalid token id", "this tokenizer", NONSENSE
-    ),
+    "V below the tokenizer's": Row(model(V - 1), MODEL, "V is 399, but .*has 400 tokens", "^aborts",
+        "for this tokenizer"),
+    "V above the tokenizer's": Row(model(V + 1), MODEL, "V is 401, but .*has 400", "invalid token id", "this tokenizer",
+        NONSENSE),
     "L 0 in full": Row(steps(field(4, 0), fit(layers=0)), MODEL, "L is 0", "without layers", "", NONSENSE),
     "L -1": Row(field(4, -1), MODEL, "L is -1", "or crashes"),
     "L too large": Row(field(4, 2), MODEL, "23008 bytes, but its header implies 26496", "^aborts, because weights"),
     "NH 0": Row(field(5, 0), MODEL, "NH is 0", "^crashes"),
     "NH -1": Row(field(5, -1), MODEL, "NH is -1", "^crashes"),
-    "NH does not divide C": Row(
-        field(5, 3),
-        MODEL,
-        "NH is 3, which does not divide C 8",
-        "^trains on nonsense, because 2 channels",
-        "",
-        NONSENSE,
-    ),
+    "NH does not divide C": Row(field(5, 3), MODEL, "NH is 3, which does not divide C 8",
+        "^trains on nonsense, because 2 channels", "", NONSENSE),
     "NH above C": Row(field(5, 16), MODEL, "NH is 16", "^trains on nonsense, because its heads", "", NONSENSE),
     "NH largest": Row(field(5, 2**31 - 1), MODEL, "NH is 2147483647", "runs out of memory"),
     "C 0": Row(field(6, 0), MODEL, "C is 0", "^trains on nonsense, or aborts", "", NONSENSE),
     "C -1": Row(field(6, -1), MODEL, "C is -1", "^trains on nonsense, or aborts"),
-    "C too small": Row(
-        field(6, 4), MODEL, "23008 bytes, but its header implies 11248", "shifted weights", "", NONSENSE
-    ),
-    "C odd": Row(
-        field(6, 7), MODEL, "NH is 2, which does not divide C 7", "^trains on nonsense, because 1 chan", "", NONSENSE
-    ),
+    "C too small": Row(field(6, 4), MODEL, "23008 bytes, but its header implies 11248", "shifted weights", "",
+        NONSENSE),
+    "C odd": Row(field(6, 7), MODEL, "NH is 2, which does not divide C 7", "^trains on nonsense, because 1 chan", "",
+        NONSENSE),
     "Vp 0": Row(field(7, 0), MODEL, "Vp is 0", "nan and aborts, or"),
-    "Vp below V": Row(
-        steps(field(7, V - 1), fit(padded=V - 1)),
-        MODEL,
-        "Vp is 399, below V 400",
-        "or trains on nonsense",
-        "",
-        NONSENSE,
-    ),
-    "Vp too small": Row(
-        field(7, 511), MODEL, "23008 bytes, but its header implies 22976", "shifted weights", "", NONSENSE
-    ),
-    "odd padding": Row(
-        model(padded=V + 3),
-        MODEL,
-        "Vp is 403, not a multiple of 4",
-        "on CUDA, and aborts",
-        "--pad 128",
-        SAME,
-        "warning",
-    ),
-    "odd channels": Row(
-        model(heads=1, channels=6),
-        MODEL,
-        "C is 6, not a multiple of 4",
-        "on CUDA, and aborts",
-        "--channels",
-        RUNS,
-        "warning",
-    ),
-    "padding in use": Row(
-        floats(MODEL, HEADER + 4 * C * V, *[1.0] * C),
-        MODEL,
-        "rows 400 to 512 of wte are not zero",
-        "norm explodes",
-        "checkpoint convert",
-        SAME,
-        "warning",
-    ),
-    "NaN in wte": Row(
-        floats(MODEL, HEADER, NAN), MODEL, "has Inf or NaN in wte", "aborts on the CPU, or trains", "use"
-    ),
+    "Vp below V": Row(steps(field(7, V - 1), fit(padded=V - 1)), MODEL, "Vp is 399, below V 400",
+        "or trains on nonsense", "", NONSENSE),
+    "Vp too small": Row(field(7, 511), MODEL, "23008 bytes, but its header implies 22976", "shifted weights", "",
+        NONSENSE),
+    "odd padding": Row(model(padded=V + 3), MODEL, "Vp is 403, not a multiple of 4", "on CUDA, and aborts", "--pad 128",
+        SAME, "warning"),
+    "odd channels": Row(model(heads=1, channels=6), MODEL, "C is 6, not a multiple of 4", "on CUDA, and aborts",
+        "--channels", RUNS, "warning"),
+    "padding in use": Row(floats(MODEL, HEADER + 4 * C * V, *[1.0] * C), MODEL, "rows 400 to 512 of wte are not zero",
+        "norm explodes", "checkpoint convert", SAME, "warning"),
+    "NaN in wte": Row(floats(MODEL, HEADER, NAN), MODEL, "has Inf or NaN in wte", "aborts on the CPU, or trains",
+        "use"),
     "NaN in the padding": Row(floats(MODEL, HEADER + 4 * C * V, NAN), MODEL, "has Inf or NaN in wte", "loss of nan"),
     "Inf in lnfw": Row(floats(MODEL, LNFW, float("inf")), MODEL, "has Inf or NaN in lnfw", "loss of nan or inf", "use"),
     "a weight of 1e30": Row(floats(MODEL, HEADER, 1e30), MODEL, r"up to 1e\+30 in wte", "nonsense or aborts", "use"),
     "a weight of 1e6": Row(floats(MODEL, LNFW, 1e6), MODEL, r"up to 1e\+06 in lnfw", "inf or nan", "use", NONSENSE),
     "weights big-endian": Row(swap_bytes(MODEL, 4, HEADER), MODEL, "has Inf or NaN in wte", "loss of nan"),
     "all weights zero": Row(no_weights, MODEL, "all weights are zero", "never changes", "write it again", NONSENSE),
-    "wte zero": Row(
-        floats(MODEL, HEADER, *[0.0] * VP * C),
-        MODEL,
-        "all of wte is zero",
-        "trains from it anyway",
-        "",
-        NONSENSE,
-        "warning",
-    ),
-    "ln1w zero": Row(
-        floats(MODEL, LN1W, *[0.0] * C), MODEL, "all of ln1w is zero", "trains from it anyway", "", NONSENSE, "warning"
-    ),
-}
+    "wte zero": Row(floats(MODEL, HEADER, *[0.0] * VP * C), MODEL, "all of wte is zero", "trains from it anyway", "",
+        NONSENSE, "warning"),
+    "ln1w zero": Row(floats(MODEL, LN1W, *[0.0] * C), MODEL, "all of ln1w is zero", "trains from it anyway", "",
+        NONSENSE, "warning"),
+}  # fmt: skip
 
 DATA_FAULTS = {
     "no dev/": Row(remove("dev"), CPU_TRAIN, LOST, "^aborts on the CPU, and on CUDA unless -i", "link a shard"),
     "no train data": Row(remove(CPU_TRAIN), CPU_TRAIN, LOST, "^aborts on the CPU", "link a shard"),
     "no validation data": Row(remove(CPU_VAL), CPU_VAL, LOST, "^aborts on the CPU", "link a shard"),
-    "train data leads nowhere": Row(
-        link(CPU_TRAIN, "none"), CPU_TRAIN, "does not exist", "cannot find the file", "link"
-    ),
+    "train data leads nowhere": Row(link(CPU_TRAIN, "none"), CPU_TRAIN, "does not exist", "cannot find the file",
+        "link"),
     "lost shard": Row(remove(TRAIN), CPU_TRAIN, "which does not exist", "cannot find the file", "link"),
     "train data is a folder": Row(folder(CPU_TRAIN), CPU_TRAIN, "is a folder" + A_SHARD, "^aborts", "put a token"),
     "train data is a pipe": Row(pipe(CPU_TRAIN), CPU_TRAIN, "is not a regular file" + A_SHARD, "^waits", "put", HANGS),
@@ -591,52 +474,28 @@ DATA_FAULTS = {
     "val data is a model": Row(link(CPU_VAL, MODEL), CPU_VAL, "is a model checkpoint" + A_SHARD, "^aborts"),
     "train data is an eval file": Row(link(CPU_TRAIN, EVALS), CPU_TRAIN, "is an eval file" + A_SHARD, "^aborts"),
     "train data is a mask": Row(link(CPU_TRAIN, MASK), CPU_TRAIN, "is a loss mask" + A_SHARD, "^aborts"),
-    "train is val": Row(
-        link(CPU_TRAIN, VAL), CPU_VAL, "is the same as .*train.bin", "validation loss means nothing", "", NONSENSE
-    ),
-    "val is a copy of train": Row(
-        copy(TRAIN, CPU_VAL), CPU_VAL, "is the same as", "validation loss means nothing", "", NONSENSE
-    ),
-    "train and val swapped": Row(
-        steps(link(CPU_TRAIN, VAL), link(CPU_VAL, TRAIN)),
-        CPU_TRAIN,
-        "shard of the val split",
-        "set apart as val",
-        "train split",
-        NONSENSE,
-    ),
-    "train is a copy of the test split": Row(
-        copy(TEST, CPU_TRAIN), CPU_TRAIN, "shard of the test split", "trains on text that was set apart", "", NONSENSE
-    ),
-    "TinyStories beside tiny Shakespeare": Row(
-        link(STORIES_TRAIN, TOKENIZER),
-        STORIES_TRAIN,
-        "is a tokenizer" + A_SHARD,
-        "reads the data of tiny Shakespeare",
-        "",
-        SAME,
-        "warning",
-    ),
-    "TinyStories for train alone": Row(
-        steps(remove("dev"), link(STORIES_TRAIN, TRAIN)), CPU_VAL, LOST, "^aborts on the CPU", "link a shard"
-    ),
-    "TinyStories is a tokenizer": Row(
-        steps(remove(CPU_VAL), link(STORIES_VAL, TOKENIZER)), STORIES_VAL, "is a tokenizer" + A_SHARD, "^aborts"
-    ),
-}
+    "train is val": Row(link(CPU_TRAIN, VAL), CPU_VAL, "is the same as .*train.bin", "validation loss means nothing",
+        "", NONSENSE),
+    "val is a copy of train": Row(copy(TRAIN, CPU_VAL), CPU_VAL, "is the same as", "validation loss means nothing", "",
+        NONSENSE),
+    "train and val swapped": Row(steps(link(CPU_TRAIN, VAL), link(CPU_VAL, TRAIN)), CPU_TRAIN, "shard of the val split",
+        "set apart as val", "train split", NONSENSE),
+    "train is a copy of the test split": Row(copy(TEST, CPU_TRAIN), CPU_TRAIN, "shard of the test split",
+        "trains on text that was set apart", "", NONSENSE),
+    "TinyStories beside tiny Shakespeare": Row(link(STORIES_TRAIN, TOKENIZER), STORIES_TRAIN,
+        "is a tokenizer" + A_SHARD, "reads the data of tiny Shakespeare", "", SAME, "warning"),
+    "TinyStories for train alone": Row(steps(remove("dev"), link(STORIES_TRAIN, TRAIN)), CPU_VAL, LOST,
+        "^aborts on the CPU", "link a shard"),
+    "TinyStories is a tokenizer": Row(steps(remove(CPU_VAL), link(STORIES_VAL, TOKENIZER)), STORIES_VAL,
+        "is a tokenizer" + A_SHARD, "^aborts"),
+}  # fmt: skip
 
 SHARD_FAULTS = {
     "shard magic": Row(patch(TRAIN, 0, 7), TRAIN, "magic 7 is not an llm.c magic", "'Bad magic'", "format llmc"),
-    "shard big-endian": Row(
-        swap_bytes(TRAIN, 4, 0, HEADER), TRAIN, "shard with big-endian", "^aborts", "little-endian"
-    ),
-    "shard without header": Row(
-        lambda work: (work / TRAIN).write_bytes((work / TRAIN).read_bytes()[HEADER:]),
-        TRAIN,
-        "is not an llm.c magic",
-        "'Bad magic'",
-        "headerless file for nanoGPT",
-    ),
+    "shard big-endian": Row(swap_bytes(TRAIN, 4, 0, HEADER), TRAIN, "shard with big-endian", "^aborts",
+        "little-endian"),
+    "shard without header": Row(lambda work: (work / TRAIN).write_bytes((work / TRAIN).read_bytes()[HEADER:]), TRAIN,
+        "is not an llm.c magic", "'Bad magic'", "headerless file for nanoGPT"),
     **{
         f"shard version {version}": Row(
             patch(TRAIN, 4, version), TRAIN, rf"version {version} at offset 4, expected 1", "^aborts", "binarize"
@@ -653,146 +512,66 @@ SHARD_FAULTS = {
     "small train shard": Row(tokens(TRAIN, 256), TRAIN, "256 tokens, but 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3"),
     "tiny shard": Row(tokens(VAL, 30), VAL, "30 tokens", "^aborts", "is B 1 x T 29"),
     "shard without tokens": Row(tokens(VAL, 0), VAL, "0 tokens", "^aborts", "no B and T fit"),
-    "uint32 shard": Row(
-        lambda work: write_shard(work / TRAIN, numpy.arange(300, dtype=numpy.uint32)),
-        TRAIN,
-        "uint32 tokens",
-        "^aborts with 'Bad magic'",
-        "at most 65536",
-    ),
-    "id beyond V": Row(
-        patch(VAL, HEADER, V, size=2), VAL, "has the id 400, but .*124M.bin has V 400", "^aborts", "new"
-    ),
-    "target beyond V": Row(
-        patch(VAL, HEADER + 512, V, size=2), VAL, "has the id 400, but .*124M.bin has V 400", "^aborts at the batch"
-    ),
-    "id beyond the tokenizer": Row(
-        patch(VAL, HEADER, V, size=2), VAL, "400 tokens: they do not belong together", "cannot decode", "encode"
-    ),
+    "uint32 shard": Row(lambda work: write_shard(work / TRAIN, numpy.arange(300, dtype=numpy.uint32)), TRAIN,
+        "uint32 tokens", "^aborts with 'Bad magic'", "at most 65536"),
+    "id beyond V": Row(patch(VAL, HEADER, V, size=2), VAL, "has the id 400, but .*124M.bin has V 400", "^aborts",
+        "new"),
+    "target beyond V": Row(patch(VAL, HEADER + 512, V, size=2), VAL, "has the id 400, but .*124M.bin has V 400",
+        "^aborts at the batch"),
+    "id beyond the tokenizer": Row(patch(VAL, HEADER, V, size=2), VAL, "400 tokens: they do not belong together",
+        "cannot decode", "encode"),
     "tokens big-endian": Row(swap_bytes(TRAIN, 2, HEADER), TRAIN, "has the id .*V 400", "^aborts at the batch"),
     "all tokens zero": Row(tokens(TRAIN, 5000, 0), TRAIN, "all 5000 tokens are the id 0", "nonsense", "", NONSENSE),
-    "no end of text": Row(
-        steps(remove("chat"), without_end),
-        TOKENIZER,
-        "the end-of-text id is 0, which no train shard contains",
-        "never saw",
-        "prepend",
-        RUNS,
-        "warning",
-    ),
-    "a token changed": Row(
-        patch(TRAIN, HEADER + 600, 300, size=2), TRAIN, "its SHA-256 is not", "the file as it is", "", NONSENSE
-    ),
-    "manifest is an empty object": Row(
-        write("data/manifest.json", b"{}"), "data/manifest.json", "not a manifest", "nothing shows", "again", SAME
-    ),
-    "manifest cut off": Row(
-        cut("data/manifest.json", 900), "data/manifest.json", "not a manifest", "nothing shows", "again", SAME
-    ),
-    "a shard of the manifest is lost": Row(
-        remove(VAL), VAL, "is missing, but .*manifest.json lists it", "or aborts", "again"
-    ),
-    "a shard of another length": Row(
-        tokens(TRAIN, 300),
-        TRAIN,
-        r"300 tokens, but .*manifest.json says \d+",
-        "trains on the file as it is",
-        "",
-        NONSENSE,
-    ),
+    "no end of text": Row(steps(remove("chat"), without_end), TOKENIZER,
+        "the end-of-text id is 0, which no train shard contains", "never saw", "prepend", RUNS, "warning"),
+    "a token changed": Row(patch(TRAIN, HEADER + 600, 300, size=2), TRAIN, "its SHA-256 is not", "the file as it is",
+        "", NONSENSE),
+    "manifest is an empty object": Row(write("data/manifest.json", b"{}"), "data/manifest.json", "not a manifest",
+        "nothing shows", "again", SAME),
+    "manifest cut off": Row(cut("data/manifest.json", 900), "data/manifest.json", "not a manifest", "nothing shows",
+        "again", SAME),
+    "a shard of the manifest is lost": Row(remove(VAL), VAL, "is missing, but .*manifest.json lists it", "or aborts",
+        "again"),
+    "a shard of another length": Row(tokens(TRAIN, 300), TRAIN, r"300 tokens, but .*manifest.json says \d+",
+        "trains on the file as it is", "", NONSENSE),
     "test split too small": Row(tokens(TEST, 10), "", "", "", "", SAME, "none"),
-}
+}  # fmt: skip
 
 # Files that llm.c reads only if -i, -j or -h 1 name them.
 CUDA_FAULTS = {
-    "names out of order": Row(
-        rename_shards, "data/row_10.bin", "sorts before row_2.bin", "order of their names", "digits", SAME
-    ),
-    "a shard of another run": Row(
-        tokens("data/corpus_train_000007.bin", 300),
-        "data/corpus_train_000007.bin",
-        "is not one of the shards that .*manifest.json lists",
-        "too",
-        "move it",
-        SAME,
-    ),
-    "a tokenizer among shards": Row(
-        copy(TOKENIZER, "data/corpus_train_x.bin"),
-        "data/corpus_train_x.bin",
-        r"is a tokenizer, but the shards' pattern corpus_train_\*.bin",
-        "^aborts with -i",
-        "move it",
-        SAME,
-    ),
-    "a folder among shards": Row(
-        lambda work: (work / "data/corpus_train_old.bin").mkdir(),
-        "data/corpus_train_old.bin",
-        r"is a folder, but the shards' pattern corpus_train_\*.bin",
-        "^aborts with -i",
-        "move it",
-        SAME,
-    ),
-    "a tokenizer with a shard's number": Row(
-        copy(TOKENIZER, "more/a_train_000000.bin"),
-        "more/a_train_000000.bin",
-        "is a tokenizer, but has the name of a shard",
-        "^aborts if -i",
-        "move it",
-        SAME,
-    ),
-    "unequal shards": Row(
-        steps(tokens("more/a_train_000000.bin", 9000), tokens("more/a_train_000001.bin", 5000)),
-        "more/a_train_000001.bin",
-        "5000 tokens, but a_train_000000.bin has 9000: 1 and 2 samples of 4096",
-        "may abort when it resumes with -y 1",
-        "binarize",
-        SAME,
-        "warning",
-    ),
-    "signs of patterns": Row(
-        tokens("more[1]/a_train_000000.bin", 9000),
-        "more[1]/a_train_000000.bin",
-        r"its name has \[",
-        "may not find it",
-        "rename",
-        SAME,
-        "warning",
-    ),
-    "a .bin file of something else": Row(
-        lambda work: (work / "other.bin").write_bytes(b"PK\3\4"),
-        "other.bin",
-        "is not an llm.c magic",
-        "aborts if it reads",
-        "",
-        SAME,
-        "warning",
-    ),
+    "names out of order": Row(rename_shards, "data/row_10.bin", "sorts before row_2.bin", "order of their names",
+        "digits", SAME),
+    "a shard of another run": Row(tokens("data/corpus_train_000007.bin", 300), "data/corpus_train_000007.bin",
+        "is not one of the shards that .*manifest.json lists", "too", "move it", SAME),
+    "a tokenizer among shards": Row(copy(TOKENIZER, "data/corpus_train_x.bin"), "data/corpus_train_x.bin",
+        r"is a tokenizer, but the shards' pattern corpus_train_\*.bin", "^aborts with -i", "move it", SAME),
+    "a folder among shards": Row(lambda work: (work / "data/corpus_train_old.bin").mkdir(), "data/corpus_train_old.bin",
+        r"is a folder, but the shards' pattern corpus_train_\*.bin", "^aborts with -i", "move it", SAME),
+    "a tokenizer with a shard's number": Row(copy(TOKENIZER, "more/a_train_000000.bin"), "more/a_train_000000.bin",
+        "is a tokenizer, but has the name of a shard", "^aborts if -i", "move it", SAME),
+    "unequal shards": Row(steps(tokens("more/a_train_000000.bin", 9000), tokens("more/a_train_000001.bin", 5000)),
+        "more/a_train_000001.bin", "5000 tokens, but a_train_000000.bin has 9000: 1 and 2 samples of 4096",
+        "may abort when it resumes with -y 1", "binarize", SAME, "warning"),
+    "signs of patterns": Row(tokens("more[1]/a_train_000000.bin", 9000), "more[1]/a_train_000000.bin",
+        r"its name has \[", "may not find it", "rename", SAME, "warning"),
+    "a .bin file of something else": Row(lambda work: (work / "other.bin").write_bytes(b"PK\3\4"), "other.bin",
+        "is not an llm.c magic", "aborts if it reads", "", SAME, "warning"),
     "eval magic": Row(patch(EVALS, 0, 9), EVALS, "magic 9 is", "aborts if it reads", "write", SAME, "warning"),
     "eval version": Row(patch(EVALS, 4, 2), EVALS, "version 2; expected", "^aborts", "llmc eval", SAME),
     "eval without examples": Row(patch(EVALS, 8, 0), EVALS, "there are 0 examples", "^aborts", "llmc eval", SAME),
     "eval count too large": Row(patch(EVALS, 8, 7), EVALS, "example 6 is cut off", "aborts or reads", "eval", SAME),
-    "eval count too small": Row(
-        patch(EVALS, 8, 5), EVALS, "bytes follow the 5 examples", "never reads", "eval", SAME, "warning"
-    ),
+    "eval count too small": Row(patch(EVALS, 8, 5), EVALS, "bytes follow the 5 examples", "never reads", "eval", SAME,
+        "warning"),
     "eval cut off": Row(resize(EVALS, -2), EVALS, "example 5 is cut off", "aborts or reads past", "llmc eval", SAME),
     "eval longer": Row(resize(EVALS, 2), EVALS, "2 bytes follow the 6", "never reads", "llmc eval", SAME, "warning"),
     "eval buffer 0": Row(patch(EVALS, 12, 0), EVALS, "longest example has 0 bytes", "^aborts", "llmc eval", SAME),
     "eval buffer": Row(patch(EVALS, 12, 8), EVALS, "but the header says 8", "overflows its buffer", "llmc eval", SAME),
-    "eval buffer too large": Row(
-        patch(EVALS, 12, 200),
-        EVALS,
-        "but the header says 200",
-        "^aborts with -h 1 if T is below 21",
-        "llmc eval",
-        SAME,
-        "warning",
-    ),
-    "eval delimiter": Row(
-        patch(EVALS, HEADER, 1, size=2), EVALS, "example 0 is cut off or damaged", "^aborts", "", SAME
-    ),
-    "eval example bytes": Row(
-        patch(EVALS, HEADER + 2, 4, size=2), EVALS, "example 0 is cut off", "aborts or", "", SAME
-    ),
+    "eval buffer too large": Row(patch(EVALS, 12, 200), EVALS, "but the header says 200",
+        "^aborts with -h 1 if T is below 21", "llmc eval", SAME, "warning"),
+    "eval delimiter": Row(patch(EVALS, HEADER, 1, size=2), EVALS, "example 0 is cut off or damaged", "^aborts", "",
+        SAME),
+    "eval example bytes": Row(patch(EVALS, HEADER + 2, 4, size=2), EVALS, "example 0 is cut off", "aborts or", "",
+        SAME),
     "eval index": Row(patch(EVALS, HEADER + 4, 3, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
     "eval label": Row(patch(EVALS, HEADER + 6, 4, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
     "eval completions": Row(patch(EVALS, HEADER + 8, 3, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
@@ -800,37 +579,21 @@ CUDA_FAULTS = {
     "eval completion": Row(patch(EVALS, HEADER + 14, 0, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
     "long examples": Row(long_example, EVALS, "needs T 65, but T is 64", "^aborts with -h 1", "-t 65 or more", SAME),
     "id of an eval": Row(patch(EVALS, HEADER + 12, V, size=2), EVALS, "has the id 400", "^aborts", "checkpoint", SAME),
-    "HellaSwag's place": Row(
-        link(EVAL_PLACE, TRAIN),
-        EVAL_PLACE,
-        "is a token shard, but llm.c expects an eval file",
-        "^aborts with -h 1",
-        "",
-        SAME,
-    ),
+    "HellaSwag's place": Row(link(EVAL_PLACE, TRAIN), EVAL_PLACE, "is a token shard, but llm.c expects an eval file",
+        "^aborts with -h 1", "", SAME),
     "no state": Row(steps(log_folder, remove(LOG_STATE)), LOG_STATE, LOST, "^aborts .* -y 1", "earlier step", SAME),
     "no model of the step": Row(steps(log_folder, remove(LOG_MODEL)), LOG_MODEL, LOST, "^aborts", "DONE file", SAME),
-    "state in its header": Row(
-        steps(log_folder, cut(LOG_STATE, 500)),
-        LOG_STATE,
-        "too short for a state: 500 bytes",
-        "^aborts",
-        "earlier step",
-        SAME,
-    ),
-    "state cut off": Row(
-        steps(log_folder, cut(LOG_STATE, 5000)), LOG_STATE, "5000 bytes, expected", "^aborts", "earlier step", SAME
-    ),
-    "state version": Row(
-        steps(log_folder, patch(LOG_STATE, 4, 2)), LOG_STATE, "version 2, expected 1", "^aborts", "earlier", SAME
-    ),
-    "state of another process": Row(
-        steps(log_folder, patch(LOG_STATE, 12, 0)), LOG_STATE, "belongs to process 0", "^aborts", "rename it for", SAME
-    ),
+    "state in its header": Row(steps(log_folder, cut(LOG_STATE, 500)), LOG_STATE, "too short for a state: 500 bytes",
+        "^aborts", "earlier step", SAME),
+    "state cut off": Row(steps(log_folder, cut(LOG_STATE, 5000)), LOG_STATE, "5000 bytes, expected", "^aborts",
+        "earlier step", SAME),
+    "state version": Row(steps(log_folder, patch(LOG_STATE, 4, 2)), LOG_STATE, "version 2, expected 1", "^aborts",
+        "earlier", SAME),
+    "state of another process": Row(steps(log_folder, patch(LOG_STATE, 12, 0)), LOG_STATE, "belongs to process 0",
+        "^aborts", "rename it for", SAME),
     "mask cut off": Row(resize(MASK, -1), MASK, "tokens need", "does not read this file", "llmc chat", SAME),
-    "mask of another shard": Row(
-        tokens(TALKS, 300), MASK, "its shard has 300 tokens", "does not read", "llmc chat", SAME
-    ),
-}
+    "mask of another shard": Row(tokens(TALKS, 300), MASK, "its shard has 300 tokens", "does not read", "llmc chat",
+        SAME),
+}  # fmt: skip
 
 FAULTS = TOKENIZER_FAULTS | MODEL_FAULTS | DATA_FAULTS | SHARD_FAULTS | CUDA_FAULTS

@@ -225,7 +225,8 @@ def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         *(({"splits": s}, "splits must be 1 to 3") for s in ("8,1,1", None, 5, [float("nan")], [float("inf"), 1])),
         *(({"splits": s}, "splits must be 1 to 3") for s in ((1e308, 1e308), (0, 1), (1, -1), ())),
         *(({name: "colour"}, f"{name} must be") for name in ("format", "split_by", "eot", "dtype")),
-        ({"shard_tokens": 0}, "shard_tokens"),
+        ({"shard_tokens": 0}, "shard_tokens must be"),
+        ({"min_shard_tokens": -1}, "min_shard_tokens must be"),
         ({"name": "a/b"}, "name must be a file-name prefix"),
         ({"inputs": []}, "inputs is empty"),
         ({"tok": None}, "tok must be a Tokenizer"),
@@ -239,10 +240,6 @@ def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         arguments = {"tok": tok, "inputs": tmp_path / "t.txt", "out": tmp_path / "out", "progress": False} | changes
         with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.binarize(**arguments)
-        if not {"tok", "dtype"} & set(changes):
-            del arguments["tok"]
-            with pytest.raises(pybpe.errors.ArgumentError, match=message):
-                pybpe.prepare(**arguments, vocab_size=300)
     with pytest.raises(pybpe.errors.ArgumentError, match="vocab_size must be an integer"):
         pybpe.prepare(tmp_path / "t.txt", tmp_path / "out", vocab_size="300")  # type: ignore[arg-type]
     with pytest.raises(pybpe.errors.ArgumentError, match="memory_limit must be an integer"):
@@ -316,16 +313,6 @@ def test_streams_are_iterables_of_their_lines() -> None:
     expected = pybpe.train(iter(lines.splitlines(keepends=True)), vocab_size=258)
     assert pybpe.train(io.StringIO(lines), vocab_size=258) == expected
     assert pybpe.train(io.BytesIO(lines.encode()), vocab_size=258) == expected
-
-
-def test_decode_batch_is_decode_of_each(tok: pybpe.Tokenizer) -> None:
-    texts = ["the cat", "", "né", "<|endoftext|>"]
-    batch = tok.encode_batch(texts)
-    assert tok.decode_batch(batch) == texts
-    assert tok.decode_batch(iter(batch)) == tok.decode_batch([numpy.array(ids, "u2") for ids in batch]) == texts
-    assert tok.decode_batch([batch[2][:-1]], errors="ignore") == ["n"]
-    with pytest.raises(pybpe.errors.ArgumentError, match="999 at position 1"):
-        tok.decode_batch([[1], [1, 999]])
 
 
 def test_a_bar_is_hidden_by_whatever_is_false(capsys: pytest.CaptureFixture[str]) -> None:

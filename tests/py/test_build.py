@@ -46,14 +46,11 @@ def test_every_constant_of_the_header_is_bound(root: Path) -> None:
 # One version
 
 
-def test_the_version_is_the_same_everywhere() -> None:
+def test_the_version_is_the_same_everywhere(root: Path) -> None:
+    assert f"\n## {pybpe.__version__}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.fullmatch(r"\d+\.\d+\.\d+", pybpe.__version__)
     assert importlib.metadata.version("pybpe") == pybpe.__version__
     assert _core.ffi.string(_core.lib.pybpe_version()).decode() == pybpe.__version__
-
-
-def test_the_changelog_has_the_version(root: Path) -> None:
-    assert f"\n## {pybpe.__version__}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -122,13 +119,6 @@ def make(root: Path, *arguments: str) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     command = ["make", *arguments]
     return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True).stdout
-
-
-def test_make_is_quiet_unless_asked(root: Path) -> None:
-    """One line for each folder of compiled files; `make V=1` prints the commands."""
-    compiling = ("build/obj/base/base.o", "-W", "csrc/base/base.c", "-o", "build/flags", "CC=true")
-    assert make(root, *compiling) in ("", "CC build/obj/*\n")
-    assert make(root, *compiling, "V=1").endswith(" -c -o build/obj/base/base.o csrc/base/base.c\n")
 
 
 def test_the_demo_installs_and_compiles_only_what_it_needs(root: Path) -> None:

@@ -1,14 +1,14 @@
 """No two paths of one call may be one file: every command and every function compares them before it writes."""
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import parsers
 
 import pybpe
 from pybpe import corpus
-from pybpe.cli import _parser, main
+from pybpe.cli import main
 from pybpe.cli.common import paths_of
 from pybpe.errors import PybpeWarning
 from pybpe.support.call_paths import check_paths
@@ -22,14 +22,6 @@ NO_PATHS = set(
 )
 
 
-def commands(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not inner:
-        yield name, parser
-    for word, command in (pair for action in inner for pair in action.choices.items()):
-        yield from commands(command, f"{name} {word}".strip())
-
-
 def flag(action: argparse.Action) -> str:
     return action.option_strings[-1] if action.option_strings else action.dest
 
@@ -38,7 +30,7 @@ def takes_text(action: argparse.Action) -> bool:
     return action.type in (None, str) and action.nargs != 0 and not action.choices and action.dest != "help"
 
 
-COMMANDS = dict(commands(_parser()))
+COMMANDS = parsers()
 
 
 def registered(parser: argparse.ArgumentParser) -> dict[str, list[argparse.Action]]:

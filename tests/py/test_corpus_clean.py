@@ -4,18 +4,22 @@ a kill; its report and page."""
 import gzip
 import json
 import os
+import random
 import re
+import signal
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
-from corpora import documents, jsonl
+from corpora import Twice, documents, jsonl
 
 import pybpe
 from pybpe.cli import main
-from pybpe.corpus import Filters, clean
+from pybpe.corpus import Filters, clean, cleaning, decisions
 from pybpe.corpus.duplicates import normalized, without_paragraphs
 from pybpe.reading import planning
 
@@ -29,18 +33,9 @@ def texts_of(path: Path) -> list[object]:
     return [record["text"] for record in read(path)]
 
 
-@pytest.fixture
-def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "TASK_BYTES", 5000)
-
-
 def write(path: Path, texts: list[str]) -> Path:
     path.write_bytes(jsonl(texts))
     return path
-
-
-# ----------------------------------------------------------------------------------------------------
-# The page
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -153,22 +148,11 @@ def test_scorers(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The same bytes
-
-SETTINGS = {"filters": Filters(min_chars=400), "dedup": "exact", "dedup_paragraphs": True, "scrub_pii": True}
+# Runs that were interrupted
 
 
-def test_the_same_for_any_workers(tmp_path: Path, small_tasks: None) -> None:
-    path = str(write(tmp_path / "in.jsonl", [*documents(200), *documents(200)[150:]]))
-    reports = [clean(path, tmp_path / f"{n}.jsonl", workers=n, **SETTINGS) for n in (1, 2, 3)]  # type: ignore[arg-type]
-    with ProcessPoolExecutor(2) as pool:
-        reports.append(clean(path, tmp_path / "4.jsonl", executor=pool, **SETTINGS))  # type: ignore[arg-type]
-    assert len({(tmp_path / f"{n}.jsonl").read_bytes() for n in (1, 2, 3, 4)}) == 1
-    assert len({json.dumps(report.to_json()) for report in reports}) == 1
-    assert reports[0].dropped["duplicate"] > 0 and reports[0].dropped["min_chars"] > 0
-
-
-def test_what_another_run_left_is_not_used(tmp_path: Path, small_tasks: None) -> None:
+def test_what_another_run_left_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "TASK_BYTES", 5000)
     path = str(write(tmp_path / "in.jsonl", documents(50)))
     calls: list[int] = []
 
@@ -339,3 +323,91 @@ with processes.process_pool(1) as pool:
     assert pool.submit(eval, "'numpy' in __import__('sys').modules").result()
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
+
+
+# ------------------------------------------------------------------------------------------------------
+# A corpus that an executor's workers clean: the same bytes as in one process, whatever happens to them.
+
+
+GIVEN: dict[str, Any] = {
+    **{"filters": Filters(min_chars=370), "scrub_pii": True, "dedup": "exact", "near_dedup": 0.7},
+    **{"dedup_paragraphs": True, "progress": False},
+}
+
+
+@pytest.fixture
+def web(tmp_path: Path, small_tasks: None) -> Path:
+    """Returns 300 documents, 40 of which have near duplicates in chains, and 30 exact ones, in many small tasks."""
+    rng = random.Random(4)
+    words = [f"word{i}" for i in range(3000)]
+    texts = [rng.choices(words, k=60) for _ in range(200)]
+    for number in range(40):
+        for _ in range(rng.randrange(1, 4)):
+            texts.append(list(texts[-1] if rng.random() < 0.5 else texts[number]))
+            texts[-1][rng.randrange(60)] = "changed"
+    texts += texts[:30]
+    rng.shuffle(texts)
+    lines = (json.dumps({"id": i, "text": " ".join(text)}) + "\n" for i, text in enumerate(texts))
+    (tmp_path / "web.jsonl").write_text("".join(lines), encoding="utf-8")
+    return tmp_path / "web.jsonl"
+
+
+def cleaned(web: Path, name: str, **more: Any) -> tuple[bytes, Any]:
+    """Returns the output file and the report of `clean`."""
+    report = clean(str(web), web.with_name(name), **GIVEN, **more)
+    return web.with_name(name).read_bytes(), report.to_json()
+
+
+def test_any_workers_and_any_executor_give_the_same(web: Path) -> None:
+    expected = cleaned(web, "one.jsonl", workers=1)
+    dropped = expected[1]["dropped"]
+    assert dropped["near_duplicate"] > 40 and dropped["duplicate"] >= 20 and dropped["min_chars"] > 0
+    assert cleaned(web, "2.jsonl", workers=2) == expected
+    with ProcessPoolExecutor(3, mp_context=get_context("fork")) as executor:
+        assert cleaned(web, "3.jsonl", executor=executor, workers=3) == expected
+    assert sorted(os.listdir(web.parent)) == ["2.jsonl", "3.jsonl", "one.jsonl", "web.jsonl"]
+
+
+def test_tasks_that_run_twice_count_once(web: Path) -> None:
+    with Twice(2) as executor:
+        assert cleaned(web, "out.jsonl", executor=executor) == cleaned(web, "one.jsonl", workers=1)
+    assert sorted(os.listdir(web.parent)) == ["one.jsonl", "out.jsonl", "web.jsonl"]
+
+
+class Dying(ProcessPoolExecutor):
+    """Kills the worker that takes the `number`-th task: the result of this task never arrives."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(2, mp_context=get_context("fork"))
+        self._left = number
+
+    def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
+        self._left -= 1
+        if self._left == 0:
+            return super().submit(signal.raise_signal, signal.SIGKILL)
+        return super().submit(function, *args, **keywords)
+
+
+def test_after_a_worker_died_the_same_call_resumes(web: Path) -> None:
+    expected = cleaned(web, "one.jsonl", workers=1)
+    web.with_name("out.jsonl").write_bytes(b"old")
+    with Dying(4) as executor, pytest.raises(pybpe.errors.WorkerError, match="it resumes|refused a task"):
+        cleaned(web, "out.jsonl", executor=executor, workers=1)
+    assert web.with_name("out.jsonl").read_bytes() == b"old"
+    assert sorted(os.listdir(web.parent)) == [".out.jsonl.unfinished", "one.jsonl", "out.jsonl", "web.jsonl"]
+    assert cleaned(web, "out.jsonl", executor=ThreadPoolExecutor(1)) == expected
+    assert sorted(os.listdir(web.parent)) == ["one.jsonl", "out.jsonl", "web.jsonl"]
+
+
+def test_a_result_that_became_shorter_is_refused(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the duplicates are searched for."""
+
+    def shortened(*args: Any) -> Any:
+        for path in web.with_name(".out.jsonl.unfinished").glob("task-*"):
+            os.truncate(path, path.stat().st_size // 2)
+        return decisions.Decisions(*args)
+
+    monkeypatch.setattr(cleaning, "Decisions", shortened)
+    with pytest.raises(pybpe.errors.FormatError, match=r"task-.*became shorter"):
+        cleaned(web, "out.jsonl", workers=1)
+    assert not web.with_name("out.jsonl").exists()

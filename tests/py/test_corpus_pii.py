@@ -180,5 +180,5 @@ _ADVERSARIAL = [
 @pytest.mark.parametrize("piece", _ADVERSARIAL)
 def test_time_is_linear(piece: str) -> None:
     """The test does not measure time: a pattern that is not linear would never finish."""
-    for text in (piece * (400_000 // len(piece)), piece + "1" * 200_000, piece + "a" * 200_000):
+    for text in (piece * (100_000 // len(piece)), piece + "1" * 50_000, piece + "a" * 50_000):
         assert find_pii(text + " ann@example.com")[-1].kind == "EMAIL"

@@ -1,9 +1,12 @@
-"""The documentation is true: its code runs, its links lead somewhere, the files, functions and options that it names
-exist, and its reference has every public name. `make docs` checks the rest."""
+"""The documentation is true: its code and its notebooks run, the files and options that it names exist, and its
+reference has every public name. `make docs` checks the links, and the names in the reference."""
 
 import argparse
+import contextlib
 import doctest
 import importlib
+import io
+import json
 import pkgutil
 import re
 import runpy
@@ -12,7 +15,6 @@ import subprocess
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 from pages import blocks, run_page
@@ -92,95 +94,6 @@ def test_a_page_that_is_not_true_fails(tmp_path: Path) -> None:
     assert run_page(page, tmp_path) == 2
 
 
-# ---------------------------------------------------------------------------------------------------
-# Links
-
-CODE = re.compile(r"^( *)(```+|~~~+).*?^\1\2[`~]*[ \t]*$|`+[^`\n]+`+", re.DOTALL | re.MULTILINE)
-LINK = re.compile(
-    r"""\]\(\s*<?([^)\s>]+)[^)]*\)      # [text](target), ![text](target), [text](<target> "title")
-    | ^[ ]{0,3}\[[^\]]+\]:\s*(\S+)      # [name]: target
-    | \b(?:href|src)=["']([^"']+)["']   # HTML""",
-    re.VERBOSE | re.MULTILINE,
-)
-
-
-def links(text: str) -> list[str]:
-    """Returns the targets of the links of a page, without those in code."""
-    return [next(filter(None, found)) for found in LINK.findall(CODE.sub("`code`", text))]
-
-
-def anchors(text: str) -> set[str]:
-    """Returns the names that GitHub gives the headings of a page, and those that the page itself defines."""
-    found: dict[str, int] = {}
-    names = set(re.findall(r'<a (?:name|id)="([^"]+)"', text))
-    fences = re.compile(r"^( *)(```+|~~~+).*?^\1\2[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
-    for heading in re.findall(r"^#{1,6} +(.*?)[ #]*$", fences.sub("", text), re.MULTILINE):
-        heading = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-        names.add(f"{name}-{found[name]}" if name in found else name)
-        found[name] = found.get(name, 0) + 1
-    return names
-
-
-def broken(page: Path) -> list[str]:
-    """Returns the broken links of a page."""
-    return [target for target in links(page.read_text(encoding="utf-8")) if not leads_somewhere(target, page)]
-
-
-def leads_somewhere(target: str, page: Path) -> bool:
-    if re.match(r"[a-z][a-z+.-]*:", target):
-        return not target.startswith("file:")
-    path, _, anchor = unquote(target).partition("#")
-    file = page.parent / path if path else page
-    if path in MADE.get(page.name, ()):
-        return True
-    inside = file.resolve().is_relative_to(ROOT.resolve()) or not page.is_relative_to(ROOT)
-    if path.startswith("/") or not file.exists() or not inside:
-        return False
-    return not anchor or (file.suffix == ".md" and anchor in anchors(file.read_text(encoding="utf-8")))
-
-
-# Files that exist only on the site.
-MADE = {"viewer.md": ("viewers/english.html", "viewers/chinese.html")}
-
-
-@parametrize_pages(PAGES)
-def test_the_links_of_the_page_lead_somewhere(page: Path) -> None:
-    assert broken(page) == []
-
-
-GOOD = """
-[a](there.md) [b](there.md#a-b-c) [c](<there.md#检查点> 'title') ![d](there.md#twice-1) [e](https://f.g)
-
-[h]: there.md
-
-`[a](nowhere.md)`
-
-```
-[b](nowhere.md)
-```
-"""
-BAD = """
-[a](nowhere.md) [b](there.md#none) [c](#none) ![d](none.png) [e](there.md#no-heading) [f](/etc)
-
-[g]: none.md
-
-<img src="none.svg">
-"""
-
-
-def test_broken_links_are_found(tmp_path: Path) -> None:
-    headings = ("# A `b`, [c](d.md)!", "## 检查点", "## Twice", "## Twice", "```\n# no heading\n```")
-    (tmp_path / "there.md").write_text("\n\n".join(headings))
-    page = tmp_path / "page.md"
-    page.write_text(GOOD)
-    assert broken(page) == []
-    page.write_text(GOOD + BAD)
-    assert broken(page) == [
-        *("nowhere.md", "there.md#none", "#none", "none.png", "there.md#no-heading", "/etc", "none.md", "none.svg")
-    ]
-
-
 def test_the_page_of_a_package_index_has_no_links_to_files() -> None:
     index_page = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")["index_page"]
     assert (
@@ -188,14 +101,12 @@ def test_the_page_of_a_package_index_has_no_links_to_files() -> None:
         == "`a.md` b (`c/d.py`) [f](#g) [h](https://i.j)"
     )
     readme = index_page((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert [target for target in links(readme) if not target.startswith(("https://", "#"))] == []
-    assert "tutorial (`docs/tutorial.md`)" in readme
+    assert re.findall(r"\]\((?!https://|#)[^)]*\)", readme) == [] and "tutorial (`docs/tutorial.md`)" in readme
 
 
 # ---------------------------------------------------------------------------------------------------
 # Names of files and options
 
-SOURCES = sorted((ROOT / "csrc").rglob("*.[ch]"))
 FILES = [
     path.relative_to(ROOT).as_posix()
     for folder in ("csrc", "pybpe", "llmc_compat", "tests", "docs", "benchmarks")
@@ -209,13 +120,11 @@ FOREIGN = {
 }
 
 NAME = re.compile(r"(?<![\w/*.-])(?:[\w*-]+/)*[\w*][\w*.-]*\.(?:py|md|mk|[ch]|\[ch\])(?![\w/]|\.\w)")
-SYSTEM_HEADER = re.compile(r"#include <[^>\n]+>")
-COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
 def files_named(text: str) -> set[str]:
     """Returns the names of source files in a text: paths, bare names, and patterns such as train*.[ch]."""
-    text = SYSTEM_HEADER.sub("", text)
+    text = re.sub(r"#include <[^>\n]+>", "", text)
     return {name for name in NAME.findall(text) if name.rpartition("/")[2] not in FOREIGN and name != "work/README.md"}
 
 
@@ -224,24 +133,9 @@ def exists(name: str) -> bool:
     return any(fnmatchcase(f"/{file}", f"*/{name}") for file in FILES)
 
 
-def comments(source: str) -> str:
-    """Returns the comments of a C file."""
-    return "\n".join(part for part in COMMENT.findall(source) if part[0] == "/")
-
-
 @parametrize_pages(PAGES)
 def test_the_files_that_a_page_names_exist(page: Path) -> None:
     assert [name for name in sorted(files_named(page.read_text(encoding="utf-8"))) if not exists(name)] == []
-
-
-def test_the_files_that_comments_of_c_name_exist() -> None:
-    stale = [
-        f"{source.name}: {name}"
-        for source in SOURCES
-        for name in sorted(files_named(comments(source.read_text(encoding="utf-8"))))
-        if not exists(name)
-    ]
-    assert stale == []
 
 
 Options = dict[tuple[str, ...], set[str]]
@@ -294,25 +188,17 @@ def test_stale_names_are_found(options: Options) -> None:
     }
     text = "`pybpe train --vocab-size 5` and\npybpe llmc check \\\n    --jsn -b 4 | grep --x\n"
     assert [unknown(words, options) for words in calls(text)] == [[], ["--jsn"]]
-    assert comments('x = "/* no */"; /* a.c */ // b.c') == "/* a.c */\n// b.c"
 
 
 # ---------------------------------------------------------------------------------------------------
 # The site and its reference
 
 REFERENCE = ROOT / "docs/reference"
-NAVIGATION = re.findall(r"^ +- [^:#]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-GENERATED = {"readme.md", "contributing.md", "changelog.md", "results.md", "reference/cli.md", "reference/c.md"}
 
 
 def described(page: Path) -> list[str]:
     """Returns the names whose docstrings a page of the reference shows."""
     return re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-
-
-def test_the_navigation_has_every_page() -> None:
-    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
-    assert sorted(NAVIGATION) == sorted(pages | GENERATED)
 
 
 @pytest.mark.parametrize("name", ["pybpe", "pybpe.loading", "pybpe.corpus", "pybpe.viz"])
@@ -324,31 +210,34 @@ def test_the_reference_has_every_public_name(name: str) -> None:
     assert public - shown_names - errors == set()
 
 
-@pytest.mark.parametrize("page", sorted(REFERENCE.glob("*.md")), ids=lambda page: page.name)
-def test_the_names_of_the_reference_exist(page: Path) -> None:
-    for path in described(page):
-        parent, _, name = path.rpartition(".")
-        module = importlib.import_module(parent)
-        assert hasattr(module, name) or importlib.import_module(path), path
-
-
 # ---------------------------------------------------------------------------------------------------
-# Examples in docstrings
-
-MODULES = sorted(
-    module.name
-    for package in (pybpe, llmc_compat)
-    for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
-    if not module.name.endswith(("._core", ".__main__"))
-)
+# Examples in docstrings, and notebooks
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+def test_the_examples_in_docstrings_are_true() -> None:
+    modules = [
+        module.name
+        for package in (pybpe, llmc_compat)
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+        if not module.name.endswith(("._core", ".__main__"))
+    ]
+    results = [doctest.testmod(importlib.import_module(name)) for name in modules]
+    assert sum(result.failed for result in results) == 0
+    assert sum(result.attempted for result in results) >= 3
 
 
-def test_there_are_examples() -> None:
-    finder = doctest.DocTestFinder(exclude_empty=True)
-    examples = [test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
-    assert len(examples) >= 3
+BOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda book: book.name)
+def test_a_notebook_prints_what_it_shows(book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cells run one by one, in plain Python."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    cells = [cell for cell in json.loads(book.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    for number, cell in enumerate(cells, 1):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile("".join(cell["source"]), f"{book.name}, cell {number}", "exec"), names)
+        (output,) = cell["outputs"]
+        assert printed.getvalue() == "".join(output["text"])

@@ -1,6 +1,5 @@
 """Every argument has its effect or is refused: given twice, empty, or where it would have none."""
 
-import argparse
 import contextlib
 import inspect
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import parsers
 from corpora import EOT, content, documents, jsonl, small_tokenizer
 
 import pybpe
@@ -24,18 +24,7 @@ from pybpe.tokens.joining import join
 from pybpe.tokens.mix import mix
 from pybpe.tokens.options import ArrayOptions, DatasetOptions, OutputOptions
 
-
-def commands(parser: argparse.ArgumentParser, name: str = "") -> dict[str, argparse.ArgumentParser]:
-    inner = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return {
-        word: command
-        for choices in inner
-        for key, each in choices.items()
-        for word, command in (commands(each, f"{name} {key}".strip()) or {f"{name} {key}".strip(): each}).items()
-    }
-
-
-COMMANDS = commands(_parser())
+COMMANDS = parsers()
 ACCUMULATE = {"--special-token", "--max-score", "--parity", "--on", "--counts"}  # each adds a value
 EMPTY = {"--text", "--separator"}  # flags for which an empty text is a value
 
@@ -232,11 +221,3 @@ def test_only_an_array_keeps_the_marks_of_the_text() -> None:
         OutputOptions(eot="keep")
     with pytest.raises(pybpe.errors.ArgumentError, match="eot must be one of keep, prepend, append, none, not 'x'"):
         ArrayOptions(eot="x")
-
-
-@pytest.mark.parametrize("name", ["shard_tokens", "min_shard_tokens", "format", "eot", "dtype", "name"])
-def test_an_invalid_option_is_named(name: str) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match=f"^{name} must be "):
-        OutputOptions(**{name: "a/b"})  # type: ignore[arg-type]
-    with pytest.raises(pybpe.errors.ArgumentError, match=f"^{name} must be "):
-        pybpe.binarize(small_tokenizer(), "corpus.txt", "out", **{name: "a/b"})  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from commands import pybpe_command
 from corpora import content
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2 import TemplateError
+from jinja2 import Template, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from texts import chinese, english
 
@@ -60,15 +61,20 @@ def written_out(tok: pybpe.Tokenizer) -> tuple[list[int], list[int]]:
     return [i for ids, _ in parts for i in ids], [value for ids, value in parts for _ in ids]
 
 
-def render(messages: Any, **kw: Any) -> str:
-    """Renders the template with plain Jinja."""
+@cache
+def compiled_template() -> Template:
+    """Returns the template, compiled by plain Jinja."""
 
     def raise_exception(message: str) -> None:
         raise TemplateError(message)
 
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = raise_exception
-    return environment.from_string(chat.CHAT_TEMPLATE).render(messages=messages, **kw)
+    return environment.from_string(chat.CHAT_TEMPLATE)
+
+
+def render(messages: Any, **kw: Any) -> str:
+    return compiled_template().render(messages=messages, **kw)
 
 
 # ------------------------------------------------------------------------------------------------------

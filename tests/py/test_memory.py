@@ -145,35 +145,25 @@ COMMANDS: dict[str, Callable[[Path, Path], list[Any]]] = {
     "binarize": lambda path, out: [
         "binarize", "-t", out.parent / "tok.json", path, "-o", out, "--shard-tokens", 200_000,
     ],
-    "counts": lambda path, out: ["count", path, "-o", f"{out}.counts"],
     "train": lambda path, out: ["train", path, "--vocab-size", 300, "-o", f"{out}.json"],
     "corpus": lambda path, out: [
         "corpus", path, "-o", f"{out}.jsonl", "--filters", "gopher", "--dedup", "--near-dedup", 0.8,
         "--dedup-paragraphs", "--memory-limit", "1M",
     ],
-    "prepare": lambda path, out: ["prepare", path, "--vocab-size", 300, "-o", out],
 }  # fmt: skip
 
 
+CASES = [("train", "jsonl"), ("corpus", "jsonl")]
+CASES += [(command, form) for command in ("binarize", "corpus") for form in ("jsonl.zst", "parquet")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "command, form",
-    [
-        *((command, "jsonl") for command in COMMANDS),
-        *((command, form) for command in ("binarize", "corpus") for form in ("jsonl.zst", "parquet")),
-    ],
-)
+@pytest.mark.parametrize(("command", "form"), CASES)
 def test_reading_takes_no_more_memory(command: str, form: str, files: dict[str, list[Path]], folder: Path) -> None:
-    """Nor does checking what binarize has written."""
     if form not in files:
         pytest.skip(f"{form} needs a package that is not installed")
-    outs = [folder / f"{command}-{path.name}" for path in files[form]]
-    made = [COMMANDS[command](path, out) for path, out in zip(files[form], outs)]
+    made = [COMMANDS[command](path, folder / f"{command}-{path.name}") for path in files[form]]
     assert growth(*made) < (ARROW_GROWTH if form == "parquet" else GROWTH)
-    if (command, form) == ("binarize", "jsonl"):
-        for checking in (["verify", "-t", folder / "tok.json"], ["inspect"]):
-            peaks = [peak_megabytes(*checking, out, "--quiet") for out in outs]
-            assert peaks[1] - peaks[0] < GROWTH
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -234,27 +224,20 @@ SHAPES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_peak_memory(folder: Path, shape: str) -> None:
+    """Also of checking what binarize has written."""
     make, how = SHAPES[shape]
-    corpus, out = make(folder), folder / f"out {shape}"
-    quiet = ["--workers", 2, "--quiet"]
-    found = {
-        "binarize": peak_megabytes("binarize", "-t", folder / "tok.json", corpus, "-o", out, *how, *quiet),
-        "counts": peak_megabytes("count", corpus, "-o", folder / "x.counts", *quiet),
+    corpus, out, tok = make(folder), folder / f"out {shape}", folder / "tok.json"
+    commands: dict[str, list[Any]] = {
+        "binarize": ["binarize", "-t", tok, corpus, "-o", out, *how, "--workers", 2],
+        "counts": ["count", corpus, "-o", folder / "x.counts", "--workers", 2],
     }
+    if shape in ("small files", "many documents"):
+        prepared = folder / f"prepared {shape}"
+        commands["prepare"] = ["prepare", corpus, "-o", prepared, "--vocab-size", 400, "--workers", 2]
     if shape == "many documents":
-        found["verify"] = peak_megabytes("verify", "-t", folder / "tok.json", out, "--quiet")
-        found["stats"] = peak_megabytes("inspect", out, "--quiet")
-    assert not {command: peak for command, peak in found.items() if peak >= LIMITS[command]}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shape", ["small files", "many documents"])
-def test_peak_memory_of_prepare(folder: Path, shape: str) -> None:
-    again = folder / f"again {shape}"
-    again.mkdir()
-    corpus, out = SHAPES[shape][0](again), folder / f"prepared {shape}"
-    found = peak_megabytes("prepare", corpus, "-o", out, "--vocab-size", 400, "--workers", 2, "--quiet")
-    assert found < LIMITS["prepare"]
+        commands |= {"verify": ["verify", "-t", tok, out], "stats": ["inspect", out]}
+    found = {name: peak_megabytes(*command, "--quiet") for name, command in commands.items()}
+    assert not {name: peak for name, peak in found.items() if peak >= LIMITS[name]}
 
 
 @pytest.mark.slow

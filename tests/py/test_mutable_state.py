@@ -109,35 +109,3 @@ def test_the_page_lists_everything_that_threads_could_change() -> None:
     assert len(names) == len(set(names))
     assert sorted(found_in_sources() - set(names)) == []
     assert sorted(set(names) - found_in_sources()) == []
-
-
-def test_the_list_finds_each_kind() -> None:
-    source = """
-from functools import lru_cache
-import functools
-held, fixed = {}, [1]
-class Frozen:
-    def __init__(self): self.a = []
-    def get(self): return self.a
-class Changed:
-    def put(self): self.a.append(1)
-class Assigned:
-    def put(self): self.a.b[0] += 1
-class Lazy:
-    @functools.cached_property
-    def value(self): return 1
-@lru_cache(maxsize=1)
-def cached(): return fixed
-def holds(): held[1] = 2
-def outer():
-    spare, own = [], []
-    own.append(1)
-    def inner(): spare.pop()
-def counts():
-    number = 0
-    def inner():
-        nonlocal number
-        number += 1
-"""
-    found = set(mutable_state(tree := ast.parse(source), "", dict.fromkeys(assigned(tree), "")))
-    assert found == {"Changed", "Assigned", "Lazy.value", "cached", "held", "outer", "counts"}

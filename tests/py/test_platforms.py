@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from texts import english
 
 # An imitation of Windows: Python's own modules are imported first; then POSIX's are out of reach, and msvcrt is ours.
 WINDOWS = """
@@ -166,20 +167,9 @@ assert not [path for path in Path(".").rglob("*") if path.name.startswith(".pybp
 """
 
 
-def run(folder: Path, program: str) -> None:
-    result = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr[-3000:]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="imitates Windows elsewhere")
-def test_every_module_imports_without_what_only_posix_has(tmp_path: Path) -> None:
-    run(tmp_path, WINDOWS)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="imitates Windows elsewhere")
 def test_training_and_files_work_with_the_side_for_windows(tmp_path: Path) -> None:
-    from texts import english
-
+    """And every module can be imported without what only POSIX has."""
     (tmp_path / "text.txt").write_text(english()[:120_000], encoding="utf-8", newline="")
-    run(tmp_path, WINDOWS + WORK)
+    result = subprocess.run([sys.executable, "-c", WINDOWS + WORK], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-3000:]

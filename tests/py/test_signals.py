@@ -1,25 +1,33 @@
-"""Commands that a signal ends: every command that writes leaves its whole output or none, and no temporary file. Its
-exit code is the signal's."""
+"""Commands that a signal ends leave their whole output or none, and no temporary file; work in Python whose result is
+no longer needed stops midway."""
 
+import gc
 import itertools
 import os
+import pty
 import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from commands import COMMANDS, clear, run, written
 from corpora import EOT, documents, small_tokenizer
 from selection import one_in
 
 import pybpe
+from llmc_compat.shards import write_shard
 from pybpe import _binding
+from pybpe._binding import Loader, Output, Shard, ShardWriter
+from pybpe.support import parallel
 from pybpe.support.locking import FOLDER
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and the limits are Linux's")
@@ -167,3 +175,222 @@ def test_a_manifest_is_one_line(tmp_path: Path) -> None:
     manifest = pybpe.binarize(small_tokenizer(), tmp_path / "in.txt", tmp_path / "out", progress=False)
     tokens = manifest.split_tokens("val")
     assert f"; val: {tokens} tokens, " in repr(manifest) and len(repr(manifest)) < 200
+
+
+# ------------------------------------------------------------------------------------------------------
+# Work in Python whose result is no longer needed stops midway. Otherwise each of these programs would run forever.
+
+
+THREADS = """
+import threading
+from pybpe.support.parallel import end_if_unwanted, map_ordered
+
+endless = threading.Event()
+
+def work(item):
+    while item > 0:
+        endless.set()
+        end_if_unwanted()
+
+try:
+    for _ in map_ordered(work, range(100), 2):
+        endless.wait()
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    print("interrupted", threading.active_count())
+"""
+
+PROCESSES = """
+import multiprocessing, os, signal, time
+from pybpe.corpus.processes import process_pool
+
+try:
+    with process_pool(2) as pool:
+        pool.submit(int).result()
+        futures = [pool.submit(time.sleep, 1e6) for _ in range(9)]
+        STOP
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    print("interrupted", 1 + len(multiprocessing.active_children()))
+"""
+
+
+FORKING = """
+import multiprocessing, os, signal
+from pybpe.corpus.processes import process_pool
+
+multiprocessing.set_start_method("fork")
+os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))
+try:
+    with process_pool(2) as pool:
+        print("lost")
+except KeyboardInterrupt:
+    print("interrupted", 1 + len(multiprocessing.active_children()))
+"""
+
+# A stopped process does not receive SIGTERM.
+STOPPED = PROCESSES.replace("STOP", "os.kill(multiprocessing.active_children()[0].pid, signal.SIGSTOP)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program",
+    [THREADS, PROCESSES.replace("STOP", ""), STOPPED, FORKING],
+    ids=["threads", "processes", "stopped", "forking"],
+)
+def test_workers_end_with_the_call(program: str) -> None:
+    """The workers end at once, and none remains."""
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (result.stdout, result.returncode) == ("interrupted 1\n", 0), result.stderr
+
+
+BACKTRACKING = """
+import signal, sys, threading
+import pybpe
+from pybpe import pattern
+
+text, slow = "a" * 60 + "!b", r"(?<!z)(?:a|aa|b?a)+c|."  # a look-behind: not compiled
+begun = threading.Semaphore(0)
+inner = pattern.Pattern.word_ends
+
+def word_ends(self, data):
+    begun.release()
+    return inner(self, data)
+
+def interrupt():
+    begun.acquire()
+    # To this thread: it does not end a wait of the main thread, just as a signal that arrives before the wait begins.
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+pattern.Pattern.word_ends = word_ends
+try:
+    if sys.argv[1] == "train":
+        pybpe.train(iter([text] * 3), vocab_size=300, pattern=slow, workers=2, progress=False)
+    else:
+        tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], pattern=slow)
+        tok.encode_batch([text] * 3, num_threads=2)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operation", ["train", "encode"])
+def test_a_pattern_that_backtracks_for_ever_is_interrupted(operation: str) -> None:
+    """A Python thread cannot be stopped during a match, so neither the call nor Python's exit waits for the thread."""
+    command = [sys.executable, "-c", BACKTRACKING, operation]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.stdout, result.returncode) == ("interrupted\n", 0), result.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
+    """The command's worker processes receive Ctrl-C too: none of them prints an error, and no file remains."""
+    lines = (" ".join(f"{i * k % 9973:x}" for k in range(1, 31)) for i in range(100_000))
+    (tmp_path / "in.txt").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "pybpe", "corpus", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.jsonl")]
+    command += ["--documents", "line", "--dedup", "--scrub-pii", "--workers", "2"]
+    # While coverage is measured, an interrupt inside coverage's own lock would leave it locked forever.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(command[0], command, environment)
+    while not (tmp_path / ".out.jsonl.unfinished").exists():
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
+        time.sleep(0.01)
+    time.sleep(0.2)  # the processes are starting or working
+    os.write(terminal, b"\x03")
+    printed = b""
+    with suppress(OSError):  # so Linux says that the terminal is closed
+        while block := os.read(terminal, 4096):
+            printed += block
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130, printed
+    assert b"Traceback" not in printed and b"pybpe: interrupted" in printed, printed
+    assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_ctrl_c_while_a_thread_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a thread once waited for tasks forever."""
+    start = threading.Thread.start
+
+    def start_and_interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    before = set(threading.enumerate())
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            list(parallel.map_ordered(str, range(9), 2))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+# ---------------------------------------------------------------------------------------------------
+# Handles of the C library when Ctrl-C arrives while one is made. Python raises KeyboardInterrupt when a Python function
+# starts, or after any call, also of C. These tests raise it at each such place: no handle is lost or freed twice.
+
+
+def interrupted(make: Callable[[], object], number: int) -> bool:
+    """Calls `make`, and raises KeyboardInterrupt at one of the places, from 0. Returns whether there is such a one. The
+    garbage collector waits: what it calls, such as hypothesis, would swallow the exception."""
+    left = number + 1
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        nonlocal left
+        left -= event in ("call", "c_return")
+        if left == 0:
+            left = -1  # only once
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    gc.disable()
+    sys.setprofile(profile)
+    try:
+        made = make()
+        sys.setprofile(None)
+        del made
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return left < 0
+
+
+def places(make: Callable[[], object], after: Callable[[], object]) -> int:
+    """Interrupts `make` at every place, and calls `after` each time. Returns the number of places."""
+    gc.collect()
+    gc.freeze()  # the collections below look only at what is made here
+    number = 0
+    while interrupted(make, number):
+        gc.collect()
+        after()
+        number += 1
+    gc.unfreeze()
+    return number
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files")
+@pytest.mark.parametrize("kind", ["shard", "loader", "shard writer", "output"])
+def test_files_are_closed_and_temporary_files_removed(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    write_shard(path, numpy.arange(1000, dtype="u2"))
+    makers: dict[str, Callable[[], object]] = {
+        "shard": lambda: Shard(path),
+        "loader": lambda: Loader(str(path), 2, 8, 0, 1, False),
+        "shard writer": lambda: ShardWriter(tmp_path / "y.bin", "llmc", 2),
+        "output": lambda: Output(tmp_path / "y.bin"),
+    }
+
+    def nothing_is_left() -> None:
+        open_files = (os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd"))
+        assert [path for path in open_files if path.startswith(str(tmp_path))] == []
+        assert os.listdir(tmp_path) == ["x.bin"]
+
+    assert places(makers[kind], nothing_is_left) > 3

@@ -1,37 +1,173 @@
-"""Sums of .counts files in little memory: blocks and parts of every size, many files, files that are damaged or not
-sorted."""
+"""Counting words: runs that are killed resume, files of counts are added in little memory, executors count the
+same, and a memory limit is kept."""
 
 import gzip
+import itertools
 import json
+import logging
 import os
 import random
+import re
 import struct
 import zlib
 from array import array
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import pybpe_command
 from corpora import Twice
-from texts import chinese, english
+from texts import chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
 from pybpe.formats import counts_file
+from pybpe.reading import planning, sample
 from pybpe.reading.options import ReadOptions
+from pybpe.reading.pieces import stream_pieces
 from pybpe.reading.sample import Sample
+from pybpe.support.locking import FOLDER
+from pybpe.support.platform import machine_memory
 from pybpe.support.run_options import RunOptions
-from pybpe.training import counting, runs, word_counter
+from pybpe.training import counting, memory, runs, saved_counting, word_counter
+
+SPECIALS = ["<|endoftext|>"]
+pytestmark = pytest.mark.filterwarnings("ignore:.*this file is empty")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of every kind: plain, compressed, in another encoding, records."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "a.txt").write_text(english()[:24_000] + SPECIALS[0] + mixed()[:8_000], encoding="utf-8")
+    (folder / "b.txt.gz").write_bytes(gzip.compress(chinese()[:8_000].encode()))
+    lines = [json.dumps({"text": line}) for line in english()[60_000:80_000].splitlines()]
+    (folder / "c.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "d.jsonl.gz").write_bytes(gzip.compress("\n".join(lines[::2]).encode()))
+    (folder / "e.txt").write_text("", encoding="utf-8")
+    (folder / "f.txt").write_text(english()[100_000:112_000], encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces and ranges are small, and every piece is a turn."""
+    monkeypatch.setattr(planning, "stream_pieces", partial(stream_pieces, piece_bytes=3000))
+    monkeypatch.setattr("pybpe.reading.pieces._CUT_WINDOW", 300)
+    monkeypatch.setattr(sample, "_RANGE_BYTES", 5000)
+    monkeypatch.setattr(counting, "LEAST_TASK", 7000)
+    monkeypatch.setattr(saved_counting, "SECONDS", 0.0)
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(memory.MergingMemory, "need", lambda *_: 0)
+
+
+def interrupted(run: Callable[[], Any], step: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
+    """Repeats a run, each time interrupted after `step` saves, until it succeeds. Returns its result, and the number of
+    interruptions."""
+    save = saved_counting.SavedCounting.save
+    left = 0
+
+    def last_save(saved: saved_counting.SavedCounting, place: saved_counting.Place) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise InterruptedError
+        save(saved, place)
+
+    monkeypatch.setattr(saved_counting.SavedCounting, "save", last_save)
+    for tries in itertools.count():
+        left = step
+        try:
+            return run(), tries
+        except InterruptedError:
+            assert tries < 100
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {}, {"workers": 1}, {"memory_limit": 1000}, {"max_bytes": 40_000, "seed": 4}, {"max_documents": 300, "seed": 5},
+    {"pattern": r"\s?\S+|\s"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_interrupted_counting_resumes(
+    options: dict[str, Any], corpus: Path, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = partial(pybpe.train, corpus, vocab_size=600, special_tokens=SPECIALS, **options)
+    expected = train()
+    resumed, tries = interrupted(lambda: train(checkpoint=tmp_path / "x"), 3, monkeypatch)
+    assert resumed.model == expected.model and tries >= 2
+    assert os.listdir(tmp_path) == []
+
+
+def test_text_in_another_encoding_resumes(small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.txt").write_text(chinese()[:12_000], encoding="gb18030")
+    train = partial(pybpe.train, tmp_path / "t.txt", vocab_size=500, encoding="gb18030")
+    expected = train()
+    resumed, tries = interrupted(lambda: train(checkpoint=tmp_path / "x"), 2, monkeypatch)
+    assert resumed.model == expected.model and tries >= 2
+
+
+def test_threads_and_executors_continue_for_one_another(
+    corpus: Path, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = partial(pybpe.train, corpus, vocab_size=600, special_tokens=SPECIALS)
+    expected = train()
+    with ThreadPoolExecutor(2) as executor:
+        ways = itertools.cycle([{"executor": executor}, {"workers": 1}])
+        resumed, tries = interrupted(lambda: train(checkpoint=tmp_path / "x", **next(ways)), 2, monkeypatch)
+    assert resumed.model == expected.model and tries >= 4
+
+
+def test_counts_of_another_run_or_damaged_ones_are_refused(
+    corpus: Path, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = partial(pybpe.train, vocab_size=600, special_tokens=SPECIALS, checkpoint=tmp_path / "x")
+    with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+        patch.setattr("pybpe.training.merging._merge", lambda *_: (_ for _ in ()).throw(InterruptedError))
+        train(corpus)
+    with pytest.raises(pybpe.errors.ArgumentError, match="another training run: its inputs differs"):
+        train(corpus / "a.txt")
+    folder = tmp_path / "x" / FOLDER
+    run = sorted(folder.glob("run*"))[0]
+    good = run.read_bytes()
+    run.write_bytes(good[:-1])
+    with pytest.raises(pybpe.errors.FormatError, match=r"run000000-.*not a complete"):
+        train(corpus)
+    run.unlink()
+    with pytest.raises(pybpe.errors.FileError, match="run000000-"):
+        train(corpus)
+    run.write_bytes(good)
+    state = (folder / "state.json").read_bytes()
+    for damaged in (b"", b"{}", b"[]", state[:-5], b'{"place": [0], "runs": [], "settings": {}}'):
+        (folder / "state.json").write_bytes(damaged)
+        with pytest.raises(pybpe.errors.FormatError, match=r"state\.json: damaged; delete the folder"):
+            train(corpus)
+    (folder / "state.json").write_bytes(state)
+    assert train(corpus).model == pybpe.train(corpus, vocab_size=600, special_tokens=SPECIALS).model
+    assert os.listdir(tmp_path) == []
+
+
+def test_standard_input_cannot_resume(tmp_path: Path) -> None:
+    with pytest.raises(pybpe.errors.ArgumentError, match="standard input cannot be recognized later"):
+        pybpe.train("-", vocab_size=300, checkpoint=tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+# ------------------------------------------------------------------------------------------------------
+# Sums of .counts files in little memory: blocks and parts of every size, many files, files that are damaged or not
+
 
 WORDS = [b"\0", b"a", b"a\0", b"ab", b" the", b"\xff\xfe", *(b" word" + b"%d" % i * (i % 7) for i in range(400))]
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few files are open at once, and blocks are small."""
     monkeypatch.setattr(runs, "OPEN_FILES", 3)
     monkeypatch.setattr(runs, "_RUN_WORDS", 5)
@@ -69,7 +205,7 @@ def test_blocks_of_words_are_sorted(size: int) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 20])
-def test_any_number_of_files_is_added(number: int, small: None, tmp_path: Path) -> None:
+def test_any_number_of_files_is_added(number: int, few_words: None, tmp_path: Path) -> None:
     paths, total = files_of(tmp_path, number, number)
     pybpe.Counts.from_dict(total).save(tmp_path / "expected")
     assert pybpe.Counts.merge_files(paths, tmp_path / "sum") == len(total)
@@ -78,7 +214,7 @@ def test_any_number_of_files_is_added(number: int, small: None, tmp_path: Path) 
     assert all(path.exists() for path in paths)
 
 
-def test_temporary_files_are_removed(small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_files_are_removed(few_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -90,7 +226,7 @@ def test_temporary_files_are_removed(small: None, tmp_path: Path, monkeypatch: p
     assert not (tmp_path / "sum").exists() and os.listdir(tmp_path / "temporary") == []
 
 
-def test_counting_into_a_file_in_little_memory(small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_to_a_file_in_little_memory(few_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
     draw = random.Random(3)
     for i in range(8):
@@ -178,23 +314,6 @@ def test_counts_with_right_checksums_and_wrong_content(header: bytes, words: int
 # ---------------------------------------------------------------------------------------------------
 # Counting on an executor's workers: the same files as on one machine
 
-SPECIALS = ["<|endoftext|>"]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpus")
-    (folder / "a.txt").write_text(english()[:40_000] + SPECIALS[0] + chinese()[:5000], encoding="utf-8")
-    (folder / "b.txt.gz").write_bytes(gzip.compress(chinese()[5000:9000].encode()))
-    lines = [json.dumps({"text": line}) for line in english()[40_000:60_000].splitlines()]
-    (folder / "c.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
-def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "LEAST_TASK", 5000)
-
 
 def count_by(executor: Executor, corpus: Path, output: Path, limit: int | None = None) -> tuple[int, pybpe.Counts]:
     """Counts with an executor. Returns the number of words, and the counts that one process makes."""
@@ -269,3 +388,53 @@ def test_what_workers_cannot_count_is_refused(corpus: Path, tmp_path: Path) -> N
             with pytest.raises(pybpe.errors.ArgumentError, match=message):
                 counting.count_to_file(inputs, settings, sample, run, tmp_path / "x.counts")
     assert os.listdir(tmp_path) == []
+
+
+# ------------------------------------------------------------------------------------------------------
+# Training keeps to its memory limit, or says what it needs and which sample needs less.
+
+
+def test_the_growth_of_words_is_measured() -> None:
+    growth = memory.Growth()
+    for occurrences in range(10**5, 10**6, 10**5):
+        assert growth.exponent is None or growth.exponent == pytest.approx(0.9, abs=1e-3)
+        growth = growth.now(occurrences, round(3 * occurrences**0.9))
+    assert growth.exponent is not None
+
+
+@pytest.mark.parametrize("spilled", [False, True])
+def test_words_that_do_not_fit_are_refused_with_a_sample_that_fits(
+    spilled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.txt").write_text(chinese()[:30_000], encoding="utf-8")
+    limit = 300_000
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
+    if not spilled:
+        monkeypatch.setattr(word_counter.WordCounter, "_is_full", lambda *_: False)
+    with pytest.raises(pybpe.errors.LimitError, match=r"memory_limit allows \(0.3 MB") as refused:
+        pybpe.train(tmp_path / "t.txt", vocab_size=300, memory_limit=limit)
+    found = re.search(r"max_bytes=(\d+)", str(refused.value))
+    assert found is not None and int(found[1]) > 1000
+    pybpe.train(tmp_path / "t.txt", vocab_size=300, memory_limit=limit, max_bytes=int(found[1]))
+    counts = pybpe.count_words(tmp_path / "t.txt")
+    with pytest.raises(pybpe.errors.LimitError, match="with max_bytes, or"):
+        pybpe.train(counts=counts, vocab_size=300, memory_limit=limit)
+
+
+def test_what_merging_takes_is_said_if_words_grow_as_the_text_does(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(memory, "_LARGE", 1000)
+    monkeypatch.setattr(word_counter, "_LARGE_TABLE", 10)
+    caplog.set_level(logging.INFO, "pybpe")
+    for power, told in ((0.5, []), (1, ["30000 distinct words, which grow with the text to the power of 1.00"])):
+        words = [f" n{int(i**power)}" for i in range(30_000)]
+        texts = ("".join(words[i : i + 6000]) for i in range(0, 30_000, 6000))
+        pybpe.train(texts, vocab_size=300, pattern=r" n\d+", workers=1)
+        assert [record.message.split(":")[0] for record in caplog.records] == told
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Python cannot say on Windows")
+def test_the_memory_of_the_machine() -> None:
+    found = machine_memory()
+    assert found is not None and 1 << 20 < found <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
