@@ -330,7 +330,7 @@ with processes.process_pool(1) as pool:
 
 
 GIVEN: dict[str, Any] = {
-    **{"filters": Filters(min_chars=370), "scrub_pii": True, "dedup": "exact", "near_dedup": 0.7},
+    **{"filters": Filters(min_chars=513), "scrub_pii": True, "dedup": "exact", "near_dedup": 0.7},
     **{"dedup_paragraphs": True, "progress": False},
 }
 
@@ -361,7 +361,7 @@ def cleaned(web: Path, name: str, **more: Any) -> tuple[bytes, Any]:
 def test_any_workers_and_any_executor_give_the_same(web: Path) -> None:
     expected = cleaned(web, "one.jsonl", workers=1)
     dropped = expected[1]["dropped"]
-    assert dropped["near_duplicate"] > 40 and dropped["duplicate"] >= 20 and dropped["min_chars"] > 0
+    assert dropped["near_duplicate"] > 40 and dropped["duplicate"] > 15 and dropped["min_chars"] > 0
     assert cleaned(web, "2.jsonl", workers=2) == expected
     with ProcessPoolExecutor(3, mp_context=get_context("fork")) as executor:
         assert cleaned(web, "3.jsonl", executor=executor, workers=3) == expected
