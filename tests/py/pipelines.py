@@ -13,6 +13,12 @@ DIGITS = {"type": "Digits", "individual_digits": True}
 CONTIGUOUS = {"type": "Punctuation", "behavior": "Contiguous"}
 
 
+def added(i: Any, text: str, **flags: Any) -> dict[str, Any]:
+    """Returns an entry of added_tokens."""
+    every = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {"id": i, "content": text, **every, **flags}
+
+
 def split(regex: str, behavior: str = "Isolated", invert: bool = False) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": regex}, "behavior": behavior, "invert": invert}
 

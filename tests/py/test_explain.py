@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import tokenizers
 from gpt2 import gpt2_tokenizer
-from test_prefix_space import PREFIX
-from test_special_flags import added, file, random_texts
+from test_added_tokens import PREFIX, file, random_texts, token
 from texts import english, mixed
 
 import pybpe
@@ -76,7 +75,7 @@ def test_trained_tokenizers(options: dict[str, object]) -> None:
 def test_tokenizers_of_hugging_face(ignore_merges: bool) -> None:
     """Special tokens with flags, a space that is added, and words that are tokens which no merge makes."""
     rng = random.Random(3)
-    data = json.loads(file([added("<m>", lstrip=True), added("<n>", rstrip=True, normalized=True)], PREFIX))
+    data = json.loads(file([token("<m>", lstrip=True), token("<n>", rstrip=True, normalized=True)], PREFIX))
     data["model"]["ignore_merges"] = ignore_merges
     data["model"]["vocab"] |= {"ababa": 1000, "\u0120ababa": 1001}
     tok = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(json.dumps(data)))

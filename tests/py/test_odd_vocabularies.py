@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tiktoken
 import tokenizers
-from test_added_tokens import BYTE_LEVEL, added
+from pipelines import WITH_REGEX, added
 from test_hf_import import llama3_family
 from tokenizers import Tokenizer as Theirs
 from tokenizers import decoders, models, pre_tokenizers, trainers
@@ -99,8 +99,8 @@ def test_words_that_are_taken_whole_need_no_bytes() -> None:
         data = {
             "version": "1.0",
             "added_tokens": [added(6, "<s>")],
-            "pre_tokenizer": BYTE_LEVEL,
-            "decoder": BYTE_LEVEL,
+            "pre_tokenizer": WITH_REGEX,
+            "decoder": WITH_REGEX,
             "model": {"type": "BPE", "vocab": vocab, "merges": ["a b"], "ignore_merges": ignore_merges},
         }
         theirs = tokenizers.Tokenizer.from_str(json.dumps(data))

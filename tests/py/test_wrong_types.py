@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import tokenizers
-from test_added_tokens import BYTE_LEVEL, BYTES, added
+from pipelines import WITH_REGEX as BYTE_LEVEL
+from pipelines import added
+from test_added_tokens import BYTES
 
 import pybpe
 

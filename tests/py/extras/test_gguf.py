@@ -12,7 +12,7 @@ import numpy
 import pytest
 from commands import pybpe_program as run
 from gpt2 import bytes_to_unicode
-from test_round_trips import variants
+from test_formats import variants
 from texts import chinese, english
 
 import pybpe

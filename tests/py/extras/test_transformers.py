@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tokenizers
 from pipelines import LLAMA3, QWEN2, WITH_REGEX, splits
-from test_special_flags import added, file
+from test_added_tokens import file, token
 from texts import english, mixed
 
 transformers = pytest.importorskip("transformers")
@@ -187,17 +187,17 @@ ROBERTA = {
 @pytest.mark.parametrize(
     ("pre_tokenizer", "tokens", "parts", "model"),
     [
-        (WITH_REGEX, [added("<|endoftext|>")], {}, {}),  # GPT-2
-        (splits(LLAMA3), [added("<bos>"), added("<eot>")], {"post_processor": BOS}, {"ignore_merges": True}),
+        (WITH_REGEX, [token("<|endoftext|>")], {}, {}),  # GPT-2
+        (splits(LLAMA3), [token("<bos>"), token("<eot>")], {"post_processor": BOS}, {"ignore_merges": True}),
         (
             splits(QWEN2),
-            [added("<|endoftext|>"), added("<tool>", special=False), added("<|im_end|>")],
+            [token("<|endoftext|>"), token("<tool>", special=False), token("<|im_end|>")],
             {"normalizer": {"type": "NFC"}},
             {},
         ),
         (
             {**WITH_REGEX, "add_prefix_space": True},
-            [added("<s>"), added("</s>"), added("<mask>", lstrip=True), added("<n>", normalized=True)],
+            [token("<s>"), token("</s>"), token("<mask>", lstrip=True), token("<n>", normalized=True)],
             {"post_processor": ROBERTA},
             {"unk_token": "<s>"},
         ),
