@@ -6,10 +6,9 @@ import argparse
 from typing import Any
 
 from pybpe.arguments import counted
-from pybpe.cli.common import add_common, add_files, add_output, call, describe, report
-from pybpe.cli.options import add_options
+from pybpe.cli.command import Command
+from pybpe.cli.common import call, fewer_than, report, tell_of_commas
 from pybpe.cli.token_files import add_pack_options, split_tokens, tell_set_aside
-from pybpe.cli.train import fewer_than, tell_of_commas
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
@@ -23,14 +22,14 @@ from .data import add_chat, add_eval
 from .install import add_install
 
 
-def add_llmc(parser: argparse.ArgumentParser) -> None:
-    """Adds the subcommands."""
-    describe(
-        parser,
-        "Makes folders in which unmodified llm.c can train, and checks files for it.",
-        "pybpe llmc workspace novel.txt -o work\npybpe llmc check work",
-    )
-    inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+def add_llmc(command: Command) -> None:
+    """Makes folders in which unmodified llm.c can train, and checks files for it.
+
+    examples:
+      pybpe llmc workspace novel.txt -o work
+      pybpe llmc check work
+    """
+    inner = command.commands()
     for name, (add, summary) in {
         "workspace": (_add_workspace, "make a folder in which llm.c can train"),
         "check": (_add_check, "check whether llm.c can train on files"),
@@ -39,31 +38,30 @@ def add_llmc(parser: argparse.ArgumentParser) -> None:
         "chat": (add_chat, "turn conversations into shards and loss masks"),
         "install": (add_install, "install the drop-in headers in a checkout of llm.c"),
     }.items():
-        add(inner.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter))
+        inner.add_parser(name, help=summary).declare(add)
 
 
-def _add_workspace(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Splits the text, trains a tokenizer on the train split, encodes all splits, and writes a random model for\n"
-        "the vocabulary, all under the names that llm.c's trainers expect. A README.md has the exact commands.",
-        "pybpe llmc workspace novel.txt -o work --vocab-size 20000\n"
-        "pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth d24 --vocab-size 32k\n"
-        "pybpe llmc workspace pages.jsonl.zst -o work --text-key content --digits 1\n"
-        "pybpe llmc workspace pages.jsonl.zst -o work --pack\n"
-        "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128"
-        " --sequence-length 64",
-    )
-    add_files(parser)
-    add_output(parser, "the output folder, created if needed", "DIR")
-    add_options(parser, ReadOptions, "text_key", "encoding", "documents")
-    add_options(parser, TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS, vocab_size=20000)
-    add_options(parser, ModelOptions)
-    add_options(parser, SplitOptions)
-    add_options(parser, OutputOptions, "shard_tokens")
-    add_pack_options(parser)
-    add_options(parser, RunOptions, "workers")
-    add_common(parser, _run_workspace)
+def _add_workspace(command: Command) -> None:
+    """Splits the text, trains a tokenizer on the train split, encodes all splits, and writes a random model for
+    the vocabulary, all under the names that llm.c's trainers expect. A README.md has the exact commands.
+
+    examples:
+      pybpe llmc workspace novel.txt -o work --vocab-size 20000
+      pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth d24 --vocab-size 32k
+      pybpe llmc workspace pages.jsonl.zst -o work --text-key content --digits 1
+      pybpe llmc workspace pages.jsonl.zst -o work --pack
+      pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128 --sequence-length 64
+    """
+    command.files()
+    command.output("the output folder, created if needed", "DIR")
+    command.options(ReadOptions, "text_key", "encoding", "documents")
+    command.options(TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS, vocab_size=20000)
+    command.options(ModelOptions)
+    command.options(SplitOptions)
+    command.options(OutputOptions, "shard_tokens")
+    add_pack_options(command)
+    command.options(RunOptions, "workers")
+    command.runs(_run_workspace)
 
 
 def _run_workspace(args: argparse.Namespace) -> None:
@@ -89,21 +87,22 @@ def _run_workspace(args: argparse.Namespace) -> None:
     report(args, facts, text)
 
 
-def _add_check(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Reads tokenizers, shards, checkpoints and eval files as llm.c would, checks each of them and whether they\n"
-        "fit together, and checks the files at the names that are compiled into llm.c. Prints one line per fault:\n"
-        "what is wrong, what llm.c would do, and how to fix it. Errors make llm.c abort or train on nonsense; with\n"
-        "warnings it works, but not as expected. Exits with 1 if there is an error, 0 if there is none, and 2 if\n"
-        "the files cannot be checked.",
-        "pybpe llmc check work\npybpe llmc check data/*.bin gpt2_tokenizer.bin model.bin -b 8 -t 1024 -n 2",
-    )
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or folders that contain them")
-    parser.add_argument("-b", type=int, metavar="B", help="batch size per process (default: 4, as on the CPU)")
-    parser.add_argument("-t", type=int, metavar="T", help="sequence length (default: 64, as on the CPU)")
-    parser.add_argument("-n", type=int, metavar="N", help="number of processes (default: 1, as on the CPU)")
-    add_common(parser, _run_check)
+def _add_check(command: Command) -> None:
+    """Reads tokenizers, shards, checkpoints and eval files as llm.c would, checks each of them and whether they
+    fit together, and checks the files at the names that are compiled into llm.c. Prints one line per fault:
+    what is wrong, what llm.c would do, and how to fix it. Errors make llm.c abort or train on nonsense; with
+    warnings it works, but not as expected. Exits with 1 if there is an error, 0 if there is none, and 2 if
+    the files cannot be checked.
+
+    examples:
+      pybpe llmc check work
+      pybpe llmc check data/*.bin gpt2_tokenizer.bin model.bin -b 8 -t 1024 -n 2
+    """
+    command.option("paths PATH", "files, or folders that contain them", nargs="+")
+    command.option("-b B", "batch size per process (default: 4, as on the CPU)", int)
+    command.option("-t T", "sequence length (default: 64, as on the CPU)", int)
+    command.option("-n N", "number of processes (default: 1, as on the CPU)", int)
+    command.runs(_run_check)
 
 
 def _run_check(args: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pybpe.analysis.tables import Table
 from pybpe.arguments import chosen
-from pybpe.cli.common import add_common, add_output, add_tokenizer, check_writable, describe, load, report
-from pybpe.cli.options import add_options
+from pybpe.cli.command import Command
+from pybpe.cli.common import check_writable, load, report
 from pybpe.errors import ArgumentError
 
 from ..workspace import ModelOptions
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from llmc_compat.gpt2_config import GPT2Config
 
 
-def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "llm.c takes its vocabulary size from the checkpoint that it starts from. These commands make a checkpoint\n"
-        "for a tokenizer: with random weights, from a checkpoint for another tokenizer, or from a folder of Hugging\n"
-        "Face. `pybpe inspect` shows what a checkpoint contains.",
-        "pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin --depth d12\n"
-        "pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin\n"
-        "pybpe llmc checkpoint convert model.bin -t tok.bin -o hf\n"
-        "pybpe llmc checkpoint convert model.bin -t tok.bin -o model.gguf\n"
-        "pybpe llmc checkpoint convert hf -o model.bin",
-    )
-    inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+def add_checkpoint(command: Command) -> None:
+    """llm.c takes its vocabulary size from the checkpoint that it starts from. These commands make a checkpoint
+    for a tokenizer: with random weights, from a checkpoint for another tokenizer, or from a folder of Hugging
+    Face. `pybpe inspect` shows what a checkpoint contains.
+
+    examples:
+      pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin --depth d12
+      pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin
+      pybpe llmc checkpoint convert model.bin -t tok.bin -o hf
+      pybpe llmc checkpoint convert model.bin -t tok.bin -o model.gguf
+      pybpe llmc checkpoint convert hf -o model.bin
+    """
+    inner = command.commands()
     for name, (add, summary) in {
         "new": (_add_new, "make random weights for a tokenizer"),
         "convert": (
@@ -38,7 +38,7 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
             "convert a model from or to Hugging Face or to GGUF, or move it to another tokenizer",
         ),
     }.items():
-        add(inner.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter))
+        inner.add_parser(name, help=summary).declare(add)
 
 
 def _facts(config: GPT2Config) -> dict[str, int]:
@@ -53,18 +53,18 @@ def _text(config: GPT2Config) -> str:
     )
 
 
-def _add_new(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Writes GPT-2's initialization for the vocabulary of a tokenizer. The same seed gives the same file.",
-        "pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin\n"
-        "pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --sequence-length 64\n"
-        "pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16",
-    )
-    add_tokenizer(parser)
-    add_output(parser, "the checkpoint to write")
-    add_options(parser, ModelOptions)
-    add_common(parser, _run_new)
+def _add_new(command: Command) -> None:
+    """Writes GPT-2's initialization for the vocabulary of a tokenizer. The same seed gives the same file.
+
+    examples:
+      pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin
+      pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --sequence-length 64
+      pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16
+    """
+    command.tokenizer()
+    command.output("the checkpoint to write")
+    command.options(ModelOptions)
+    command.runs(_run_new)
 
 
 def _run_new(args: argparse.Namespace) -> None:
@@ -76,29 +76,27 @@ def _run_new(args: argparse.Namespace) -> None:
     report(args, facts, f"{args.output}: {_text(config)}, {args.dtype}")
 
 
-def _add_convert(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "With --from and --to, moves the weights of a checkpoint to another tokenizer: tokens that both have (by\n"
-        "their bytes; special tokens by their text) keep their weights, and the others start as the mean of all.\n"
-        "With -t, writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json to a folder that\n"
-        "AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load; or a *.gguf file for llama.cpp.\n"
-        "Of such a folder of a GPT-2 model, OpenAI's or a derived one, writes a checkpoint.",
-        "pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin\n"
-        "pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf\n"
-        "pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o model.gguf\n"
-        "pybpe llmc checkpoint convert gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16",
-    )
-    parser.add_argument("model", metavar="MODEL", help="a checkpoint, or a folder with config.json, model.safetensors")
-    add_output(
-        parser, "the new checkpoint, which may be MODEL; a *.gguf file; or the folder for Hugging Face", "OUT|DIR"
-    )
-    parser.add_argument("--from", dest="old", metavar="TOK", help="the tokenizer of MODEL")
-    parser.add_argument("--to", dest="new", metavar="TOK", help="the new tokenizer")
-    parser.add_argument("-t", "--tokenizer", metavar="TOK", help="the tokenizer of MODEL, for Hugging Face or GGUF")
-    parser.add_argument("--dtype", metavar="D", help="of a new checkpoint: fp32 (default; for the CPU) or bf16 (CUDA)")
-    parser.add_argument("--pad", type=int, metavar="N", help="pad the vocabulary to a multiple of N (default: 128)")
-    add_common(parser, _run_convert)
+def _add_convert(command: Command) -> None:
+    """With --from and --to, moves the weights of a checkpoint to another tokenizer: tokens that both have (by
+    their bytes; special tokens by their text) keep their weights, and the others start as the mean of all.
+    With -t, writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json to a folder that
+    AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load; or a *.gguf file for llama.cpp.
+    Of such a folder of a GPT-2 model, OpenAI's or a derived one, writes a checkpoint.
+
+    examples:
+      pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin
+      pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf
+      pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o model.gguf
+      pybpe llmc checkpoint convert gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16
+    """
+    command.option("model MODEL", "a checkpoint, or a folder with config.json, model.safetensors")
+    command.output("the new checkpoint, which may be MODEL; a *.gguf file; or the folder for Hugging Face", "OUT|DIR")
+    command.option("--from TOK", "the tokenizer of MODEL", dest="old")
+    command.option("--to TOK", "the new tokenizer", dest="new")
+    command.option("-t --tokenizer TOK", "the tokenizer of MODEL, for Hugging Face or GGUF")
+    command.option("--dtype D", "of a new checkpoint: fp32 (default; for the CPU) or bf16 (CUDA)")
+    command.option("--pad N", "pad the vocabulary to a multiple of N (default: 128)", int)
+    command.runs(_run_convert)
 
 
 def _run_convert(args: argparse.Namespace) -> None:

@@ -5,30 +5,32 @@ from __future__ import annotations
 import argparse
 
 from pybpe.arguments import counted
-from pybpe.cli.common import add_common, add_output, add_tokenizer, call, describe, load, open_source, report
-from pybpe.cli.options import add_options
+from pybpe.cli.command import Command
+from pybpe.cli.common import call, load, open_source, report
 from pybpe.reading.splits import SplitOptions
 from pybpe.tokens.options import OutputOptions
 
 
-def add_chat(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        'Encodes JSON lines {"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}. The roles are system,\n'
-        "user and assistant, and the assistant may have a thought. Each conversation becomes\n\n"
-        "  <|endoftext|> and for each message <|im_start|> <|ROLE|> [<|thought|> ... <|/thought|>] ... <|im_end|>\n\n"
-        "without spaces. Texts cannot forge these tokens. Next to each shard is its loss mask, *.mask, which is 1\n"
-        "where the assistant speaks. chat_template.jinja is the same format for Hugging Face.",
-        "pybpe llmc chat -t tok.json conversations.jsonl -o chat\n"
-        "pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5 --name tutor",
-    )
-    add_tokenizer(parser)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines; - is stdin")
-    add_output(parser, "the output folder, created if needed", "DIR")
-    parser.add_argument("--name", default="chat", metavar="NAME", help="name prefix of the shards (default: chat)")
-    add_options(parser, SplitOptions, "splits")
-    add_options(parser, OutputOptions, "shard_tokens", "min_shard_tokens", min_shard_tokens=257)
-    add_common(parser, _run_chat)
+def add_chat(command: Command) -> None:
+    """Encodes JSON lines {"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}. The roles are system,
+    user and assistant, and the assistant may have a thought. Each conversation becomes
+
+      <|endoftext|> and for each message <|im_start|> <|ROLE|> [<|thought|> ... <|/thought|>] ... <|im_end|>
+
+    without spaces. Texts cannot forge these tokens. Next to each shard is its loss mask, *.mask, which is 1
+    where the assistant speaks. chat_template.jinja is the same format for Hugging Face.
+
+    examples:
+      pybpe llmc chat -t tok.json conversations.jsonl -o chat
+      pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5 --name tutor
+    """
+    command.tokenizer()
+    command.option("files FILE", "JSON lines; - is stdin", nargs="+")
+    command.output("the output folder, created if needed", "DIR")
+    command.option("--name NAME", "name prefix of the shards (default: chat)", default="chat")
+    command.options(SplitOptions, "splits")
+    command.options(OutputOptions, "shard_tokens", "min_shard_tokens", min_shard_tokens=257)
+    command.runs(_run_chat)
 
 
 def _run_chat(args: argparse.Namespace) -> None:
@@ -49,22 +51,20 @@ def _run_chat(args: argparse.Namespace) -> None:
     report(args, facts, "\n".join([f"{args.output}: {counted(data.conversations, 'conversation')}", *lines]))
 
 
-def add_eval(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        'Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or HellaSwag lines (ctx,\n'
-        "endings, label). With -h 1, llm.c evaluates dev/data/hellaswag/hellaswag_val.bin in its working folder.",
-        "pybpe llmc eval -t tok.json hellaswag_val.jsonl -o work/dev/data/hellaswag/hellaswag_val.bin\n"
-        "pybpe llmc eval -t tok.json questions.jsonl.gz -o questions.bin\n"
-        "pybpe llmc eval -t tok.json chinese.jsonl -o questions.bin --separator ''",
-    )
-    add_tokenizer(parser)
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON lines; - (default) is stdin")
-    add_output(parser, "the eval file to write")
-    parser.add_argument(
-        "--separator", default=" ", metavar="S", help="text before each completion (default: a space, as in llm.c)"
-    )
-    add_common(parser, _run_eval)
+def add_eval(command: Command) -> None:
+    """Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or HellaSwag lines (ctx,
+    endings, label). With -h 1, llm.c evaluates dev/data/hellaswag/hellaswag_val.bin in its working folder.
+
+    examples:
+      pybpe llmc eval -t tok.json hellaswag_val.jsonl -o work/dev/data/hellaswag/hellaswag_val.bin
+      pybpe llmc eval -t tok.json questions.jsonl.gz -o questions.bin
+      pybpe llmc eval -t tok.json chinese.jsonl -o questions.bin --separator ''
+    """
+    command.tokenizer()
+    command.option("file FILE", "JSON lines; - (default) is stdin", nargs="?", default="-")
+    command.output("the eval file to write")
+    command.option("--separator S", "text before each completion (default: a space, as in llm.c)", default=" ")
+    command.runs(_run_eval)
 
 
 def _run_eval(args: argparse.Namespace) -> None:

@@ -7,23 +7,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from pybpe.cli.common import add_common, describe, report
+from pybpe.cli.command import Command
+from pybpe.cli.common import report
 from pybpe.errors import ArgumentError
 
 Result = TypeVar("Result")
 
 
-def add_install(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Replaces llmc/tokenizer.h, dataloader.h and rand.h with pybpe's, which read the same files, check them, and\n"
-        "encode prompts. Keeps the originals as *.h.orig, and adds the C library and a GNUmakefile that links it. No\n"
-        "other file changes, and llm.c builds by the same commands as before. --undo restores everything.",
-        "pybpe llmc install path/to/llm.c\npybpe llmc install path/to/llm.c --undo",
-    )
-    parser.add_argument("llmc", type=Path, metavar="LLMC", help="the folder with train_gpt2.c and llmc/")
-    parser.add_argument("--undo", action="store_true", help="restore llm.c's own files")
-    add_common(parser, _run)
+def add_install(command: Command) -> None:
+    """Replaces llmc/tokenizer.h, dataloader.h and rand.h with pybpe's, which read the same files, check them, and
+    encode prompts. Keeps the originals as *.h.orig, and adds the C library and a GNUmakefile that links it. No
+    other file changes, and llm.c builds by the same commands as before. --undo restores everything.
+
+    examples:
+      pybpe llmc install path/to/llm.c
+      pybpe llmc install path/to/llm.c --undo
+    """
+    command.option("llmc LLMC", "the folder with train_gpt2.c and llmc/", Path)
+    command.option("--undo", "restore llm.c's own files")
+    command.runs(_run)
 
 
 def _run(args: argparse.Namespace) -> None:

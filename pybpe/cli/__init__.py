@@ -11,12 +11,11 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from itertools import chain
-from typing import Any, NoReturn
 
 from .. import errors
 from .._version import __version__
@@ -30,18 +29,10 @@ from ..errors import (
     file_error,
     note,
 )
+from .command import Command
 
 # The direction in which /dev/null replaces a closed stream. Using it in the other direction is an error.
 _STAND_INS = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
-
-
-class _Print(argparse.Action):
-    """Prints what a function (const) returns, and exits."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        assert callable(self.const)
-        print(self.const())
-        parser.exit()
 
 
 def _versions() -> str:
@@ -79,133 +70,32 @@ _COMMANDS = {  # name -> the module with its function add_NAME, which is loaded 
     "llmc": ("llmc_compat.cli", "make workspaces and check files for llm.c"),
 }
 
-# What other programs call our commands and options.
-_OTHER_COMMANDS = {
-    "inspect": "info show stats",
-    "encode": "tokenize",
-    "decode": "detokenize",
-    "export": "convert save",
-    "compare": "measure diff",
-    "advise": "recommend suggest",
-    "viz": "visualize",
-    "count": "counts",
-    "train --base": "extend add",
-    "llmc check": "check",
-    "llmc workspace": "workspace",
-    "corpus": "clean",
-    "corpus --dedup": "dedup",
-    "binarize": "shard",
-    "mix": "shuffle blend",
-    "prune": "trim",
-}
-_OTHER_OPTIONS = {
-    "--special-token S, once per token": "--special-tokens --specials",
-    "the name of the file without an option": "--input --file",
-    "-t TOK": "--model --compare",
-    "--workers": "--num-workers --threads --processes",
-    "--vocab-size": "--size",
-    "-o OUT": "--out --output-dir",
+_QUESTIONS = {  # instead of a command -> what answers; its help
+    "--version": (_versions, "print the versions and exit"),
+    "--include-dir": (
+        _include_dir,
+        "print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
+    ),
 }
 
 
-def _meant(word: str, others: Mapping[str, str], known: Collection[str]) -> str:
-    """Returns what somebody who typed a word probably meant; "" if that is unclear."""
-    from difflib import get_close_matches
-
-    named = [ours for ours, theirs in others.items() if word in theirs.split() and ours.split()[0] in (*known, ours)]
-    return next(iter([*named, *get_close_matches(word, known, 1, 0.75)]), "")
-
-
-_MAY_BE_EMPTY = ("text", "separator")
-
-
-class _CommandParser(argparse.ArgumentParser):
-    """A parser that reports errors in one line, like the rest of pybpe. In every command, files may come before,
-    between and after options."""
-
-    _intermixing = False
-    _given: set[argparse.Action] = set()
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if self._subparsers is not None or self._intermixing or "--" in (args or ()):  # intermixed parsing loses "--"
-            return super().parse_known_args(args, namespace)
-        self._given = set()
-        if not any(word.startswith(("-h", "--h")) for word in args or ()):
-            self.usage = ""  # argparse would format all options for its errors, but `error` prints only the message
-        self._intermixing = True  # Python up to 3.11 calls this again
-        try:
-            found, unknown = self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._intermixing = False
-        if unknown:
-            self._refuse(unknown)
-        return found, unknown
-
-    def _refuse(self, words: Sequence[str]) -> NoReturn:
-        """Reports words that the command does not accept."""
-        option = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
-        meant = _meant(option, _OTHER_OPTIONS, self._option_string_actions) if option else ""
-        hint = f"; did you mean {meant}?" if meant else ""
-        if option == "--verbose":
-            hint = "; commands show progress unless you give --quiet"
-        self.error(f"unrecognized arguments: {' '.join(words)}{hint}")
-
-    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Returns the value of an argument, each time that it is given. Refuses the last of several values that would
-        silently replace the others, and empty ones."""
-        if action.option_strings and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
-            if action in self._given:
-                self.error(f"{action.option_strings[-1]}: given twice: give it once")
-            self._given.add(action)
-        if "" in arg_strings and self._subparsers is None and action.dest not in _MAY_BE_EMPTY:
-            name = action.option_strings[-1] if action.option_strings else action.dest
-            self.error(f"{name}: expected a value, not an empty one")
-        return super()._get_values(action, arg_strings)
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            meant = _meant(value, _OTHER_COMMANDS, action.choices)
-            guess = f"did you mean {meant}?" if meant else f"the commands are {', '.join(action.choices)}"
-            self.error(f"there is no command {value[:40]!r}; {guess}")
-        super()._check_value(action, value)
-
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        sys.stdout.flush()  # the help, or the version
-        super().exit(status, message)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"pybpe: {message} (see {self.prog} --help)\n")
-
-
-def _needed(words: Sequence[str] | None) -> Collection[str]:
-    """Returns the commands that the parser of a command line must know. Making parsers for all takes milliseconds."""
-    return words[:1] if words and words[0] in _COMMANDS else _COMMANDS
-
-
-def _parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+def _parser(words: Sequence[str] | None = None) -> Command:
     """Returns the parser of all commands. With `words`, the words of the command line, only the commands among them get
     their options, whose modules take a while to load."""
-    parser = _CommandParser(
+    parser = Command(
         prog="pybpe",
         description="Train a byte-level BPE tokenizer on your own corpus, and turn the corpus into token files\n"
         "that llm.c trains on. `pybpe COMMAND --help` explains each command, with examples.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Print, const=_versions, nargs=0, help="print the versions and exit")
-    parser.add_argument(
-        "--include-dir",
-        action=_Print,
-        const=_include_dir,
-        nargs=0,
-        help="print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
-    )
-    # With `prog`, argparse need not format the usage, for which it loads shutil and the archives that this can pack.
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog=parser.prog)
-    for name in _needed(words):
+    for question, (_, help) in _QUESTIONS.items():
+        parser.option(question, help)
+    needed = words[:1] if words and words[0] in _COMMANDS else _COMMANDS  # making all takes milliseconds
+    commands = parser.commands()
+    for name in needed:
         module, summary = _COMMANDS[name]
-        command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(name, help=summary)
         if words is None or name in words:
-            getattr(import_module(module, __name__), f"add_{name}")(command)
+            command.declare(getattr(import_module(module, __name__), f"add_{name}"))
     return parser
 
 
@@ -258,8 +148,8 @@ def _as_options(words: list[str]) -> list[str]:
 
 def _run(words: list[str], args: argparse.Namespace) -> int:
     try:
-        if words == ["--version"]:  # needs no parser
-            print(_versions())
+        if words[0] in _QUESTIONS:  # they need no parser
+            print(_QUESTIONS[words[0]][0]())
             sys.stdout.flush()
             return 0
         parser = _parser(None if "_ARGCOMPLETE" in os.environ else words)
@@ -308,10 +198,10 @@ def _notes(quiet: bool) -> Iterator[None]:
 
 def _in_flags(message: str, args: argparse.Namespace, *names: str) -> str:
     """Returns a message in which arguments are written as flags of the command: all, or these."""
-    from .options import flags_of, in_flags
+    from .options import in_flags
 
-    flags = flags_of(args.parser) if hasattr(args, "parser") else {}
-    return in_flags(message, {name: flag for name, flag in flags.items() if not names or name in names})
+    flags = args.parser.flags if hasattr(args, "parser") else {}
+    return in_flags(message, {name: flags[name] for name in names or flags if name in flags})
 
 
 def _fail(error: Exception | str) -> int:

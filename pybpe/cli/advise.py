@@ -7,41 +7,36 @@ import argparse
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
 from ..training.options import TrainOptions
-from .common import add_common, add_files, call, describe, report
-from .options import add_options, parse_amount
-from .train import CUTTING
+from .command import Command
+from .common import CUTTING, call, report
+from .options import parse_amount
 
 
-def add_advise(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Trains one large vocabulary on a sample of the files, measures how well it and its beginnings compress text\n"
-        "that was held out, and suggests the size of a vocabulary for a GPT-2 with this many parameters, if all\n"
-        "sizes get the same compute. The reasons are in five lines; docs/vocabularies.md says how far to trust them.",
-        "pybpe advise corpus.txt --params 30M --tokens 600M\n"
-        "pybpe advise corpus/ --layers 12 --channels 768 --tokens 10G --plot curve.svg\n"
-        "pybpe advise corpus.jsonl.zst --text-key content --params 30M --tokens 600M --pattern o200k --json",
-    )
-    add_files(parser)
-    parser.add_argument(
-        "--params", type=parse_amount, metavar="N", help="parameters of the model without embeddings, e.g. 30M"
-    )
-    parser.add_argument("--layers", type=int, metavar="L", help="instead of --params, with --channels")
-    parser.add_argument(
-        "--channels", type=int, metavar="C", help="width of the model (default: 64 for each layer, as in llm.c)"
-    )
-    parser.add_argument(
-        "--tokens",
-        type=parse_amount,
+def add_advise(command: Command) -> None:
+    """Trains one large vocabulary on a sample of the files, measures how well it and its beginnings compress text
+    that was held out, and suggests the size of a vocabulary for a GPT-2 with this many parameters, if all
+    sizes get the same compute. The reasons are in five lines; docs/vocabularies.md says how far to trust them.
+
+    examples:
+      pybpe advise corpus.txt --params 30M --tokens 600M
+      pybpe advise corpus/ --layers 12 --channels 768 --tokens 10G --plot curve.svg
+      pybpe advise corpus.jsonl.zst --text-key content --params 30M --tokens 600M --pattern o200k --json
+    """
+    command.files()
+    command.option("--params N", "parameters of the model without embeddings, e.g. 30M", parse_amount)
+    command.option("--layers L", "instead of --params, with --channels", int)
+    command.option("--channels C", "width of the model (default: 64 for each layer, as in llm.c)", int)
+    command.option(
+        "--tokens N",
+        "number of tokens to train on, e.g. 600M: with --params it sets the compute, which all sizes get",
+        parse_amount,
         required=True,
-        metavar="N",
-        help="number of tokens to train on, e.g. 600M: with --params it sets the compute, which all sizes get",
     )
-    add_options(parser, TrainOptions, *CUTTING, "special_tokens")
-    add_options(parser, ReadOptions, "text_key", "encoding")
-    add_options(parser, Sample, "max_bytes", "seed", max_bytes=200_000_000)
-    parser.add_argument("--plot", metavar="FILE", help="draw the curve to *.png, *.svg or *.pdf")
-    add_common(parser, _run_advise)
+    command.options(TrainOptions, *CUTTING, "special_tokens")
+    command.options(ReadOptions, "text_key", "encoding")
+    command.options(Sample, "max_bytes", "seed", max_bytes=200_000_000)
+    command.option("--plot FILE", "draw the curve to *.png, *.svg or *.pdf")
+    command.runs(_run_advise)
 
 
 def _run_advise(args: argparse.Namespace) -> None:

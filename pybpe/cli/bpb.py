@@ -9,39 +9,36 @@ from dataclasses import asdict
 
 from .._numpy import Array, numpy
 from ..errors import FormatError
-from .common import add_common, add_tokenizer, call, describe, load, report
+from .command import Command
+from .common import call, load, report
 from .options import parse_amount
 
 
-def add_bpb(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Turns the losses of a model on token files into bits per byte of text, which models with different\n"
-        "tokenizers can be compared by: the sum of the losses / ln 2 / the bytes of text of the same tokens, parts of\n"
-        "characters included. The model predicted each token but the first. Special tokens, which are no text, are\n"
-        "left out of both sums, as in nanochat. Losses are in nats, not in bits. Refuses losses that do not fit the\n"
-        "files, and a tokenizer that did not make them.",
-        "pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy\n"
-        "pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy --limit 10485760\n"
-        "pybpe bpb -t tok.json val.bin --losses 3.2829 --count-special      # a mean over all tokens",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="token files, which are one stream")
-    add_tokenizer(parser)
-    parser.add_argument(
-        "--losses",
+def add_bpb(command: Command) -> None:
+    """Turns the losses of a model on token files into bits per byte of text, which models with different
+    tokenizers can be compared by: the sum of the losses / ln 2 / the bytes of text of the same tokens, parts of
+    characters included. The model predicted each token but the first. Special tokens, which are no text, are
+    left out of both sums, as in nanochat. Losses are in nats, not in bits. Refuses losses that do not fit the
+    files, and a tokenizer that did not make them.
+
+    examples:
+      pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy
+      pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy --limit 10485760
+      pybpe bpb -t tok.json val.bin --losses 3.2829 --count-special      # a mean over all tokens
+    """
+    command.option("files FILE", "token files, which are one stream", nargs="+")
+    command.tokenizer()
+    command.option(
+        "--losses FILE|MEAN",
+        "-ln p of each token: *.npy of floats in any shape, or text with white space between; or their mean",
         required=True,
-        metavar="FILE|MEAN",
-        help="-ln p of each token: *.npy of floats in any shape, or text with white space between; or their mean",
     )
-    parser.add_argument(
-        "--limit", type=parse_amount, metavar="N", help="the evaluation stopped after N tokens (default: at the end)"
-    )
-    parser.add_argument(
+    command.option("--limit N", "the evaluation stopped after N tokens (default: at the end)", parse_amount)
+    command.option(
         "--count-special",
-        action="store_true",
-        help="add the losses of special tokens: the bits that the documents take together with where they end",
+        "add the losses of special tokens: the bits that the documents take together with where they end",
     )
-    add_common(parser, _run_bpb)
+    command.runs(_run_bpb)
 
 
 def _run_bpb(args: argparse.Namespace) -> None:

@@ -20,8 +20,8 @@ from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..reading.options import ReadOptions
 from ..support.run_options import RunOptions
 from ..urls import is_url, without_secrets
-from .common import add_force, add_tokenizer, describe, load, open_ids, open_source, writing
-from .options import add_options
+from .command import Command
+from .common import load, open_ids, open_source, writing
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -32,53 +32,49 @@ _BLOCK = 1 << 20  # ids, or bytes of text, that are read at once
 _LONGEST_ID = 4000  # digits; Python reads at most 4300, and leading zeros are allowed
 
 
-def add_encode(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Writes the ids of a text as decimal numbers separated by spaces, or as a list with --json. If OUT ends\n"
-        "in .npy, writes a numpy file. If it ends in .bin, writes only the ids, as uint16 or uint32, depending on\n"
-        "the size of the vocabulary. Bytes that are not UTF-8 are encoded one by one.",
-        "pybpe encode -t gpt2 --text 'Hello, world'\n"
-        "pybpe encode -t gpt2 --text 'Hello, world' --explain\n"
-        "echo 'Hello, world' | pybpe encode -t tok.json\n"
-        "pybpe encode -t tok.json novel.txt -o ids.npy\n"
-        "pybpe encode -t tok.json novel.txt --dropout 0.1 --seed 1",
-    )
-    add_tokenizer(parser)
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="a text file, plain or compressed; - (default) is stdin"
-    )
-    add_text(parser)
-    add_options(parser, ReadOptions, "encoding")
-    parser.add_argument(
-        "--documents",
+def add_encode(command: Command) -> None:
+    """Writes the ids of a text as decimal numbers separated by spaces, or as a list with --json. If OUT ends
+    in .npy, writes a numpy file. If it ends in .bin, writes only the ids, as uint16 or uint32, depending on
+    the size of the vocabulary. Bytes that are not UTF-8 are encoded one by one.
+
+    examples:
+      pybpe encode -t gpt2 --text 'Hello, world'
+      pybpe encode -t gpt2 --text 'Hello, world' --explain
+      echo 'Hello, world' | pybpe encode -t tok.json
+      pybpe encode -t tok.json novel.txt -o ids.npy
+      pybpe encode -t tok.json novel.txt --dropout 0.1 --seed 1
+    """
+    command.tokenizer()
+    command.option("file FILE", "a text file, plain or compressed; - (default) is stdin", nargs="?")
+    add_text(command)
+    command.options(ReadOptions, "encoding")
+    command.option(
+        "--documents HOW",
+        "auto (default) refuses JSON lines, file encodes them too as one text, with braces and keys",
         default="auto",
-        metavar="HOW",
-        help="auto (default) refuses JSON lines, file encodes them too as one text, with braces and keys",
     )
-    _add_output(parser)
-    parser.add_argument(
-        "--dropout",
-        type=float,
-        metavar="P",
-        help="leave out merges at random, each time with this probability (BPE dropout; default: the tokenizer's own)",
+    _add_output(command)
+    command.option(
+        "--dropout P",
+        "leave out merges at random, each time with this probability (BPE dropout; default: the tokenizer's own)",
+        float,
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="for dropout: the same N gives the same ids")
-    add_options(parser, RunOptions, "workers")
-    how = parser.add_mutually_exclusive_group()
+    command.option("--seed N", "for dropout: the same N gives the same ids", int)
+    command.options(RunOptions, "workers")
+    how = command.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="write the ids as a JSON list")
     how.add_argument("--explain", action="store_true", help="write the merges of each word, step by step")
-    parser.set_defaults(run=_run_encode)
+    command.set_defaults(run=_run_encode)
 
 
-def add_text(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--text", metavar="TEXT", help="the text itself, instead of a file")
-    parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
+def add_text(command: Command) -> None:
+    command.option("--text TEXT", "the text itself, instead of a file")
+    command.option("--ordinary", "treat special tokens in the text as plain text")
 
 
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="output file; - (default) is stdout")
-    add_force(parser)
+def _add_output(command: Command) -> None:
+    command.option("-o --output OUT", "output file; - (default) is stdout", default="-")
+    command.force()
 
 
 def _run_encode(args: argparse.Namespace) -> None:
@@ -184,22 +180,20 @@ def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
             yield piece  # type: ignore[misc]  # memoryviews work as bytes
 
 
-def add_decode(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Reads decimal ids separated by whitespace or commas, a JSON list of ids, a numpy file (*.npy), an llm.c\n"
-        "shard, or a file of plain ids (*.bin, uint16 or uint32, depending on the size of the vocabulary), and writes\n"
-        "exactly the bytes of these tokens. (On a terminal, a newline follows them.)",
-        "pybpe decode -t gpt2 15496 11 995\n"
-        "echo 15496 11 995 | pybpe decode -t gpt2\n"
-        "pybpe decode -t out/tokenizer.bin out/novel_val_000000.bin",
-    )
-    add_tokenizer(parser)
-    parser.add_argument(
-        "ids", nargs="*", metavar="FILE|ID", help="ids, or a file of ids, plain or compressed; - (default) is stdin"
-    )
-    _add_output(parser)
-    parser.set_defaults(run=_run_decode)
+def add_decode(command: Command) -> None:
+    """Reads decimal ids separated by whitespace or commas, a JSON list of ids, a numpy file (*.npy), an llm.c
+    shard, or a file of plain ids (*.bin, uint16 or uint32, depending on the size of the vocabulary), and writes
+    exactly the bytes of these tokens. (On a terminal, a newline follows them.)
+
+    examples:
+      pybpe decode -t gpt2 15496 11 995
+      echo 15496 11 995 | pybpe decode -t gpt2
+      pybpe decode -t out/tokenizer.bin out/novel_val_000000.bin
+    """
+    command.tokenizer()
+    command.option("ids FILE|ID", "ids, or a file of ids, plain or compressed; - (default) is stdin", nargs="*")
+    _add_output(command)
+    command.set_defaults(run=_run_decode)
 
 
 def _run_decode(args: argparse.Namespace) -> None:

@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, warn
-from ..support.run_options import RunOptions
+from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, note, warn
 from ..urls import refuse_as_output
-from .options import add_options
+from .command import WRITTEN
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# Which arguments name files: what a flag writes by its name, what an argument reads by its metavar.
-_WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint"))
+CUTTING = ("pattern", "digits", "normalizer")  # options: how texts are split into words
+
+# What arguments read, by their metavar.
 _READ = frozenset(("TOK", "A", "B", "DIR", "MODEL", "RECIPE", "COUNTS"))
 _TEXTS = frozenset(("FILE", "NAME=FILE", "TEXT|FILE", "FILE|ID", "FILE|MEAN", "PATH"))
 
@@ -36,7 +36,7 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
     """Returns what a command writes and reads: "writes", "reads" or "texts" -> flag -> paths."""
     paths: dict[str, dict[str, list[str]]] = {"writes": {}, "reads": {}, "texts": {}}
     for action in args.parser._actions:
-        is_written = action.dest in _WRITTEN
+        is_written = action.dest in WRITTEN
         role = "writes" if is_written else "reads" if action.metavar in _READ else "texts"
         given = getattr(args, action.dest, None)
         if isinstance(given, int):  # B is also llm.c's batch size
@@ -70,20 +70,6 @@ def check_call(args: argparse.Namespace) -> list[str]:
     return replaced
 
 
-def add_tokenizer(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-t",
-        "--tokenizer",
-        required=True,
-        metavar="TOK",
-        help="tokenizer.json, tokenizer.bin, or a name such as gpt2, cl100k_base or o200k_base",
-    )
-
-
-def add_output(parser: argparse.ArgumentParser, help: str, metavar: str = "OUT") -> None:
-    parser.add_argument("-o", "--output", required=True, metavar=metavar, help=help)
-
-
 def list_of_skipped(args: argparse.Namespace) -> str | None:
     """Returns the file for the list of skipped records: by default next to the output, if the command skips some."""
     from ..reading.bad_records import list_name
@@ -104,52 +90,6 @@ def remove_old_list(args: argparse.Namespace) -> None:
 
     if args.on_error != "skip" and args.output != "-":
         remove_list(list_name(os.path.normpath(args.output)))
-
-
-def describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None:
-    """Sets the help of a command."""
-    parser.description, parser.epilog = text, "examples:\n" + "".join(f"  {line}\n" for line in examples.split("\n"))
-    name = parser.prog.split()[-1]
-    parser.set_defaults(parser=parser, writes_tokenizer=name in ("train", "export", "prune"))
-
-
-def add_common(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int | None]) -> None:
-    """Adds the options of all commands, and what the command does."""
-    parser.set_defaults(run=run)
-    parser.add_argument(
-        "--quiet", action="store_true", help="show no progress bars, no notes and no summary of what was written"
-    )
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-    if any(action.dest in _WRITTEN for action in parser._actions):
-        add_force(parser)
-
-
-def add_resume(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--no-resume", dest="resume", action="store_false", help="start over; do not resume an interrupted run"
-    )
-
-
-def add_force(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="replace what the output has, whatever it is")
-
-
-def add_files(parser: argparse.ArgumentParser, nargs: str = "+", more: str = "") -> None:
-    parser.add_argument(
-        "files",
-        nargs=nargs,
-        metavar="FILE",
-        help="text or *.jsonl, plain or compressed (gz, bz2, xz, zst), *.parquet, *.arrow; folders, globs, URLs (s3,"
-        f" gs, hf, https); - is stdin{more}",
-    )
-
-
-def add_dask(parser: Any, what: str) -> None:
-    """Adds --dask, with its help, and --task-timeout."""
-    parser.add_argument(
-        "--dask", metavar="ADDRESS", help=f"a Dask scheduler, e.g. tcp://node1:8786, whose workers {what}"
-    )
-    add_options(parser, RunOptions, "task_timeout")
 
 
 def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any, **more: Any) -> Result:
@@ -315,6 +255,19 @@ def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:
     """Writes a tokenizer in the format that the path's ending names, or as JSON to standard output."""
     with named_output(path, ".json") as name:
         tokenizer.save(name)
+
+
+def tell_of_commas(args: argparse.Namespace) -> None:
+    for text in args.special_tokens or ():
+        if "," in text:
+            note(f"--special-token {text!r} is one token, with its commas: to name several, repeat the option")
+
+
+def fewer_than(size: int, got: int) -> str:
+    """Returns why a vocabulary has fewer tokens than requested; "" if it does not."""
+    if got >= size:
+        return ""
+    return f" (fewer than {size}: no other pair occurs often enough; use more text to get more)"
 
 
 def check_writable(path: str) -> None:

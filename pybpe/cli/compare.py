@@ -9,45 +9,42 @@ from ..arguments import counted
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..support.run_options import RunOptions
-from .common import add_common, call, describe, load, load_all, open_source, report, writing
-from .options import add_options, named_files
+from .command import Command
+from .common import call, load, load_all, open_source, report, writing
+from .options import named_files
 
 
-def add_compare(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Prints the differences between two tokenizers: settings, special tokens, tokens that only one has, tokens\n"
-        "with different ids, and the first different merge; with --text, also where the ids differ. Exits with 0 if\n"
-        "they give the same ids for every text, and 1 if they differ.\n\n"
-        "With --on, measures any number of tokenizers on texts of several languages or kinds: bytes per token, tokens\n"
-        "per word and per character, Renyi efficiency, share of the vocabulary that is used, tokens that never occur,\n"
-        "occur fewer than 100 times, are not UTF-8 or cannot be reached, the slope of the Zipf curve, fairness\n"
-        "between languages, and how each tokenizer cuts numbers and code. docs/comparing.md says what these\n"
-        "measures predict. Special tokens of any of the tokenizers separate texts and are not measured. To compare\n"
-        "languages, give translations of the same text, line by line.",
-        "pybpe compare a.json b.bin\n"
-        "pybpe compare a.json b.json --text novel.txt --json\n"
-        "pybpe compare mine.json gpt2 --on en=english.txt --on zh=chinese.txt\n"
-        "pybpe compare a.json b.json --on news='news/*.jsonl.gz' --on code=src/ -o comparison.html",
-    )
-    parser.add_argument(
-        "tokenizers", nargs="+", metavar="TOK", help="tokenizer files or folders, or names such as gpt2"
-    )
-    parser.add_argument("--text", metavar="FILE", help="a text to encode with both")
-    parser.add_argument(
-        "--count", type=int, default=10, metavar="N", help="how many differences of each kind to show (default: 10)"
-    )
-    parser.add_argument(
-        "--on",
-        action="append",
-        metavar="NAME=FILE",
-        help="a text and the name of its language or kind: a file, folder or glob, compressed or not, text, JSON lines,"
+def add_compare(command: Command) -> None:
+    """Prints the differences between two tokenizers: settings, special tokens, tokens that only one has, tokens
+    with different ids, and the first different merge; with --text, also where the ids differ. Exits with 0 if
+    they give the same ids for every text, and 1 if they differ.
+
+    With --on, measures any number of tokenizers on texts of several languages or kinds: bytes per token, tokens
+    per word and per character, Renyi efficiency, share of the vocabulary that is used, tokens that never occur,
+    occur fewer than 100 times, are not UTF-8 or cannot be reached, the slope of the Zipf curve, fairness
+    between languages, and how each tokenizer cuts numbers and code. docs/comparing.md says what these
+    measures predict. Special tokens of any of the tokenizers separate texts and are not measured. To compare
+    languages, give translations of the same text, line by line.
+
+    examples:
+      pybpe compare a.json b.bin
+      pybpe compare a.json b.json --text novel.txt --json
+      pybpe compare mine.json gpt2 --on en=english.txt --on zh=chinese.txt
+      pybpe compare a.json b.json --on news='news/*.jsonl.gz' --on code=src/ -o comparison.html
+    """
+    command.option("tokenizers TOK", "tokenizer files or folders, or names such as gpt2", nargs="+")
+    command.option("--text FILE", "a text to encode with both")
+    command.option("--count N", "how many differences of each kind to show (default: 10)", int, default=10)
+    command.option(
+        "--on NAME=FILE",
+        "a text and the name of its language or kind: a file, folder or glob, compressed or not, text, JSON lines,"
         " parquet or Arrow; repeatable, also with the same name",
+        action="append",
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="with --on, also write an HTML page; - is stdout")
-    add_options(parser, ReadOptions, "text_key", "encoding")
-    add_options(parser, RunOptions, "workers")
-    add_common(parser, _run_compare)
+    command.option("-o --output OUT", "with --on, also write an HTML page; - is stdout")
+    command.options(ReadOptions, "text_key", "encoding")
+    command.options(RunOptions, "workers")
+    command.runs(_run_compare)
 
 
 def _run_compare(args: argparse.Namespace) -> int:

@@ -8,94 +8,72 @@ import os
 import sys
 from typing import Any
 
-from ..arguments import one_of
+from ..arguments import chosen, one_of
 from ..corpus.filters import Filters
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..support.run_options import RunOptions
-from .common import (
-    add_common,
-    add_dask,
-    add_files,
-    add_output,
-    add_resume,
-    call,
-    describe,
-    list_of_skipped,
-    named_output,
-    report,
-)
-from .options import add_options, given
+from .command import Command
+from .common import call, list_of_skipped, named_output, report
 
 
-def add_corpus(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Cleans a corpus before a tokenizer is trained on it. Runs the requested steps in this order: normalize,\n"
-        "filter, keep some languages, score, replace personal data, drop duplicates, near duplicates and repeated\n"
-        "paragraphs. Writes JSON lines in the order of the input, and reports what was dropped and why. If a run is\n"
-        "killed, run the same command again to resume it.",
-        "pybpe corpus web/*.jsonl.gz -o clean.jsonl.zst --filters gopher --dedup --report report.html\n"
-        "pybpe corpus web -o clean.jsonl --min-chars 200 --max-digit-ratio 0.2 --languages zh,en --near-dedup 0.8\n"
-        "pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC\n"
-        "pybpe corpus web -o clean.jsonl --max-score my_module:toxicity=0.5",
-    )
-    add_files(parser)
-    add_output(parser, "*.jsonl, *.jsonl.gz or *.jsonl.zst; - is stdout")
-    add_options(parser, ReadOptions)
-    _add_steps(parser)
-    _add_limits(parser)
-    add_options(parser, RunOptions, "memory_limit", "workers")
-    add_dask(parser, "do the steps; they need the files at the same paths")
-    parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
-    add_resume(parser)
-    add_common(parser, _run)
+def add_corpus(command: Command) -> None:
+    """Cleans a corpus before a tokenizer is trained on it. Runs the requested steps in this order: normalize,
+    filter, keep some languages, score, replace personal data, drop duplicates, near duplicates and repeated
+    paragraphs. Writes JSON lines in the order of the input, and reports what was dropped and why. If a run is
+    killed, run the same command again to resume it.
+
+    examples:
+      pybpe corpus web/*.jsonl.gz -o clean.jsonl.zst --filters gopher --dedup --report report.html
+      pybpe corpus web -o clean.jsonl --min-chars 200 --max-digit-ratio 0.2 --languages zh,en --near-dedup 0.8
+      pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC
+      pybpe corpus web -o clean.jsonl --max-score my_module:toxicity=0.5
+    """
+    command.files()
+    command.output("*.jsonl, *.jsonl.gz or *.jsonl.zst; - is stdout")
+    command.options(ReadOptions)
+    _add_steps(command)
+    _add_limits(command)
+    command.options(RunOptions, "memory_limit", "workers")
+    command.dask("do the steps; they need the files at the same paths")
+    command.option("--report FILE", "write counts, histograms and samples to *.html or *.json")
+    command.resume()
+    command.runs(_run)
 
 
-def _add_steps(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--normalize", "--normalizer", dest="normalizer", metavar="N", help="normalize text: NFC or NFKC"
-    )
-    parser.add_argument("--languages", metavar="L,L", help="keep only these languages, such as zh,en")
-    parser.add_argument(
-        "--min-confidence", type=float, default=0.0, metavar="C", help="minimum confidence in the language, 0 to 1"
-    )
-    parser.add_argument(
-        "--max-score",
+def _add_steps(command: Command) -> None:
+    command.option("--normalize --normalizer N", "normalize text: NFC or NFKC", dest="normalizer")
+    command.option("--languages L,L", "keep only these languages, such as zh,en")
+    command.option("--min-confidence C", "minimum confidence in the language, 0 to 1", float, default=0.0)
+    command.option(
+        "--max-score MODULE:FUNCTION=X",
+        "drop texts that your function (text -> score) scores above X",
         action="append",
         default=[],
-        metavar="MODULE:FUNCTION=X",
-        help="drop texts that your function (text -> score) scores above X",
     )
-    parser.add_argument(
-        "--scrub-pii",
+    command.option(
+        "--scrub-pii KINDS",
+        "replace personal data: all (default) or some kinds, such as EMAIL,PHONE",
+        _parse_kinds,
         nargs="?",
         const="all",
-        type=_parse_kinds,
-        metavar="KINDS",
-        help="replace personal data: all (default) or some kinds, such as EMAIL,PHONE",
     )
-    parser.add_argument(
-        "--dedup",
+    command.option(
+        "--dedup HOW",
+        "drop duplicates: exact (default), or normalized (ignores case, punctuation and spaces)",
+        _parse_dedup,
         nargs="?",
         const="exact",
-        type=_parse_dedup,
-        metavar="HOW",
-        help="drop duplicates: exact (default), or normalized (ignores case, punctuation and spaces)",
     )
-    parser.add_argument(
-        "--near-dedup", type=float, metavar="J", help="drop near duplicates: Jaccard similarity of shingles, e.g. 0.8"
-    )
-    parser.add_argument("--keep-near", action="store_true", help="keep near duplicates, marked with their cluster")
-    parser.add_argument("--dedup-paragraphs", action="store_true", help="keep only the first of repeated paragraphs")
+    command.option("--near-dedup J", "drop near duplicates: Jaccard similarity of shingles, e.g. 0.8", float)
+    command.option("--keep-near", "keep near duplicates, marked with their cluster")
+    command.option("--dedup-paragraphs", "keep only the first of repeated paragraphs")
 
 
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("limits", "drop texts outside these limits; sources: pybpe/corpus/filters.py")
-    group.add_argument(
-        "--filters", metavar="SET", help="published limits, gopher or fineweb; limits that you give override them"
-    )
-    add_options(group, Filters)
+def _add_limits(command: Command) -> None:
+    with command.group("limits", "drop texts outside these limits; sources: pybpe/corpus/filters.py"):
+        command.option("--filters SET", "published limits, gopher or fineweb; limits that you give override them")
+        command.options(Filters)
 
 
 # Two options have optional values, so if one comes right before a file, it takes the file as its value.
@@ -117,10 +95,11 @@ def _parse_kinds(text: str) -> str:
 
 
 def _filters(args: argparse.Namespace) -> Filters:
+    own = chosen(Filters, vars(args))
     if args.filters is None:
-        return Filters(**given(args, Filters))
+        return own
     one_of("filters", args.filters, ("gopher", "fineweb"))
-    rules: Filters = getattr(Filters, args.filters)(**given(args, Filters))
+    rules: Filters = getattr(Filters, args.filters)(**{name: x for name, x in vars(own).items() if x is not None})
     return rules
 
 

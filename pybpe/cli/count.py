@@ -14,12 +14,10 @@ from ..reading.sample import Sample
 from ..support.run_options import RunOptions
 from ..training.options import TrainOptions
 from .coding import add_text, hinting_at_text
+from .command import Command
 from .common import (
-    add_common,
-    add_dask,
-    add_files,
+    CUTTING,
     dask_executor,
-    describe,
     list_of_skipped,
     load,
     named_output,
@@ -28,39 +26,37 @@ from .common import (
     report,
     tell_terminal,
 )
-from .options import add_options
-from .train import CUTTING
 
 if TYPE_CHECKING:
     from ..reading.planning import Piece
     from ..tokenizer import Tokenizer
 
 
-def add_count(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "With -t, prints the number of tokens of texts, and the bytes per token. Of JSON lines, parquet and Arrow it\n"
-        "counts the texts of the records. Without -t, counts the words of files, which is the first half of training,\n"
-        "and saves them for `pybpe train --counts`. To add up counts of parts of a corpus, made on several machines,\n"
-        "name their *.counts files: any number of them, in less than 200 MB of memory.",
-        "pybpe count -t tok.json novel.txt\n"
-        "pybpe count -t gpt2 --text 'Hello, world'\n"
-        "pybpe count part1/*.txt --special-token '<|endoftext|>' -o part1.counts\n"
-        "pybpe count part1.counts part2.counts -o all.counts\n"
-        "pybpe train --counts all.counts --vocab-size 32000 --special-token '<|endoftext|>' -o tok.json",
-    )
-    add_files(parser, "*", "; without -t, *.counts files are added")
-    parser.add_argument("-t", "--tokenizer", metavar="TOK", help="count tokens, of this tokenizer")
-    add_text(parser)
-    add_options(parser, ReadOptions)
-    words = parser.add_argument_group("words, without -t")
-    words.add_argument("-o", "--output", metavar="OUT", help="where to save the counts (*.counts); - is stdout")
-    add_options(words, TrainOptions, *CUTTING, "special_tokens")
-    add_options(words, Sample)
-    add_options(words, RunOptions, "memory_limit")
-    add_dask(words, "count; they need the files at the same paths. A rerun starts over")
-    add_options(parser, RunOptions, "workers")
-    add_common(parser, _run_count)
+def add_count(command: Command) -> None:
+    """With -t, prints the number of tokens of texts, and the bytes per token. Of JSON lines, parquet and Arrow it
+    counts the texts of the records. Without -t, counts the words of files, which is the first half of training,
+    and saves them for `pybpe train --counts`. To add up counts of parts of a corpus, made on several machines,
+    name their *.counts files: any number of them, in less than 200 MB of memory.
+
+    examples:
+      pybpe count -t tok.json novel.txt
+      pybpe count -t gpt2 --text 'Hello, world'
+      pybpe count part1/*.txt --special-token '<|endoftext|>' -o part1.counts
+      pybpe count part1.counts part2.counts -o all.counts
+      pybpe train --counts all.counts --vocab-size 32000 --special-token '<|endoftext|>' -o tok.json
+    """
+    command.files("*", "; without -t, *.counts files are added")
+    command.option("-t --tokenizer TOK", "count tokens, of this tokenizer")
+    add_text(command)
+    command.options(ReadOptions)
+    with command.group("words, without -t"):
+        command.option("-o --output OUT", "where to save the counts (*.counts); - is stdout")
+        command.options(TrainOptions, *CUTTING, "special_tokens")
+        command.options(Sample)
+        command.options(RunOptions, "memory_limit")
+        command.dask("count; they need the files at the same paths. A rerun starts over")
+    command.options(RunOptions, "workers")
+    command.runs(_run_count)
 
 
 def _run_count(args: argparse.Namespace) -> None:

@@ -11,8 +11,8 @@ from ..analysis.tables import Table
 from ..errors import ArgumentError
 from ..support.run_options import RunOptions
 from ..tokenizer.explanation import shown_token
-from .common import add_common, describe, load, report
-from .options import add_options
+from .command import Command
+from .common import load, report
 from .vocabulary import corpus_usage
 
 if TYPE_CHECKING:
@@ -30,28 +30,27 @@ _TITLES = {
 }
 
 
-def add_inspect(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Of a tokenizer, prints its properties, its special tokens, its first, last and longest tokens, and tokens\n"
-        "that are not UTF-8 on their own; with files, also the tokens that they never use, and how well the tokenizer\n"
-        "compresses each script. Of a folder of token files, prints for each split the number of tokens, documents\n"
-        "and bytes of text, and the lengths of documents; for a mixture, also what its recipe asked of each source,\n"
-        "what it gave, and how often it was repeated. Of a checkpoint of llm.c, prints the header, and the shape,\n"
-        "mean, standard deviation, minimum and maximum of each tensor (for wte, without the padding), and the number\n"
-        "of values that are infinite or NaN.",
-        "pybpe inspect tok.json\npybpe inspect --json tokenizer.bin\npybpe inspect tok.json corpus/\n"
-        "pybpe inspect out\npybpe inspect gpt2_124M.bin",
-    )
-    parser.add_argument(
-        "path", metavar="TOK", help="a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c"
-    )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="for a tokenizer: text files, folders, globs")
-    parser.add_argument(
-        "--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (default: 10)"
-    )
-    add_options(parser, RunOptions, "workers")
-    add_common(parser, _run_inspect)
+def add_inspect(command: Command) -> None:
+    """Of a tokenizer, prints its properties, its special tokens, its first, last and longest tokens, and tokens
+    that are not UTF-8 on their own; with files, also the tokens that they never use, and how well the tokenizer
+    compresses each script. Of a folder of token files, prints for each split the number of tokens, documents
+    and bytes of text, and the lengths of documents; for a mixture, also what its recipe asked of each source,
+    what it gave, and how often it was repeated. Of a checkpoint of llm.c, prints the header, and the shape,
+    mean, standard deviation, minimum and maximum of each tensor (for wte, without the padding), and the number
+    of values that are infinite or NaN.
+
+    examples:
+      pybpe inspect tok.json
+      pybpe inspect --json tokenizer.bin
+      pybpe inspect tok.json corpus/
+      pybpe inspect out
+      pybpe inspect gpt2_124M.bin
+    """
+    command.option("path TOK", "a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c")
+    command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*")
+    command.option("--count N", "how many tokens of each kind to show (default: 10)", int, default=10)
+    command.options(RunOptions, "workers")
+    command.runs(_run_inspect)
 
 
 def _run_inspect(args: argparse.Namespace) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any
@@ -58,18 +57,6 @@ def _parser_of(field: Field[Any]) -> Callable[[str], Any]:
     return units.get(field.metadata.get("unit", "")) or kinds.get(str(field.type).removesuffix(" | None"), str)
 
 
-def given(args: argparse.Namespace, *kinds: type) -> dict[str, Any]:
-    """Returns the fields of these dataclasses that the command has, as keyword arguments, without those that are None,
-    the default."""
-    names = [each.name for kind in kinds for each in fields(kind)]
-    return {name: getattr(args, name) for name in names if getattr(args, name, None) is not None}
-
-
-def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """Returns keyword argument -> flag for the options of a command."""
-    return {each.dest: each.option_strings[-1] for each in parser._actions if each.option_strings}
-
-
 def in_flags(message: str, flags: Mapping[str, str]) -> str:
     """Returns an error message with keyword arguments such as `min_shard_tokens=0` written as flags. A name of one
     word, such as name, may also be an English word: it is replaced only before "=", or if the message begins with "name
@@ -87,6 +74,8 @@ def in_flags(message: str, flags: Mapping[str, str]) -> str:
             equals or "_" in name or (not found.start() and message[found.end() :][:5] == " must")
         ):
             return found[0]
+        import shlex  # takes milliseconds
+
         value = shlex.quote(text) if text is not None else "" if word in ("True", "False", "None") else word
         return f"{flags[name]} {value}" if value else flags[name]
 

@@ -13,21 +13,8 @@ from ..reading.options import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
 from ..support.run_options import RunOptions
 from ..tokens.options import OutputOptions, RowOptions
-from ..training.options import TrainOptions
-from .common import (
-    add_common,
-    add_dask,
-    add_files,
-    add_output,
-    add_resume,
-    add_tokenizer,
-    call,
-    describe,
-    load,
-    report,
-)
-from .options import add_options
-from .train import fewer_than, tell_of_commas
+from .command import Command
+from .common import call, fewer_than, load, report, tell_of_commas
 
 if TYPE_CHECKING:
     from ..tokens.manifest import Manifest
@@ -59,60 +46,60 @@ def tell_set_aside(args: argparse.Namespace, manifest: Manifest) -> None:
 # binarize, prepare
 
 
-def add_binarize(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Encodes a corpus, splits it, and writes token files, by default shards that llm.c reads directly, with a\n"
-        "manifest. If a run is interrupted or killed, run the same command again to resume it.",
-        "pybpe binarize -t tok.json novel.txt -o out\n"
-        "pybpe binarize -t tok.json web/ -o out --splits 98,1,1\n"
-        "pybpe binarize -t tok.json 's3://corpora/web/*.jsonl.zst' -o out\n"
-        "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
-        "pybpe binarize -t tok.json pages.jsonl -o rows --pack --sequence-length 1024\n"
-        "pybpe binarize -t tok.json web/*.jsonl.zst -o out --on-error skip\n"
-        "pybpe binarize -t tok.json /shared/web/ -o /shared/out --dask tcp://node1:8786 --workers 64\n"
-        "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",
-    )
-    add_tokenizer(parser)
-    _add_data(parser)
-    add_options(parser, OutputOptions, "dtype")
-    add_pack_options(parser)
-    add_options(parser, RowOptions, "sequence_length")
-    add_resume(parser)
-    add_common(parser, _run_binarize)
+def add_binarize(command: Command) -> None:
+    """Encodes a corpus, splits it, and writes token files, by default shards that llm.c reads directly, with a
+    manifest. If a run is interrupted or killed, run the same command again to resume it.
+
+    examples:
+      pybpe binarize -t tok.json novel.txt -o out
+      pybpe binarize -t tok.json web/ -o out --splits 98,1,1
+      pybpe binarize -t tok.json 's3://corpora/web/*.jsonl.zst' -o out
+      pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron
+      pybpe binarize -t tok.json pages.jsonl -o rows --pack --sequence-length 1024
+      pybpe binarize -t tok.json web/*.jsonl.zst -o out --on-error skip
+      pybpe binarize -t tok.json /shared/web/ -o /shared/out --dask tcp://node1:8786 --workers 64
+      zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank
+    """
+    command.tokenizer()
+    _add_data(command)
+    command.options(OutputOptions, "dtype")
+    add_pack_options(command)
+    command.options(RowOptions, "sequence_length")
+    command.resume()
+    command.runs(_run_binarize)
 
 
-def add_prepare(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Splits the text, trains a tokenizer on the train split only, so that it does not see the validation\n"
-        "text, and encodes all splits.",
-        "pybpe prepare novel.txt -o data --vocab-size 20000",
-    )
-    _add_data(parser)
-    add_options(parser, TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS)
-    add_common(parser, _run_prepare)
+def add_prepare(command: Command) -> None:
+    """Splits the text, trains a tokenizer on the train split only, so that it does not see the validation
+    text, and encodes all splits.
+
+    examples:
+      pybpe prepare novel.txt -o data --vocab-size 20000
+    """
+    from ..training.options import TrainOptions  # binarize needs none of it
+
+    _add_data(command)
+    command.options(TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS)
+    command.runs(_run_prepare)
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
+def _add_data(command: Command) -> None:
     """Adds what `binarize` and `prepare` share."""
-    add_files(parser)
-    add_output(parser, _DIR, "DIR")
-    add_options(parser, ReadOptions, without=["skipped"])
-    add_options(parser, SplitOptions)
-    add_options(parser, OutputOptions, without=["dtype"])
-    add_dask(parser, "encode")
-    add_options(parser, RunOptions, "workers")
+    command.files()
+    command.output(_DIR, "DIR")
+    command.options(ReadOptions, without=["skipped"])
+    command.options(SplitOptions)
+    command.options(OutputOptions, without=["dtype"])
+    command.dask("encode")
+    command.options(RunOptions, "workers")
 
 
-def add_pack_options(parser: argparse.ArgumentParser) -> None:
+def add_pack_options(command: Command) -> None:
     """Adds the options for packing documents into rows in the same run."""
-    parser.add_argument(
-        "--pack",
-        action="store_true",
-        help="pack the documents into rows of --sequence-length tokens, as `pybpe pack` does; only these are kept",
+    command.option(
+        "--pack", "pack the documents into rows of --sequence-length tokens, as `pybpe pack` does; only these are kept"
     )
-    add_options(parser, RowOptions, "packing")
+    command.options(RowOptions, "packing")
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
@@ -136,35 +123,32 @@ def _run_prepare(args: argparse.Namespace) -> None:
 # mix
 
 
-def add_mix(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Reads a recipe: the sources, texts or folders that `pybpe binarize` wrote, and how much of each goes into\n"
-        "which phase. Writes token files whose documents are in random order, over all sources. If a run is\n"
-        "interrupted or killed, run the same command again to resume it. docs/mixing.md describes recipes.",
-        "pybpe mix recipe.toml -t tok.json --dry-run\n"
-        "pybpe mix recipe.toml -t tok.json -o mixed\n"
-        "pybpe mix recipe.toml -t tok.json -o mixed --seed 7 --memory-limit 4G\n"
-        "pybpe inspect mixed",
-    )
-    parser.add_argument("recipe", metavar="RECIPE", help="a TOML file")
-    add_tokenizer(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", help=_DIR)
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show what the recipe asks of each source, and write nothing"
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: the recipe's, or 0)")
-    add_options(parser, OutputOptions)
-    parser.add_argument(
-        "--sequence-length",
-        type=int,
-        default=1024,
-        metavar="N",
-        help="amounts are exact to less than N tokens, and no document of up to N tokens is cut; also the tokens per"
+def add_mix(command: Command) -> None:
+    """Reads a recipe: the sources, texts or folders that `pybpe binarize` wrote, and how much of each goes into
+    which phase. Writes token files whose documents are in random order, over all sources. If a run is
+    interrupted or killed, run the same command again to resume it. docs/mixing.md describes recipes.
+
+    examples:
+      pybpe mix recipe.toml -t tok.json --dry-run
+      pybpe mix recipe.toml -t tok.json -o mixed
+      pybpe mix recipe.toml -t tok.json -o mixed --seed 7 --memory-limit 4G
+      pybpe inspect mixed
+    """
+    command.option("recipe RECIPE", "a TOML file")
+    command.tokenizer()
+    command.option("-o --output DIR", _DIR)
+    command.option("--dry-run", "show what the recipe asks of each source, and write nothing")
+    command.option("--seed N", "random seed (default: the recipe's, or 0)", int)
+    command.options(OutputOptions)
+    command.option(
+        "--sequence-length N",
+        "amounts are exact to less than N tokens, and no document of up to N tokens is cut; also the tokens per"
         " row of parquet and webdataset (default: 1024)",
+        int,
+        default=1024,
     )
-    add_options(parser, RunOptions, "memory_limit", "workers")
-    add_common(parser, _run_mix)
+    command.options(RunOptions, "memory_limit", "workers")
+    command.runs(_run_mix)
 
 
 def _run_mix(args: argparse.Namespace) -> None:
@@ -185,19 +169,19 @@ def _run_mix(args: argparse.Namespace) -> None:
 # join, pack, verify
 
 
-def add_join(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Reads folders that `pybpe binarize` wrote with the same tokenizer and arguments, from different files, and\n"
-        "writes the token files that one run on all the files would have written.",
-        "pybpe join node0 node1 node2 -t tok.json -o all",
-    )
-    parser.add_argument("folders", nargs="+", metavar="DIR", help="folders with a manifest.json, in the order to join")
-    add_tokenizer(parser)
-    add_output(parser, _DIR, "DIR")
-    add_options(parser, OutputOptions, "name")
-    add_resume(parser)
-    add_common(parser, _run_join)
+def add_join(command: Command) -> None:
+    """Reads folders that `pybpe binarize` wrote with the same tokenizer and arguments, from different files, and
+    writes the token files that one run on all the files would have written.
+
+    examples:
+      pybpe join node0 node1 node2 -t tok.json -o all
+    """
+    command.option("folders DIR", "folders with a manifest.json, in the order to join", nargs="+")
+    command.tokenizer()
+    command.output(_DIR, "DIR")
+    command.options(OutputOptions, "name")
+    command.resume()
+    command.runs(_run_join)
 
 
 def _run_join(args: argparse.Namespace) -> None:
@@ -217,22 +201,22 @@ def named_by(name: str) -> str:
     return folder
 
 
-def add_pack(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Reads the llm.c shards that `pybpe binarize` or `prepare` wrote, and writes shards of rows of exactly T\n"
-        "tokens, each beginning with the end-of-text token. Documents of up to T tokens are not cut. Train on the\n"
-        "result with llm.c's -t T, or choose a format that has position_ids and a loss_mask for other trainers.",
-        "pybpe pack data -t tok.json --sequence-length 1024 -o packed\n"
-        "pybpe pack data -t tok.json --sequence-length 1024 -o packed --packing fill\n"
-        "pybpe pack data -t tok.json --sequence-length 2048 -o rows --format parquet",
-    )
-    parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json and llm.c's shards")
-    add_tokenizer(parser)
-    add_output(parser, _DIR, "DIR")
-    add_options(parser, RowOptions, sequence_length=MISSING)
-    add_options(parser, OutputOptions, "shard_tokens")
-    add_common(parser, _run_pack)
+def add_pack(command: Command) -> None:
+    """Reads the llm.c shards that `pybpe binarize` or `prepare` wrote, and writes shards of rows of exactly T
+    tokens, each beginning with the end-of-text token. Documents of up to T tokens are not cut. Train on the
+    result with llm.c's -t T, or choose a format that has position_ids and a loss_mask for other trainers.
+
+    examples:
+      pybpe pack data -t tok.json --sequence-length 1024 -o packed
+      pybpe pack data -t tok.json --sequence-length 1024 -o packed --packing fill
+      pybpe pack data -t tok.json --sequence-length 2048 -o rows --format parquet
+    """
+    command.option("folder DIR", "a folder with a manifest.json and llm.c's shards")
+    command.tokenizer()
+    command.output(_DIR, "DIR")
+    command.options(RowOptions, sequence_length=MISSING)
+    command.options(OutputOptions, "shard_tokens")
+    command.runs(_run_pack)
 
 
 def _run_pack(args: argparse.Namespace) -> None:
@@ -242,19 +226,19 @@ def _run_pack(args: argparse.Namespace) -> None:
     report_manifest(args, manifest)
 
 
-def add_verify(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Checks the size and SHA-256 of every file that `pybpe binarize` or `prepare` wrote. With the tokenizer,\n"
-        "also checks every id, the amount of text, and that samples encode to the same ids again. Exits with 1 if\n"
-        "something is wrong.",
-        "pybpe verify out\npybpe verify out -t tok.json\npybpe verify out/novel_val_000000.bin",
-    )
-    parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json, or one file in it")
-    parser.add_argument(
-        "-t", "--tokenizer", metavar="TOK", help="tokenizer.json or .bin (default: DIR/tokenizer.json, if it exists)"
-    )
-    add_common(parser, _run_verify)
+def add_verify(command: Command) -> None:
+    """Checks the size and SHA-256 of every file that `pybpe binarize` or `prepare` wrote. With the tokenizer,
+    also checks every id, the amount of text, and that samples encode to the same ids again. Exits with 1 if
+    something is wrong.
+
+    examples:
+      pybpe verify out
+      pybpe verify out -t tok.json
+      pybpe verify out/novel_val_000000.bin
+    """
+    command.option("folder DIR", "a folder with a manifest.json, or one file in it")
+    command.option("-t --tokenizer TOK", "tokenizer.json or .bin (default: DIR/tokenizer.json, if it exists)")
+    command.runs(_run_verify)
 
 
 def _run_verify(args: argparse.Namespace) -> int:

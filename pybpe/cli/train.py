@@ -6,96 +6,65 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import counted
-from ..errors import ArgumentError, note
+from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
 from ..support.run_options import RunOptions
 from ..training.options import TrainOptions
-from .common import (
-    add_common,
-    add_files,
-    add_output,
-    call,
-    describe,
-    list_of_skipped,
-    load,
-    remove_old_list,
-    report,
-    save_tokenizer,
-)
-from .options import add_options, named_files, parse_amounts
+from .command import Command
+from .common import call, fewer_than, list_of_skipped, load, remove_old_list, report, save_tokenizer, tell_of_commas
+from .options import named_files, parse_amounts
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
     from ..training.counts import Counts
 
-CUTTING = ("pattern", "digits", "normalizer")  # how texts are split into words
 
+def add_train(command: Command) -> None:
+    """Counts the words of the files and merges the most frequent pairs of tokens until the vocabulary is
+    full. The result is the same for any number of workers. With --base, extends a tokenizer, whose ids stay:
+    by new special tokens, and by merges learned from the files.
 
-def add_train(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Counts the words of the files and merges the most frequent pairs of tokens until the vocabulary is\n"
-        "full. The result is the same for any number of workers. With --base, extends a tokenizer, whose ids stay:\n"
-        "by new special tokens, and by merges learned from the files.",
-        "pybpe train novel.txt --vocab-size 20000 --special-token '<|endoftext|>' -o tok.json\n"
-        "pybpe train *.txt --vocab-size 32000 --pattern cl100k --min-frequency 2 -o tok.bin\n"
-        "pybpe train corpus/ --max-bytes 2G --checkpoint tok.checkpoint --vocab-size 50k -o tok.json\n"
-        "pybpe train corpus.jsonl.zst --text-key content --sizes 8k,16k,32k --plot curve.png -o tok.json\n"
-        "pybpe train novel.txt --superwords --vocab-size 20000 -o superwords.json\n"
-        "pybpe train en=en.txt zh='zh/*.txt' --parity en=dev.en --parity zh=dev.zh --vocab-size 20k -o fair.json\n"
-        "pybpe train german.txt --like tok.json --vocab-size 32000 -o german.json\n"
-        "pybpe train more.txt --base tok.json --vocab-size 24000 -o larger.json --remap remap.npy\n"
-        "pybpe train --base tok.json --special-token '<|tool|>' -o tools.json",
-    )
-    add_files(parser, "*")
-    add_options(parser, TrainOptions, vocab_size=None)
-    add_options(parser, ReadOptions)
-    add_options(parser, Sample)
-    add_options(parser, RunOptions, "memory_limit", "workers")
-    parser.add_argument("--counts", action="append", metavar="COUNTS", help="use counts from `pybpe count`, not files")
-    parser.add_argument("--base", metavar="TOK", help="a tokenizer to extend; its ids stay the same")
-    parser.add_argument("--like", metavar="TOK", help="a tokenizer whose settings to take, but none of its tokens")
-    parser.add_argument(
-        "--parity",
-        action="append",
-        metavar="NAME=FILE",
-        help="a development text of each language, repeatable: each merge helps the language that costs the most tokens"
+    examples:
+      pybpe train novel.txt --vocab-size 20000 --special-token '<|endoftext|>' -o tok.json
+      pybpe train *.txt --vocab-size 32000 --pattern cl100k --min-frequency 2 -o tok.bin
+      pybpe train corpus/ --max-bytes 2G --checkpoint tok.checkpoint --vocab-size 50k -o tok.json
+      pybpe train corpus.jsonl.zst --text-key content --sizes 8k,16k,32k --plot curve.png -o tok.json
+      pybpe train novel.txt --superwords --vocab-size 20000 -o superwords.json
+      pybpe train en=en.txt zh='zh/*.txt' --parity en=dev.en --parity zh=dev.zh --vocab-size 20k -o fair.json
+      pybpe train german.txt --like tok.json --vocab-size 32000 -o german.json
+      pybpe train more.txt --base tok.json --vocab-size 24000 -o larger.json --remap remap.npy
+      pybpe train --base tok.json --special-token '<|tool|>' -o tools.json
+    """
+    command.files("*")
+    command.options(TrainOptions, vocab_size=None)
+    command.options(ReadOptions)
+    command.options(Sample)
+    command.options(RunOptions, "memory_limit", "workers")
+    command.option("--counts COUNTS", "use counts from `pybpe count`, not files", action="append")
+    command.option("--base TOK", "a tokenizer to extend; its ids stay the same")
+    command.option("--like TOK", "a tokenizer whose settings to take, but none of its tokens")
+    command.option(
+        "--parity NAME=FILE",
+        "a development text of each language, repeatable: each merge helps the language that costs the most tokens"
         " on its own. Files to train on are then NAME=FILE too. --max-bytes and --max-documents are for each language",
+        action="append",
     )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="DIR",
-        help="save the words in a folder while counting; rerun the same command to resume",
+    command.option("--checkpoint DIR", "save the words in a folder while counting; rerun the same command to resume")
+    command.option(
+        "--sizes N,N,...",
+        "compare these vocabulary sizes, e.g. 8k,16k,32k (bytes/token, embedding parameters); train the largest",
+        parse_amounts,
     )
-    parser.add_argument(
-        "--sizes",
-        type=parse_amounts,
-        metavar="N,N,...",
-        help="compare these vocabulary sizes, e.g. 8k,16k,32k (bytes/token, embedding parameters); train the largest",
-    )
-    parser.add_argument("--hidden", type=int, default=768, metavar="N", help="for --sizes: model width (default: 768)")
-    parser.add_argument("--plot", metavar="FILE", help="draw the curve of --sizes to *.png, *.svg or *.pdf")
-    add_output(parser, "output: *.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON")
-    add_remap(parser)
-    add_common(parser, _run_train)
+    command.option("--hidden N", "for --sizes: model width (default: 768)", int, default=768)
+    command.option("--plot FILE", "draw the curve of --sizes to *.png, *.svg or *.pdf")
+    command.output("output: *.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON")
+    add_remap(command)
+    command.runs(_run_train)
 
 
-def add_remap(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--remap", metavar="F", help="write the old id of each new id to *.npy (int64, -1 if none)")
-
-
-def tell_of_commas(args: argparse.Namespace) -> None:
-    for text in args.special_tokens or ():
-        if "," in text:
-            note(f"--special-token {text!r} is one token, with its commas: to name several, repeat the option")
-
-
-def fewer_than(size: int, got: int) -> str:
-    """Returns why a vocabulary has fewer tokens than requested; "" if it does not."""
-    if got >= size:
-        return ""
-    return f" (fewer than {size}: no other pair occurs often enough; use more text to get more)"
+def add_remap(command: Command) -> None:
+    command.option("--remap F", "write the old id of each new id to *.npy (int64, -1 if none)")
 
 
 def _run_train(args: argparse.Namespace) -> None:

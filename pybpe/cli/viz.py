@@ -8,34 +8,31 @@ import re
 
 from ..errors import FileMissingError
 from ..urls import is_url, without_secrets
-from .common import add_common, add_output, describe, load_all, open_source, report, writing
+from .command import Command
+from .common import load_all, open_source, report, writing
 from .options import parse_bytes
 
 
-def add_viz(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Writes one self-contained HTML file. It shows a text in colored tokens with their ids and bytes, a box that\n"
-        "encodes what you type, a searchable vocabulary, how each token is merged, and charts. It can show\n"
-        "several tokenizers side by side.",
-        "pybpe viz 'Hello, world' -t tok.json -o tokens.html\n"
-        "pybpe viz novel.txt -t mine.json -t gpt2 -o tokens.html\n"
-        "git log | pybpe viz - -t tok.json -o tokens.html",
-    )
-    parser.add_argument("text", nargs="?", metavar="TEXT|FILE", help="a file, - for stdin, or the text itself")
-    parser.add_argument(
-        "-t",
-        "--tokenizer",
+def add_viz(command: Command) -> None:
+    """Writes one self-contained HTML file. It shows a text in colored tokens with their ids and bytes, a box that
+    encodes what you type, a searchable vocabulary, how each token is merged, and charts. It can show
+    several tokenizers side by side.
+
+    examples:
+      pybpe viz 'Hello, world' -t tok.json -o tokens.html
+      pybpe viz novel.txt -t mine.json -t gpt2 -o tokens.html
+      git log | pybpe viz - -t tok.json -o tokens.html
+    """
+    command.option("text TEXT|FILE", "a file, - for stdin, or the text itself", nargs="?")
+    command.option(
+        "-t --tokenizer TOK",
+        "tokenizer.json, tokenizer.bin, or a name such as gpt2; repeatable, up to four",
         action="append",
         required=True,
-        metavar="TOK",
-        help="tokenizer.json, tokenizer.bin, or a name such as gpt2; repeatable, up to four",
     )
-    add_output(parser, "the page; - is stdout")
-    parser.add_argument(
-        "--max-bytes", type=parse_bytes, metavar="N", help="show the first N bytes of the text (default: 100k)"
-    )
-    add_common(parser, _run_viz)
+    command.output("the page; - is stdout")
+    command.option("--max-bytes N", "show the first N bytes of the text (default: 100k)", parse_bytes)
+    command.runs(_run_viz)
 
 
 def _run_viz(args: argparse.Namespace) -> None:

@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, warn
 from ..support.run_options import RunOptions
-from .common import (
-    add_common,
-    add_output,
-    call,
-    describe,
-    load,
-    named_output,
-    report,
-    save_tokenizer,
-)
-from .options import add_options, parse_amount
+from .command import Command
+from .common import call, load, named_output, report, save_tokenizer
+from .options import parse_amount
 from .train import add_remap
 
 if TYPE_CHECKING:
@@ -39,49 +31,42 @@ def _read(args: argparse.Namespace) -> Tokenizer:
     return Tokenizer.from_file(args.tokenizer, pattern=args.pattern, special_tokens=specials or None)
 
 
-def add_export(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Reads any tokenizer file or folder and writes it for another program: tokenizer.json for Hugging Face,\n"
-        "tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, a folder for transformers, or GGUF for\n"
-        "llama.cpp. Refuses exports that would change ids or lose something.",
-        "pybpe export tok.json -o tokenizer.bin\n"
-        "pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained\n"
-        "pybpe export tok.json -o gpt2/ --format files\n"
-        "pybpe export gpt2 -o gpt2.json\n"
-        "pybpe export tok.json -o token_bytes.pt --format byte_lengths\n"
-        "pybpe export tok.json -o vocab.gguf --format gguf\n"
-        "pybpe export tok.json -o ~/.cache/nanochat/tokenizer/ --format nanochat\n"
-        "pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json",
-    )
-    parser.add_argument(
-        "tokenizer", metavar="TOK", help="tokenizer.json, tokenizer.bin, *.tiktoken, a folder, or a name such as gpt2"
-    )
-    add_output(parser, "the file or folder to write; - is stdout", "OUT|DIR")
-    parser.add_argument(
-        "--format",
-        metavar="F",
-        help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT); gguf; nanochat, for its folder;"
+def add_export(command: Command) -> None:
+    """Reads any tokenizer file or folder and writes it for another program: tokenizer.json for Hugging Face,
+    tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, a folder for transformers, or GGUF for
+    llama.cpp. Refuses exports that would change ids or lose something.
+
+    examples:
+      pybpe export tok.json -o tokenizer.bin
+      pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained
+      pybpe export tok.json -o gpt2/ --format files
+      pybpe export gpt2 -o gpt2.json
+      pybpe export tok.json -o token_bytes.pt --format byte_lengths
+      pybpe export tok.json -o vocab.gguf --format gguf
+      pybpe export tok.json -o ~/.cache/nanochat/tokenizer/ --format nanochat
+      pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json
+    """
+    command.option("tokenizer TOK", "tokenizer.json, tokenizer.bin, *.tiktoken, a folder, or a name such as gpt2")
+    command.output("the file or folder to write; - is stdout", "OUT|DIR")
+    command.option(
+        "--format F",
+        "json, bin, files, tiktoken or pretrained (default: by the ending of OUT); gguf; nanochat, for its folder;"
         " or byte_lengths: a table of the bytes of text of each id, in *.npy or *.pt (PyTorch)",
     )
-    parser.add_argument(
-        "--pattern",
-        metavar="P",
-        help="pattern of a .tiktoken file (a name, or tiktoken's regular expression), or to replace an unknown one",
+    command.option(
+        "--pattern P",
+        "pattern of a .tiktoken file (a name, or tiktoken's regular expression), or to replace an unknown one",
     )
-    parser.add_argument(
-        "--special-token",
+    command.option(
+        "--special-token S=ID",
+        "a special token and its id, for a .tiktoken file; repeatable",
         dest="special_tokens",
         action="append",
-        metavar="S=ID",
-        help="a special token and its id, for a .tiktoken file; repeatable",
     )
-    parser.add_argument(
-        "--ids-only",
-        action="store_true",
-        help="leave out what the format cannot hold and ids do not need, such as a template or chat template",
+    command.option(
+        "--ids-only", "leave out what the format cannot hold and ids do not need, such as a template or chat template"
     )
-    add_common(parser, _run_export)
+    command.runs(_run_export)
 
 
 def _run_export(args: argparse.Namespace) -> None:
@@ -97,24 +82,22 @@ def _run_export(args: argparse.Namespace) -> None:
     report(args, facts, f"{args.output}: {len(tokenizer)} tokens")
 
 
-def add_prune(parser: argparse.ArgumentParser) -> None:
-    describe(
-        parser,
-        "Keeps the tokens that occur in the files, the tokens that they are merged from, the bytes and the special\n"
-        "tokens; or, with --vocab-size, the first tokens. --remap writes which rows of an embedding to keep.",
-        "pybpe prune tok.json corpus/ -o small.json --min-count 10 --remap remap.npy\n"
-        "pybpe prune tok.json --vocab-size 16k -o small.json",
-    )
-    parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="text files, folders, globs")
-    parser.add_argument(
-        "--min-count", type=int, default=1, metavar="N", help="keep tokens that occur at least N times (default: 1)"
-    )
-    parser.add_argument("--vocab-size", type=parse_amount, metavar="N", help="keep the first N tokens instead")
-    add_output(parser, "output: *.json, *.bin or a folder; - is stdout")
-    add_remap(parser)
-    add_options(parser, RunOptions, "workers")
-    add_common(parser, _run_prune)
+def add_prune(command: Command) -> None:
+    """Keeps the tokens that occur in the files, the tokens that they are merged from, the bytes and the special
+    tokens; or, with --vocab-size, the first tokens. --remap writes which rows of an embedding to keep.
+
+    examples:
+      pybpe prune tok.json corpus/ -o small.json --min-count 10 --remap remap.npy
+      pybpe prune tok.json --vocab-size 16k -o small.json
+    """
+    command.option("tokenizer TOK", "a tokenizer file or folder")
+    command.option("files FILE", "text files, folders, globs", nargs="*")
+    command.option("--min-count N", "keep tokens that occur at least N times (default: 1)", int, default=1)
+    command.option("--vocab-size N", "keep the first N tokens instead", parse_amount)
+    command.output("output: *.json, *.bin or a folder; - is stdout")
+    add_remap(command)
+    command.options(RunOptions, "workers")
+    command.runs(_run_prune)
 
 
 def _run_prune(args: argparse.Namespace) -> None:
