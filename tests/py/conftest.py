@@ -39,7 +39,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # These files take longest. They begin, so that no process has one left when the others are done.
-LONGEST = ("test_faults.py", "test_docs.py", "test_memory.py", "test_build.py", "test_pretok.py", "test_viz.py")
+LONGEST = set(
+    "test_faults.py test_docs.py test_memory.py test_c_operations.py test_install.py test_llmc_install.py"
+    " test_benchmarks.py test_build.py test_pretok.py test_viz.py".split()
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

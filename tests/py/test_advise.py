@@ -35,7 +35,7 @@ def test_the_laws_give_table_1_of_the_paper(parameters: float, channels: int, de
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("advise") / "corpus.txt"
-    path.write_text(english()[:250_000], encoding="utf-8")
+    path.write_text(english()[:150_000], encoding="utf-8")
     return path
 
 

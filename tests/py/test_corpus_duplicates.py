@@ -47,13 +47,13 @@ def test_signatures_are_what_they_are_defined_to_be(texts: list[str]) -> None:
 def test_a_text_of_many_blocks_of_words() -> None:
     """C reads it twice, block by block."""
     rng = random.Random(2)
-    for words in (
-        [f"w{rng.randrange(9)}" for _ in range(17_000)],
-        [chr(0x4E00 + rng.randrange(9)) for _ in range(17_000)],
+    letters = " ".join(f"w{rng.randrange(9)}" for _ in range(17_000))
+    for text in (
+        letters,
+        letters + " ." * 20_000,
+        " ".join(chr(0x4E00 + rng.randrange(9)) for _ in range(17_000)) + " x",
     ):
-        for tail in ("", " x", " ." * 20_000):
-            text = " ".join(words) + tail
-            assert _binding.shingle_hashes(text.encode(), characters()).tolist() == reference.shingles(text)
+        assert _binding.shingle_hashes(text.encode(), characters()).tolist() == reference.shingles(text)
 
 
 def edited(text: str, edits: int, rng: random.Random) -> str:
@@ -85,7 +85,7 @@ def exact_jaccard(first: str, second: str) -> float:
 
 
 def test_jaccard_is_exact() -> None:
-    for first, second in pairs()[::3]:
+    for first, second in pairs()[::5]:
         assert jaccard(first, second) == pytest.approx(exact_jaccard(first, second))
 
 

@@ -7,17 +7,19 @@ import doctest
 import importlib
 import io
 import json
+import os
 import pkgutil
 import re
 import runpy
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from pages import blocks, run_page
 from texts import chinese, english
 
 import llmc_compat
@@ -33,6 +35,60 @@ TRANSLATED = sorted((ROOT / "docs").glob("*.zh.md"))
 
 def parametrize_pages(pages: list[Path]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("page", pages, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+# ---------------------------------------------------------------------------------------------------
+# The code of a page. Its blocks that are marked `python` or `sh` run in order, in one folder; all Python blocks form
+# one program. A block marked `text` directly after one of them must be exactly what that block prints.
+
+
+class Block(NamedTuple):
+    """A block of code: its language and content; the line of the page where it begins, from 1; and what the page says
+    that it prints, or None."""
+
+    language: str
+    code: str
+    line: int
+    shown: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    """Returns all blocks of a page, in order."""
+    fenced = re.compile(r"^```(\w*)\n(.*?)^```\n(\n?```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
+    text = page.read_text(encoding="utf-8")
+    return [Block(it[1], it[2], text.count("\n", 0, it.start(2)) + 1, it[4]) for it in fenced.finditer(text)]
+
+
+def code_of(page: Path) -> list[Block]:
+    return [block for block in blocks(page) if block.language in ("python", "sh")]
+
+
+def run_page(page: Path, folder: Path) -> None:
+    """Runs a page in a folder, and compares what it prints with what it shows."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in code_of(page):
+        printed = (
+            run_python(page, block, folder, names) if block.language == "python" else run_shell(page, block, folder)
+        )
+        assert block.shown in (None, printed), f"{page}:{block.line} prints\n{printed}"
+
+
+def run_python(page: Path, block: Block, folder: Path, names: dict[str, object]) -> str:
+    # The empty lines make a traceback name the lines of the page.
+    code = compile("\n" * (block.line - 1) + block.code, page, "exec")
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.chdir(folder)
+        exec(code, names)
+    return printed.getvalue()
+
+
+def run_shell(page: Path, block: Block, folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["bash", "-euxo", "pipefail", "-c", block.code]
+    result = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert result.returncode == 0, f"{page}:{block.line} ends with {result.returncode}\n{result.stdout}{result.stderr}"
+    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -62,15 +118,14 @@ def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
         pytest.importorskip("obstore")  # as in `make test-extras`
     if page.name == "README.md":  # it follows `make demo`
         pybpe.prepare(folder / "out/corpus.txt", folder / "out", vocab_size=1000)
-    assert run_page(page, folder) == sum(block.language in ("python", "sh") for block in blocks(page))
+    run_page(page, folder)
 
 
 @parametrize_pages(TRANSLATED)
 def test_the_translated_page_has_the_code_of_the_other_one(page: Path) -> None:
     """Except for comments."""
     pages = page, page.with_name(page.name.replace(".zh", ""))
-    codes = [[block for block in blocks(page) if block.language in ("python", "sh")] for page in pages]
-    ours, theirs = [[(re.sub("#.*", "", block.code), block.shown) for block in code] for code in codes]
+    ours, theirs = [[(re.sub("#.*", "", block.code), block.shown) for block in code_of(page)] for page in pages]
     assert ours == theirs
 
 
@@ -91,7 +146,8 @@ def test_a_page_that_is_not_true_fails(tmp_path: Path) -> None:
         with pytest.raises((AssertionError, ZeroDivisionError)):
             run_page(page, tmp_path)
     page.write_text("```python\nx = 1\nprint(x)\n```\n```text\n1\n```\n\n```\nno code\n```\n\n```sh\necho 2\n```\n")
-    assert run_page(page, tmp_path) == 2
+    run_page(page, tmp_path)
+    assert len(code_of(page)) == 2
 
 
 def test_the_page_of_a_package_index_has_no_links_to_files() -> None:

@@ -80,6 +80,7 @@ def test_a_program_finds_the_library_through_cmake(prefix: Path, program: Path) 
     assert run(program.parent / "build/program", cwd=program.parent) == SHOWN
 
 
+@pytest.mark.slow
 def test_cmake_gets_no_version_in_which_functions_may_differ(prefix: Path, program: Path) -> None:
     needs("cmake")
     major, minor, patch = map(int, pybpe.__version__.split("."))

@@ -114,6 +114,9 @@ def counted(text: str) -> dict[bytes, int]:
 
 TRAIN = {"en": english()[:12_000], "zh": chinese()[:4_000]}
 DEV = {"en": english()[40_000:45_000], "zh": chinese()[12_000:15_000]}
+# For the definition, which is slow
+FEW = {name: text[: len(text) // 4] for name, text in TRAIN.items()}
+FEW_DEV = {name: text[: len(text) // 4] for name, text in DEV.items()}
 
 
 def by_language(texts: dict[str, str]) -> dict:
@@ -122,24 +125,24 @@ def by_language(texts: dict[str, str]) -> dict:
 
 @pytest.mark.parametrize("per", ["character", "byte"])
 def test_train_equals_the_definition(per: str) -> None:
-    sizes = {name: len(text) if per == "character" else len(text.encode()) for name, text in DEV.items()}
-    languages = [reference.Language(counted(TRAIN[n]), counted(DEV[n]), sizes[n]) for n in TRAIN]
-    tok = pybpe.train(by_language(TRAIN), parity=by_language(DEV), parity_per=per, vocab_size=330)
+    sizes = {name: len(text) if per == "character" else len(text.encode()) for name, text in FEW_DEV.items()}
+    languages = [reference.Language(counted(FEW[n]), counted(FEW_DEV[n]), sizes[n]) for n in FEW]
+    tok = pybpe.train(by_language(FEW), parity=by_language(FEW_DEV), parity_per=per, vocab_size=330)
     assert tok.merges == reference.train(languages, 330 - 256)
 
 
 def test_translations_are_compared_by_tokens() -> None:
-    dev = {name: lines_of(text, 20) for name, text in DEV.items()}
-    languages = [reference.Language(counted(TRAIN[n]), counted(dev[n]), 1) for n in TRAIN]
-    tok = pybpe.train(by_language(TRAIN), parity=by_language(dev), vocab_size=330)
+    dev = {name: lines_of(text, 20) for name, text in FEW_DEV.items()}
+    languages = [reference.Language(counted(FEW[n]), counted(dev[n]), 1) for n in FEW]
+    tok = pybpe.train(by_language(FEW), parity=by_language(dev), vocab_size=330)
     assert tok.merges == reference.train(languages, 330 - 256)
 
 
 def test_transition_begins_with_ordinary_training() -> None:
-    both = pybpe.train(iter(TRAIN.values()), vocab_size=300)
-    languages = [reference.Language(counted(TRAIN[n]), counted(DEV[n]), len(DEV[n])) for n in TRAIN]
+    both = pybpe.train(iter(FEW.values()), vocab_size=300)
+    languages = [reference.Language(counted(FEW[n]), counted(FEW_DEV[n]), len(FEW_DEV[n])) for n in FEW]
     tok = pybpe.train(
-        by_language(TRAIN), parity=by_language(DEV), parity_per="character", vocab_size=400, transition=0.75
+        by_language(FEW), parity=by_language(FEW_DEV), parity_per="character", vocab_size=400, transition=0.75
     )
     assert tok.merges[: 300 - 256] == both.merges
     assert tok.merges == reference.train(languages, 400 - 256, merges=both.merges)

@@ -167,6 +167,7 @@ assert not [path for path in Path(".").rglob("*") if path.name.startswith(".pybp
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="imitates Windows elsewhere")
 def test_training_and_files_work_with_the_side_for_windows(tmp_path: Path) -> None:
     """And every module can be imported without what only POSIX has."""

@@ -53,12 +53,12 @@ def test_any_number_of_workers_and_an_executor_make_the_same_files(tmp_path: Pat
     texts = [english()[i : i + 200] for i in range(0, 40_000, 200)]
     (tmp_path / "in" / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     (tmp_path / "in" / "b.txt").write_text("<|endoftext|>".join(texts[::-1]))
-    for workers in (1, 2, 8):
+    for workers in (1, 4):
         pybpe.prepare(tmp_path / "in", tmp_path / f"{workers}", vocab_size=500, workers=workers)
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
         pybpe.prepare(tmp_path / "in", tmp_path / "processes", vocab_size=500, executor=processes, workers=2)
     expected = content(tmp_path / "1")
-    assert all(content(tmp_path / name) == expected for name in ("2", "8", "processes")) and len(expected) == 6
+    assert all(content(tmp_path / name) == expected for name in ("4", "processes")) and len(expected) == 6
 
 
 @pytest.mark.parametrize("settings", [{}, {"vocab_size": 401}, {"pattern": "cl100k"}])

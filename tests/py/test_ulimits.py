@@ -41,7 +41,7 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize("name", one_in(4, LIMITED))
+@pytest.mark.parametrize("name", one_in(6, LIMITED))
 def test_a_command_with_little_ends_or_says_what_is_missing(place: Path, name: str) -> None:
     assert run(COMMANDS[name], place) == (0, "")
     complete, failed = written(place), 0

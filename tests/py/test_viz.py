@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-import page_encoder
 import pytest
 import regex
 from commands import pybpe_program
@@ -24,7 +24,7 @@ from pybpe.cli import main
 from pybpe.model.matching import Matching
 from pybpe.pattern import FROM_RIGHT, NAMES, Digits
 from pybpe.viz import SAMPLE, js_regex, make_page, write_page
-from pybpe.viz.data import cut_text, tokenizer_data
+from pybpe.viz.data import cut_text, packed_classes, tokenizer_data
 from pybpe.viz.page import PAGE_SCRIPTS, _asset, encoder_script
 
 HOSTILE = (
@@ -87,6 +87,8 @@ def page_data(page: str) -> dict:
 
 def test_the_page_holds_the_ids_that_python_gives() -> None:
     tok = tokenizer()
+    for text in ("", b"\x00", "a"):
+        assert unpack(page_data(make_page(text, tok))["tokenizers"][0]["ids"]) == tok.encode(text)
     data = page_data(make_page(HOSTILE, tok, source="here"))
     (shown,) = data["tokenizers"]
     assert unpack(shown["ids"]) == tok.encode(HOSTILE)
@@ -156,11 +158,6 @@ def test_a_file_name_that_is_not_utf_8(tmp_path: Path) -> None:
     assert Reader((tmp_path / "page.html").read_text(encoding="utf-8")).texts["title"] == ["\ufffd.txt · tok"]
 
 
-@pytest.mark.parametrize("text", ["", b"\x00", "a"])
-def test_short_texts(text: str | bytes) -> None:
-    assert unpack(page_data(make_page(text, tokenizer()))["tokenizers"][0]["ids"]) == tokenizer().encode(text)
-
-
 def test_bad_arguments() -> None:
     with pytest.raises(pybpe.errors.ArgumentError, match="1 to 4 tokenizers, not 0"):
         make_page("x", {})
@@ -215,7 +212,41 @@ def test_contrasts_reach_wcag_aa(scheme: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------
-# The encoder in JavaScript
+# The encoder in JavaScript, run by node
+
+MAIN = """
+const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const tokenizer = new Tokenizer(input.tokenizer, readShadows(input.classes));
+const texts = [...input.data.map((data) => decodeUtf8(atob(data))), ...input.typed.map(wellFormed)];
+const output = {
+  why: tokenizer.whyNotLive,
+  ids: tokenizer.words ? texts.map((text) => tokenizer.encode(text)) : null,
+  tokens: tokenizer.tokens.map((bytes) => btoa(bytes)),
+  again: texts.map((text) => btoa(encodeUtf8(text))),
+};
+process.stdout.write(JSON.stringify(output));
+"""
+
+
+def run_javascript(script: str, data: object) -> Any:
+    """Returns the JSON value that a script prints for a JSON input."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    result = subprocess.run([node, "-e", script], input=json.dumps(data).encode(), capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    return json.loads(result.stdout)
+
+
+def encode_in_page(tok: pybpe.Tokenizer, data: Sequence[bytes], typed: Sequence[str] = ()) -> dict[str, Any]:
+    """Runs the page's encoder on bytes and on typed strings."""
+    given = {
+        "classes": packed_classes(),
+        "tokenizer": tokenizer_data("t", tok, b""),
+        "data": [base64.b64encode(text).decode() for text in data],
+        "typed": list(typed),
+    }
+    return run_javascript('"use strict";\n' + encoder_script() + MAIN, given)
 
 
 def class_boundaries() -> str:
@@ -247,7 +278,7 @@ def test_the_page_encodes_as_python_does(pattern: str, digits: Digits) -> None:
     tok = tokenizer(pattern, digits)
     texts = hostile_texts()
     typed = ["\ud800", "a\udc80b", "\udfff\ud800x", "\U0001f600\ud83d", "it's\x00"]
-    got = page_encoder.encode(tok, texts, typed)
+    got = encode_in_page(tok, texts, typed)
     assert [base64.b64decode(token) for token in got["tokens"]] == list(tok.model.tokens)
     assert [base64.b64decode(text) for text in got["again"][: len(texts)]] == texts
     for text, ids in zip([*texts, *typed], got["ids"]):
@@ -260,7 +291,7 @@ def test_the_page_normalises(normalizer: str) -> None:
     texts = [text.encode() for text in ("e\u0301", "ﬁ ½ Å", mixed(3000, 4), "\uac00\u11a8", "１２")] + [
         b"e\xcc\x81\xff\xcc"
     ]
-    assert page_encoder.encode(tok, texts)["ids"] == [tok.encode(text) for text in texts]
+    assert encode_in_page(tok, texts)["ids"] == [tok.encode(text) for text in texts]
 
 
 def test_long_words_and_merges_that_reuse_a_token() -> None:
@@ -270,7 +301,7 @@ def test_long_words_and_merges_that_reuse_a_token() -> None:
     merges = [(b"a", b"a"), (b"aa", b"a"), (b"a", b"aa"), (b"aa", b"aa"), (b"a", b"b")]
     tok = pybpe.Tokenizer(vocab, merges, ["aab"])
     texts = [b"a" * n for n in (1, 2, 3, 4, 5, 7, 1000, 20_001)] + [b"aab aaab", b"ab" * 5000 + b"a" * 99]
-    got = page_encoder.encode(tok, texts)
+    got = encode_in_page(tok, texts)
     assert got["ids"] == [tok.encode(text) for text in texts]
     assert [base64.b64decode(token) for token in got["tokens"]] == list(tok.model.tokens)
 
@@ -281,9 +312,9 @@ def test_words_that_are_taken_whole() -> None:
     )
     whole = pybpe.tokenizer.of_model(replace(tok.model, whole_words=True))
     texts = [b"he", b"hello hello hel", b"hel", b" hello", b" hellohello"]
-    assert page_encoder.encode(whole, texts)["ids"] == [whole.encode(text) for text in texts]
+    assert encode_in_page(whole, texts)["ids"] == [whole.encode(text) for text in texts]
     assert whole.encode(" hello") == [257] != tok.encode(" hello")
-    assert page_encoder.encode(tok, texts)["ids"] == [tok.encode(text) for text in texts]
+    assert encode_in_page(tok, texts)["ids"] == [tok.encode(text) for text in texts]
 
 
 def test_what_keeps_the_page_from_encoding() -> None:
@@ -348,9 +379,7 @@ def test_translated_patterns_match_the_same(pattern: str) -> None:
     const words = makePretokenizer(input.source, null);
     process.stdout.write(JSON.stringify(input.texts.map(words)));
     """
-    got = page_encoder.run_javascript(
-        encoder_script() + script, {"source": js_regex.translate(pattern), "texts": texts}
-    )
+    got = run_javascript(encoder_script() + script, {"source": js_regex.translate(pattern), "texts": texts})
     assert got == [list(pybpe.tokenizer.Pattern(pattern)._words(text)) for text in texts]
 
 
@@ -366,7 +395,7 @@ def test_the_page_of_a_pattern_without_translation_says_so() -> None:
     tok = tokenizer(r"\w\X|\W|\w")
     shown = page_data(make_page("some words", tok))["tokenizers"][0]
     assert shown["pattern"]["javascript"] is None and r"\X" in shown["pattern"]["why"]
-    assert page_encoder.encode(tok, [b"x"])["ids"] is None
+    assert encode_in_page(tok, [b"x"])["ids"] is None
 
 
 def test_a_custom_pattern_encodes_in_the_page() -> None:
@@ -377,7 +406,7 @@ def test_a_custom_pattern_encodes_in_the_page() -> None:
         random_bytes(500, 3),
         b"\xf0\x9f\x98\x80<|end|>\xed\xa0",
     ]
-    assert page_encoder.encode(tok, texts)["ids"] == [tok.encode(text) for text in texts]
+    assert encode_in_page(tok, texts)["ids"] == [tok.encode(text) for text in texts]
 
 
 def test_the_scripts_are_valid() -> None:
@@ -393,7 +422,7 @@ def test_characters_without_a_shape_do_not_look_like_bytes() -> None:
     texts = ["\u3000", "\u00a0", "\u2028", "\x00", "a", "\udce4"]  # the last represents the byte 0xE4
     script = encoder_script() + _asset("display.js")
     script += 'process.stdout.write(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8")).map(standIn)));'
-    assert page_encoder.run_javascript(script, texts) == ["U+3000", "NBSP", "U+2028", "NUL", None, "E4"]
+    assert run_javascript(script, texts) == ["U+3000", "NBSP", "U+2028", "NUL", None, "E4"]
 
 
 # ------------------------------------------------------------------------------------------------------
