@@ -16,7 +16,7 @@ import tiktoken as openai
 from gpt2 import EOT_ID, gpt2_files, gpt2_tokenizer, gpt2_tokens_and_merges
 from openai_ranks import cl100k
 from reference import encode as reference
-from test_hf_import import hostile
+from test_hf_import import hostile_texts
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
@@ -37,7 +37,7 @@ BYTES = {i: bytes([i]) for i in range(256)}
 
 @cache
 def texts() -> list[str]:
-    return [*CORNER_TEXTS, *hostile(7, 300, SPECIALS), english()[:5000], chinese()[:2000], mixed()[:5000]]
+    return [*CORNER_TEXTS, *hostile_texts(7, 300, SPECIALS), english()[:5000], chinese()[:2000], mixed()[:5000]]
 
 
 @cache
