@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engines import WORDS
 from test_dialects import SETS, hostile_texts, random_pattern
-from translations import FILE, outcome
+from test_translations import FILE, outcome
 
 # Patterns with one construct, or with two that meet
 SMALL = r"""

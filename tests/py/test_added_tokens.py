@@ -135,30 +135,30 @@ def test_random_files_give_the_ids_of_hugging_face_or_are_refused(tmp_path: Path
     assert 200 < read < 550
 
 
-def test_with_ignore_merges_an_added_token_is_no_word(tmp_path: Path) -> None:
+NO_WORD = "returns the added token '{}', .* for a word or byte"
+
+
+@pytest.mark.parametrize(
+    ("name", "normalizer", "flags", "text"),
+    [
+        ("foo", "NFKC", {}, "foo ｆｏｏ Ġfoo"),
+        ("Ġfoo", None, {}, "foo ｆｏｏ Ġfoo"),
+        ("Ġfoo", "NFC", {}, "foo ｆｏｏ Ġfoo"),
+        ("ab", None, {"single_word": True}, "1ab ab"),
+    ],
+)
+def test_with_ignore_merges_an_added_token_is_no_word(
+    name: str, normalizer: str | None, flags: dict[str, bool], text: str, tmp_path: Path
+) -> None:
     """Hugging Face looks words up in the vocabulary, where the added token is too."""
-    for name, normalizer in (("foo", "NFKC"), ("Ġfoo", None), ("Ġfoo", "NFC")):
-        vocab = {**BYTES, name: 256}
-        with pytest.raises(pybpe.errors.FormatError, match=f"returns the added token '{name}', .* for a word or byte"):
-            load(file_of(vocab, [added(256, name)], normalizer, ignore_merges=True), tmp_path)
-        load(file_of(vocab, [added(256, name)], normalizer, ignore_merges=False), tmp_path)
-        apart = file_of(BYTES, [added(256, name)], normalizer, ignore_merges=True)
-        ours = load(apart, tmp_path)
-        same(ours, apart, ["foo ｆｏｏ Ġfoo"])
-        with pytest.raises(pybpe.errors.UnsupportedError, match=f"the special token '{name}' for a word or byte"):
-            ours.save(tmp_path / "again.json")
-
-
-def test_with_ignore_merges_a_single_word_may_be_a_part_of_a_word(tmp_path: Path) -> None:
-    vocab = {**BYTES, "ab": 256}
-    entry = added(256, "ab", single_word=True)
-    text = file_of(vocab, [entry], None, ignore_merges=True)
-    assert tokenizers.Tokenizer.from_str(text).encode("1ab").ids[-1] == 256
-    with pytest.raises(pybpe.errors.FormatError, match="returns the added token 'ab', .* for a word or byte"):
-        load(text, tmp_path)
-    ours = load(file_of(BYTES, [entry], None, ignore_merges=True), tmp_path)
-    assert ours.encode("1ab")[1:] == ours.encode("a") + ours.encode("b")
-    with pytest.raises(pybpe.errors.UnsupportedError, match="the special token 'ab' for a word or byte"):
+    vocab, entry = {**BYTES, name: 256}, added(256, name, **flags)
+    with pytest.raises(pybpe.errors.FormatError, match=NO_WORD.format(name)):
+        load(file_of(vocab, [entry], normalizer, ignore_merges=True), tmp_path)
+    load(file_of(vocab, [entry], normalizer, ignore_merges=False), tmp_path)
+    apart = file_of(BYTES, [entry], normalizer, ignore_merges=True)
+    ours = load(apart, tmp_path)
+    same(ours, apart, [text])
+    with pytest.raises(pybpe.errors.UnsupportedError, match=f"the special token '{name}' for a word or byte"):
         ours.save(tmp_path / "again.json")
 
 
@@ -167,7 +167,7 @@ def test_with_ignore_merges_a_single_word_passes_over_a_token_that_it_overlaps(a
     vocab = {**BYTES, "ab": 256}
     text = file_of(vocab, [added(256, "ab"), added(257, around, single_word=True)], None, ignore_merges=True)
     assert 256 in tokenizers.Tokenizer.from_str(text).encode("z1ab2").ids
-    with pytest.raises(pybpe.errors.FormatError, match="returns the added token 'ab', .* for a word or byte"):
+    with pytest.raises(pybpe.errors.FormatError, match=NO_WORD.format("ab")):
         load(text, tmp_path)
 
 
@@ -341,39 +341,19 @@ def test_ids_and_offsets_are_those_of_hugging_face(normalizer: str | None, prefi
 
 
 NAMES = [f"[unused{i}]" for i in range(3)] + [" " * count for count in range(2, 25)]
+MASK, WORD = token("<mask>", lstrip=True), token("word", single_word=True)
 PUBLISHED = {  # as the authors' files have them, or with add_prefix_space: added tokens, pre-tokenizer, normalizer
-    "RoBERTa, BART, Longformer": (
-        [*map(token, ["<s>", "<pad>", "</s>", "<unk>"]), token("<mask>", lstrip=True)], WITH_REGEX, None,
-    ),
-    "RoBERTa, saved again by transformers": (
-        [
-            *(token(text, normalized=True) for text in ("<s>", "<pad>", "</s>", "<unk>")),
-            token("<mask>", lstrip=True),
-        ],
-        WITH_REGEX, None,
-    ),
+    "RoBERTa": ([*(token(text, normalized=True) for text in ("<s>", "<pad>", "</s>")), MASK], WITH_REGEX, None),
+    "Phi-4": ([token(text, lstrip=True, rstrip=True) for text in ("<|dummy_0|>", "<|end|>")], splits(LLAMA3), None),
+    "StarCoder2": ([*map(token, ["<|endoftext|>", "<fim_prefix>"])], sequence(DIGITS, WITH_REGEX), None),
     "ModernBERT": (
-        [
-            *(token(text, normalized=True, special=False) for text in ["|||IP_ADDRESS|||", *NAMES]),
-            *map(token, ["<|padding|>", "<|endoftext|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]"]),
-            token("[MASK]", lstrip=True),
-        ],
-        WITH_REGEX, "NFC",
+        [*(token(text, normalized=True, special=False) for text in ["|||IP_ADDRESS|||", *NAMES]), token("[CLS]"), MASK],
+        WITH_REGEX,
+        "NFC",
     ),
-    "Phi-4": (
-        [token(text, lstrip=True, rstrip=True) for text in ("<|endoftext|>", "<|dummy_0|>", "<|im_start|>")],
-        splits(LLAMA3), None,
-    ),
-    "StarCoder2": (
-        [*map(token, ["<|endoftext|>", "<fim_prefix>", "<repo_name>"])], sequence(DIGITS, WITH_REGEX), None,
-    ),
-    "GPT-2 with add_prefix_space": ([token("<|endoftext|>")], PREFIX, None),
-    "Blenderbot": ([*map(token, ["<s>", "</s>"]), token("<mask>", lstrip=True)], PREFIX, None),
-    "ModernBERT with add_prefix_space": (
-        [*(token(text, normalized=True) for text in NAMES), token("[CLS]"), token("[MASK]", lstrip=True)],
-        PREFIX, "NFC",
-    ),
-}  # fmt: skip
+    "Blenderbot": ([*map(token, ["<s>", "</s>"]), MASK], PREFIX, None),
+    "ModernBERT with add_prefix_space": ([*(token(text, normalized=True) for text in NAMES), MASK], PREFIX, "NFC"),
+}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -557,7 +537,6 @@ def test_a_folder_with_another_setting_is_refused(tmp_path: Path) -> None:
 
 
 EOT = "<|endoftext|>"
-MASK, WORD = token("<mask>", lstrip=True), token("word", single_word=True)
 
 
 @pytest.mark.parametrize(

@@ -86,24 +86,14 @@ def test_the_paper_tries_fewer_entries() -> None:
         assert least < sum(abs(theirs[outcome] - paper[outcome]) for outcome in paper) / 2 <= most
 
 
-@pytest.mark.parametrize("rate", [0.0, 1e-300, 1.0])
-def test_no_dropout_and_nothing_but_dropout(rate: float) -> None:
-    tok = pybpe.train(iter([english()[:50_000]]), vocab_size=700)
-    text = mixed()[:5000] + chinese()[:2000] + "a" * 3000
-    ids = tok.encode_dropout(text, seed=1, dropout=rate)
-    assert ids == (tok.encode(text) if rate < 0.5 else list(text.encode()))
-
-
 def test_every_rate_decodes_to_the_text() -> None:
     tok = pybpe.train(iter([english()[:50_000]]), vocab_size=700, special_tokens=["<|endoftext|>"])
-    text = mixed()[:3000] + "<|endoftext|>" + chinese()[:1000] + " " * 500
-    counts = []
-    for rate in (0.0, 0.01, 0.1, 0.5, 0.9, 0.999, 1 - 2**-53, 1.0):
-        ids = tok.encode_dropout(text, seed=7, dropout=rate)
-        assert tok.decode(ids) == text
-        assert ids.count(tok.eot_token) == 1
-        counts.append(len(ids))
-    assert counts == sorted(counts)
+    text = mixed()[:3000] + "<|endoftext|>" + chinese()[:1000] + " " * 500 + "a" * 3000
+    rates = (0.0, 1e-300, 0.01, 0.1, 0.5, 0.9, 0.999, 1 - 2**-53, 1.0)
+    found = [tok.encode_dropout(text, seed=7, dropout=rate) for rate in rates]
+    assert all(tok.decode(ids) == text and ids.count(tok.eot_token) == 1 for ids in found)
+    assert found[0] == found[1] == tok.encode(text) and len(found[-1]) == len(text.encode()) - 12
+    assert list(map(len, found)) == sorted(map(len, found))
 
 
 def test_tokens_are_those_of_merges() -> None:
@@ -116,7 +106,6 @@ def test_tokens_are_those_of_merges() -> None:
 def test_ids_depend_only_on_the_arguments() -> None:
     """The numbers are fixed: they may not change between machines or versions."""
     tok = tokenizer(OVERLAPS)
-    assert tok.encode_dropout("aabab aabab", seed=1, dropout=0.5) == FIXED
     assert tok.encode_dropout("aabab aabab", seed=1, dropout=0.5) == FIXED
     assert tok.replace(dropout=0.5).encode_dropout(b"aabab aabab", seed=1) == FIXED
     assert tok.encode_dropout("aabab aabab", seed=2, dropout=0.5) != FIXED

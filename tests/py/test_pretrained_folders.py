@@ -52,7 +52,7 @@ def test_added_tokens_json(folder: Path, name: str, number: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changes", "message"),
     [
         ("{", "not JSON"),
         ("[]", "expected one JSON object"),
@@ -63,19 +63,24 @@ def test_added_tokens_json(folder: Path, name: str, number: object) -> None:
             {"added_tokens_decoder": {"0": {"content": END, "lstrip": True}}},
             f"token '{END}' has lstrip on here and off",
         ),
-        ({"pad_token": "<|new|>"}, "adds the special token '<|new|>'"),
-        ({"bos_token": {"__type": "AddedToken", "content": "<|new|>"}}, "adds the special token '<|new|>'"),
-        ({"additional_special_tokens": [END, "<|new|>"]}, "adds the special token '<|new|>'"),
-        ({"extra_special_tokens": {"image_token": "<|new|>"}}, "adds the special token '<|new|>'"),
-        ({"model_specific_special_tokens": {"image": "<|new|>"}}, "adds the special token '<|new|>'"),
-        ({"image_token": "<|new|>"}, "adds the special token '<|new|>'"),
-        ({"image_token": {"content": "<|new|>", "special": True}}, "adds the special token '<|new|>'"),
+        *(
+            (change, "adds the special token '<|new|>'")
+            for change in (
+                {"pad_token": "<|new|>"},
+                {"bos_token": {"__type": "AddedToken", "content": "<|new|>"}},
+                {"additional_special_tokens": [END, "<|new|>"]},
+                {"extra_special_tokens": {"image_token": "<|new|>"}},
+                {"model_specific_special_tokens": {"image": "<|new|>"}},
+                {"image_token": "<|new|>"},
+                {"image_token": {"content": "<|new|>", "special": True}},
+            )
+        ),
         ({"split_special_tokens": True}, "split_special_tokens is on"),
     ],
 )
-def test_a_configuration_that_changes_ids(change: object, message: str, folder: Path) -> None:
+def test_a_configuration_that_changes_ids(changes: object, message: str, folder: Path) -> None:
     path = folder / "tokenizer_config.json"
-    path.write_text(change if isinstance(change, str) else json.dumps({**json.loads(path.read_text()), **change}))  # type: ignore[dict-item]
+    path.write_text(changes if isinstance(changes, str) else json.dumps({**json.loads(path.read_text()), **changes}))  # type: ignore[dict-item]
     with pytest.raises(pybpe.errors.FormatError, match=message.replace("|", r"\|")) as caught:
         pybpe.Tokenizer.from_file(folder)
     assert str(path) in str(caught.value)
@@ -93,45 +98,37 @@ def test_special_tokens_map(folder: Path) -> None:
         pybpe.Tokenizer.from_file(folder)
 
 
-@pytest.mark.parametrize("kind", ["Qwen2Tokenizer", "Qwen2TokenizerFast", "RobertaTokenizerFast", "MyTokenizer"])
-def test_classes_with_rules_of_their_own(folder: Path, kind: str) -> None:
-    change(folder, tokenizer_class=kind)
-    with pytest.warns(PybpeWarning, match=f"tokenizer_class is '{kind}'"):
-        assert pybpe.Tokenizer.from_file(folder).encode("lower") == train().encode("lower")
+QWEN: dict[str, Any] = {"pattern": "qwen2", "normalizer": "NFC"}
+OTHER_RULES: list[dict[str, Any]] = [{"pattern": "llama3"}, {"digits": 1}, {"normalizer": "NFC"}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "is_warned"),
+    [
+        *((kind, {}, False) for kind in ("GPT2TokenizerFast", "CodeGenTokenizer", "PreTrainedTokenizerFast", None)),
+        *(("Qwen2TokenizerFast", QWEN, False), ("GPTNeoXTokenizerFast", {"normalizer": "NFC"}, False)),
+        *((kind, {}, True) for kind in ("Qwen2Tokenizer", "Qwen2TokenizerFast", "RobertaTokenizerFast", "MyTokenizer")),
+        *((kind, other, True) for kind in ("GPT2Tokenizer", "CodeGenTokenizerFast") for other in OTHER_RULES),
+    ],
+)
+def test_a_class_with_rules_of_its_own_is_warned_of(
+    kind: str | None, options: dict[str, Any], is_warned: bool, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    warnings.simplefilter("always", PybpeWarning)
+    train(**options).save_pretrained(tmp_path)
+    change(tmp_path, tokenizer_class=kind)
+    assert pybpe.Tokenizer.from_file(tmp_path).encode("lower") == train(**options).encode("lower")
+    assert [f"tokenizer_class is '{kind}'" in str(warning.message) for warning in recwarn] == [True] * is_warned
+
+
+@pytest.mark.parametrize("kind", ["Qwen2Tokenizer", "RobertaTokenizerFast", "MyTokenizer"])
+def test_without_a_tokenizer_json_such_a_class_is_refused(folder: Path, kind: str) -> None:
     (folder / "tokenizer.json").unlink()
     train().save(folder, "files")
     change(folder, tokenizer_class=kind)
     with pytest.raises(pybpe.errors.FormatError, match=f"the class '{kind}'"):
         pybpe.Tokenizer.from_file(folder)
     assert pybpe.Tokenizer.from_file(folder, pattern="qwen2").pattern.name == "qwen2"
-
-
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        ("GPT2TokenizerFast", {}),
-        ("CodeGenTokenizer", {}),
-        ("PreTrainedTokenizerFast", {}),
-        ("Qwen2TokenizerFast", {"pattern": "qwen2", "normalizer": "NFC"}),
-        ("GPTNeoXTokenizerFast", {"normalizer": "NFC"}),
-        (None, {}),
-    ],
-)
-def test_classes_whose_rules_are_those_of_the_file(tmp_path: Path, kind: str | None, options: dict[str, Any]) -> None:
-    train(**options).save_pretrained(tmp_path)
-    change(tmp_path, tokenizer_class=kind)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert pybpe.Tokenizer.from_file(tmp_path).encode("lower") == train(**options).encode("lower")
-
-
-@pytest.mark.parametrize("kind", ["GPT2Tokenizer", "GPT2TokenizerFast", "CodeGenTokenizerFast"])
-@pytest.mark.parametrize("options", [{"pattern": "llama3"}, {"digits": 1}, {"normalizer": "NFC"}])
-def test_classes_that_always_split_as_gpt2(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
-    train(**options).save_pretrained(tmp_path)
-    change(tmp_path, tokenizer_class=kind)
-    with pytest.warns(PybpeWarning, match=f"tokenizer_class is '{kind}'"):
-        pybpe.Tokenizer.from_file(tmp_path)
 
 
 def test_classes_without_ignore_merges(folder: Path) -> None:
@@ -161,12 +158,6 @@ def test_classes_without_ignore_merges(folder: Path) -> None:
 def test_chat_templates_with_names(folder: Path, template: object, expected: str | None) -> None:
     change(folder, chat_template=template)
     assert pybpe.Tokenizer.from_file(folder).model.chat_template == expected
-
-
-def test_roles_end_in_token(tmp_path: Path) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="'eostoken' is not a role"):
-        train().save_pretrained(tmp_path, eostoken=END)
-    train().save_pretrained(tmp_path, image_token=END)
 
 
 def test_two_files_are_not_hidden_by_another_tokenizer(folder: Path) -> None:
@@ -208,9 +199,14 @@ def test_a_chat_template_in_a_file_of_its_own(folder: Path, tmp_path: Path) -> N
     found = pybpe.Tokenizer.from_file(folder)
     found.save_pretrained(tmp_path / "again")
     assert "{{ messages }}" in "".join(path.read_text() for path in (tmp_path / "again").iterdir())
-    with pytest.raises(pybpe.errors.ArgumentError, match="pad_token='<none>' is not a special token"):
-        train().save_pretrained(tmp_path / "refused", pad_token="<none>")
-    with pytest.raises(
-        pybpe.errors.ArgumentError, match="additional_special_tokens must be one special token, not list"
+
+
+def test_roles_of_special_tokens(tmp_path: Path) -> None:
+    for role, message in (
+        ({"pad_token": "<none>"}, "pad_token='<none>' is not a special token"),
+        ({"additional_special_tokens": [END]}, "additional_special_tokens must be one special token, not list"),
+        ({"eostoken": END}, "'eostoken' is not a role"),
     ):
-        train().save_pretrained(tmp_path / "refused", additional_special_tokens=[END])  # type: ignore[arg-type]
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            train().save_pretrained(tmp_path, **role)  # type: ignore[arg-type]
+    train().save_pretrained(tmp_path, image_token=END)

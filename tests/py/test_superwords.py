@@ -14,7 +14,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe.cli import main
-from pybpe.training import saved_counting, superwords
+from pybpe.training import saved_counting
 
 
 def random_text(rng: random.Random, alphabet: str, words: int) -> str:
@@ -32,7 +32,7 @@ def merged(tok: pybpe.Tokenizer) -> list[tuple[bytes, bytes]]:
 # Superwords
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_equals_the_definition(seed: int) -> None:
     rng = random.Random(seed)
     texts = [random_text(rng, "ab" if seed % 2 else "aab é", rng.randint(5, 60)) for _ in range(rng.randint(1, 6))]
@@ -43,9 +43,9 @@ def test_equals_the_definition(seed: int) -> None:
 
 
 def test_equals_the_definition_on_english() -> None:
-    text = english()[:12_000]
-    tok = pybpe.train(iter([text]), vocab_size=500, superwords=True, transition=0.7)
-    assert merged(tok) == reference.train([text], 350 - 256, 500 - 256)
+    text = english()[:4_000]
+    tok = pybpe.train(iter([text]), vocab_size=400, superwords=True, transition=0.8)
+    assert merged(tok) == reference.train([text], 320 - 256, 400 - 256)
     assert any(b" " in token[1:].strip() for token in tok.model.vocab.values())
 
 
@@ -83,11 +83,11 @@ def test_hugging_face_gives_the_same_ids(tmp_path: Path, tie_break: str) -> None
         assert tok.encode_ordinary(sample) == theirs.encode(sample, add_special_tokens=False).ids
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_encoding_equals_the_definition(seed: int) -> None:
     """The merges of the whole chunk, one at a time: encoding applies them in two stages."""
     rng = random.Random(seed)
-    alphabet = rng.choice(["ab", "aab é", "abcde", "a中文,"])
+    alphabet = rng.choice(["ab", "aab é", "abcde", "a中文,", "हिन्दी"])
     text = random_text(rng, alphabet, 200)
     tok = pybpe.train(iter([text]), vocab_size=256 + rng.randint(5, 120), superwords=True, transition=0.9)
     ids = {token: i for i, token in tok.model.vocab.items()}
@@ -116,43 +116,15 @@ def test_saved_files_carry_superwords(tmp_path: Path) -> None:
     for name in ("tok.json", "tok.bin"):
         tok.save(tmp_path / name)
         assert pybpe.Tokenizer.from_file(tmp_path / name).encode(text) == ids
-    facts = json.loads((tmp_path / "tok.json").read_bytes())["model"]["pybpe"]
-    assert facts["superwords"] is True
 
 
-def test_special_ids_are_where_they_were_asked_for() -> None:
-    text = english()[:30_000]
+def test_special_ids_and_digits() -> None:
+    text = english()[:30_000] + "in 1984 and 1985 " * 50
     for where, first in (("first", 0), ("after_bytes", 256), ("last", 799)):
-        tok = pybpe.train(
-            iter([text]), vocab_size=800, superwords=True, special_tokens=["<|endoftext|>"], special_ids=where
-        )
+        given = {"special_tokens": ["<|endoftext|>"], "special_ids": where, "digits": 1}
+        tok = pybpe.train(iter([text]), vocab_size=800, superwords=True, **given)
         assert tok.special_tokens == {"<|endoftext|>": first}
-
-
-def test_stage_1_learns_nothing_that_encoding_cannot_make() -> None:
-    """gpt2 alone would learn " 1984" and " ..", which the chunks of stage 2 divide."""
-    text = "in 1984 and 1985 (see 12345) ... and then?! " * 100
-    tok = pybpe.train(iter([text]), vocab_size=400, superwords=True, transition=0.95)
-    for i in range(256, tok.vocab_size):
-        token = tok.model.vocab[i].decode()
-        assert len(reference.chunks(token + "x")) <= 2, token
-
-
-def test_digits_stay_separate_if_asked() -> None:
-    tok = pybpe.train(iter(["in 1984 and 1985 " * 50]), vocab_size=300, superwords=True, digits=1)
-    assert not any(sum(chr(byte).isdigit() for byte in token) > 1 for token in tok.model.vocab.values())
-
-
-def test_digits_from_the_right_are_refused() -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="from the right"):
-        pybpe.train(iter(["in 1984"]), vocab_size=300, superwords=True, digits="3-from-right")
-
-
-def test_marks_are_not_punctuation() -> None:
-    text = "हिन्दी में लिखा हुआ पाठ " * 20
-    assert superwords.chunk_pattern(pybpe.pattern.Pattern("gpt2")).word_ends(text.rstrip().encode()) == [
-        len(text.rstrip().encode())
-    ]
+        assert not any(sum(chr(byte).isdigit() for byte in token) > 1 for token in tok.model.vocab.values())
 
 
 def corpus_files(tmp_path: Path) -> list[Path]:
@@ -211,6 +183,7 @@ def test_a_base_gets_superwords() -> None:
         ({"superwords": True, "transition": "0.8"}, "transition must be"),
         ({"superwords": True, "transition": True}, "transition must be"),
         ({"transition": 0.8}, "needs superwords"),
+        ({"superwords": True, "digits": "3-from-right"}, "from the right"),
         ({"whole_characters": "yes"}, "whole_characters must be"),
     ],
 )
@@ -238,7 +211,7 @@ def test_a_custom_pattern_and_one_that_does_not_compile() -> None:
 # Whole characters
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(18))
 def test_whole_characters_equal_the_definition(seed: int) -> None:
     rng = random.Random(seed)
     alphabet = rng.choice(["aé中文字", "ab", "हिन्दी", "😀😁a", "éèêß", "\ud7ff\ue000\U0010ffff\u0800"])
@@ -260,15 +233,6 @@ def test_every_token_is_whole_or_a_part(text: str) -> None:
         assert tok.decode(tok.encode(text)) == text
 
 
-def test_whole_characters_are_recorded(tmp_path: Path) -> None:
-    tok = pybpe.train(iter([chinese()]), vocab_size=1000, whole_characters=True)
-    tok.save(tmp_path / "tok.json")
-    assert json.loads((tmp_path / "tok.json").read_bytes())["model"]["pybpe"]["whole_characters"] is True
-    plain = pybpe.train(iter([chinese()]), vocab_size=1000)
-    plain.save(tmp_path / "plain.json")
-    assert "whole_characters" not in json.loads((tmp_path / "plain.json").read_bytes())["model"]["pybpe"]
-
-
 # ------------------------------------------------------------------------------------------------------
 # Commands
 
@@ -281,6 +245,8 @@ def test_the_command_line_trains_both(tmp_path: Path) -> None:
     assert main(["train", str(text), *options, "-o", str(out)]) == 0
     expected = pybpe.train([text], vocab_size=800, superwords=True, transition=0.6, whole_characters=True)
     assert merged(pybpe.Tokenizer.from_file(out)) == merged(expected)
+    facts = json.loads(out.read_bytes())["model"]["pybpe"]
+    assert facts["superwords"] is facts["whole_characters"] is True
     assert main(["train", str(text), *options[2:], "--sizes", "400,800", "-o", str(out)]) != 0
 
 
