@@ -288,52 +288,37 @@ def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
 
 
 def _check_types(manifest: Manifest) -> None:
-    for record in manifest.records:
-        numbers = [value for key, value in vars(record).items() if key not in ("file", "sha256")]
-        if not all(isinstance(value, int) and value >= 0 for value in numbers) or not isinstance(record.sha256, str):
-            raise ValueError(f"the record of {record.file!r} is invalid")
     if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
         raise ValueError("settings, tokenizer and text_bytes must be objects")
-    _check_packing(manifest)
-    _check_mixture(manifest)
-    if not isinstance(manifest.call, str):
-        raise ValueError("call must be a hash")
-    if manifest.skipped is not None and not all(
-        isinstance(manifest.skipped[key], int) for key in ("records", "skipped")
-    ):
-        raise ValueError("skipped needs the numbers of records")
-    if not all(isinstance(size, int) and size >= 0 for size in manifest.text_bytes.values()):
-        raise ValueError("text_bytes must be numbers")
+    if not all(isinstance(text, str) for text in (manifest.call, *(record.sha256 for record in manifest.records))):
+        raise ValueError("hashes must be strings")
+    for record in manifest.records:
+        _check_numbers(f"the record of {record.file!r}", vars(record), *(vars(record).keys() - {"file", "sha256"}))
+    _check_numbers("text_bytes", manifest.text_bytes, *manifest.text_bytes)
+    if manifest.skipped is not None:
+        _check_numbers("skipped", manifest.skipped, "records", "skipped")
+    if (packing := manifest.packing) is not None:
+        _check_numbers("packing", packing, "sequence_length", "pad")
+        _check_numbers("the tokenizer of packed rows", manifest.tokenizer, "eot")
+        if packing["sequence_length"] < 2:
+            raise ValueError("packing needs rows of at least 2 tokens")
+        for facts in filter(None, packing.get("splits", {}).values()):
+            _check_numbers("a split of packed rows", facts, "rows", "padding", "cuts")
+    if (mixture := manifest.mixture) is not None:
+        for source in mixture["sources"].values():
+            _check_numbers("a source of a mixture", source, "tokens", "documents", "used", "epochs")
+        for phase in mixture["phases"]:
+            _check_numbers("a phase of a mixture", phase, "asked")
+            for part in phase["sources"].values():
+                _check_numbers("a source of a phase", part, "asked", "tokens", "documents", "cuts")
 
 
-def _check_packing(manifest: Manifest) -> None:
-    packing = manifest.settings.get("packing")
-    if packing is None:
-        return
-    if not isinstance(packing, dict):
-        raise ValueError("packing must be an object")
-    mark, size, pad = manifest.tokenizer.get("eot"), packing.get("sequence_length"), packing.get("pad")
-    if not (type(mark) is int and type(size) is int and type(pad) is int and mark >= 0 and size >= 2 and pad >= 0):
-        raise ValueError("packing needs a sequence_length, a pad, and the tokenizer's eot")
-    rows = [
-        [facts[key] for key in ("rows", "padding", "cuts")] for facts in packing.get("splits", {}).values() if facts
-    ]
-    if not all(type(number) is int and number >= 0 for numbers in rows for number in numbers):
-        raise ValueError("the numbers of packed rows must be at least 0")
-
-
-def _check_mixture(manifest: Manifest) -> None:
-    mixture = manifest.settings.get("mixture")
-    if mixture is None:
-        return
-    numbers: list[object] = []
-    for source in mixture["sources"].values():  # type: ignore[index]
-        numbers += [source[key] for key in ("tokens", "documents", "used", "epochs")]
-    for phase in mixture["phases"]:  # type: ignore[index]
-        parts = phase["sources"].values()
-        numbers += [phase["asked"], *(part[key] for part in parts for key in ("asked", "tokens", "documents", "cuts"))]
-    if not all(isinstance(number, (int, float)) and number >= 0 for number in numbers):
-        raise ValueError("the numbers of a mixture must be at least 0")
+def _check_numbers(what: str, facts: Any, *names: str) -> None:
+    """Raises ValueError unless an object has these numbers, at least 0. Only epochs may be fractions."""
+    for name in names:
+        number = facts.get(name) if isinstance(facts, dict) else None
+        if not (type(number) is int or (name == "epochs" and type(number) is float)) or number < 0:
+            raise ValueError(f"{what}: {name} must be a number that is at least 0")
 
 
 def is_plain_name(name: object) -> bool:

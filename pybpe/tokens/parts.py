@@ -79,14 +79,11 @@ class PartsLog:
         parts: the parts that an earlier run has left.
         shards: the records of each split's shards, without hashes, if all tasks are done, otherwise None.
         files: the names of the files that were about to be published then.
-        has_saved: whether a part of this run is on disk.
     """
 
     def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, LOG_NAME)
         self._stream: BinaryIO | None = None
-        self._waiting: list[Part] = []
-        self.has_saved = False
         self._drop()
         try:
             with open(self._path, "rb") as stream:
@@ -104,14 +101,12 @@ class PartsLog:
         self._end = (0, 0)
 
     def _read(self, lines: Iterable[bytes]) -> None:
-        checksum = size = 0
         for line in lines:
             text = line[_CHECKSUM_BYTES:-1]
-            checksum = zlib.crc32(text, checksum)
+            checksum = zlib.crc32(text, self._end[1])
             if line != b"%08x%s\n" % (checksum, text):
                 break
-            size += len(line)
-            self._take(json.loads(text), (size, checksum))
+            self._take(json.loads(text), (self._end[0] + len(line), checksum))
         if not all(map(is_plain_name, [*self.older, *self.files])):
             raise ValueError
 
@@ -144,35 +139,26 @@ class PartsLog:
         self.older = older
         header, checksum = _line({"log": _VERSION, "identity": identity, "older": older, "inputs": inputs}, 0)
         _binding.write_file(self._path, header)
-        self._end = (len(header), checksum)
-        self._open()
+        self._open((len(header), checksum))
 
     def resume(self, inputs: str, count: int) -> list[Part]:
         """Keeps the first parts, so many, which it returns. `inputs` identifies this run's inputs."""
-        kept, is_changed = self.parts[:count], inputs != self.inputs
-        if count < len(self.parts):
-            self._end, is_changed = self._ends[count], True
+        kept, is_cut = self.parts[:count], count < len(self.parts)
+        self._open(self._ends[count] if is_cut else self._end)
         self.parts, self._ends = [], []  # memory must not grow with the corpus
-        self.has_saved = bool(kept)
-        self._open()
-        if kept and is_changed:
+        if kept and (is_cut or inputs != self.inputs):
             self._append([{"inputs": inputs}])
         return kept
 
-    def _open(self) -> None:
+    def _open(self, end: tuple[int, int]) -> None:
+        self._end = end
         with file_errors(self._path, "cannot be written"):
             self._stream = open(self._path, "ab", buffering=0)
-            os.truncate(self._path, self._end[0])
+            os.truncate(self._path, end[0])
 
-    def add(self, part: Part) -> None:
-        """Adds a part, which `save` writes."""
-        self._waiting.append(part)
-
-    def save(self) -> None:
-        """Writes all parts to disk. Their tokens must be there already."""
-        self._append([part._asdict() for part in self._waiting])
-        self.has_saved |= bool(self._waiting)
-        self._waiting = []
+    def add(self, parts: Iterable[Part]) -> None:
+        """Writes parts to disk. Their tokens must be there already."""
+        self._append(part._asdict() for part in parts)
 
     def complete(self, shards: list[list[ShardRecord]], files: Sequence[str]) -> None:
         """Notes that all tasks are done.
@@ -185,25 +171,23 @@ class PartsLog:
         self.shards = shards
 
     def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        data, (size, checksum) = [], self._end
+        data, (size, checksum) = b"", self._end
         for record in records:
             line, checksum = _line(record, checksum)
-            data.append(line)
+            data += line
         assert self._stream is not None
         with file_errors(self._path, "cannot be written"):
-            view = memoryview(b"".join(data))
-            size += len(view)
+            view = memoryview(data)
             while view:
                 view = view[self._stream.write(view) :]
             os.fsync(self._stream.fileno())
-        self._end = (size, checksum)
+        self._end = (size + len(data), checksum)
 
     def listed(self) -> Iterator[bytes]:
         """Yields the lines about all records that were skipped."""
         with file_errors(self._path, "cannot be read"), open(self._path, "rb") as stream:
             for line in stream:
-                record = json.loads(line[_CHECKSUM_BYTES:])
-                yield record.get("listed", "").encode("utf-8", "surrogateescape")
+                yield json.loads(line[_CHECKSUM_BYTES:]).get("listed", "").encode("utf-8", "surrogateescape")
 
     def close(self) -> None:
         """Closes the file."""

@@ -70,6 +70,7 @@ class TokenRun:
         self._listed: list[bytes] = []  # lines about records that were skipped since the last part
         self._records = SkippedRecords(self._listed.append, layout.source_names, SkipState(**self._last.skipped))
         self._doubts = Doubts()
+        self._unsaved: list[Part] = []
         self._saved = time.monotonic()
 
     # ------------------------------------------------------------------------------------------------
@@ -156,7 +157,7 @@ class TokenRun:
             raise
         except FormatError as error:
             self._keep_work()
-            if self._log.has_saved:
+            if self._last.tasks:
                 what = "Finished work is kept: fix the file and run the same command again to resume before it"
                 error.args = (f"{error}. {what}",)
             else:
@@ -209,14 +210,14 @@ class TokenRun:
             self._listed.clear()
             part = Part(tasks, step.plan, skipped, step.splits, step.kept)
             self._note(part)
-            self._log.add(part._replace(listed=listed))
+            self._unsaved.append(part._replace(listed=listed))
             if time.monotonic() - self._saved >= CHECKPOINT_SECONDS:
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
         self._store.sync()
-        self._log.save()
-        self._saved = time.monotonic()
+        self._log.add(self._unsaved)
+        self._unsaved, self._saved = [], time.monotonic()
 
     def _close(self) -> None:
         """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run

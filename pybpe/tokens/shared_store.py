@@ -27,10 +27,9 @@ import json
 import os
 import pickle
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, tee
 from typing import NamedTuple
 
 from .. import _binding
@@ -102,24 +101,9 @@ class Order(NamedTuple):
         return self.tasks[0][0].start
 
 
-class Made(NamedTuple):
-    """The message with which a worker answers.
-
-    Attributes:
-        name: the part's folder, in the run's folder.
-        splits: what each split gets.
-        size, doubt, seen: as in Encoded; only records of runs that skip bad ones.
-    """
-
-    name: str
-    splits: Sequence[Reached]
-    size: int
-    doubt: str | None
-    seen: Sequence[Seen]
-
-
-def make_part(order: Order) -> Made:
-    """Makes a part, on a worker."""
+def make_part(order: Order) -> Encoded:
+    """Makes a part, on a worker. What the store of the splits keeps is the name of the part's folder; `splits` is what
+    each split gets. Of the records, only those of runs that skip bad ones are returned."""
     path = make_folder(order.folder.new_file("part"))
     encoder, layout = _context(order.folder, order.context)
     mode, eot = layout.output.mode, encoder.tok.eot_token
@@ -144,7 +128,8 @@ def make_part(order: Order) -> Made:
             writer.close()
     _binding.write_file(os.path.join(path, _MARKS), json.dumps(marks).encode())
     sync_folder(order.folder.path)
-    return Made(os.path.basename(path), [writer.reached for writer in writers], size, doubt, seen)
+    splits = [writer.reached for writer in writers]
+    return Encoded((), size, len(order.tasks), doubt, seen, order.plan, splits, os.path.basename(path))
 
 
 @lru_cache(maxsize=2)
@@ -192,40 +177,40 @@ class SharedStore(Store):
         with file_errors(self._folder, "cannot be emptied"):
             for name in set(os.listdir(self._folder)) - keep:
                 remove_entry(os.path.join(self._folder, name))
-        workers, pending, sent = Workers.of(options), most_pending(options.workers), deque[Order]()
-        orders = self._part_orders(last, Order(folder, file_sha256(context), (), "", ()), pending // 2, sent)
-        for made in map_by_executor(make_part, orders, workers, pending):
-            order, inside = sent.popleft(), [reached.in_document for reached in self._reached]
+        workers, pending = Workers.of(options), most_pending(options.workers)
+        model = Order(folder, file_sha256(context), (), "", ())
+        sent, orders = tee(self._part_orders(last, model, tasks_per_part(self._encoding, pending // 2)))
+        for order, made in zip(sent, map_by_executor(make_part, orders, workers, pending)):
+            inside = [reached.in_document for reached in self._reached]
             if order.inside != inside:
-                remove_entry(os.path.join(self._folder, made.name))
+                remove_entry(os.path.join(self._folder, made.kept))
                 made = next(map_by_executor(make_part, [order._replace(inside=inside)], workers, 1))
-            yield self._step(order, made)
+            yield made._replace(splits=self._added(made))
 
-    def _part_orders(self, last: Part, model: Order, workers: int, sent: deque[Order]) -> Iterator[Order]:
-        """Yields the orders for all tasks after the last part, which it also appends to `sent`."""
-        inside, most = [reached.in_document for reached in last.splits], tasks_per_part(self._encoding, workers)
+    def _part_orders(self, last: Part, model: Order, most: int) -> Iterator[Order]:
+        """Yields the orders for all tasks after the last part, at most so many in each."""
+        inside = [reached.in_document for reached in last.splits]
         tasks: list[Task] = []
         plan = ""
         for task, plan in islice(self._encoding.hashed(_THREADS), last.tasks, None):
             tasks.append(anchored(task))
             if len(tasks) >= most or sum(map(len, tasks)) >= _MOST_RANGES:
-                sent.append(model._replace(tasks=tasks, plan=plan, inside=inside))
-                yield sent[-1]
+                yield model._replace(tasks=tasks, plan=plan, inside=inside)
                 end, tasks = task[-1], []
                 inside = [not end.ends_document and end.split == split for split in range(len(self.names))]
         if tasks:
-            sent.append(model._replace(tasks=tasks, plan=plan, inside=inside))
-            yield sent[-1]
+            yield model._replace(tasks=tasks, plan=plan, inside=inside)
 
-    def _step(self, order: Order, made: Made) -> Encoded:
-        path, splits = os.path.join(self._folder, made.name), []
+    def _added(self, made: Encoded) -> list[Reached]:
+        """Waits for the files of a part. Returns how far each split has come with it."""
+        splits = list[Reached]()
         for split, (start, more) in enumerate(zip(self._reached, made.splits)):
-            files = spool_files(self._layout, path, split)
+            files = spool_files(self._layout, os.path.join(self._folder, made.kept), split)
             _await(files.tokens_path, files.end(more.tokens))
             _await(files.starts_path, more.documents * START_BYTES)
             sums = (start.tokens + more.tokens, start.documents + more.documents, start.text_bytes + more.text_bytes)
             splits.append(Reached(*sums, more.in_document))
-        return Encoded((), made.size, len(order.tasks), made.doubt, made.seen, order.plan, splits, made.name)
+        return splits
 
     def _marks(self, place: Place, split: int) -> TextMarks:
         marks: list[TextMarks] = json.loads(read_file(os.path.join(place.folder, _MARKS)))

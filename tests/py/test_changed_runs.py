@@ -137,8 +137,7 @@ def test_the_log_keeps_the_inputs_of_the_last_run(tmp_path: Path) -> None:
     """A run that resumes and is killed before its next part must not look like one with the inputs before it."""
     log = parts.PartsLog(str(tmp_path))
     log.begin("settings", "old", [])
-    log.add(parts.Part(1, "hash", vars(SkipState()), []))
-    log.save()
+    log.add([parts.Part(1, "hash", vars(SkipState()), [])])
     log.close()
     for _ in range(3):
         log = parts.PartsLog(str(tmp_path))

@@ -153,31 +153,31 @@ def test_manifests_of_nonsense(tmp_path: Path, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda manifest: manifest["shards"]["train"][0].update(tokens="9"), "the record of .* is invalid"),
-        (lambda manifest: manifest["shards"]["train"][0].update(bytes=-1), "the record of .* is invalid"),
+        (lambda manifest: manifest["shards"]["train"][0].update(tokens="9"), "the record of .*: tokens must be"),
+        (lambda manifest: manifest["shards"]["train"][0].update(bytes=-1), "the record of .*: bytes must be"),
         (lambda manifest: manifest.update(tokenizer=[]), "settings, tokenizer and text_bytes must be objects"),
-        (lambda manifest: manifest.update(skipped={"records": 1, "skipped": "x"}), "needs the numbers of records"),
+        (lambda manifest: manifest.update(skipped={"records": 1, "skipped": "x"}), "skipped: skipped must be"),
         *(
-            (lambda manifest, size=size: manifest["text_bytes"].update(train=size), "text_bytes must be numbers")
+            (lambda manifest, size=size: manifest["text_bytes"].update(train=size), "text_bytes: train must be")
             for size in (-1, "x", None)
         ),
-        (lambda manifest: manifest["settings"].update(packing=[]), "packing must be an object"),
-        (lambda manifest: manifest["settings"].update(packing={"sequence_length": 1}), "needs a sequence_length"),
+        (lambda manifest: manifest["settings"].update(packing=[]), "packing: sequence_length must be"),
+        (lambda manifest: manifest["settings"].update(packing={"sequence_length": 1}), "packing: pad must be"),
         (
             lambda manifest: manifest["settings"].update(
                 packing={"sequence_length": 9, "pad": 0, "splits": {"train": {"rows": "1", "padding": 0, "cuts": 0}}}
             ),
-            "the numbers of packed rows must be at least 0",
+            "a split of packed rows: rows must be",
         ),
         (
             lambda manifest: manifest["settings"].update(packing={"sequence_length": 9, "pad": -1, "splits": {}}),
-            "needs a sequence_length",
+            "packing: pad must be",
         ),
         (
             lambda manifest: manifest["settings"].update(
                 mixture={"sources": {"a": {"tokens": -1, "documents": 1, "used": 1, "epochs": 1}}, "phases": []}
             ),
-            "the numbers of a mixture must be at least 0",
+            "a source of a mixture: tokens must be",
         ),
     ],
 )
