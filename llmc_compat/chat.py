@@ -52,11 +52,10 @@ from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import give_name, make_folder, remove_file, remove_others, unfinished_folder
 from pybpe.support.run_options import RunOptions
-from pybpe.tokens.encoding import Encoded
+from pybpe.tokens.encoding import Encoded, Part
 from pybpe.tokens.finished import finished_manifest
 from pybpe.tokens.manifest import check_name, manifest_name
 from pybpe.tokens.options import Layout, OutputOptions
-from pybpe.tokens.parts import Part
 from pybpe.tokens.spool import TYPECODES, Reached, Segment
 from pybpe.tokens.store import AppendStore
 

@@ -2,6 +2,6 @@
 
 binarization.py  binarize, encode_files     preparation.py  prepare        joining.py  join
 pack/            packed rows                mix/            mixtures of sources
-run.py           one run: tasks -> a store -> shards                       parts.py    its log
+run.py           one run: tasks -> store.py, shared_store.py -> shards
 manifest.py, formats.py, token_files.py     what `pybpe.loading` and other readers share with the writers
 """

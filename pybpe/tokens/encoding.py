@@ -206,7 +206,7 @@ class Encoded(NamedTuple):
         seen: the records of the pieces, in order.
         plan: the hash of all tasks up to the one that ends, if the run can resume after its inputs have changed (see
             `hashed_tasks`).
-        splits, kept: what a store adds when it has the tokens, if tasks end: as in Part (parts.py).
+        splits, kept: what a store adds when it has the tokens, if tasks end: as in Part.
     """
 
     segments: Sequence[Segment]
@@ -217,6 +217,26 @@ class Encoded(NamedTuple):
     plan: str = ""
     splits: Sequence[Reached] = ()
     kept: Any = None
+
+
+class Part(NamedTuple):
+    """What a run has done up to the end of some task: a line of its log (run.py).
+
+    Attributes:
+        tasks: the number of finished tasks.
+        plan: their hash: see `hashed_tasks`.
+        skipped: the fields of a SkipState: the records so far, bad ones included.
+        splits: how far each split has come.
+        kept: what the store must know to find the tokens, as JSON values.
+        listed: the lines about records that were skipped since the part before.
+    """
+
+    tasks: int
+    plan: str
+    skipped: Mapping[str, Any]
+    splits: Sequence[Reached]
+    kept: Any = None
+    listed: str = ""
 
 
 class Encoding(NamedTuple):

@@ -43,9 +43,8 @@ from ..support.output_files import make_folder, remove_entry, remove_file
 from ..support.platform import sync_folder
 from ..support.remote import RUN_MARK, SharedFolder, Workers, map_by_executor
 from ..support.run_options import RunOptions
-from .encoding import Encoded, Encoding, TaskEncoder, most_pending, task_results
+from .encoding import Encoded, Encoding, Part, TaskEncoder, most_pending, task_results
 from .options import Layout
-from .parts import Part
 from .spool import START_BYTES, Reached, SplitWriter, size_of
 from .store import Place, ShardOrder, Store, TextMarks, add_mark, make_shard, spool_files
 

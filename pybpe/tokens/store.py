@@ -45,10 +45,9 @@ from ..support.output_files import give_name
 from ..support.parallel import end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .encoding import Encoded, text_length
+from .encoding import Encoded, Part, text_length
 from .manifest import Records, ShardRecord
 from .options import Layout
-from .parts import Part
 from .spool import Reached, SplitWriter, SpoolFiles, size_of
 
 if TYPE_CHECKING:

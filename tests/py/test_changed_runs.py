@@ -15,7 +15,7 @@ from texts import english
 import pybpe
 from pybpe.reading.bad_records import SkipState
 from pybpe.support.locking import FOLDER
-from pybpe.tokens import encoding, parts, store
+from pybpe.tokens import encoding, run, store
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 
@@ -135,12 +135,12 @@ def test_shards_that_were_cut_already_are_cut_again(
 
 def test_the_log_keeps_the_inputs_of_the_last_run(tmp_path: Path) -> None:
     """A run that resumes and is killed before its next part must not look like one with the inputs before it."""
-    log = parts.PartsLog(str(tmp_path))
+    log = run.PartsLog(str(tmp_path))
     log.begin("settings", "old", [])
-    log.add([parts.Part(1, "hash", vars(SkipState()), [])])
+    log.add([encoding.Part(1, "hash", vars(SkipState()), [])])
     log.close()
     for _ in range(3):
-        log = parts.PartsLog(str(tmp_path))
+        log = run.PartsLog(str(tmp_path))
         assert len(log.resume("new", 1)) == 1
         log.close()
-    assert parts.PartsLog(str(tmp_path)).inputs == "new"
+    assert run.PartsLog(str(tmp_path)).inputs == "new"

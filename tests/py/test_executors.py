@@ -20,7 +20,7 @@ import pybpe
 from pybpe.errors import ShardTooSmallError
 from pybpe.reading import planning
 from pybpe.support.remote import SharedFolder
-from pybpe.tokens import parts, shared_store, store
+from pybpe.tokens import run, shared_store, store
 from pybpe.tokens.verification import verify
 
 HIDDEN = ".pybpe-unfinished"
@@ -206,7 +206,7 @@ def test_a_damaged_log_or_part(
 
     for number, damaged in enumerate((lines[4][:-5], b"[1, 2]\n", b"\0" * 50 + b"\n", lines[6])):
         log = again(f"{number}", *lines[:4], damaged, *lines[5:])
-        assert len(parts.PartsLog(str(log.parent)).parts) == 3
+        assert len(run.PartsLog(str(log.parent)).parts) == 3
         pybpe.binarize(tok, corpus, tmp_path / f"{number}", executor=threads)
         assert content(tmp_path / f"{number}") == content(tmp_path / "one")
 
