@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import _binding
@@ -24,12 +24,9 @@ from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, fi
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Staged
 from ..reading.input_file import InputFile
-from ..reading.paths import STDIN
-from ..support.call_paths import identity
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import real_output, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
-from ..urls import is_url
 from .manifest import Manifest, manifest_name
 
 LOG_NAME = "parts.log"
@@ -229,35 +226,3 @@ def stale_tokenizers(folder: str, tok: Tokenizer | None) -> list[str]:
     except (FileError, FormatError, UnsupportedError):
         pass
     return there
-
-
-# ----------------------------------------------------------------------------------------------------
-# Whether two folders have the same text: its documents would occur twice in what is made of both
-
-
-def check_different(parts: Sequence[tuple[str, Iterable[str], Manifest | None]]) -> None:
-    """Raises ArgumentError if two parts were made from the same file, or have the same token files, because they are
-    copies or were made from the same text.
-
-    Args:
-        parts: the name of each, the names of its inputs, and its manifest if it has one.
-    """
-    seen: dict[object, str] = {}
-    for name, inputs, _ in parts:
-        for path in inputs:
-            if path == STDIN:  # another text each time: the token files differ
-                continue
-            other = seen.setdefault(path if is_url(path) else identity(path) or path, name)
-            if other != name:
-                raise ArgumentError(
-                    f"{other} and {name}: both were made from {path}, so its documents would occur twice."
-                    " If these are different files, give them different paths"
-                )
-    for name, _, manifest in parts:
-        if manifest is not None and manifest.tokens:
-            files = tuple(record.sha256 for records in manifest.shards.values() for record in records)
-            other = seen.setdefault(files, name)
-            if other != name:
-                raise ArgumentError(
-                    f"{other} and {name}: both have the same tokens, so their documents would occur twice"
-                )

@@ -15,14 +15,13 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from .. import _binding
 from ..arguments import instance
-from ..errors import ArgumentError, FormatError, UnsupportedError
+from ..errors import ArgumentError, FormatError
 from ..reading.paths import Inputs, path_list
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256
@@ -32,30 +31,15 @@ from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .encoding import Encoded, text_length
-from .finished import Goal, check_different, finished_manifest, hashed
-from .formats import FORMATS
-from .manifest import Manifest, manifest_name, split_paths
+from .finished import Goal, hashed
+from .folders import TokenFolder, check_different
+from .manifest import Manifest, split_paths
 from .options import Layout, OutputOptions
 from .run import TokenRun
 from .spool import TYPECODES, Segment
 from .store import AppendStore
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
-
-
-@dataclass(frozen=True)
-class _JoinedFolder:
-    """A folder to join.
-
-    Attributes:
-        folder: its path.
-        manifest: what is in it.
-        sha256: its manifest's.
-    """
-
-    folder: str
-    manifest: Manifest
-    sha256: str
 
 
 def join(
@@ -88,9 +72,9 @@ def join(
         The manifest. settings["joined"] has the folders, and the SHA-256 of their manifests.
 
     Raises:
-        ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input.
-        FormatError: a file does not match its manifest. UnsupportedError: the format has rows, or no marks
-        between documents. LimitError: a shard would be too small or too large.
+        ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input;
+        their files have rows, or no marks between documents. FormatError: a file does not match its manifest.
+        LimitError: a shard would be too small or too large.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     target = _binding.path_text(out)
@@ -117,46 +101,23 @@ def join(
 # What is given
 
 
-def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_JoinedFolder]:
+def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[TokenFolder]:
     """Returns the folders. Raises an error if they cannot be joined."""
-    seen: dict[str, str] = {os.path.realpath(out): out}
-    parts: list[_JoinedFolder] = []
-    for folder in folders:
-        if seen.setdefault(os.path.realpath(folder), folder) is not folder:
-            raise ArgumentError(f"{folder}: is given twice, or is the output folder")
-        manifest = finished_manifest(folder, tok)
-        _check_form(folder, manifest)
+    parts: list[TokenFolder] = []
+    for path in folders:
+        part = TokenFolder.open(path, tok)
+        part.check_documents(out)
+        missing = [key for key in (*_SETTINGS, "splits", "split_by") if key not in part.manifest.settings]
+        if missing:
+            raise FormatError(f"{path}: the manifest's settings have no {missing[0]}: `binarize` did not write it")
         if parts:
-            _check_equal(parts[0], folder, manifest)
-        for split, records in manifest.shards.items():
+            _check_equal(parts[0], part)
+        for split, records in part.manifest.shards.items():
             if records:
-                split_paths(folder, manifest, split)
-        digest = file_sha256(os.path.join(folder, manifest_name(folder)))
-        parts.append(_JoinedFolder(folder, manifest, digest))
-    check_different([(part.folder, [name for name, _ in part.manifest.inputs], part.manifest) for part in parts])
+                split_paths(path, part.manifest, split)
+        parts.append(part)
+    check_different([(part.path, part.inputs, part.manifest) for part in parts])
     return parts
-
-
-def _check_form(folder: str, manifest: Manifest) -> None:
-    settings = manifest.settings
-    missing = [key for key in (*_SETTINGS, "splits", "split_by") if key not in settings]
-    if missing:
-        raise FormatError(f"{folder}: the manifest's settings have no {missing[0]}: `binarize` did not write it")
-    if manifest.packing is not None:
-        raise UnsupportedError(f"{folder}: has packed rows: join the folders that were packed, then pack the result")
-    if settings.get("mixture") is not None:
-        raise UnsupportedError(f"{folder}: is a mixture: name all sources in one recipe instead")
-    form = FORMATS.get(settings["format"])  # type: ignore[call-overload]
-    if form is not None and not form.is_flat:
-        raise UnsupportedError(
-            f"{folder}: files of rows ({form.name}) cannot be joined, and need not be: their readers take several"
-            " folders"
-        )
-    output = _output(settings)
-    if output.mode not in ("prepend", "append"):
-        raise UnsupportedError(
-            f"{folder}: there is no mark between documents (eot={output.mode!r}), so they cannot be told apart"
-        )
 
 
 def _output(settings: Mapping[str, Any], name: str | None = None) -> OutputOptions:
@@ -164,23 +125,19 @@ def _output(settings: Mapping[str, Any], name: str | None = None) -> OutputOptio
     return OutputOptions(**{key: settings[key] for key in _SETTINGS}, name=name)
 
 
-def _check_equal(first: _JoinedFolder, folder: str, manifest: Manifest) -> None:
-    theirs, ours = dict(manifest.settings), dict(first.manifest.settings)
+def _check_equal(first: TokenFolder, other: TokenFolder) -> None:
+    theirs, ours = dict(other.manifest.settings), dict(first.manifest.settings)
     for key in sorted((theirs.keys() | ours.keys()) - {"joined", "sequence_length"}):
         if theirs.get(key) != ours.get(key):
             raise ArgumentError(
-                f"{folder}: was made with {key}={theirs.get(key)!r}, and {first.folder} with {ours.get(key)!r}: make"
+                f"{other.path}: was made with {key}={theirs.get(key)!r}, and {first.path} with {ours.get(key)!r}: make"
                 " both with the same arguments"
             )
 
 
-def _described(part: _JoinedFolder) -> dict[str, Any]:
+def _described(part: TokenFolder) -> dict[str, Any]:
     skipped = {} if part.manifest.skipped is None else {"skipped": dict(part.manifest.skipped)}
-    return {
-        **skipped,
-        "folder": os.path.basename(os.path.normpath(part.folder)),
-        "manifest": part.sha256,
-    }
+    return {**skipped, "folder": os.path.basename(os.path.normpath(part.path)), "manifest": part.sha256}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -188,11 +145,11 @@ def _described(part: _JoinedFolder) -> dict[str, Any]:
 
 
 def _copied(
-    parts: Sequence[_JoinedFolder], layout: Layout, first: int, options: RunOptions, doubts: Doubts
+    parts: Sequence[TokenFolder], layout: Layout, first: int, options: RunOptions, doubts: Doubts
 ) -> Iterator[Encoded]:
     """Yields the tokens of all shards from number `first`: see AppendStore."""
     every = (
-        (split, part.folder, record, record is records[-1])
+        (split, part.path, record, record is records[-1])
         for split, name in enumerate(SPLIT_NAMES)
         for part in parts
         for records in [part.manifest.shards.get(name, [])]

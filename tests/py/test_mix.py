@@ -188,7 +188,7 @@ def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tm
 
     refused("another tokenizer", data / "a", pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT]))
     refused("no end of text", data / "a", pybpe.train(iter(["other"]), vocab_size=300))
-    refused("both a source and the output", data / "a", out=data / "a")
+    refused("this is also the output folder", data / "a", out=data / "a")
     pybpe.binarize(tok, data / "a.txt", tmp_path / "none", eot="none", format="npy")
     refused("no end of text between documents", tmp_path / "none")
     pybpe.pack(tok, data / "a", tmp_path / "packed", sequence_length=T)

@@ -165,7 +165,7 @@ def test_what_cannot_be_packed_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_
             pybpe.pack(tok, tmp_path / message[:3], out, sequence_length=T)
     assert not out.exists()
     pybpe.pack(tok, data, out, sequence_length=T)
-    with pytest.raises(pybpe.errors.ArgumentError, match="packed rows already"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has packed rows"):
         pybpe.pack(tok, out, tmp_path / "again", sequence_length=T)
     with pytest.raises(pybpe.errors.ArgumentError, match="of other inputs, settings"):
         pybpe.pack(tok, data, out, sequence_length=32)

@@ -150,10 +150,10 @@ def _mixture(
         sources[source.name] = {
             "manifest": source.call,
             "tokens": tokens,
-            "documents": source.manifest.split_documents("train"),
+            "documents": source.data.manifest.split_documents("train"),
             "used": used,
             "epochs": round(used / tokens, 6),
-            "held_out": {split: source.manifest.split_documents(split) for split in SPLIT_NAMES[1:]},
+            "held_out": {split: source.data.manifest.split_documents(split) for split in SPLIT_NAMES[1:]},
         }
     described = [
         {"name": phase.name, "asked": sum(amounts.values()), "sources": _parts(opened, amounts, drawn)}

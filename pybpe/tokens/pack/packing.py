@@ -20,16 +20,16 @@ from ... import _binding
 from ..._numpy import Array, numpy
 from ...arguments import instance, shown
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
-from ...reading.streams import file_sha256
 from ...support import platform
 from ...support.locking import only_writer
 from ...support.output_files import make_folder, remove_file, remove_folder, unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import TOKENIZER_NAMES, Goal, call_of, files_of_manifest, finished_manifest, hidden_folder
+from ..finished import TOKENIZER_NAMES, Goal, call_of, files_of_manifest, hidden_folder
+from ..folders import TokenFolder
 from ..formats import FORMATS, LLMC
-from ..manifest import FILE_NAME, FileRecord, Manifest, ShardRecord, split_paths
+from ..manifest import FileRecord, Manifest, ShardRecord, split_paths
 from ..options import RowOptions
 from ..spool import id_bytes
 from ..store import check_least
@@ -90,23 +90,21 @@ def pack(
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     options = RowOptions(sequence_length, packing, format, pad, seed, shard_tokens)
-    folder = _binding.path_text(data)
-    source = _source(folder, tok)
-    if format == LLMC.name and LLMC.header_bytes + shard_tokens * id_bytes(str(source.settings["dtype"])) > (
-        LLMC.max_bytes
-    ):
+    source = _source(_binding.path_text(data), tok)
+    largest = shard_tokens * id_bytes(str(source.manifest.settings["dtype"]))
+    if format == LLMC.name and LLMC.header_bytes + largest > LLMC.max_bytes:
         raise LimitError(
             f"shard_tokens={shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer"
         )
-    sha256 = file_sha256(os.path.join(folder, FILE_NAME))
     goal = options.goal(out, force)
-    made = goal.made(source.call or sha256, tok)
+    made = goal.made(source.manifest.call or source.sha256, tok)
     if made is not None:
         return made
     hidden = unfinished_folder(goal.folder)
-    with only_writer(hidden, temporary=True), Progress("packing", 2 * source.tokens, "token", progress) as bar:
+    tokens = source.manifest.tokens
+    with only_writer(hidden, temporary=True), Progress("packing", 2 * tokens, "token", progress) as bar:
         rows = os.path.join(hidden, _DATA)
-        _Packing(tok, folder, source, options, _pad_id(tok, pad), bar).write(rows, sha256)
+        _Packing(tok, source, options, _pad_id(tok, pad), bar).write(rows)
         _publish(rows, goal.folder)
     return Manifest.load(goal.folder)
 
@@ -142,17 +140,15 @@ def write_and_pack(
 # What is given, and what is there
 
 
-def _source(folder: str, tok: Tokenizer) -> Manifest:
-    """Returns the manifest of the data. Raises an error if they cannot be packed."""
-    manifest = finished_manifest(folder, tok)
-    settings = manifest.settings
-    if settings.get("packing") is not None:
-        raise ArgumentError(f"{folder}: has packed rows already: pack the folder that they were made from")
+def _source(folder: str, tok: Tokenizer) -> TokenFolder:
+    """Opens the data. Raises an error if they cannot be packed."""
+    found = TokenFolder.open(folder, tok)
+    settings = found.manifest.settings
     if settings.get("format") != "llmc" or settings.get("dtype") not in ("uint16", "uint32"):
         raise ArgumentError(f"{folder}: only llm.c's shards can be packed: write them with binarize, format='llmc'")
     if settings.get("eot") != "prepend":
         raise ArgumentError(f"{folder}: a mark must begin each document: write the data with eot='prepend'")
-    return manifest
+    return found
 
 
 def _pad_id(tok: Tokenizer, pad: str | None) -> int:
@@ -202,15 +198,14 @@ class _Packing(NamedTuple):
 
     Attributes:
         tok: the tokenizer that made the data.
-        folder, source: the data, and their manifest.
+        data: the folder of the tokens.
         options: the arguments of `pack`.
         pad: the id of the padding token.
         bar: counts tokens that are placed, and then tokens that are written.
     """
 
     tok: Tokenizer
-    folder: str
-    source: Manifest
+    data: TokenFolder
     options: RowOptions
     pad: int
     bar: Progress
@@ -221,10 +216,9 @@ class _Packing(NamedTuple):
         assert self.tok.eot_token is not None
         return self.tok.eot_token
 
-    def write(self, out: str, sha256: str) -> None:
-        """Writes the shards of all splits and the manifest into a new folder. `sha256` is of the manifest of the
-        data."""
-        source, options = self.source, self.options
+    def write(self, out: str) -> None:
+        """Writes the shards of all splits and the manifest into a new folder."""
+        (_, source, sha256), options = self.data, self.options
         remove_folder(out)
         make_folder(out)
         counts: dict[str, dict[str, int]] = {}
@@ -257,7 +251,7 @@ class _Packing(NamedTuple):
         """Writes one split. Returns the numbers of rows, padding tokens, and cuts in documents; and the records of its
         shards and of other files."""
         options, size = self.options, self.options.sequence_length
-        stream = TokenStream(split_paths(self.folder, self.source, split))
+        stream = TokenStream(split_paths(self.data.path, self.data.manifest, split))
         dtype = str(stream.dtype)
         records, others = list[ShardRecord](), list[FileRecord]()
         sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # documents and bytes of text, by shard
@@ -268,7 +262,7 @@ class _Packing(NamedTuple):
             file.seek(0)
             parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, sums)
             for number, some in groupby(parts, key=itemgetter(0)):
-                base = os.path.join(out, f"{self.source.name}_{split}_{number:06d}")
+                base = os.path.join(out, f"{self.data.manifest.name}_{split}_{number:06d}")
                 shard = NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark)
                 first, *more = WRITERS[options.format](shard, (each for _, each in some))
                 tokens = shard.rows * size + (options.format == LLMC.name)
@@ -288,7 +282,7 @@ class _Packing(NamedTuple):
         options = self.options
         if self.pad != self.mark and (group.ids == self.pad).any():
             raise ArgumentError(
-                f"{self.folder}: the documents contain the padding token, id {self.pad}: pass another one as pad"
+                f"{self.data.path}: the documents contain the padding token, id {self.pad}: pass another one as pad"
             )
         pieces = shuffled(place(group.documents, options.sequence_length, str(options.packing)), options.seed, number)
         file.write(pieces.tobytes())
@@ -336,8 +330,8 @@ class _Packing(NamedTuple):
         size, most = self.options.sequence_length, self.options.shard_tokens
         if self.options.format != LLMC.name:
             return rows, max(1, most // size)
-        least = max(1, int(self.source.settings.get("min_shard_tokens", LLMC.min_tokens)))  # type: ignore[call-overload]
-        check_least(self.source.shards[split][0].file, rows * size + 1, least)
+        least = max(1, int(self.data.manifest.settings.get("min_shard_tokens", LLMC.min_tokens)))  # type: ignore[call-overload]
+        check_least(self.data.manifest.shards[split][0].file, rows * size + 1, least)
         least_rows = -(-(least - 1) // size)
         fewest = -(-rows // ((most - 1) // size))
         counts = range(fewest, max(fewest, min(2 * fewest, rows // max(1, least_rows))) + 1)
@@ -347,9 +341,9 @@ class _Packing(NamedTuple):
     def _check(self, split: str, records: Sequence[ShardRecord]) -> None:
         """Raises FormatError unless what was packed is what the manifest says: the data may be damaged."""
         documents, size = (sum(getattr(record, name) for record in records) for name in ("documents", "text_bytes"))
-        expected = self.source.split_documents(split), self.source.text_bytes.get(split, 0)
+        expected = self.data.manifest.split_documents(split), self.data.manifest.text_bytes.get(split, 0)
         if (documents, size) != expected:
             raise FormatError(
-                f"{self.folder}: its {split} split has {documents} documents and {size} bytes of text, but the"
+                f"{self.data.path}: its {split} split has {documents} documents and {size} bytes of text, but the"
                 f" manifest says {expected[0]} and {expected[1]}: write the data again"
             )
