@@ -253,7 +253,7 @@ def write_dataset(
     staged: Staged,
     run: RunOptions,
     resume: bool = True,
-    beside: Callable[[], None] = lambda: None,
+    beside: Callable[[], None] | None = None,
 ) -> Manifest:
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
     `beside` is as in TokenRun.write."""

@@ -72,18 +72,20 @@ def check_different(parts: Sequence[tuple[str, Iterable[str], Manifest | None]])
         parts: the name of each, the names of its inputs, and its manifest if it has one.
     """
     seen: dict[object, int] = {}
-
-    def check(number: int, thing: object, fault: str) -> None:
-        if (other := seen.setdefault(thing, number)) != number:
-            raise ArgumentError(f"{parts[other][0]} and {parts[number][0]}: {fault}")
-
-    for number, (_, inputs, _) in enumerate(parts):
+    for number, (name, inputs, _) in enumerate(parts):
         for path in inputs:
-            if path != STDIN:  # another text each time: the token files tell
-                told = f"both were made from {path}, so its documents would occur twice. If these are different files,"
-                thing = path if is_url(path) else identity(path) or path
-                check(number, thing, f"{told} give them different paths")
-    for number, (_, _, manifest) in enumerate(parts):
+            if path == STDIN:  # another text each time: the token files tell
+                continue
+            other = seen.setdefault(path if is_url(path) else identity(path) or path, number)
+            if other != number:
+                raise ArgumentError(
+                    f"{parts[other][0]} and {name}: both were made from {path}, so its documents would occur"
+                    " twice. If these are different files, give them different paths"
+                )
+    for number, (name, _, manifest) in enumerate(parts):
         if manifest is not None and manifest.tokens:
             files = tuple(record.sha256 for records in manifest.shards.values() for record in records)
-            check(number, files, "both have the same tokens, so their documents would occur twice")
+            other = seen.setdefault(files, number)
+            if other != number:
+                told = "both have the same tokens, so their documents would occur twice"
+                raise ArgumentError(f"{parts[other][0]} and {name}: {told}")

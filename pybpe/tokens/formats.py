@@ -23,7 +23,7 @@ from ..reading.streams import open_unchanged
 from ..support.output_files import give_name
 from ..tokenizer import Tokenizer
 from .manifest import FILE_NAME, HIDDEN_NAME, ShardRecord
-from .spool import SpoolFiles, id_bytes
+from .spool import ID_BYTES, SpoolFiles
 from .token_files import TokenFile
 
 _MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
@@ -96,7 +96,7 @@ def _read_flat(path: str, dtype: str) -> Iterator[Array]:
 
 def llmc_header(tokens: int, dtype: str) -> bytes:
     """Returns the header of a shard of llm.c."""
-    size = id_bytes(dtype)
+    size = ID_BYTES[dtype]
     fields = struct.pack("<3i", _binding.SHARD_MAGICS[size], _LLMC_VERSIONS[size], tokens)
     return fields.ljust(_binding.SHARD_HEADER_BYTES, b"\0")
 
@@ -130,7 +130,7 @@ NPY = Format(
     name="npy",
     file="{name}_{split}_{index:06d}.npy",
     read=_read_npy,
-    header=lambda tokens, dtype: npy_header(tokens, id_bytes(dtype)),
+    header=lambda tokens, dtype: npy_header(tokens, ID_BYTES[dtype]),
     header_bytes=NPY_HEADER_BYTES,
 )
 
@@ -171,7 +171,7 @@ def _write_index(files: SpoolFiles, record: ShardRecord, path: str) -> None:
                 raise LimitError(f"{path}: a document has {lengths.max()} tokens, but Megatron's index allows 2^31 - 1")
             output.write(lengths.astype("<i4"))
         for starts in _starts(files, record):
-            output.write((starts[:-1] * id_bytes(files.dtype)).astype("<i8"))
+            output.write((starts[:-1] * ID_BYTES[files.dtype]).astype("<i8"))
         for at in range(0, count + 1, _BLOCK):
             output.write(numpy.arange(at, min(at + _BLOCK, count + 1), dtype="<i8"))
     give_name(unfinished, _index_name(path))

@@ -23,7 +23,7 @@ from ..tokenizer import Tokenizer
 from .finished import Goal
 from .formats import FORMATS, LLMC, Format
 from .manifest import check_name
-from .spool import EOT_MODES, KEEP, id_bytes
+from .spool import EOT_MODES, ID_BYTES, KEEP
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
 METHODS = ("best-fit", "fill", "concat")  # of packing
@@ -97,11 +97,6 @@ class OutputOptions:
         """The minimum number of tokens per shard."""
         return self.form.min_tokens if self.min_shard_tokens is None else self.min_shard_tokens
 
-    @property
-    def id_bytes(self) -> int:
-        """The bytes per id. The dtype must be chosen already."""
-        return id_bytes(self.dtype)
-
     def for_vocabulary(self, n_vocab: int, mark: str | None) -> OutputOptions:
         """Returns the options for a vocabulary of this size, with the dtype chosen. `mark` is its end-of-text token.
 
@@ -130,7 +125,7 @@ class OutputOptions:
 
     def _check_size(self) -> None:
         form = self.form
-        largest = max(self.shard_tokens, 2 * self.least_tokens) * self.id_bytes
+        largest = max(self.shard_tokens, 2 * self.least_tokens) * ID_BYTES[self.dtype]
         if form.max_bytes and form.header_bytes + largest > form.max_bytes:
             raise LimitError(
                 f"shard_tokens={self.shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: write more,"

@@ -298,7 +298,7 @@ class TokenRun:
     # The tasks
 
     def write(
-        self, options: RunOptions, total: int | None, known: Manifest, beside: Callable[[], None] = lambda: None
+        self, options: RunOptions, total: int | None, known: Manifest, beside: Callable[[], None] | None = None
     ) -> Manifest:
         """Does the remaining work, up to the manifest, which it returns.
 
@@ -316,7 +316,8 @@ class TokenRun:
             shards = self._log.shards or []
             records = self._store.make(shards, options)
             self._replace_older(self._files(shards))
-            beside()
+            if beside is not None:
+                beside()
             self._store.publish(shards)
         except (ArgumentError, LimitError):
             self._remove_work()  # other input is needed, so the results so far are useless

@@ -28,12 +28,8 @@ EOT_MODES = ("prepend", "append", "none")
 KEEP = "keep"  # encode_files only: the ids of the text as it is, marks included
 START_BYTES = 8
 TYPECODES = {"uint16": "H", "uint32": "I"}  # of the array module, by dtype
+ID_BYTES = {"uint16": 2, "uint32": 4}  # bytes per id, by dtype
 _BUFFER = 1 << 16  # bytes; segments of small files are shorter
-
-
-def id_bytes(dtype: str) -> int:
-    """Returns the bytes per id: 2 or 4."""
-    return 2 if dtype == "uint16" else 4
 
 
 class SpoolFiles:
@@ -56,7 +52,7 @@ class SpoolFiles:
 
     def end(self, tokens: int) -> int:
         """Returns where in the first file so many tokens end."""
-        return self._header_bytes + tokens * id_bytes(self.dtype)
+        return self._header_bytes + tokens * ID_BYTES[self.dtype]
 
     def holds(self, reached: Reached) -> bool:
         """Returns whether the files on disk have at least so many tokens and documents."""

@@ -48,7 +48,7 @@ from ..support.run_options import RunOptions
 from .encoding import Encoded, Part, text_length
 from .manifest import Records, ShardRecord
 from .options import Layout
-from .spool import Reached, SplitWriter, SpoolFiles, size_of
+from .spool import ID_BYTES, Reached, SplitWriter, SpoolFiles, size_of
 
 if TYPE_CHECKING:
     from ..support.remote import SharedFolder
@@ -104,7 +104,7 @@ def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
     if form.equal_shards:
         check_least(layout.path(split, 0), tokens, least)
         sizes = shard_sizes(tokens, most, least)
-        size = form.header_bytes + sizes[0] * layout.output.id_bytes
+        size = form.header_bytes + sizes[0] * ID_BYTES[layout.output.dtype]
         if form.max_bytes and size > form.max_bytes:
             raise LimitError(
                 f"{layout.path(split, 0)}: would have {size} bytes, but llm.c cannot seek beyond {form.max_bytes}:"
@@ -270,7 +270,7 @@ class Store(ABC):
             found.append([])
             for index, (size, ((a, c), (b, d))) in enumerate(zip(sizes, borders)):
                 file = os.path.basename(layout.path(name, index))
-                file_bytes = layout.form.header_bytes + size * layout.output.id_bytes
+                file_bytes = layout.form.header_bytes + size * ID_BYTES[layout.output.dtype]
                 found[-1].append(ShardRecord(file, size, file_bytes, "", b - a, d - c))
         return found
 

@@ -194,7 +194,7 @@ def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tm
     pybpe.pack(tok, data / "a", tmp_path / "packed", sequence_length=T)
     refused("packed rows", tmp_path / "packed")
     pybpe.mix(tok, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "mixture")
-    refused("a mixture already", tmp_path / "mixture")
+    refused("is a mixture", tmp_path / "mixture")
     with pytest.raises(pybpe.errors.ArgumentError, match="no end of text, which must separate documents"):
         nameless = pybpe.train(iter(["other"]), vocab_size=300)
         pybpe.mix(nameless, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "out", eot="none")

@@ -186,5 +186,5 @@ def test_texts_that_another_recipe_encoded_are_replaced(tok: pybpe.Tokenizer, da
         (source,) = open_sources(sources, tok, str(tmp_path / "out"))
         assert isinstance(source, TextSource)
         opened = source.encoded(str(tmp_path / "source-0"), run)
-        assert [path for path, _ in opened.manifest.inputs] == [str(data / name)]
+        assert opened.data.inputs == [str(data / name)]
         assert [path.name for path in tmp_path.iterdir()] == ["source-0"]

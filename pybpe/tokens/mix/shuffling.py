@@ -33,7 +33,7 @@ from ...support.progress import Progress
 from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..encoding import Encoded, text_length
-from ..spool import TYPECODES, Segment, id_bytes
+from ..spool import ID_BYTES, TYPECODES, Segment
 from .documents import Documents
 from .drawing import Drawn
 from .keys import drawing_keys, writing_keys
@@ -116,13 +116,13 @@ class Shuffle:
     def buckets(self) -> list[int]:
         """The number of buckets of each section."""
         most = max(1, self.memory // 4)
-        return [max(1, -(-section.size(id_bytes(self.dtype)) // most)) for section in self.sections]
+        return [max(1, -(-section.size(ID_BYTES[self.dtype]) // most)) for section in self.sections]
 
     @property
     def is_direct(self) -> bool:
         """Whether no buckets are needed."""
         tokens = sum(found.tokens for splits in self.documents for found in splits if found is not None)
-        return set(self.buckets) == {1} and tokens * id_bytes(self.dtype) <= self.memory // 2
+        return set(self.buckets) == {1} and tokens * ID_BYTES[self.dtype] <= self.memory // 2
 
     def has_buckets(self) -> bool:
         """Returns whether the buckets are there, as far as their sizes tell."""
@@ -163,7 +163,7 @@ class Shuffle:
 
     def _blocks(self, most_bytes: int) -> Iterator[_Block]:
         """Yields all documents in blocks of about this size, in order."""
-        most_tokens, most_documents = most_bytes // id_bytes(self.dtype), max(1, most_bytes // _DOCUMENT_BYTES)
+        most_tokens, most_documents = most_bytes // ID_BYTES[self.dtype], max(1, most_bytes // _DOCUMENT_BYTES)
         for source, splits in enumerate(self.documents):
             for split, documents in enumerate(splits):
                 start = at = 0
@@ -261,7 +261,7 @@ class Shuffle:
             raise FormatError(f"{path}: another program has changed it")
         index = numpy.frombuffer(data, _INDEX)
         with file_errors(tokens_path, "cannot be read"):
-            if os.path.getsize(tokens_path) != int(index["tokens"].sum()) * id_bytes(self.dtype):
+            if os.path.getsize(tokens_path) != int(index["tokens"].sum()) * ID_BYTES[self.dtype]:
                 raise FormatError(f"{tokens_path}: another program has changed it")
         return index
 

@@ -31,7 +31,7 @@ from ..folders import TokenFolder
 from ..formats import FORMATS, LLMC
 from ..manifest import FileRecord, Manifest, ShardRecord, split_paths
 from ..options import RowOptions
-from ..spool import id_bytes
+from ..spool import ID_BYTES
 from ..store import check_least
 from ..token_files import TokenStream
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
@@ -91,7 +91,7 @@ def pack(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     options = RowOptions(sequence_length, packing, format, pad, seed, shard_tokens)
     source = _source(_binding.path_text(data), tok)
-    largest = shard_tokens * id_bytes(str(source.manifest.settings["dtype"]))
+    largest = shard_tokens * ID_BYTES[str(source.manifest.settings["dtype"])]
     if format == LLMC.name and LLMC.header_bytes + largest > LLMC.max_bytes:
         raise LimitError(
             f"shard_tokens={shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer"

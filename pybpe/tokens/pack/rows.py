@@ -44,7 +44,7 @@ from ...errors import file_errors
 from ...reading.rows import pyarrow_parquet
 from ..formats import llmc_header
 from ..manifest import FileRecord
-from ..spool import id_bytes
+from ..spool import ID_BYTES
 from .pieces import row_count
 
 COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")
@@ -142,7 +142,7 @@ def _write_llmc(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
     """The mark at the end is the target of the last token: it begins the row that comes next, whichever."""
     with _File(shard.base + ".bin") as file:
         file.write(llmc_header(shard.rows * shard.size + 1, shard.dtype))
-        kind = f"<u{id_bytes(shard.dtype)}"
+        kind = f"<u{ID_BYTES[shard.dtype]}"
         for some in rows:
             file.write(some["input_ids"].astype(kind, copy=False))
         file.write(numpy.array([shard.mark], dtype=kind))
@@ -150,7 +150,7 @@ def _write_llmc(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
 
 
 def _write_npy(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
-    kinds = {**dict.fromkeys(COLUMNS, "<i4"), "input_ids": f"<u{id_bytes(shard.dtype)}", "loss_mask": "|u1"}
+    kinds = {**dict.fromkeys(COLUMNS, "<i4"), "input_ids": f"<u{ID_BYTES[shard.dtype]}", "loss_mask": "|u1"}
     with ExitStack() as opened:
         files = {column: opened.enter_context(_File(f"{shard.base}.{column}.npy")) for column in COLUMNS}
         for column, file in files.items():
