@@ -1,6 +1,6 @@
-"""Files from elsewhere: no path in them leads out of a folder, and nothing in them is executed or shown as markup."""
+"""Files from elsewhere: no path in them leads out of a folder, and nothing in them is executed.
+The linter names each place in the source that could: see pyproject.toml."""
 
-import ast
 import io
 import os
 import pickle
@@ -58,32 +58,3 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
         with pytest.raises(pybpe.errors.FormatError):
             read()
     assert not mark.exists()
-
-
-# The only pickles that are read: what an executor's worker gets from the process that started the run, in a message, or
-# in a file whose SHA-256 is in the message.
-OWN_PICKLES = {("encoding.py", "loads")}
-OWN_PICKLES |= {("shared_store.py", "loads")}
-OWN_PICKLES |= {("__main__.py", "exec")}  # of an empty string
-DANGEROUS = {"pickle": {"load", "loads", "Unpickler"}, "marshal": {"load", "loads"}, "torch": {"load"}}
-DANGEROUS |= {"yaml": {"load"}, "shelve": {"open"}, "os": {"system", "popen"}}
-
-
-def test_nothing_in_the_source_could_execute_a_file(root: Path) -> None:
-    found = set()
-    for path in [*(root / "pybpe").rglob("*.py"), *(root / "llmc_compat").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
-                if node.func.attr in DANGEROUS.get(owner, ()):
-                    found.add((path.name, node.func.attr))
-                allowed = [keyword.value for keyword in node.keywords if keyword.arg in ("allow_pickle", "shell")]
-                if any(not isinstance(value, ast.Constant) or value.value for value in allowed):
-                    found.add((path.name, "allow_pickle or shell"))
-                if owner in ("numpy", "np") and node.func.attr == "load":
-                    assert any(keyword.arg == "allow_pickle" for keyword in node.keywords), path
-                if node.func.attr in ("extractall", "extract"):
-                    found.add((path.name, node.func.attr))
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec"):
-                found.add((path.name, node.func.id))
-    assert found == OWN_PICKLES
