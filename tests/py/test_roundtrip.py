@@ -14,6 +14,7 @@ from texts import chinese, english, mixed, random_bytes
 
 import pybpe
 from llmc_compat import demo
+from llmc_compat.shards import write_shard
 from pybpe.model import CONTROL_TOKENS
 
 TEXTS = {
@@ -61,70 +62,57 @@ def test_c_decodes_gpt2(c_program: Callable[[str], Path], tmp_path: Path) -> Non
         assert hashlib.sha256(TEXTS["english"]).hexdigest() in output.split()
 
 
-@pytest.mark.parametrize("damage", ["magic", "short", "long", "id", "missing"])
-def test_the_c_program_refuses_damaged_files_in_one_line(
-    c_program: Callable[[str], Path], tmp_path: Path, damage: str
-) -> None:
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_bytes(TEXTS["english"])
-    tok = pybpe.train(corpus, vocab_size=300, special_tokens=CONTROL_TOKENS)
+def test_the_c_program_refuses_damaged_files_in_one_line(c_program: Callable[[str], Path], tmp_path: Path) -> None:
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], CONTROL_TOKENS)
     tok.save(tmp_path / "tokenizer.bin")
-    pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token")
-    shard = tmp_path / "out" / "corpus_val_000000.bin"
-    data = bytearray(shard.read_bytes())
-    if damage == "magic":
-        data[0] ^= 1
-    elif damage == "short":
-        del data[-1:]
-    elif damage == "long":
-        data += b"\0\0"
-    elif damage == "id":
-        data[2000:2002] = b"\xff\xff"
-    shard.write_bytes(data)
-    if damage == "missing":
-        shard.unlink()
-    result = subprocess.run(
-        [c_program("decode_test"), tmp_path / "tokenizer.bin", shard], capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 1
-    assert len(result.stderr.strip().splitlines()) == 1 and "corpus_val_000000.bin" in result.stderr
+    shard = tmp_path / "shard.bin"
+    write_shard(shard, tok.encode_to_numpy(TEXTS["english"][:5000]))
+    good = shard.read_bytes()
+    bad_id = good[:2000] + b"\xff\xff" + good[2002:]
+    for data in (b"\0" + good[1:], good[:-1], good + b"\0\0", bad_id, None):
+        shard.unlink() if data is None else shard.write_bytes(data)
+        command = [c_program("decode_test"), tmp_path / "tokenizer.bin", shard]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode == 1
+        assert len(result.stderr.strip().splitlines()) == 1 and "shard.bin" in result.stderr
 
 
-def test_the_demo_runs_on_a_corpus_of_the_user(c_program: Callable[[str], Path], tmp_path: Path) -> None:
-    corpus = tmp_path / "novel {1}.txt"
-    corpus.write_text(chinese() * 3, encoding="utf-8")
-    command = [sys.executable, "-m", "llmc_compat.demo", "--corpus", str(corpus), "--vocab-size", "700"]
-    command += ["--out", str(tmp_path / "out"), "--decode-test", str(c_program("decode_test"))]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "equal" in result.stdout and "padded to 64: 704, to 128: 768" in result.stdout
-    corpus.unlink()
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
+# ----------------------------------------------------------------------------------------------------
+# make demo
+
+Demo = Callable[..., tuple[int, str, str]]
 
 
-@pytest.mark.slow
-def test_the_demo_takes_several_files_and_marks_between_documents(
-    c_program: Callable[[str], Path], tmp_path: Path
-) -> None:
+@pytest.fixture
+def run_demo(
+    c_program: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Demo:
+    """Runs the demo in tmp_path, and returns its exit status and what it prints."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(corpus: str = "", program: Path | None = None) -> tuple[int, str, str]:
+        command = ["demo", "--corpus", corpus, "--vocab-size", "700", "--out", "out"]
+        monkeypatch.setattr(sys, "argv", [*command, "--decode-test", str(program or c_program("decode_test"))])
+        return demo.main(), *capsys.readouterr()
+
+    return run
+
+
+def test_the_demo_takes_files_of_the_user(run_demo: Demo, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(chinese() + "<|endoftext|>" + chinese(seed=2), encoding="utf-8")
-    (tmp_path / "b c.txt").write_text(english()[:200_000], encoding="utf-8")
+    (tmp_path / "b {1}.txt").write_text(english()[:200_000], encoding="utf-8")
     (tmp_path / "d.txt.gz").write_bytes(gzip.compress(english()[200_000:300_000].encode()))
     (tmp_path / "e.jsonl").write_text('{"text": "record"}\n')
-    command = [sys.executable, "-m", "llmc_compat.demo", "--vocab-size", "700", "--out", "out"]
-    command += ["--decode-test", str(c_program("decode_test"))]
-
-    def run_demo(corpus: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, "--corpus", corpus], cwd=tmp_path, capture_output=True, text=True)
-
-    result = run_demo("a.txt 'b c.txt' d.txt.gz")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "3 files, joined" in result.stdout and ": equal" in result.stdout
-    assert "source .venv/bin/activate" in result.stdout
-    assert ": equal" in run_demo("b c.txt").stdout
-    for corpus in ("a.txt missing.txt", "a.txt e.jsonl", "it's"):
-        result = run_demo(corpus)
-        assert result.returncode == 2 and len(result.stderr.splitlines()) == 1, result.stderr
+    code, shown, _ = run_demo("a.txt 'b {1}.txt' d.txt.gz")
+    assert code == 0 and "3 files, joined" in shown and ": equal" in shown
+    assert "source .venv/bin/activate" in shown and "padded to 64: 704, to 128: 768" in shown
+    assert ": equal" in run_demo("b {1}.txt")[1]
+    for corpus in ("missing.txt", "a.txt missing.txt", "a.txt e.jsonl", "it's"):
+        code, _, error = run_demo(corpus)
+        assert code == 2 and len(error.splitlines()) == 1, error
 
 
 SOURCES = {
@@ -137,32 +125,23 @@ SOURCES = {
 
 
 def test_without_a_corpus_the_demo_uses_the_docstrings_of_python(
-    c_program: Callable[[str], Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run_demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, source in SOURCES.items():
         (tmp_path / "lib" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "lib" / name).write_text(source)
     monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path / "lib")})
-    out = str(tmp_path / "out")
-
-    def run_demo(decode_test: Path) -> tuple[int, str]:
-        command = ["demo", "--vocab-size", "500", "--out", out, "--decode-test", str(decode_test)]
-        monkeypatch.setattr(sys, "argv", command)
-        return demo.main(), capsys.readouterr().out
-
-    code, shown = run_demo(c_program("decode_test"))
+    code, shown, _ = run_demo()
     assert code == 0 and "corpus: pydoc's topics" in shown and ": equal" in shown
     corpus = (tmp_path / "out" / "corpus.txt").read_text(encoding="utf-8")
     assert corpus.startswith(topics["assert"] + "\n\n")
     assert corpus.endswith("\n\nAbout a.\n\nAbout C.\n\nAbout f.\n\nAbout g.\n")
     program = tmp_path / "program"
-    program.write_text("#!/bin/sh\necho sha256 0123\n")
-    program.chmod(0o755)
-    code, shown = run_demo(program)
-    assert code == 1 and ": DIFFERENT" in shown
-    program.write_text("#!/bin/sh\necho damaged >&2; exit 1\n")
-    code, shown = run_demo(program)
-    assert code == 1 and "the C program failed: damaged\n" in shown
+    for command, expected in (
+        ("echo sha256 0123", ": DIFFERENT"),
+        ("echo damaged >&2; exit 1", "the C program failed: damaged\n"),
+    ):
+        program.write_text(f"#!/bin/sh\n{command}\n")
+        program.chmod(0o755)
+        code, shown, _ = run_demo(program=program)
+        assert code == 1 and expected in shown

@@ -3,7 +3,7 @@ not accept a file, the Python reader explains why."""
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -101,20 +101,19 @@ def mutated(text: bytes, rng: random.Random) -> bytes:
     return text
 
 
+def is_read_alike(text: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, bool]:
+    """Checks that each reader of C finds what Python does, or refuses the file. Returns which of them find it."""
+    found = quickly(text)
+    expected = slowly(text, monkeypatch) if found is not None else None
+    assert found == expected, text
+    return found is not None, matches_alone(text, expected)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_changed_files_are_read_alike_or_not_at_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(name)
-    taken = alone = 0
-    for _ in range(500):
-        text = mutated(FILES[name], rng)
-        found = quickly(text)
-        if found is None:
-            assert not matches_alone(text, None)
-            continue
-        taken += 1
-        expected = slowly(text, monkeypatch)
-        assert expected is not None and found == expected, text
-        alone += matches_alone(text, expected)
+    found = [is_read_alike(mutated(FILES[name], rng), monkeypatch) for _ in range(500)]
+    taken, alone = map(sum, zip(*found))
     assert taken > 20 and alone > taken // 2  # white space, names of training facts and the like
 
 
@@ -139,25 +138,6 @@ def entries(data: dict[str, Any], rng: random.Random) -> None:
         rng.choice(specials)["content"] = rng.choice((a, a + b, "<new>"))
     else:
         vocab.pop(a)
-
-
-def test_changed_entries_are_read_alike_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(5)
-    taken = 0
-    for name, text in FILES.items():
-        for _ in range(200):
-            data = json.loads(text)
-            entries(data, rng)
-            changed = json.dumps(data, ensure_ascii=rng.random() < 0.5).encode()
-            found = quickly(changed)
-            if found is not None:
-                taken += 1
-                expected = slowly(changed, monkeypatch)
-                assert expected is not None and found == expected, name
-                matches_alone(changed, expected)
-            else:
-                assert not matches_alone(changed, None)
-    assert taken > 50
 
 
 def settings(data: dict[str, Any], rng: random.Random) -> None:
@@ -186,17 +166,18 @@ def settings(data: dict[str, Any], rng: random.Random) -> None:
         data[rng.choice(("version", "normalizer", "decoder", "added_tokens", "other"))] = value
 
 
-def test_changed_settings_are_read_alike_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(6)
-    taken = 0
-    for _ in range(400):
-        data = json.loads(FILES["ours"])
-        for _ in range(rng.randint(1, 3)):
-            settings(data, rng)
-        changed = json.dumps(data, ensure_ascii=False).encode()
-        expected = slowly(changed, monkeypatch)
-        taken += matches_alone(changed, expected)
-    assert 50 < taken < 350
+@pytest.mark.parametrize(("change", "least", "most"), [(entries, 50, 400), (settings, 50, 350)])
+def test_changed_values_are_read_alike_or_not_at_all(
+    change: Callable[[dict[str, Any], random.Random], None], least: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, alone = random.Random(6), 0
+    for i in range(400):
+        data = json.loads(FILES["ours"] if change is settings else [*FILES.values()][i % len(FILES)])
+        for _ in range(rng.randint(1, 3) if change is settings else 1):
+            change(data, rng)
+        text = json.dumps(data, ensure_ascii=change is entries and rng.random() < 0.5).encode()
+        alone += is_read_alike(text, monkeypatch)[1]
+    assert least < alone < most
 
 
 def test_parts_of_a_vocabulary_are_lists_to_whoever_looks() -> None:
