@@ -17,7 +17,7 @@ from texts import hostile
 
 import pybpe
 from pybpe.pattern import _SPELLINGS, Pattern
-from pybpe.pattern.dialects import ONIGURUMA, REGEX, RUST, classes, translate
+from pybpe.pattern.dialects import REGEX, RUST, classes, translate
 from pybpe.pattern.dialects.cover import first_uncovered
 from pybpe.pattern.dialects.parse import parse
 
@@ -152,81 +152,7 @@ def test_real_patterns_of_tiktoken(name: str, target: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("pattern", "shown"),
-    [
-        (r"a\N", r"'\\\\N'"),
-        (r"a|\R", r"'\\\\R'.*character 2"),
-        (r"\X", r"\\\\X"),
-        (r"\Gx", r"\\\\G"),
-        (r"\Kx", r"\\\\K"),
-        (r"(a)\1", r"\\\\1"),
-        (r"(?P<n>a)(?P=n)", r"\(\?P="),
-        (r"(?|a|b)", r"\(\?\|"),
-        (r"(?#x)a", r"\(\?#x"),
-        (r"(?x: a)", "the flag 'x'"),
-        (r"(?V1)a", r"\(\?V1"),
-        (r"a(?i)b", r"\(\?i\)"),
-        (r"(?r)a", "the flag 'r'"),
-        (r"(?:cat){e<=1}", r"\{e<=1\}"),
-        (r"a{1, 3}", r"\{1, 3\}"),
-        (r"a{3,1}", r"\{3,1\}"),
-        (r"a**", "a repeated repetition"),
-        (r"(?:a*)+", "a repetition of a part that can match the empty string"),
-        (r"a*", "can match the empty string"),
-        (r"(?<=a|bc)d", "a lookbehind"),
-        (r"(?<=^a)b", "a lookbehind"),
-        (r"[[a]b]", r"'\[' in a class"),
-        (r"[[:alpha:]]", ":alpha:"),
-        (r"[a--b]", "'--'"),
-        (r"[a&&b]", "'&&'"),
-        (r"[a||b]", r"'\|\|'"),
-        (r"\h", r"\\\\h"),
-        (r"[]a]", "']' first"),
-        (r"[^\s\S]", "a class that contains no character"),
-        (r"[a-\d]", r"a-"),
-        (r"[a-c-e]", "a '-' that is neither"),
-        (r"\p{Foo}", r"\\\\p\{Foo"),
-        (r"\p{Cs}", r"\\\\p\{Cs"),
-        (r"\p{gc=L}", r"\\\\p\{gc"),
-        (r"(?i:é)", "'é' with case ignored"),
-        (r"(?i:[\ud7fb-\ue000])", r"ud800' with case ignored"),
-        (r"(?i:\p{Lu})", r"\\\\p\{Lu\} with case ignored"),
-        (r"(?i)[^\s\p{L}]", r"\\\\p\{L\} with case ignored"),
-        (r"\ud800", "which is not a character"),
-        (r"x{", "'{'"),
-        (r"[^a]|[^b]", "joins incorrectly"),
-        (r"x(?:[^a]|\d[^b])", "joins incorrectly"),
-        (r"\z", r"\\\\z"),
-    ],
-)
-def test_what_is_not_known_to_be_the_same_is_refused_by_name(pattern: str, shown: str) -> None:
-    for target in (RUST, ONIGURUMA):
-        with pytest.raises(pybpe.errors.UnsupportedError, match=shown):
-            translate(pattern, REGEX, target)
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "(?i:ss)",
-        "(?i:s)(?i:t)x",
-        "(?i:s+)",
-        "(?i:fi)",
-        r"(?i:[\w-])",
-        "(?i:[^a]|[^b])",
-        "(?i:f{2})",
-        r"(?P<n>a)",
-        r"\U00000041",
-        r"\u{41}",
-    ],
-)
-def test_what_only_oniguruma_reads_so_is_refused(pattern: str) -> None:
-    with pytest.raises(pybpe.errors.UnsupportedError):
-        translate(pattern, ONIGURUMA, REGEX)
+# What is refused: test_translations.py has the patterns and what is said
 
 
 @pytest.mark.slow

@@ -518,14 +518,3 @@ def test_a_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(pybpe.errors.MissingExtraError, match="pip install"):
         for_nanochat().save(tmp_path / "out", "nanochat")
     assert not list(tmp_path.iterdir())
-
-
-def test_nanochats_regex_is_the_pattern() -> None:
-    """As tokenizer.py of nanochat writes it, and as prepare.py of autoresearch does."""
-    regex = (
-        r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|"""
-        r"""\s+(?!\S)|\s+"""
-    )
-    tok = for_nanochat(pattern=regex)
-    assert tok.pattern.name == "nanochat" and tok == for_nanochat()
-    assert pybpe.Tokenizer.from_tiktoken(tok.to_tiktoken()).pattern == tok.pattern

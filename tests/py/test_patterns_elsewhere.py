@@ -209,20 +209,20 @@ def test_a_built_in_pattern_is_written_for_every_reader_and_recognized(pattern: 
         assert theirs.encode(sample).ids == tok.encode(sample)
 
 
-@pytest.mark.parametrize("pattern", BUILT_IN, ids=str)
-def test_transformers_js_gives_the_same_ids(pattern: Pattern, tmp_path: Path) -> None:
+def test_transformers_js_gives_the_same_ids(tmp_path: Path) -> None:
     """npm install @huggingface/tokenizers in the folder of the repository, or in one above it, runs this test."""
     node, here = shutil.which("node"), Path(__file__).resolve()
     package = next((p for p in here.parents if (p / "node_modules/@huggingface/tokenizers").is_dir()), None)
     if node is None or package is None:
         pytest.skip("needs node and npm's @huggingface/tokenizers")
-    tok = pybpe.train(iter([TEXT]), vocab_size=420, pattern=pattern)
-    tok.save(tmp_path / "t.json")
     samples = ["a  ", " \n x  \n ", "IT'S it's  2024 12345", TEXT, *hostile_texts(random.Random(7), 200)]
     samples = [sample for sample in samples if sample.isprintable() or sample.isascii()]
     (tmp_path / "texts.json").write_text(json.dumps(samples))
     (tmp_path / "run.mjs").write_text(JAVASCRIPT)
     (tmp_path / "node_modules").symlink_to(package / "node_modules")
-    command = [node, "run.mjs", "t.json", "texts.json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [tok.encode(sample) for sample in samples]
+    for pattern in BUILT_IN:
+        tok = pybpe.train(iter([TEXT]), vocab_size=420, pattern=pattern)
+        tok.save(tmp_path / "t.json")
+        command = [node, "run.mjs", "t.json", "texts.json"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout) == [tok.encode(sample) for sample in samples], pattern

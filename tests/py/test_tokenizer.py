@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
 import numpy
@@ -17,6 +17,7 @@ import pybpe
 from pybpe.tokenizer import offsets
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+BYTES = {i: bytes([i]) for i in range(256)}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def small() -> pybpe.Tokenizer:
 
 
 def test_any_bytes_round_trip(small: pybpe.Tokenizer) -> None:
-    for seed in range(50):
+    for seed in range(20):
         data = random_bytes(random.Random(seed).randint(0, 3000), seed)
         assert small.decode_bytes(small.encode(data)) == data
     every_pair = bytes(b for a in range(256) for c in range(256) for b in (a, c))
@@ -77,8 +78,7 @@ def test_allowed_and_disallowed_specials_are_as_in_tiktoken(
 
 
 def test_of_overlapping_specials_the_longest_wins() -> None:
-    vocab = {i: bytes([i]) for i in range(256)}
-    tok = pybpe.Tokenizer(vocab, [], ["<|eot|>", "<|eot|><|eot|>"])
+    tok = pybpe.Tokenizer(BYTES, [], ["<|eot|>", "<|eot|><|eot|>"])
     assert tok.encode("<|eot|><|eot|><|eot|>x") == [257, 256, ord("x")]
 
 
@@ -87,7 +87,7 @@ def test_of_overlapping_specials_the_longest_wins() -> None:
 
 
 def test_a_tokenizer_of_parts() -> None:
-    vocab = {i: bytes([i]) for i in range(256)} | {256: b"th", 257: b"the", 258: b"<|endoftext|>"}
+    vocab = BYTES | {256: b"th", 257: b"the", 258: b"<|endoftext|>"}
     tok = pybpe.Tokenizer(vocab, [(b"t", b"h"), (b"th", b"e")], ["<|endoftext|>", "<|new|>"])
     assert tok.encode("the<|endoftext|><|new|>") == [257, 258, 259]
     assert len(tok) == tok.vocab_size == tok.vocab_size == 260
@@ -101,13 +101,11 @@ def test_a_tokenizer_of_parts() -> None:
     ("vocab", "merges", "specials", "message"),
     [
         ({0: b"a"}, [], [], "byte"),
-        ({i: bytes([i]) for i in range(256)}, [(b"a", b"b")], [], "merge 0"),
-        ({i: bytes([i]) for i in range(256)}, [(b"a", b"zz")], [], r"merges\[0\]"),
-        ({i: bytes([i]) for i in range(256)}, [], [""], "empty"),
-        ({i: bytes([i]) for i in range(256)}, [], ["<x>", "<x>"], "twice"),
-        ({i: bytes([i]) for i in range(256)}, [], [7], "str"),
-        ({i: str(i) for i in range(256)}, [], [], "bytes"),
-        ({-1: b"a"}, [], [], "-1"),
+        (BYTES, [(b"a", b"b")], [], "merge 0"),
+        (BYTES, [(b"a", b"zz")], [], r"merges\[0\]"),
+        (BYTES, [], [""], "empty"),
+        (BYTES, [], ["<x>", "<x>"], "twice"),
+        (BYTES, [], [7], "str"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(vocab: dict, merges: list, specials: list, message: str) -> None:
@@ -118,15 +116,6 @@ def test_parts_that_do_not_fit_are_refused(vocab: dict, merges: list, specials: 
 
 # ------------------------------------------------------------------------------------------------------
 # Decoding
-
-
-def test_decode_stream_skips_special_tokens(small: pybpe.Tokenizer) -> None:
-    text = "a<|im_start|>中<|im_end|>"
-    shown = pybpe.tokenizer.of_model(replace(small.model, visible=frozenset(["<|im_end|>"])))
-    for tok in (small, shown):
-        stream = tok.decode_stream(skip_special_tokens=True)
-        ids = tok.encode(text)
-        assert "".join(map(stream.push, ids)) + stream.flush() == tok.decode(ids, skip_special_tokens=True) != text
 
 
 @pytest.mark.parametrize("as_input", [list, tuple, iter, numpy.array])
@@ -141,11 +130,12 @@ def test_decode_skips_special_tokens(small: pybpe.Tokenizer, as_input: Callable[
 def test_streams_that_share_texts_return_the_same_as_decode(small: pybpe.Tokenizer) -> None:
     """A stream keeps the texts of tokens for others. Wrong ids are refused all the same."""
     rng = random.Random(3)
-    ids = [rng.randrange(len(small)) for _ in range(3000)]
-    for skip in (False, True, False, True):
-        stream = small.decode_stream(skip_special_tokens=skip)
+    shown = pybpe.tokenizer.of_model(replace(small.model, visible=frozenset(["<|im_end|>"])))
+    ids = [*small.encode("a<|im_start|>中<|im_end|>"), *(rng.randrange(len(small)) for _ in range(3000))]
+    for tok, skip in product((small, shown), (False, True, False, True)):
+        stream = tok.decode_stream(skip_special_tokens=skip)
         parts = [stream.push(i if rng.random() < 0.5 else numpy.int64(i)) for i in ids]
-        assert "".join(parts) + stream.flush() == small.decode(ids, skip_special_tokens=skip)
+        assert "".join(parts) + stream.flush() == tok.decode(ids, skip_special_tokens=skip)
         for wrong in (-1, len(small), 65.0, "a", None):
             with pytest.raises(pybpe.errors.ArgumentError, match="at position 0 is not an id"):
                 stream.push(wrong)  # type: ignore[arg-type]
@@ -165,7 +155,7 @@ def test_an_unknown_handler_of_errors_is_refused(small: pybpe.Tokenizer, name: o
 
 
 def test_token_to_id_of_a_special_token() -> None:
-    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>", "a"])
+    tok = pybpe.Tokenizer(BYTES, [], ["<s>", "a"])
     assert tok.token_to_id("<s>") == tok.token_to_id(b"<s>") == 256
     assert (tok.token_to_id("a"), tok.token_to_id(b"a")) == (257, 97)
 
@@ -207,7 +197,7 @@ def test_encode_iterable_is_lazy_and_equals_the_whole(small: pybpe.Tokenizer) ->
     first = [next(ids) for _ in range(1000)]
     assert taken < 2000
     assert first == small.encode("some words of a line, again and again\n" * 500)[:1000]
-    text = mixed() + "<|endoftext|>" + chinese()
+    text = mixed()[:20_000] + "<|endoftext|>" + chinese()[:5000]
     for size in (1, 7, 1000):
         pieces = [text[i : i + size] for i in range(0, len(text), size)]
         assert list(small.encode_iterable(pieces)) == small.encode(text)
@@ -240,8 +230,7 @@ def test_encode_iterable_joins_the_halves_of_a_character(small: pybpe.Tokenizer)
 def test_a_pattern_may_match_nothing(pattern: str, words: str) -> None:
     text, expected = "a!!b  xab-", words.split("|")
     assert pybpe.count_words(iter([text]), pattern=pattern).to_dict() == Counter(word.encode() for word in expected)
-    tokens = {i: bytes([i]) for i in range(256)}
-    tok = pybpe.Tokenizer(tokens | {256: b"xa", 257: b"xab"}, [(b"x", b"a"), (b"xa", b"b")], pattern=pattern)
+    tok = pybpe.Tokenizer(BYTES | {256: b"xa", 257: b"xab"}, [(b"x", b"a"), (b"xa", b"b")], pattern=pattern)
     assert tok.encode(text) == [i for word in expected for i in tok.encode(word)]
     assert tok.decode(tok.encode_to_numpy(text * 50)) == text * 50
 
