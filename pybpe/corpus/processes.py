@@ -12,7 +12,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 
-from ..reading.remote_objects import reads_urls
+from ..reading.remote import reads_urls
 from ..support import platform
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from ..errors import ArgumentError, FormatError, file_error, file_errors, warn
 from ..support.locking import FOLDER
@@ -34,10 +34,43 @@ _STATE, _INFO, _DICT = "state.json", "dataset_info.json", "dataset_dict.json"  #
 _UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
 
 
+class Place(NamedTuple):
+    """A folder, here or at a URL.
+
+    Attributes:
+        prefix: its path, with a separator at the end.
+        folders, names: the names of the folders and of the other files in it.
+        content: returns the content of the file with a path.
+        written: which of these names are outputs of this run, or unfinished.
+    """
+
+    prefix: str
+    folders: set[str]
+    names: list[str]
+    content: Callable[[str], bytes]
+    written: Collection[str] = ()
+
+
+def corpus_of(places: Iterable[Place]) -> tuple[list[str], list[str]]:
+    """Returns the files in some folders that make up a corpus, sorted; and those that were left out, except hidden
+    ones. Files of a dataset of Hugging Face's `datasets` have the order of the dataset."""
+    kept, left_out = list[str](), list[str]()
+    order = dict[str, tuple[str, int]]()  # the place of a file in the order, if its name does not decide it
+    for place in places:
+        prefix, listed = place.prefix, _saved_dataset(place)
+        for number, name in enumerate(listed or ()):
+            order[prefix + name] = (prefix + min(listed or ()), number)
+        own = _own_files(place)
+        for name in place.names if listed is None else listed:
+            if not is_hidden(name):
+                (left_out if name in own else kept).append(prefix + name)
+    kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
+    return kept, sorted(left_out)
+
+
 def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """Returns the files of a folder and its subfolders, sorted, and those that were left out. Files of a dataset of
-    Hugging Face's `datasets` have the order of the dataset. Like grep -r and tar, it
-    does not follow links to folders, because they may lead anywhere. It warns if one leads out of the folder.
+    """Returns what `corpus_of` does for a folder of this machine and its subfolders. Like grep -r and tar, it does not
+    follow links to folders, because they may lead anywhere. It warns if one leads out of the folder.
 
     Args:
         folder: the path of the folder.
@@ -46,45 +79,37 @@ def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[s
     Raises:
         FileError: a folder cannot be read.
     """
-    kept, left_out = list[str](), list[str]()
-    real = os.path.realpath(folder)
-    links = list[str]()
-    order = dict[str, tuple[str, int]]()  # the place of a file in the order, if its name does not decide it
-    waiting = [folder]
+    return corpus_of(_places(folder, outputs))
+
+
+def _places(folder: str, outputs: Collection[str]) -> Iterator[Place]:
+    links, waiting, real = list[str](), [folder], os.path.realpath(folder)
     while waiting:
-        place = waiting.pop()
-        entries = _entries(place)
-        folders = {entry.name for entry in entries if _is_folder(entry)}
-        plain = {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
-        names = [entry.name for entry in entries if entry.name not in folders]
-        listed = saved_dataset(place, names, partial(_content, place))
-        if listed is not None:
-            names = listed
-            for number, name in enumerate(listed):
-                order[os.path.join(place, name)] = (os.path.join(place, min(listed)), number)
-        written = {entry.name for entry in entries if entry.name.endswith(".tmp") and _UNFINISHED.fullmatch(entry.name)}
-        if outputs:
-            inside = os.path.normpath(os.path.join(real, os.path.relpath(place, folder)))
-            written |= {os.path.basename(path) for path in outputs if os.path.dirname(path) == inside}
-        for entry in entries:
-            if entry.name in folders and not is_hidden(entry.name) and entry.name not in written:
-                (links if entry.is_symlink() else waiting).append(os.path.join(place, entry.name))
-        own = {*own_files(folders, names, partial(_content, place)), *written}
-        before = os.path.join(place, "")
-        for name in names:
-            if is_hidden(name):
-                continue
-            if name in own:
-                left_out.append(before + name)
-            elif name in plain or _is_kept(before + name):
-                kept.append(before + name)
-    _tell_of_links(sorted(links), real)
-    kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
-    return kept, sorted(left_out)
+        path = waiting.pop()
+        inside = os.path.normpath(os.path.join(real, os.path.relpath(path, folder)))
+        written = {os.path.basename(output) for output in outputs if os.path.dirname(output) == inside}
+        place = Place(os.path.join(path, ""), set(), [], _content, written)
+        for entry in _entries(path):
+            name = entry.name
+            if name.endswith(".tmp") and _UNFINISHED.fullmatch(name):
+                written.add(name)
+            if entry.is_file(
+                follow_symlinks=False
+            ):  # the entry shows it, which takes less time than looking at the file
+                place.names.append(name)
+            elif os.path.isdir(entry.path):
+                place.folders.add(name)
+                if not is_hidden(name) and name not in written:
+                    (links if entry.is_symlink() else waiting).append(entry.path)
+            elif os.path.isfile(entry.path) or not os.path.exists(entry.path):  # a link to nothing: opening it raises
+                place.names.append(name)
+        yield place
+    away = [link for link in sorted(links) if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
+    if away:
+        warn(f"{first_of(away)}: pybpe does not follow this link to a folder: to read it too, pass its own path")
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """Returns what is in a folder. It shows what is a plain file, which takes far less time than looking at each."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -94,59 +119,33 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         raise file_error(error.errno or 0, f"{folder}: cannot be read: {error.strerror}") from None
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Returns whether an entry is a folder, or a link to one."""
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _is_kept(path: str) -> bool:
-    """Returns whether a link or a special file of a folder is part of the corpus: it leads to a file, or nowhere, so
-    that opening it raises an error."""
-    return os.path.isfile(path) or not os.path.exists(path)
-
-
-def _tell_of_links(links: Sequence[str], real: str) -> None:
-    away = [link for link in links if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
-    if away:
-        warn(f"{first_of(away)}: pybpe does not follow this link to a folder: to read it too, pass its own path")
-
-
 def is_hidden(name: str) -> bool:
     """Returns whether a file or folder is skipped because of its name."""
     return name.startswith(".")
 
 
-def own_files(folders: Collection[str], names: Sequence[str], content: Callable[[str], bytes]) -> Collection[str]:
-    """Returns the names in a folder that belong to files that pybpe wrote.
-
-    Args:
-        folders, names: the names of the folders and files in the folder.
-        content: returns the content of one of these files.
-    """
-    own: set[str] = set()
+def _own_files(place: Place) -> Collection[str]:
+    """Returns the names of the files in a folder that pybpe wrote."""
+    own = set(place.written)
     for manifest in _MANIFESTS:
-        if manifest in names:
-            own |= set(_listed(manifest, content))
-    if FOLDER in folders:
-        own |= {name for name in names if TOKEN_FILE.fullmatch(name)}
-    if own or "tokenizer_config.json" in names:
-        own |= {name for name in names if name in _TOKENIZER_FILES}
+        if manifest in place.names:
+            own.update(_listed(place, manifest))
+    if FOLDER in place.folders:
+        own.update(filter(TOKEN_FILE.fullmatch, place.names))
+    if own - set(place.written) or "tokenizer_config.json" in place.names:
+        own |= _TOKENIZER_FILES
     return own
 
 
-def _content(place: str, name: str) -> bytes:
-    path = os.path.join(place, name)
+def _content(path: str) -> bytes:
     with file_errors(path, "cannot be read"), open(path, "rb") as stream:
         return stream.read()
 
 
-def _listed(manifest: str, content: Callable[[str], bytes]) -> Iterator[str]:
+def _listed(place: Place, manifest: str) -> Iterator[str]:
     """Yields the files that a manifest lists, and the manifest; nothing if pybpe did not write it."""
     try:
-        found = json.loads(content(manifest).decode("utf-8", "surrogateescape"))
+        found = json.loads(place.content(place.prefix + manifest).decode("utf-8", "surrogateescape"))
         if found["tokenizer"]["fingerprint"] and found["settings"]:
             records = [record for split in found["shards"].values() for record in split] + found["files"]
             yield from [str(record["file"]) for record in records] + [manifest]
@@ -154,7 +153,7 @@ def _listed(manifest: str, content: Callable[[str], bytes]) -> Iterator[str]:
         return
 
 
-def saved_dataset(place: str, names: Sequence[str], content: Callable[[str], bytes]) -> list[str] | None:
+def _saved_dataset(place: Place) -> list[str] | None:
     """Returns the names of the data files in a folder that `Dataset.save_to_disk` of Hugging Face's `datasets` wrote,
     in the order of the dataset; None for any other folder:
 
@@ -165,45 +164,40 @@ def saved_dataset(place: str, names: Sequence[str], content: Callable[[str], byt
 
     `DatasetDict.save_to_disk` makes a folder with dataset_dict.json and such a folder for each split.
 
-    Args:
-        place: the folder, for errors.
-        names: the names of the files in it.
-        content: returns the content of one of these files.
-
     Raises:
         ArgumentError: the folder has several splits, or the rows are in another order than in the files.
         FormatError: state.json is damaged.
     """
+    prefix, names = place.prefix, place.names
     if _DICT in names:
-        return _of_splits(place, names, content)
+        return _of_splits(place)
     if _STATE not in names or _INFO not in names:
         return None
     try:
-        state = json.loads(content(_STATE))
+        state = json.loads(place.content(prefix + _STATE))
         files = [str(entry["filename"]) for entry in state["_data_files"]]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise FormatError(f"{place}/{_STATE}: not the state of a Hugging Face dataset, or damaged") from None
+        raise FormatError(f"{prefix}{_STATE}: not the state of a Hugging Face dataset, or damaged") from None
     if state.get("_indices_data_files") or state.get("_indices_files"):
-        raise ArgumentError(
-            f"{place}: this dataset selects or reorders rows of its files: save it again after flatten_indices()"
-        )
+        problem = "this dataset selects or reorders rows of its files: save it again after flatten_indices()"
+        raise ArgumentError(f"{prefix}: {problem}")
     if any("/" in name or name in ("", ".", "..") for name in files):
-        raise FormatError(f"{place}/{_STATE}: the name of a data file is not in this folder")
+        raise FormatError(f"{prefix}{_STATE}: the name of a data file is not in this folder")
     if missing := sorted(set(files) - set(names)):
-        raise FormatError(f"{place}: {missing[0]}, which {_STATE} lists, is missing")
+        raise FormatError(f"{prefix}{missing[0]}: this file, which {_STATE} lists, is missing")
     return files
 
 
-def _of_splits(place: str, names: Sequence[str], content: Callable[[str], bytes]) -> list[str] | None:
+def _of_splits(place: Place) -> list[str] | None:
     try:
-        splits = json.loads(content(_DICT))["splits"]
+        splits = json.loads(place.content(place.prefix + _DICT))["splits"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not isinstance(splits, list) or not all(isinstance(split, str) for split in splits):
         return None
     if len(splits) > 1:
         raise ArgumentError(
-            f"{place}: this folder has the splits {', '.join(splits)} of a dataset: pass the folder of each that you"
-            f" want, such as {place}/{splits[0]}"
+            f"{place.prefix}: this folder has the splits {', '.join(splits)} of a dataset: pass the folder of each that"
+            f" you want, such as {place.prefix}{splits[0]}"
         )
-    return [name for name in names if name != _DICT]
+    return [name for name in place.names if name != _DICT]

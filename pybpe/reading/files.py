@@ -58,7 +58,7 @@ def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list
     a file."""
     left_out: list[str] = []
     if is_url(path):
-        from .remote_files import remote_files
+        from .remote import remote_files
 
         found, left_out, is_named = remote_files(path)
         if is_named:

@@ -1,5 +1,5 @@
 """One file of a corpus as a run first saw it: where it is, how to read it, and how to notice that it has changed. The
-file is on this machine, or a URL names it (see remote_files.py).
+file is on this machine, or a URL names it (see remote.py).
 
 A run looks at every file once, before it reads any of them. Every later reader of the file or of a range of it, on this
 or another machine, compares its size and modification time with the first ones, before the first byte and after the
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
 from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note
-from ..urls import is_url
+from ..urls import is_url, without_secrets
 from .file_types import (
     HEAD_BYTES,
     NoText,
@@ -41,7 +41,7 @@ from .text_encoding import decoded, wide_encoding
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
 if TYPE_CHECKING:
-    from .remote_files import RemoteFile
+    from .remote import RemoteFile
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -63,7 +63,7 @@ class InputFile(NamedTuple):
     Attributes:
         path: the path of the file, or its URL without secrets; STDIN is standard input.
         size, mtime_ns: its size in bytes and its modification time. `size` is None if this is not a regular file; then
-            changes cannot be noticed. It is also None for a file that a web server sends only as a whole.
+            changes cannot be noticed.
         packing: how it is compressed (see unpacking.py), or None. If this is not a regular file, `open` finds out.
         encoding: Python's name of the encoding of its text; None is UTF-8.
         folder: the base of a relative path; "" is the current folder of the process that reads.
@@ -132,14 +132,13 @@ class InputFile(NamedTuple):
 
     @classmethod
     def _look_at_url(cls, url: str, encoding: str | None) -> _Looked:
-        from .remote_files import RemoteFile
+        from .remote import RemoteFile
 
         remote, stream = RemoteFile.look(url)
-        if stream is None:
-            return cls(remote.name, encoding=encoding, remote=remote, form=_form_of_name(remote.name)), None
+        name = without_secrets(url)
         with stream:
-            packing, head = _head_of(remote.name, stream)
-        return cls(remote.name, remote.size, 0, packing, encoding, "", remote)._described(head)
+            packing, head = _head_of(name, stream)
+        return cls(name, remote.size, 0, packing, encoding, "", remote)._described(head)
 
     def _described(self, head: bytes) -> _Looked:
         """Returns what `look` returns, judging by the first bytes of the content. A byte order mark shows the encoding
@@ -172,7 +171,7 @@ class InputFile(NamedTuple):
     @property
     def given(self) -> str:
         """The path or URL that the user passed. It may contain a signature, so it must not be shown or written."""
-        return self.path if self.remote is None else self.remote.address.url
+        return self.path if self.remote is None else self.remote.url
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -209,7 +208,7 @@ class InputFile(NamedTuple):
                 raises this error after the block, if the file has changed meanwhile.
         """
         if self.is_sequential or self.size is None:
-            stored = self.open_stored()
+            stored = self.open_stored(0, self.size)
             if self.size is None:
                 stream = self._peeked(stored)
             else:
@@ -234,8 +233,8 @@ class InputFile(NamedTuple):
             yield buffered, self._replace(form=form)
 
     def open_stored(self, start: int = 0, end: int | None = None) -> BinaryIO:
-        """Opens the file as it is stored, at an offset. A reader of a remote file says where it will stop (`end`), so
-        that parts can be requested ahead."""
+        """Opens the file as it is stored, at an offset. A reader who reads all up to some place says so (`end`), so
+        that parts of a remote file can be requested ahead."""
         if self.remote is not None:
             return self.remote.open(start, end)
         stream: BinaryIO

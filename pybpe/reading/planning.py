@@ -525,9 +525,9 @@ def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Itera
 
 
 def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
-    size = None if planned.end is None else planned.end - planned.start
-    offset = planned.start
-    with planned.file.open_in_form(offset, planned.end) as (stream, file):
+    offset, end = planned.start, planned.file.known_size if planned.end is None else planned.end
+    size = None if end is None else end - offset
+    with planned.file.open_in_form(offset, end) as (stream, file):
         divided = planned.split is None or kinds.is_divided(file)
         for data in stream_pieces(stream, kinds.document_cut(file) if divided else text_cut, size=size):
             yield _piece(planned, file, kinds, offset, data)

@@ -278,7 +278,7 @@ class ArrowStream(RowFile):
         """Opens the file from its start."""
         from pyarrow import ipc
 
-        with self._input.open_stored() as stream:
+        with self._input.open_stored(0, self._input.size) as stream:
             start = len(_FILE_MARK) if stream.read(len(_FILE_MARK)) == _FILE_MARK else 0
             stream.seek(start)
             if stream.read(len(_CONTINUES)) != _CONTINUES:

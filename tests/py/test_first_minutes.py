@@ -101,7 +101,7 @@ def test_help_loads_only_what_it_needs() -> None:
         (
             ["count", "--text", "hi", "-t"],
             "numpy regex tqdm pickle socket orjson hashlib tempfile logging concurrent pybpe.pattern.automata"
-            " pybpe.pattern.dialects pybpe.reading.remote_files pybpe.training.plan",
+            " pybpe.pattern.dialects pybpe.reading.remote pybpe.training.plan",
         ),
     ],
 )

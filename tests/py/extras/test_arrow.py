@@ -197,7 +197,7 @@ def test_what_is_not_read_as_a_dataset(tmp_path: Path) -> None:
     (tmp_path / "c" / "dataset_dict.json").write_text('{"splits": ["train"]}')
     assert len(texts_in(tmp_path / "c")) == 200
     (tmp_path / "c" / "train" / "data-00001-of-00002.arrow").unlink()
-    with pytest.raises(FormatError, match=r"c/train: data-00001-of-00002\.arrow, which state\.json lists, is missing"):
+    with pytest.raises(FormatError, match=r"c/train/data-00001-of-00002\.arrow: this file, which state\.json lists"):
         corpus_files(tmp_path / "c")
     (tmp_path / "a" / "state.json").write_text('{"_data_files": [{"filename": "../b/x"}]}')
     with pytest.raises(FormatError, match="is not in this folder"):
@@ -210,7 +210,7 @@ def test_what_is_not_read_as_a_dataset(tmp_path: Path) -> None:
 def test_a_saved_dataset_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     obstore = pytest.importorskip("obstore")
     store = obstore.store.MemoryStore()
-    monkeypatch.setattr("pybpe.reading.remote_objects._opened", lambda scheme, bucket: store)
+    monkeypatch.setattr("pybpe.reading.remote._opened", lambda scheme, bucket: store)
     saved(tmp_path / "top" / "ds", [2, 0, 1])
     for path in (tmp_path / "top").rglob("*"):
         if path.is_file():

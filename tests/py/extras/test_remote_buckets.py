@@ -25,11 +25,7 @@ from web_server import web_server  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.errors import ArgumentError, WorkerError  # noqa: E402
-from pybpe.reading import (  # noqa: E402
-    planning,  # noqa: E402
-    remote_files,
-    remote_objects,
-)
+from pybpe.reading import planning, remote  # noqa: E402
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -42,7 +38,7 @@ SPAWN = multiprocessing.get_context("spawn")
 def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Returns a store that all buckets are."""
     store = obstore.store.MemoryStore()
-    monkeypatch.setattr(remote_objects, "_opened", lambda scheme, bucket: store)
+    monkeypatch.setattr(remote, "_opened", lambda scheme, bucket: store)
     return store
 
 
@@ -96,7 +92,7 @@ def test_own_files_in_a_bucket_are_left_out(memory: Any, tmp_path: Path) -> None
         if path.is_file():
             obstore.put(memory, f"top/{path.name}", path.read_bytes())
     obstore.put(memory, "top/.hidden/x.txt", b"x")
-    assert len(remote_objects.names(remote_objects.Address.parse("s3://bucket/top"))) == 5
+    assert len(remote.names("s3://bucket/top")) == 5
     assert input_files("s3://bucket/top") == ["s3://bucket/top/a.txt"]
 
 
@@ -105,7 +101,7 @@ def test_an_object_with_the_name_of_a_folder(memory: Any) -> None:
     for path in ("top/a", "top/a/b.txt"):
         obstore.put(memory, path, b"x")
     assert input_files("s3://bucket/top/") == ["s3://bucket/top/a", "s3://bucket/top/a/b.txt"]
-    assert input_files("s3://bucket/top/a") == ["s3://bucket/top/a"]
+    assert input_files("s3://bucket/top/a") == ["s3://bucket/top/a/b.txt"]
     assert input_files("s3://bucket/top/a/") == ["s3://bucket/top/a/b.txt"]
 
 
@@ -144,14 +140,14 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     for name, value in (("ACCESS_KEY_ID", "HUSH"), ("SECRET_ACCESS_KEY", "HUSH"), ("DEFAULT_REGION", "us-east-1")):
         monkeypatch.setenv(f"AWS_{name}", value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    monkeypatch.setattr(remote_objects, "_FIRST_WAIT", timedelta(milliseconds=1))
+    monkeypatch.setattr(remote, "_FIRST_WAIT", timedelta(milliseconds=1))
     return Bucket()
 
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(planning, "TASK_BYTES", 50_000)
-    monkeypatch.setattr(remote_files, "_PART_BYTES", 30_000)
+    monkeypatch.setattr(remote, "_PART_BYTES", 30_000)
     folder = tmp_path / "corpus"
     (folder / "sub").mkdir(parents=True)
     (folder / "a.txt").write_bytes(EOT.join(documents(200)).encode())
@@ -217,7 +213,7 @@ def test_errors(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("HOME", "/nowhere")
-    remote_objects._opened.cache_clear()
+    remote._opened.cache_clear()
     with pytest.raises(PermissionError, match="no credentials were found: for a public bucket, set AWS_SKIP_SIGNATURE"):
         corpus_files(f"{bucket.url}/x")
 

@@ -29,11 +29,7 @@ import pybpe  # noqa: E402
 from llmc_compat.workspace import make_workspace  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.errors import FileChangedError, FileError, FormatError, PybpeWarning  # noqa: E402
-from pybpe.reading import (  # noqa: E402
-    planning,  # noqa: E402
-    remote_files,
-    remote_objects,
-)
+from pybpe.reading import planning, remote  # noqa: E402
 from pybpe.reading.files import corpus_files  # noqa: E402
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -42,9 +38,9 @@ DATA = b"".join(b"line %d of a text\n" % i for i in range(60_000))
 
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_objects, "_FIRST_WAIT", timedelta(milliseconds=1))
-    monkeypatch.setattr(remote_objects, "_READ_TIMEOUT", timedelta(seconds=0.3))
-    monkeypatch.setattr(remote_files, "_PART_BYTES", 100_000)
+    monkeypatch.setattr(remote, "_FIRST_WAIT", timedelta(milliseconds=1))
+    monkeypatch.setattr(remote, "_READ_TIMEOUT", timedelta(seconds=0.3))
+    monkeypatch.setattr(remote, "_PART_BYTES", 100_000)
 
 
 @pytest.fixture
@@ -81,11 +77,6 @@ def test_a_file_arrives_whole(server: Server, how: dict[str, Any]) -> None:
     assert content(server.put("/a.txt", DATA, **how)) == (DATA, len(DATA))
 
 
-@pytest.mark.parametrize("how", [{}, {"validators": False}], ids=str)
-def test_a_server_that_ignores_ranges_sends_the_file_once(server: Server, how: dict[str, Any]) -> None:
-    assert content(server.put("/a.txt", DATA, ranges=False, **how)) == (DATA, None)
-
-
 def test_redirects_are_followed(server: Server) -> None:
     server.put("/a.txt", DATA)
     assert content(server.put("/b.txt", b"", redirect="/a.txt")) == (DATA, len(DATA))
@@ -105,27 +96,24 @@ def test_files_of_all_sizes(server: Server, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("how", "error", "problem"),
     [
-        ({"length": 0}, FileError, "does not say how many bytes the file has"),
-        ({"length": 0, "ranges": False}, FileError, "does not say how many bytes the file has"),
-        ({"chunked": True, "ranges": False}, FileError, "does not say how many bytes the file has"),
-        ({"length": len(DATA) + 5, "ranges": False}, FileError, "the connection broke, and the server cannot continue"),
-        ({"drop_after": 70_000, "ranges": False}, FileError, "the connection broke, and the server cannot continue"),
-        ({"drop_after": 70_000, "ranges": False, "validators": False}, FileError, "the connection broke"),
+        ({"length": 0}, FileError, "Content-Length Header missing"),
+        ({"chunked": True, "ranges": False}, FileError, "Content-Length Header missing"),
+        ({"ranges": False}, FileError, "the server sends no ranges of it: download it first"),
         ({"length": 70_000, "shift": 3}, FileError, r"Requested 0\.\.65536, got 3\.\.65536"),
         ({"most": 30_000}, FileError, r"Requested 0\.\.65536, got 0\.\.30000"),
         ({"most": 0}, FileError, "Failed to parse value for CONTENT_RANGE"),
-        ({"length": 70_000}, FileError, "the connection broke"),
+        ({"length": 70_000}, FileError, "request or response body error"),
         ({"length": 60_000}, FileError, "the server sent 60000 bytes of the range 0 to 65536"),
-        ({"drop_after": 0}, FileError, "the connection broke"),
+        ({"drop_after": 0}, FileError, "request or response body error"),
         ({"kind": "text/html; charset=utf-8"}, FormatError, r"not this file, but a web page \(text/html\)"),
         ({"headers": {"Content-Encoding": "br"}}, FormatError, "compressed with br: download it first"),
-        ({"busy": 99}, FileError, "the server answered 503, after 8 tries"),
+        ({"busy": 99}, FileError, "after 7 retries.*status code: 503"),
         ({"busy": 99, "busy_status": 404}, FileNotFoundError, "there is no such file"),
         ({"busy": 99, "busy_status": 403}, PermissionError, "the signature of this one may have expired"),
         ({"busy": 99, "busy_status": 401}, PermissionError, "may want a password or a signed URL"),
-        ({"busy": 99, "busy_status": 418}, FileError, "the server answered 418"),
-        ({"redirect": "/a.txt"}, FileError, "redirects in circles"),
-        ({"redirect": "file:///etc/passwd"}, FileError, "the server answered 302"),
+        ({"busy": 99, "busy_status": 418}, FileError, "status code: 418"),
+        ({"redirect": "/a.txt"}, FileError, "error following redirect"),
+        ({"redirect": "file:///etc/passwd"}, FileError, "status code: 302"),
     ],
     ids=str,
 )
@@ -170,7 +158,7 @@ def test_ctrl_c_ends_a_wait_for_a_server(server: Server) -> None:
 def test_an_unreachable_server_is_an_error() -> None:
     with web_server() as server:
         url = server.url("/a.txt?signature=HUSH")
-    with pytest.raises(FileError, match=r"/a\.txt: cannot be read: Connection refused, after 8 tries") as caught:
+    with pytest.raises(FileError, match=r"/a\.txt: cannot be read: .*after 7 retries.*Connection refused") as caught:
         content(url)
     assert "HUSH" not in str(caught.value)
 
@@ -189,7 +177,7 @@ def test_https_is_not_left_for_http(server: Server, tmp_path: Path, monkeypatch:
         secure.socket = context.wrap_socket(secure.socket, server_side=True)
         assert content(secure.put("/a.txt", DATA).replace("http:", "https:"))[0] == DATA
         url = secure.put("/b.txt", b"", redirect=server.put("/a.txt", DATA)).replace("http:", "https:")
-        with pytest.raises(FileError, match="redirects in circles, or to an address that is not https"):
+        with pytest.raises(FileError, match="error following redirect"):
             content(url)
     assert server.log == []
 
@@ -231,7 +219,7 @@ def shards(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("split_by", "how"),
-    [("hash", {}), ("document", {}), ("token", {}), ("hash", {"ranges": False}), ("hash", {"drop_after": 66_000})],
+    [("hash", {}), ("document", {}), ("token", {}), ("hash", {"drop_after": 66_000})],
     ids=str,
 )
 def test_binarize(server: Server, corpus: Path, tmp_path: Path, split_by: str, how: dict[str, Any]) -> None:
