@@ -1,8 +1,11 @@
 """Runs each command of pybpe that writes, in a forked process, and reads what it wrote."""
 
 import argparse
+import contextlib
+import io
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -142,6 +145,19 @@ def pybpe_command(
     """Does the same with text instead of bytes."""
     done = pybpe_program(*args, stdin=None if stdin is None else stdin.encode(), code=code, cwd=cwd)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def refusal(command: str) -> str:
+    """Runs a command, without `pybpe`, in this process. Returns the line on standard error with which it refuses."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            code: object = cli.main(shlex.split(command))
+        except SystemExit as stopped:
+            code = stopped.code
+    said = err.getvalue()
+    assert (code, out.getvalue()) == (2, "") and said.startswith("pybpe: "), said
+    assert said.count("\n") == 1 and said.endswith("\n"), said
+    return said
 
 
 def run(command: str, place: Path, prepare: Callable[[], None] = lambda: None) -> tuple[int, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import refusal
 from corpora import Twice, documents, jsonl
 
 import pybpe
@@ -237,54 +238,36 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypa
     assert "dropped, score my_scores:sixes: 1 (25.0%)" in err
 
 
-@pytest.mark.parametrize("option", ["--dedup", "--scrub-pii"])
-def test_an_option_that_takes_the_file_for_its_value(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["corpus", option, "in.jsonl", "-o", "o.jsonl"])
-    error = capsys.readouterr().err
-    assert stopped.value.code == 2 and "not 'in.jsonl'; put files before this option" in error
-    assert error.count("\n") == 1
-
-
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("arguments", "message"),
     [
-        (["-o", "out.txt"], "name it .jsonl"),
-        (["-o", "in.jsonl"], "would replace the input"),
-        (["-o", "o.jsonl", "--normalize", "NFX"], "normalizer must be"),
-        (["-o", "o.jsonl", "--filters", "best"], "--filters must be one of gopher, fineweb"),
-        (["-o", "o.jsonl", "--near-dedup", "1.5"], "--near-dedup must be"),
-        (["-o", "o.jsonl", "--max-score", "nowhere:f=1"], "MODULE:FUNCTION=NUMBER"),
-        (["-o", "o.jsonl", "--workers", "0"], "workers must be"),
-        (["-o", "o.jsonl", "--memory-limit", "1k", "--dedup"], "--memory-limit must be"),
-        (["-o", "o.jsonl", "--text-key", "body"], "string 'body'"),
+        ("in.jsonl -o out.txt", "name it .jsonl"),
+        ("in.jsonl -o in.jsonl", "would replace the input"),
+        ("in.jsonl -o o.jsonl --normalize NFX", "normalizer must be"),
+        ("in.jsonl -o o.jsonl --filters best", "--filters must be one of gopher, fineweb"),
+        ("in.jsonl -o o.jsonl --near-dedup 1.5", "--near-dedup must be"),
+        ("in.jsonl -o o.jsonl --max-score nowhere:f=1", "MODULE:FUNCTION=NUMBER"),
+        ("in.jsonl -o o.jsonl --workers 0", "workers must be"),
+        ("in.jsonl -o o.jsonl --memory-limit 1k --dedup", "--memory-limit must be"),
+        ("in.jsonl -o o.jsonl --text-key body", "string 'body'"),
+        ("--dedup in.jsonl -o o.jsonl", "not 'in.jsonl'; put files before this option"),
+        ("--scrub-pii in.jsonl -o o.jsonl", "not 'in.jsonl'; put files before this option"),
     ],
 )
-def test_wrong_arguments(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_wrong_arguments(arguments: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     content = write(tmp_path / "in.jsonl", ["text"]).read_bytes()
-    assert main(["corpus", "in.jsonl", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+    assert message in refusal(f"corpus {arguments}")
     assert (tmp_path / "in.jsonl").read_bytes() == content and os.listdir(tmp_path) == ["in.jsonl"]
 
 
-def test_a_missing_package_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pybpe.corpus import language
 
     language._detector.cache_clear()
     monkeypatch.setitem(sys.modules, "eldc", None)
     write(tmp_path / "in.jsonl", ["text"])
-    assert main(["corpus", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "o.jsonl"), "--languages", "en"]) == 2
-    assert "pip install 'pybpe[" in capsys.readouterr().err
+    assert "pip install 'pybpe[" in refusal(f"corpus {tmp_path}/in.jsonl -o {tmp_path}/o.jsonl --languages en")
 
 
 @pytest.mark.parametrize(

@@ -144,20 +144,3 @@ def test_counts_made_with_other_unicode_tables_are_not_added(tmp_path: Path) -> 
         _ = theirs + ours
     assert theirs != ours and (theirs + theirs).to_dict() == (ours + ours).to_dict()
     assert pybpe.train(vocab_size=257, counts=theirs).merges == pybpe.train(vocab_size=257, counts=ours).merges
-
-
-def test_the_ending_of_a_name_chooses_the_format(tmp_path: Path) -> None:
-    tok = pybpe.Tokenizer.from_file(VERSIONS[-1] / "gpt2.json")
-    for name, format in (("t.json", "json"), ("t.bin", "bin"), ("folder", "pretrained")):
-        tok.save(tmp_path / name)
-        tok.save(tmp_path / f"by-format-{name}", format)
-        assert pybpe.Tokenizer.from_file(tmp_path / name) == tok
-        assert content(tmp_path / name) == content(tmp_path / f"by-format-{name}")
-    for call in (lambda: tok.save(tmp_path / "any.name"), lambda: tok.save(tmp_path / "t.json", "jsonn")):
-        with pytest.raises(pybpe.errors.ArgumentError):
-            call()
-    assert not (tmp_path / "any.name").exists()
-
-
-def content(path: Path) -> list[bytes]:
-    return [file.read_bytes() for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
