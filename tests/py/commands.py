@@ -149,13 +149,16 @@ def pybpe_command(
 
 def refusal(command: str) -> str:
     """Runs a command, without `pybpe`, in this process. Returns the line on standard error with which it refuses."""
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+    out = io.BytesIO()
+    stream = io.TextIOWrapper(out)  # closed, it would close `out`
+    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(io.StringIO()) as err:
         try:
             code: object = cli.main(shlex.split(command))
         except SystemExit as stopped:
             code = stopped.code
     said = err.getvalue()
-    assert (code, out.getvalue()) == (2, "") and said.startswith("pybpe: "), said
+    stream.flush()
+    assert (code, out.getvalue()) == (2, b"") and said.startswith("pybpe: "), said
     assert said.count("\n") == 1 and said.endswith("\n"), said
     return said
 
