@@ -2,7 +2,7 @@
 Python functions for short texts, written with Python's own API instead of cffi's: a call through cffi takes longer than the
 encoding of a sentence. For cffi's module only.
 
-    encode(text) -> list of ids             encode_bytes(text) -> bytearray of ids      count(text) -> int
+    encode(text) -> list of ids             encode_array(text) -> numpy.ndarray         count(text) -> int
     encode_ordinary(text) -> list of ids    decode(list of ids) -> str                  decode_bytes(list of ids) -> bytes
 
 Each returns None for anything else than a short str or bytes, or a short list of ints, and after any error. Then the caller
@@ -15,14 +15,21 @@ calls can run at a time. With a GIL, that is so anyway; without one, a call that
 #include "id_lists.h"
 #include "pybpe.h"
 
+#include <stdbool.h>
+
 /* Part of the stable ABI since CPython 3.7; cffi asks for the declarations of an older one. */
 PyAPI_FUNC(Py_ssize_t) PyUnicode_GetLength(PyObject *);
+
+/* Part of the stable ABI since CPython 3.2; headers call it deprecated, and do not declare it since 3.13. Its successor,
+   PyObject_GetBuffer, is part of the stable ABI only since 3.11. */
+PyAPI_FUNC(int) PyObject_AsWriteBuffer(PyObject *, void **, Py_ssize_t *);
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 /* pybpe: begin cdef */
 
 /* Puts the functions above into a dict, which is at this address. All that encode, except encode_ordinary, look for the
-   special tokens `s`, which may be NULL. `ints` has room for all ids, and `id_bytes` is the size of an id in the result of
-   encode_bytes: 2 or 4. Whoever calls the functions keeps e, s, v and ints alive. Returns 0, or -1 if memory ran out. */
+   special tokens `s`, which may be NULL. `ints` has room for all ids, and `id_bytes` is the size of an id in an array: 2
+   or 4. Whoever calls the functions keeps e, s, v and ints alive. Returns 0, or -1 if memory ran out. */
 static int short_calls_add(uintptr_t dict, const pybpe_encoder *e, const pybpe_specials *s, const pybpe_vocab *v,
                            id_ints *ints, int id_bytes);
 
@@ -37,12 +44,16 @@ typedef struct short_calls {
     pybpe_cache *cache;
     id_ints *ints;
     int id_bytes;
+    PyObject *empty, *dtype; /* numpy.empty, and its dtype for ids; NULL before the first array */
+    atomic_bool has_numpy;
     atomic_flag busy;
 } short_calls;
 
 static void short_calls_free(PyObject *capsule) {
     short_calls *calls = (short_calls *)PyCapsule_GetPointer(capsule, NULL);
     pybpe_cache_free(calls->cache);
+    Py_XDECREF(calls->empty);
+    Py_XDECREF(calls->dtype);
     free(calls);
 }
 
@@ -95,12 +106,49 @@ static PyObject *short_encode_ordinary(PyObject *self, PyObject *text) {
     return short_list((short_calls *)PyCapsule_GetPointer(self, NULL), NULL, text);
 }
 
-static PyObject *short_encode_bytes(PyObject *self, PyObject *text) {
+/* Imports what short_array needs. Returns whether it is there. */
+static bool short_numpy(short_calls *calls) {
+    if (atomic_load_explicit(&calls->has_numpy, memory_order_acquire)) {
+        return true;
+    }
+    if (atomic_flag_test_and_set_explicit(&calls->busy, memory_order_acquire)) {
+        return false;
+    }
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    if (numpy != NULL && calls->empty == NULL) {
+        calls->empty = PyObject_GetAttrString(numpy, "empty");
+    }
+    if (numpy != NULL && calls->dtype == NULL) {
+        calls->dtype = PyObject_CallMethod(numpy, "dtype", "s", calls->id_bytes == 2 ? "u2" : "u4");
+    }
+    const bool found = calls->empty != NULL && calls->dtype != NULL;
+    atomic_store_explicit(&calls->has_numpy, found, memory_order_release);
+    atomic_flag_clear_explicit(&calls->busy, memory_order_release);
+    Py_XDECREF(numpy);
+    return found;
+}
+
+/* Returns a new array of n ids, or NULL. */
+static PyObject *short_array(short_calls *calls, const void *ids, Py_ssize_t n) {
+    PyObject *length = short_numpy(calls) ? PyLong_FromSsize_t(n) : NULL;
+    PyObject *array = length == NULL ? NULL : PyObject_CallFunctionObjArgs(calls->empty, length, calls->dtype, NULL);
+    void *to = NULL;
+    Py_ssize_t size = 0;
+    Py_XDECREF(length);
+    if (array != NULL && (PyObject_AsWriteBuffer(array, &to, &size) != 0 || size != n * calls->id_bytes)) {
+        Py_CLEAR(array);
+    } else if (array != NULL) {
+        memcpy(to, ids, (size_t)size);
+    }
+    return array;
+}
+
+static PyObject *short_encode_array(PyObject *self, PyObject *text) {
     short_calls *calls = (short_calls *)PyCapsule_GetPointer(self, NULL);
     uint32_t ids[SHORT_TEXT];
     Py_ssize_t n = short_encode(calls, calls->specials, text, ids, calls->id_bytes);
-    PyObject *bytes = n < 0 ? NULL : PyByteArray_FromStringAndSize((const char *)ids, n * calls->id_bytes);
-    return bytes != NULL ? bytes : short_none();
+    PyObject *array = n < 0 ? NULL : short_array(calls, ids, n);
+    return array != NULL ? array : short_none();
 }
 
 static PyObject *short_count(PyObject *self, PyObject *text) {
@@ -149,7 +197,7 @@ static PyObject *short_decode_bytes(PyObject *self, PyObject *list) {
 
 static PyMethodDef short_functions[] = {
     {"encode", short_encode_all, METH_O, NULL},         {"encode_ordinary", short_encode_ordinary, METH_O, NULL},
-    {"encode_bytes", short_encode_bytes, METH_O, NULL}, {"count", short_count, METH_O, NULL},
+    {"encode_array", short_encode_array, METH_O, NULL}, {"count", short_count, METH_O, NULL},
     {"decode", short_decode_str, METH_O, NULL},         {"decode_bytes", short_decode_bytes, METH_O, NULL},
 };
 
@@ -181,6 +229,7 @@ static int short_calls_add(uintptr_t dict, const pybpe_encoder *e, const pybpe_s
         calls->vocab = v;
         calls->ints = ints;
         calls->id_bytes = id_bytes;
+        atomic_init(&calls->has_numpy, false);
         atomic_flag_clear(&calls->busy);
     }
     for (size_t i = 0; i < sizeof short_functions / sizeof *short_functions && !failed; i++) {

@@ -56,7 +56,7 @@ class ShortCalls:
 
     encode: Callable[[object], list[int] | None]
     encode_ordinary: Callable[[object], list[int] | None]
-    encode_bytes: Callable[[object], bytearray | None]
+    encode_array: Callable[[object], numpy.ndarray[Any, Any] | None]
     count: Callable[[object], int | None]
     decode: Callable[[object], str | None]
     decode_bytes: Callable[[object], bytes | None]
@@ -220,7 +220,7 @@ class Encoder:
         specials_c = ffi.NULL if specials is None else specials.c
         if lib.short_calls_add(id(functions), self.c, specials_c, vocab.c, self._ints, id_bytes):
             raise OutOfMemoryError("out of memory: functions for short texts")
-        others = () if encodes else ("encode", "encode_ordinary", "encode_bytes", "count")
+        others = () if encodes else ("encode", "encode_ordinary", "encode_array", "count")
         return ShortCalls(functions | dict.fromkeys(others, _none))
 
     def count(self, data: Data, specials: Specials | None) -> int:

@@ -363,9 +363,9 @@ class Tokenizer:
             An array of shape (tokens,), uint16 if every id of the vocabulary fits, otherwise uint32.
         """
         if allowed_special == "all" and not disallowed_special and num_threads is None:
-            short = self._encoder.short.encode_bytes(text)
-            if short:
-                return numpy.frombuffer(short, self._model.dtype)
+            short = self._encoder.short.encode_array(text)
+            if short is not None:
+                return short
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
         return self._encoder.array(text, specials, self._model.dtype, num_threads)
 
