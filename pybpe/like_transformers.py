@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple
 
 from ._numpy import Array, numpy
@@ -52,21 +51,32 @@ class _Made(NamedTuple):
     decode: Callable[..., str] | None
 
     def encode(
-        self, texts: Sequence[bytes], add_special_tokens: bool, most: int | None, cuts_left: bool
-    ) -> list[list[int]] | None:
-        """Returns the ids of each text with the template's ids: `most` of them, from one end of the text. None if
-        there is no room for a text, or no tokenizer."""
-        tokenizer = self.tokenizer
-        if tokenizer is None:
+        self, texts: Sequence[bytes], add_special_tokens: bool, most: int | None, cuts_left: bool, arrays: bool
+    ) -> list[Any] | None:
+        """Returns the ids of each text with the template's ids: `most` of them, from one end of the text. They are
+        lists, or arrays. None if there is no room for a text, or no tokenizer."""
+        if self.tokenizer is None:
             return None
-        rows = tokenizer.encode_batch(texts)
+        rows: list[Any] = _arrays(self.tokenizer, texts) if arrays else self.tokenizer.encode_batch(texts)
         before, after = self.around if add_special_tokens else ([], [])
         if most is not None:
             most -= len(before) + len(after)
             if most < 1:
                 return None
             rows = [row[-most:] if cuts_left else row[:most] for row in rows]
-        return [[*before, *row, *after] for row in rows] if before or after else rows
+        if not before and not after:
+            return rows
+        if arrays:
+            ends = [numpy.array(ids, numpy.int64) for ids in (before, after)]
+            return [numpy.concatenate([ends[0], row, ends[1]]) for row in rows]
+        return [[*before, *row, *after] for row in rows]
+
+
+def _arrays(tokenizer: Tokenizer, texts: Sequence[bytes]) -> list[Array]:
+    """Returns the ids of each text."""
+    ids, row_offsets = tokenizer.encode_batch_to_numpy(texts)
+    places = row_offsets.tolist()
+    return [ids[start:end] for start, end in zip(places, places[1:])]
 
 
 class _Kept:
@@ -141,14 +151,13 @@ def _padded(rows: list[list[int]], width: int, pad: int, on_left: bool) -> tuple
     return [row + [pad] * n for n, row in zip(fill, rows)], [row + [0] * n for n, row in zip(fill, mask)]
 
 
-def _padded_arrays(rows: list[list[int]], width: int, pad: int, on_left: bool) -> tuple[Array, Array]:
-    """Returns what `_padded` does as int64, in much less time than numpy needs for its lists. No row may be longer than
-    the width."""
+def _padded_arrays(rows: list[Array], width: int, pad: int, on_left: bool) -> tuple[Array, Array]:
+    """Returns what `_padded` does as int64. No row may be longer than the width."""
     lengths = numpy.fromiter(map(len, rows), numpy.int64)[:, None]
     column = numpy.arange(width)
     mask = column >= width - lengths if on_left else column < lengths
     ids = numpy.full(mask.shape, pad, numpy.int64)
-    ids[mask] = numpy.fromiter(chain.from_iterable(rows), numpy.int64, int(lengths.sum()))
+    ids[mask] = numpy.concatenate(rows)
     return ids, mask.astype(numpy.int64)
 
 
@@ -268,7 +277,8 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
             return None
         cuts = _is_set(truncation) and truncation != "do_not_truncate"
         made = self._kept.of(self._tokenizer, _ENCODING)
-        rows = made.encode(texts, add_special_tokens, max_length if cuts else None, self.truncation_side == "left")
+        most, cuts_left = max_length if cuts else None, self.truncation_side == "left"
+        rows = made.encode(texts, add_special_tokens, most, cuts_left, return_tensors is not None)
         if rows is None:
             return None
         pads, on_left = padding not in (False, "do_not_pad"), (padding_side or self.padding_side) == "left"
