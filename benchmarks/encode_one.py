@@ -1,27 +1,36 @@
 """Encodes a file with one library: the process that benchmarks/encode.py measures.
 
-    python benchmarks/encode_one.py LIBRARY CORPUS TOKENIZER.json [CHARACTERS]
+    python benchmarks/encode_one.py LIBRARY CORPUS TOKENIZER.json [CHARACTERS [BYTES [THREADS]]]
 
 The text is one document, or is cut into documents of CHARACTERS characters. Each library is called in its fastest way
-for this. Prints the CPU seconds of the first pass (caches empty), of the fastest later pass, the number of tokens, and
-the instructions of the first pass and of the later pass that took the fewest, or -. One thread; text in memory; ids in
-memory.
+for this. Prints the CPU seconds of the first pass (caches empty), of the fastest later pass, the number of tokens, the
+instructions of the first pass and of the later pass that took the fewest, or -; and the seconds of both passes. Text
+and ids are in memory; of a larger file, or of its first BYTES, one part of 128 MiB at a time.
 """
 
+import codecs
 import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy  # noqa: F401  now, not in the first pass: several libraries import it when it is first needed
 from instructions import InstructionCounter
 
-os.environ.update(RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", GIGATOKEN_NUM_THREADS="1")
+PART = 1 << 27  # bytes
 
+
+def use_threads(count: int) -> None:
+    """Sets how many threads the libraries use; they ask when they are imported."""
+    os.environ.update(dict.fromkeys(("RAYON_NUM_THREADS", "GIGATOKEN_NUM_THREADS"), str(count)))
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if count > 1 else "false"
+
+
+use_threads(1)
 
 Encode = Callable[[list[str]], Any]
 Count = Callable[[Any], int]
@@ -30,6 +39,11 @@ Count = Callable[[Any], int]
 def count_rows(rows: Any) -> int:
     """The tokens of what most libraries return: the ids of each text."""
     return sum(map(len, rows))
+
+
+def count_bytes(found: Any) -> int:
+    """The tokens of what some libraries return: all ids as bytes, and where each text ends."""
+    return len(found[0]) // 4
 
 
 def find_tokenizers_1() -> None:
@@ -44,11 +58,12 @@ def load_pybpe(path: str) -> tuple[Encode, Count]:
     import pybpe
 
     tokenizer = pybpe.Tokenizer.from_file(path)
+    threads = int(os.environ["RAYON_NUM_THREADS"])
 
     def encode(texts: list[str]) -> Any:
         if len(texts) == 1:
-            return tokenizer.encode_to_numpy(texts[0], allowed_special=())
-        return tokenizer.encode_batch_to_numpy(texts, 1, allowed_special=())[0]
+            return tokenizer.encode_to_numpy(texts[0], allowed_special=(), num_threads=threads)
+        return tokenizer.encode_batch_to_numpy(texts, threads, allowed_special=())[0]
 
     return encode, len
 
@@ -98,28 +113,26 @@ def load_gigatoken(path: str) -> tuple[Encode, Count]:
             tokenizer = gigatoken.Tokenizer.from_tiktoken(ranks.name, "cl100k", dict(ours.special_tokens))
     else:
         tokenizer = gigatoken.Tokenizer(path)
-    return lambda texts: tokenizer.encode_batch(texts, parallel=False), count_rows
+    parallel = os.environ["RAYON_NUM_THREADS"] != "1"
+    return lambda texts: tokenizer.encode_batch(texts, parallel=parallel), count_rows
 
 
 def load_fastokens(path: str) -> tuple[Encode, Count]:
     from fastokens._native import Tokenizer
 
-    tokenizer = Tokenizer.from_file(path)
-    return lambda texts: [tokenizer.encode(text).ids for text in texts], count_rows
+    return Tokenizer.from_file(path).encode_batch_flat, count_bytes
 
 
 def load_snaptokens(path: str) -> tuple[Encode, Count]:
     from snaptokens._native import Tokenizer
 
-    tokenizer = Tokenizer.from_file(path)
-    return lambda texts: [tokenizer.encode(text).ids for text in texts], count_rows
+    return Tokenizer.from_file(path).encode_batch_flat, count_bytes
 
 
 def load_tokie(path: str) -> tuple[Encode, Count]:
     import tokie
 
-    tokenizer = tokie.Tokenizer.from_json(path)
-    return lambda texts: [tokenizer.encode(text).ids for text in texts], count_rows
+    return tokie.Tokenizer.from_json(path).encode_batch_flat, lambda found: len(found[0])
 
 
 def load_kitoken(path: str) -> tuple[Encode, Count]:
@@ -145,27 +158,46 @@ def load_splintr(path: str) -> tuple[Encode, Count]:
     return lambda texts: [tokenizer.encode_flat(text) for text in texts], lambda rows: sum(map(len, rows)) // 4
 
 
+def parts(path: str, size: int, characters: int) -> Iterator[list[str]]:
+    """Yields the documents of the first bytes of a file, in parts of PART bytes."""
+    decoder = codecs.getincrementaldecoder("utf-8")("ignore")
+    with open(path, "rb") as stream:
+        for start in range(0, size, PART):
+            text = decoder.decode(stream.read(min(PART, size - start)))
+            yield [text[i : i + characters] for i in range(0, len(text), characters)] if characters else [text]
+
+
+class Pass:
+    """The CPU seconds, seconds, instructions and tokens of encoding a text once."""
+
+    def __init__(self, encode: Encode, count: Count, some: Iterable[list[str]], counter: InstructionCounter) -> None:
+        self.cpu = self.seconds = 0.0
+        self.tokens = self.instructions = 0
+        for texts in some:
+            before, cpu, start = counter.read() or 0, time.process_time(), time.perf_counter()
+            ids = encode(texts)
+            self.seconds += time.perf_counter() - start
+            self.cpu += time.process_time() - cpu
+            self.instructions += (counter.read() or 0) - before
+            self.tokens += count(ids)
+
+
 def main() -> None:
     """Times the passes."""
     library, corpus, tokenizer, *rest = sys.argv[1:]
-    text = Path(corpus).read_bytes().decode("utf-8")
-    size = int(rest[0]) if rest else 0
-    texts = [text[i : i + size] for i in range(0, len(text), size)] if size else [text]
+    characters = int(rest[0]) if rest else 0
+    size = int(rest[1]) if len(rest) > 1 else os.path.getsize(corpus)
+    use_threads(int(rest[2]) if len(rest) > 2 else 1)
     encode, count = globals()[f"load_{library}"](tokenizer)
     counter = InstructionCounter()
-    seconds: list[float] = []
-    instructions: list[int] = []
-    ids: Any = None
-    for _ in range(1 if library == "tokenizers" else 4):
-        before = counter.read()
-        start = time.process_time()
-        ids = encode(texts)
-        seconds.append(time.process_time() - start)
-        after = counter.read()
-        if before is not None and after is not None:
-            instructions.append(after - before)
-    counts = [instructions[0], min(instructions[1:], default=instructions[0])] if instructions else ["-", "-"]
-    print(seconds[0], min(seconds[1:], default=seconds[0]), count(ids), *counts)
+    is_small = size <= PART
+    kept = list(parts(corpus, size, characters)) if is_small else []
+    times = 1 if library == "tokenizers" else 4 if is_small else 2
+    passes = [Pass(encode, count, kept or parts(corpus, size, characters), counter) for _ in range(times)]
+    cold, later = passes[0], passes[1:] or passes
+    counts = [cold.instructions or "-", min(each.instructions for each in later) or "-"]
+    print(cold.cpu, min(each.cpu for each in later), cold.tokens, *counts, cold.seconds,
+          min(each.seconds for each in later))  # fmt: skip
 
 
 if __name__ == "__main__":

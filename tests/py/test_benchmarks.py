@@ -13,7 +13,7 @@ from texts import english
 LIBRARIES = ["--runs", "1", "--libraries"]
 COMMANDS = {
     "binarize": ["TEXT", *LIBRARIES, "pybpe_binarize", "pybpe_encode_files", "tiktoken"],
-    "encode": ["TEXT", *LIBRARIES, "pybpe", "tokenizers"],
+    "encode": ["TEXT", "--sizes", "50k", "100k", "--threads", "1", "2", *LIBRARIES, "pybpe", "tokenizers"],
     "train": ["TEXT", "--vocab-size", "300", *LIBRARIES, "pybpe", "tokenizers"],
     "calls": ["TOKENIZER", "--rounds", "1"],
     "merge_loop": ["--words", "3000", "--vocab-size", "300"],
