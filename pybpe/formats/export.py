@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .. import _binding
+from .. import _binding, formats
 from ..arguments import one_of
 from ..errors import ArgumentError, UnsupportedError, warn
 from ..model import Model, end_of_text
 from ..pattern import Pattern
-from . import gguf, nanochat, patterns, pretrained, tiktoken, tokenizer_json
+from . import patterns, tokenizer_json
 from .chat_templates import default_template
 
 # ----------------------------------------------------------------------------------------------------
@@ -171,13 +171,15 @@ _FORMATS = {
     "files": _Format(
         "a folder with vocab.json and merges.txt",
         (_OF_JSON | _OF_TWO_FILES) - {"matching"},
-        pretrained.write_two_files,
+        lambda model, path: formats.pretrained.write_two_files(model, path),
     ),
-    "tiktoken": _Format("a .tiktoken file", _OF_RANKS, tiktoken.write),
-    "pretrained": _Format("Hugging Face", {"aliases"}, pretrained.write),
-    "gguf": _Format("GGUF", _OF_JSON | {"normalizer"}, gguf.write),
-    "byte_lengths": _Format("a table of byte lengths", set(), nanochat.write_lengths),
-    "nanochat": _Format("nanochat", _OF_RANKS - {"eos"}, nanochat.write),
+    "tiktoken": _Format("a .tiktoken file", _OF_RANKS, lambda model, path: formats.tiktoken.write(model, path)),
+    "pretrained": _Format("Hugging Face", {"aliases"}, lambda model, path: formats.pretrained.write(model, path)),
+    "gguf": _Format("GGUF", _OF_JSON | {"normalizer"}, lambda model, path: formats.gguf.write(model, path)),
+    "byte_lengths": _Format(
+        "a table of byte lengths", set(), lambda model, path: formats.nanochat.write_lengths(model, path)
+    ),
+    "nanochat": _Format("nanochat", _OF_RANKS - {"eos"}, lambda model, path: formats.nanochat.write(model, path)),
     "encoding": _Format("a tiktoken.Encoding", _OF_RANKS - {"aliases"}, None),
 }
 FORMATS = tuple(name for name, format in _FORMATS.items() if format.write is not None)

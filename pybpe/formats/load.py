@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
-from .. import _binding
+from .. import _binding, formats
 from ..errors import ArgumentError, FormatError
 from ..model import Model
 from ..pattern import Pattern, PatternLike
 from ..reading.file_types import no_text
 from ..reading.streams import Snapshot, open_unchanged
-from . import pretrained, tiktoken, tokenizer_json, vocab_merges
+from . import tokenizer_json, vocab_merges
 from .vocab_merges import NO_MERGE
 
 _BIN_MAGIC = _binding.TOKENIZER_MAGIC.to_bytes(4, "little")
@@ -36,14 +36,15 @@ def load(
         return _pair(path, merges, special_tokens, pattern)
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
-        return fitting(pretrained.read(name, _chosen(pattern)), name)
+        return fitting(formats.pretrained.read(name, _chosen(pattern)), name)
     with open_unchanged(path) as stream:
         start = stream.read(512)
         if name.endswith(".tiktoken") or _RANK_LINE.match(start):
             return _ranks(path, pattern, special_tokens)
-        beside = os.path.join(os.path.dirname(name), pretrained.MERGES)
-        if _FIRST_ID.match(start) and os.path.exists(beside):
-            return _pair(path, beside, special_tokens, pattern)
+        if _FIRST_ID.match(start):
+            beside = os.path.join(os.path.dirname(name), formats.pretrained.MERGES)
+            if os.path.exists(beside):
+                return _pair(path, beside, special_tokens, pattern)
         _refuse_specials(special_tokens, path)
         if start.lstrip()[:1] == b"{":
             return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
@@ -98,7 +99,7 @@ def _ranks(
             f"{name}: a .tiktoken file has no pattern: pass one, as in pattern='cl100k', and special_tokens; or make a"
             " tokenizer.json: pybpe export FILE --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json"
         )
-    return fitting(tiktoken.read(path, special_tokens or {}, pattern), name)
+    return fitting(formats.tiktoken.read(path, special_tokens or {}, pattern), name)
 
 
 def _pair(

@@ -8,11 +8,10 @@ from functools import cached_property, partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from .. import _binding
+from .. import _binding, formats
 from .._numpy import numpy
 from ..arguments import Text, instance, is_unicode, probability, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
-from ..formats import export, load, pretrained, tiktoken
 from ..formats.vocab_merges import token_names
 from ..model import Model, check_specials, special_ids_of
 from ..model import remap as remaps
@@ -132,7 +131,7 @@ class Tokenizer:
                 or a special token has another id in the vocabulary.
             UnsupportedError: as in `from_tiktoken`, for a .tiktoken file.
         """
-        return cls._of(*load.load(path, pattern, special_tokens, merges))
+        return cls._of(*formats.load.load(path, pattern, special_tokens, merges))
 
     @classmethod
     def from_tiktoken(cls, encoding: Any) -> Tokenizer:
@@ -144,7 +143,7 @@ class Tokenizer:
             UnsupportedError: the pattern may split text differently here and in tiktoken, or does not match all text,
                 which tiktoken then drops; or one special token begins with another, so tiktoken may find either.
         """
-        return cls._of(tiktoken.from_encoding(encoding))
+        return cls._of(formats.tiktoken.from_encoding(encoding))
 
     @classmethod
     def from_hf(cls, tokenizer: Any, *, pattern: PatternLike | None = None) -> Tokenizer:
@@ -159,7 +158,7 @@ class Tokenizer:
             ArgumentError: `tokenizer` is something else.
             FormatError: `tokenizer` has a part that pybpe does not support. The message says which.
         """
-        return cls._of(pretrained.from_hf(tokenizer, None if pattern is None else Pattern(pattern)))
+        return cls._of(formats.pretrained.from_hf(tokenizer, None if pattern is None else Pattern(pattern)))
 
     def save(self, path: _binding.PathLike, format: str | None = None, *, ids_only: bool = False) -> None:
         """Writes the tokenizer, atomically. `from_file` reads every format but "gguf", "byte_lengths" and "nanochat",
@@ -186,7 +185,7 @@ class Tokenizer:
             ArgumentError: there is no such format, or no format has this ending.
             MissingExtraError: a .pt file without PyTorch, or "nanochat" without tiktoken.
         """
-        export.write(self._model, path, format, ids_only)
+        formats.export.write(self._model, path, format, ids_only)
 
     def save_pretrained(self, folder: _binding.PathLike, **tokens: str) -> None:
         """Writes a folder that transformers.AutoTokenizer.from_pretrained loads: tokenizer.json,
@@ -202,7 +201,7 @@ class Tokenizer:
             ArgumentError: the token of a role is not a special token.
             UnsupportedError: as in `save`; or the pattern may split text differently in Hugging Face's engine.
         """
-        pretrained.write(export.held(self._model, "pretrained"), folder, tokens)
+        formats.pretrained.write(formats.export.held(self._model, "pretrained"), folder, tokens)
 
     def to_tiktoken(self, name: str = "pybpe", *, ids_only: bool = False) -> Any:
         """Returns a tiktoken.Encoding that gives the same ids. `ids_only` is as in `save`.
@@ -211,7 +210,7 @@ class Tokenizer:
             UnsupportedError: no Encoding can represent the tokenizer. The message says why.
             MissingExtraError: tiktoken is not installed.
         """
-        return tiktoken.to_encoding(export.held(self._model, "encoding", ids_only), name)
+        return formats.tiktoken.to_encoding(formats.export.held(self._model, "encoding", ids_only), name)
 
     def to_hf(self) -> Any:
         """Returns a tokenizers.Tokenizer that gives the same ids. It has `eos_token` and `chat_template`, as tokenizers
@@ -221,7 +220,7 @@ class Tokenizer:
             UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
             MissingExtraError: tokenizers is not installed.
         """
-        return pretrained.to_hf(export.held(self._model, "pretrained"))
+        return formats.pretrained.to_hf(formats.export.held(self._model, "pretrained"))
 
     # ------------------------------------------------------------------------------------------------
     # Encoding

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -107,7 +107,7 @@ class WordCounter:
         # A quarter is for the common table, and another for the threads' tables. Sorting takes as much as a table.
         self._limit = None if memory_limit is None else memory_limit // 4
         self._table_limit = None if self._limit is None else self._limit // worker_count(workers)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._closing = ExitStack()
         self._runs = runs
         self._total: _binding.Counter | None = None  # threads' tables are moved here when they become large
         self._total_lock = threading.Lock()
@@ -117,8 +117,9 @@ class WordCounter:
         # Tables that no thread is using, with and without specials. pop and append are atomic, so no lock is needed.
         self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
         if self._table_limit is not None and self._runs is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="pybpe-")
-            self._runs = Runs(self._folder.name)
+            import tempfile  # takes milliseconds
+
+            self._runs = Runs(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="pybpe-")))
 
     def add(self, piece: Piece) -> None:
         """Counts the words of a piece."""
@@ -274,8 +275,7 @@ class WordCounter:
 
     def close(self) -> None:
         """Removes temporary files."""
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._closing.close()
 
     def _merge_tables(self) -> _binding.Words:
         tables = self._free[True] + self._free[False] + ([self._total] if self._total is not None else [])
