@@ -8,9 +8,7 @@ src/models/gpt2.cpp.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
-from typing import NamedTuple
 
 from pybpe import Tokenizer, _binding
 from pybpe.formats import export
@@ -18,40 +16,18 @@ from pybpe.formats.gguf import header, new_writer, padding
 from pybpe.support.call_paths import check_paths
 
 from .checkpoint import Checkpoint, from_file_type
-from .gpt2_config import GPT2Config
+from .gpt2_config import GPT2Config, Part
 
 # llm.c's name -> llama.cpp's name.
 _OF_THE_MODEL = {"wte": "token_embd.weight", "wpe": "position_embd.weight",
                  "lnfw": "output_norm.weight", "lnfb": "output_norm.bias"}  # fmt: skip
 _OF_A_LAYER = {"ln1": "attn_norm", "qkv": "attn_qkv", "attproj": "attn_output",
                "ln2": "ffn_norm", "fc": "ffn_up", "fcproj": "ffn_down"}  # fmt: skip
-_ENDINGS = {"w": "weight", "b": "bias"}
 
 
-class _Tensor(NamedTuple):
-    """One tensor of the file: its name and shape there, and its llm.c tensor and rows."""
-
-    name: str
-    shape: tuple[int, ...]
-    source: str
-    start: int
-    stop: int
-
-    def item_bytes(self, dtype: str) -> int:
-        """Returns the size of a weight there, for a checkpoint of this type."""
-        return 2 if dtype == "bf16" and len(self.shape) > 1 and self.source != "wpe" else 4
-
-
-def _tensors(config: GPT2Config) -> Iterator[_Tensor]:
-    """Yields the file's tensors in order."""
-    for source, shape in config.tensor_shapes().items():
-        if source in _OF_THE_MODEL:
-            rows = config.vocab_size if source == "wte" else shape[0]
-            yield _Tensor(_OF_THE_MODEL[source], (rows, *shape[1:]), source, 0, rows)
-            continue
-        name = f"{_OF_A_LAYER[source[:-1]]}.{_ENDINGS[source[-1]]}"
-        for layer in range(config.num_layers):
-            yield _Tensor(f"blk.{layer}.{name}", shape[1:], source, layer, layer + 1)
+def _item_bytes(tensor: Part, dtype: str) -> int:
+    """Returns the size of a weight of the file, for a checkpoint of this type."""
+    return 2 if dtype == "bf16" and len(tensor.shape) > 1 and tensor.source != "wpe" else 4
 
 
 def checkpoint_to_gguf(source: _binding.PathLike, tokenizer: Tokenizer, out: _binding.PathLike) -> GPT2Config:
@@ -84,16 +60,16 @@ def checkpoint_to_gguf(source: _binding.PathLike, tokenizer: Tokenizer, out: _bi
         writer.add_head_count(config.num_heads)
         writer.add_layer_norm_eps(1e-5)
         writer.add_file_type(LlamaFileType.MOSTLY_BF16 if model.dtype == "bf16" else LlamaFileType.ALL_F32)
-        tensors = list(_tensors(config))
+        tensors = list(config.parts(_OF_THE_MODEL, "blk.{}.", _OF_A_LAYER))
         for tensor in tensors:
-            size = tensor.item_bytes(model.dtype)
+            size = _item_bytes(tensor, model.dtype)
             kind = GGMLQuantizationType.F32 if size == 4 else GGMLQuantizationType.BF16
             writer.add_tensor_info(tensor.name, tensor.shape, None, prod(tensor.shape) * size, kind)
         with _binding.Output(out) as output:
             output.write(header(writer))
             for tensor in tensors:
                 rows = model.raw_rows(tensor.source, tensor.start, tensor.stop)
-                data = rows if tensor.item_bytes(model.dtype) == rows.itemsize else from_file_type(rows, model.dtype)
+                data = rows if _item_bytes(tensor, model.dtype) == rows.itemsize else from_file_type(rows, model.dtype)
                 output.write(data)
                 output.write(padding(data.nbytes))
         return config

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from pybpe import padded_vocab_size
 from pybpe.errors import ArgumentError
@@ -78,6 +80,17 @@ class Sizes:
         return sum(prod(shape) for shape in self.tensor_shapes().values())
 
 
+class Part(NamedTuple):
+    """A tensor of another program, which stores each layer by itself: its name and shape there, and the tensor and rows
+    of llm.c's file that hold it."""
+
+    name: str
+    shape: tuple[int, ...]
+    source: str
+    start: int
+    stop: int
+
+
 @dataclass(frozen=True)
 class GPT2Config(Sizes):
     """The shape of a model: sizes that llm.c can use.
@@ -128,3 +141,21 @@ class GPT2Config(Sizes):
             DEPTHS[depth][1] if heads is None else heads,
             DEPTHS[depth][0] if channels is None else channels,
         )
+
+    def parts(self, of_model: Mapping[str, str], layer: str, of_layer: Mapping[str, str]) -> Iterator[Part]:
+        """Yields the tensors of another program, in the order of llm.c's file. wte has no padding there.
+
+        Args:
+            of_model: llm.c's name -> the program's name, of tensors without layers.
+            layer: how the name of a tensor of layer {} begins.
+            of_layer: llm.c's name without its last letter, w or b -> how the program's name goes on, without ".weight"
+                or ".bias".
+        """
+        for source, shape in self.tensor_shapes().items():
+            if source in of_model:
+                rows = self.vocab_size if source == "wte" else shape[0]
+                yield Part(of_model[source], (rows, *shape[1:]), source, 0, rows)
+                continue
+            name = f"{of_layer[source[:-1]]}.{'weight' if source[-1] == 'w' else 'bias'}"
+            for i in range(self.num_layers):
+                yield Part(layer.format(i) + name, shape[1:], source, i, i + 1)

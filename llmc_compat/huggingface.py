@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from pybpe import Tokenizer, _binding
 from pybpe._numpy import numpy
@@ -29,7 +29,7 @@ from pybpe.support.output_files import make_folder
 
 from .chat import CHAT_TEMPLATE, TEMPLATE_NAME
 from .checkpoint import Checkpoint, check_dtype, to_file_type, write_blocks
-from .gpt2_config import GPT2Config, padded_rows
+from .gpt2_config import GPT2Config, Part, padded_rows
 from .safetensors_file import SafetensorsFile, write_safetensors
 
 WEIGHTS_NAME = "model.safetensors"
@@ -38,27 +38,11 @@ _DTYPES = {"fp32": ("F32", "float32"), "bf16": ("BF16", "bfloat16")}
 _PREFIX = "transformer."
 _PADDING_TOKEN = CONTROL_TOKENS[1]
 
-# llm.c's name -> transformers' name, and whether the matrix is transposed.
-_OF_THE_MODEL = {
-    "wte": "wte.weight",
-    "wpe": "wpe.weight",
-    "lnfw": "ln_f.weight",
-    "lnfb": "ln_f.bias",
-}
-_OF_A_LAYER = {
-    "ln1w": ("ln_1.weight", False),
-    "ln1b": ("ln_1.bias", False),
-    "qkvw": ("attn.c_attn.weight", True),
-    "qkvb": ("attn.c_attn.bias", False),
-    "attprojw": ("attn.c_proj.weight", True),
-    "attprojb": ("attn.c_proj.bias", False),
-    "ln2w": ("ln_2.weight", False),
-    "ln2b": ("ln_2.bias", False),
-    "fcw": ("mlp.c_fc.weight", True),
-    "fcb": ("mlp.c_fc.bias", False),
-    "fcprojw": ("mlp.c_proj.weight", True),
-    "fcprojb": ("mlp.c_proj.bias", False),
-}
+# llm.c's name -> transformers' name; and the matrices that are transposed there.
+_OF_THE_MODEL = {"wte": "wte.weight", "wpe": "wpe.weight", "lnfw": "ln_f.weight", "lnfb": "ln_f.bias"}
+_OF_A_LAYER = {"ln1": "ln_1", "qkv": "attn.c_attn", "attproj": "attn.c_proj",
+               "ln2": "ln_2", "fc": "mlp.c_fc", "fcproj": "mlp.c_proj"}  # fmt: skip
+_TRANSPOSED = frozenset(("qkvw", "attprojw", "fcw", "fcprojw"))
 
 # What llm.c computes, in config.json's terms. Any other value is a different model.
 _FIXED = {
@@ -72,28 +56,9 @@ _FIXED = {
 }
 
 
-class _Part(NamedTuple):
-    """One tensor of the folder: its name and shape there, its llm.c tensor and rows, and whether it is transposed."""
-
-    name: str
-    shape: tuple[int, ...]
-    source: str
-    start: int
-    stop: int
-    transposed: bool
-
-
-def _parts(config: GPT2Config, source: str) -> Iterator[_Part]:
-    """Yields the folder's tensors for one llm.c tensor, in order."""
-    shape = config.tensor_shapes()[source]
-    if source in _OF_THE_MODEL:
-        rows = config.vocab_size if source == "wte" else shape[0]
-        yield _Part(_OF_THE_MODEL[source], (rows, *shape[1:]), source, 0, rows, False)
-        return
-    name, transposed = _OF_A_LAYER[source]
-    for layer in range(config.num_layers):
-        there = shape[:0:-1] if transposed else shape[1:]
-        yield _Part(f"h.{layer}.{name}", there, source, layer, layer + 1, transposed)
+def _parts(config: GPT2Config) -> Iterator[Part]:
+    for part in config.parts(_OF_THE_MODEL, "h.{}.", _OF_A_LAYER):
+        yield part._replace(shape=part.shape[::-1]) if part.source in _TRANSPOSED else part
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -127,7 +92,7 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
         _write_json(folder, "tokenizer_config.json", _tokenizer_config(tokenizer, model.config))
         if set(CONTROL_TOKENS) <= set(tokenizer.special_tokens):
             _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
-        parts = [part for source in model.config.tensor_shapes() for part in _parts(model.config, source)]
+        parts = list(_parts(model.config))
         shapes = {_PREFIX + part.name: part.shape for part in parts}
         blocks = (_rows_there(model, part) for part in parts)
         write_safetensors(os.path.join(folder, WEIGHTS_NAME), _DTYPES[model.dtype][0], shapes, blocks)
@@ -135,9 +100,9 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
         return model.config
 
 
-def _rows_there(model: Checkpoint, part: _Part) -> numpy.ndarray[Any, Any]:
+def _rows_there(model: Checkpoint, part: Part) -> numpy.ndarray[Any, Any]:
     rows = model.raw_rows(part.source, part.start, part.stop)
-    return numpy.ascontiguousarray(rows[0].T) if part.transposed else rows
+    return numpy.ascontiguousarray(rows[0].T) if part.source in _TRANSPOSED else rows
 
 
 def _model_config(tokenizer: Tokenizer, model: Checkpoint) -> dict[str, Any]:
@@ -206,24 +171,17 @@ def checkpoint_from_huggingface(
     config = _read_config(os.path.join(os.fsdecode(folder), CONFIG_NAME), pad)
     with SafetensorsFile(_weights_path(os.fsdecode(folder))) as weights:
         prefix = _PREFIX if _PREFIX + "wte.weight" in weights.entries else ""  # OpenAI's own files have no prefix
-        blocks = (
-            to_file_type(block, dtype)
-            for source in config.tensor_shapes()
-            for block in _blocks_of(weights, config, source, prefix)
-        )
+        blocks = (to_file_type(block, dtype) for block in _blocks(weights, config, prefix))
         write_blocks(out, config, dtype, blocks)
     return config
 
 
-def _blocks_of(
-    weights: SafetensorsFile, config: GPT2Config, source: str, prefix: str
-) -> Iterator[numpy.ndarray[Any, Any]]:
-    """Returns one llm.c tensor as float32."""
-    for part in _parts(config, source):
+def _blocks(weights: SafetensorsFile, config: GPT2Config, prefix: str) -> Iterator[numpy.ndarray[Any, Any]]:
+    for part in _parts(config):
         tensor = weights.tensor(prefix + part.name, part.shape)
-        yield tensor.T if part.transposed else tensor
-    if source == "wte":
-        yield numpy.zeros((config.padded_vocab_size - config.vocab_size, config.channels), dtype=numpy.float32)
+        yield tensor.T if part.source in _TRANSPOSED else tensor
+        if part.source == "wte":
+            yield numpy.zeros((config.padded_vocab_size - config.vocab_size, config.channels), dtype=numpy.float32)
 
 
 def _weights_path(folder: str) -> str:
