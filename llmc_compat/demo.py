@@ -2,21 +2,18 @@
 
 Trains a tokenizer with llm.c's nine control tokens on a corpus, encodes and splits the corpus, writes
 tokenizer.json, tokenizer.bin and shards, and has the compiled C program tests/c/decode_test.c decode all of
-it and compare hashes. Without a corpus it uses English text that every CPython ships: pydoc's topics and the
-docstrings of the standard library.
+it and compare hashes. Without a corpus it uses English text that every CPython ships: pydoc's topics.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import hashlib
 import os
 import shlex
 import subprocess
 import sys
-import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pybpe
@@ -28,54 +25,27 @@ from pybpe.reading.input_file import InputFile
 from pybpe.support.output_files import make_folder
 
 
-def standard_library_text() -> str:
-    """Writes pydoc's topics and the standard library's docstrings, sorted by name."""
-    from pydoc_data import topics
-
-    parts = [topics.topics[name] for name in sorted(topics.topics)]
-    folder = Path(sysconfig.get_paths()["stdlib"])
-    for path in sorted(folder.glob("*.py")) + sorted(folder.glob("[a-z]*/*.py")):
-        if "site-packages" not in path.parts and "test" not in str(path.relative_to(folder)):
-            parts.extend(_docstrings(path))
-    return "\n\n".join(parts) + "\n"
-
-
-def _docstrings(path: Path) -> Iterator[str]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):  # the file is for another Python version
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            text = ast.get_docstring(node)
-            if text:
-                yield text
-
-
 def corpus_file(corpus: str, folder: str) -> str:
     """Returns the file that CORPUS names. If it names several files, separated as in a shell command, joins them in the
     folder, each as one document. If CORPUS is empty, writes a text there."""
     if not corpus:
+        from pydoc_data import topics
+
         path = os.path.join(folder, "corpus.txt")
-        Path(path).write_text(standard_library_text(), encoding="utf-8")
-        print("corpus: pydoc's topics and the docstrings of Python's standard library (English)")
+        Path(path).write_text("\n\n".join(text for _, text in sorted(topics.topics.items())), encoding="utf-8")
+        print("corpus: pydoc's topics, of Python's standard library (English)")
         return path
-    files = input_files([corpus] if os.path.exists(corpus) else _words(corpus))
+    try:
+        names = [corpus] if os.path.exists(corpus) else shlex.split(corpus)
+    except ValueError as error:
+        what = "CORPUS must name a file, or several files as in a shell command"
+        raise pybpe.errors.ArgumentError(f"{what}: {error}") from None
+    files = input_files(names)
     for path in files:
         if InputFile.look(path)[0].form in RECORDS:
-            raise pybpe.errors.ArgumentError(
-                f"{path}: the demo takes text files; for records use .venv/bin/pybpe prepare"
-            )
+            what = "the demo takes text files; for records use .venv/bin/pybpe prepare"
+            raise pybpe.errors.ArgumentError(f"{path}: {what}")
     return files[0] if len(files) == 1 else _joined(files, os.path.join(folder, "joined.txt"))
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError as error:
-        raise pybpe.errors.ArgumentError(
-            f"CORPUS must name a file, or several files as in a shell command: {error}"
-        ) from None
 
 
 def _joined(files: Sequence[str], path: str) -> str:
@@ -111,19 +81,15 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
     size, sha256 = _facts(path)
     print(f"training a vocabulary of {vocab_size} tokens on {path}, {size} bytes", flush=True)
     tok = pybpe.train(path, vocab_size=vocab_size, special_tokens=CONTROL_TOKENS, min_frequency=2)
-    tokenizer_json, tokenizer_bin = (
-        os.path.join(folder, "tokenizer.json"),
-        os.path.join(folder, "tokenizer.bin"),
-    )
-    tok.save(tokenizer_json)
-    tok.save(tokenizer_bin)
+    tokenizers = [os.path.join(folder, name) for name in ("tokenizer.json", "tokenizer.bin")]
+    for name in tokenizers:
+        tok.save(name)
     print("encoding and splitting 8:1:1", flush=True)
     manifest = pybpe.binarize(tok, path, folder, split_by="token", splits=(8, 1, 1), force=True)
     shards = [os.path.join(folder, record.file) for records in manifest.shards.values() for record in records]
     print("decoding with C alone:", flush=True)
-    same = _decode_in_c(decode_test, tokenizer_bin, shards, tok, sha256)
-    _print_summary(tok, manifest, [tokenizer_json, tokenizer_bin, *shards], size)
-    _print_next()
+    same = _decode_in_c(decode_test, tokenizers[1], shards, tok, sha256)
+    _print_summary(tok, manifest, [*tokenizers, *shards], size)
     return 0 if same else 1
 
 
@@ -149,9 +115,6 @@ def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[s
     print(f"  tokens           {manifest.tokens} ({counts})")
     print(f"  bytes per token  {size / max(1, manifest.tokens):.3f}")
     print("  files            " + "\n                   ".join(files))
-
-
-def _print_next() -> None:
     print("next, to put the pybpe command on your PATH and the package in Python's:")
     print("  source .venv/bin/activate")
     print("then try the README's five commands; the fifth makes a folder that llm.c trains in")
@@ -163,7 +126,7 @@ def main() -> int:
     parser.add_argument(
         "--corpus", default="", help="text files, with spaces between; default: text that ships with Python"
     )
-    parser.add_argument("--vocab-size", type=int, default=8000)
+    parser.add_argument("--vocab-size", type=int, default=4000)
     parser.add_argument("--out", default="out")
     parser.add_argument("--decode-test", required=True, help="the compiled tests/c/decode_test.c")
     args = parser.parse_args()

@@ -115,27 +115,10 @@ def test_the_demo_takes_files_of_the_user(run_demo: Demo, tmp_path: Path) -> Non
         assert code == 2 and len(error.splitlines()) == 1, error
 
 
-SOURCES = {
-    "a.py": '"""About a."""\nclass C:\n    """About C."""\n    def no(self): pass\n    async def f(self): "About f."\n',
-    "b/c.py": 'x = """no docstring"""\n\n\ndef g():\n    """About g."""\n',
-    "other_version.py": '"""Not Python"""\nprint "x"\n',
-    "doctest.py": '"""A test."""\n',
-    "site-packages/d.py": '"""Another package."""\n',
-}
-
-
-def test_without_a_corpus_the_demo_uses_the_docstrings_of_python(
-    run_demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, source in SOURCES.items():
-        (tmp_path / "lib" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "lib" / name).write_text(source)
-    monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path / "lib")})
+def test_without_a_corpus_the_demo_uses_the_topics_of_pydoc(run_demo: Demo, tmp_path: Path) -> None:
     code, shown, _ = run_demo()
     assert code == 0 and "corpus: pydoc's topics" in shown and ": equal" in shown
-    corpus = (tmp_path / "out" / "corpus.txt").read_text(encoding="utf-8")
-    assert corpus.startswith(topics["assert"] + "\n\n")
-    assert corpus.endswith("\n\nAbout a.\n\nAbout C.\n\nAbout f.\n\nAbout g.\n")
+    assert (tmp_path / "out" / "corpus.txt").read_text(encoding="utf-8").startswith(topics["assert"] + "\n\n")
     program = tmp_path / "program"
     for command, expected in (
         ("echo sha256 0123", ": DIFFERENT"),
