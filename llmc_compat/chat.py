@@ -146,7 +146,6 @@ class ChatFormat:
 
 
 def _problem(message: Any) -> str | None:
-    """Returns what is wrong with a message, or None."""
     if not isinstance(message, Mapping):
         return "expected an object with role and content"
     role, thought = message.get("role"), message.get("thought")
@@ -162,7 +161,6 @@ def _problem(message: Any) -> str | None:
 
 
 def _messages(record: Record) -> list[Any]:
-    """Returns the messages of a line."""
     messages = record.value.get("messages") if isinstance(record.value, dict) else record.value
     if not isinstance(messages, list) or not messages:
         raise record.error('expected {"messages": [...]} with at least one message, or the list alone')

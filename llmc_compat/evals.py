@@ -166,7 +166,6 @@ def _joins_words(context: str, completion: str) -> bool:
 
 
 def _parse(record: Record) -> tuple[str, list[str], int]:
-    """Returns the fields of a line."""
     value = record.value
     if not isinstance(value, dict):
         raise record.error("expected an object with context, completions and label")
@@ -214,7 +213,6 @@ def write_eval(path: _binding.PathLike, examples: Iterable[Example]) -> EvalFact
 
 
 def _pack(example: Example, index: int) -> numpy.ndarray[Any, Any]:
-    """Returns one example as uint16."""
     fields = [DELIMITER, example.num_bytes, index, example.label, COMPLETIONS]
     for part in (example.context, *example.completions):
         fields += [len(part), *part]

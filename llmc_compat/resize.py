@@ -68,7 +68,6 @@ def resize_checkpoint(
 
 
 def _blocks(model: Checkpoint, origins: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, Any]]:
-    """Yields all weights of the new checkpoint, in the file's type."""
     wte = model.raw_rows("wte", 0, model.config.vocab_size)
     sums = [from_file_type(rows, model.dtype).sum(axis=0, dtype=numpy.float64) for rows in _row_blocks(wte)]
     mean = to_file_type(numpy.sum(sums, axis=0) / len(wte), model.dtype)

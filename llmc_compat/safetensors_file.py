@@ -110,7 +110,6 @@ class SafetensorsFile:
 
 
 def _read_header(stream: BinaryIO, path: str) -> tuple[int, dict[str, Entry]]:
-    """Returns where the data begins, and the tensors' entries."""
     size = os.fstat(stream.fileno()).st_size
     length = int.from_bytes(stream.read(8), "little")
     if size < 8 or length > min(size - 8, _MAX_HEADER_BYTES):

@@ -140,7 +140,6 @@ def _write_data(
     run: RunOptions,
     rows: RowOptions | None,
 ) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
-    """Writes the tokenizer and the shards."""
 
     def write(folder: str) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
         return prepare_dataset(given, make_folder(folder), training, options, run, goal)

@@ -148,7 +148,6 @@ def get_encoding(name: str) -> Tokenizer:
 
 
 def _candidates(known: _Encoding) -> Iterator[Path]:
-    """Yields paths of files that may hold the ranks, if they exist."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     cache = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
     yield from (cache / key for key in known.cached)

@@ -236,7 +236,6 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
         return _BatchEncoding(data, encodings, kwargs.get("return_tensors"), n_sequences=1)
 
     def _settings(self, kwargs: Mapping[str, Any]) -> tuple[object, ...]:
-        """Returns the attributes that affect a call."""
         pad = self.pad_token_id if kwargs.get("padding") else None
         return self.padding_side, self.truncation_side, self.model_max_length, pad
 

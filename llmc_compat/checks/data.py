@@ -34,7 +34,6 @@ def data_faults(seen: Seen) -> Iterator[Finding]:
 
 
 def _tokenizer_faults(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
-    """Yields what is wrong with a tokenizer."""
     yield from _end_faults(path, facts)
     first: dict[bytes, int] = {}
     twice = next((i for i, token in enumerate(facts.tokens) if first.setdefault(token, i) != i), None)
@@ -72,7 +71,6 @@ def _end_faults(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
 
 
 def _shard_faults(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
-    """Yields what is wrong with a shard."""
     if facts.id_bytes != 2:
         effect = "aborts with 'Bad magic' (only its train_llama3.py reads uint32)"
         yield Finding(path, "uint32 tokens", effect, "use a vocabulary of at most 65536 tokens, and dtype uint16")
@@ -89,7 +87,6 @@ def _shard_faults(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
 
 
 def _eval_faults(path: str, facts: EvalFacts, batch: Batch) -> Iterator[Finding]:
-    """Yields what is wrong with an eval file for a batch."""
     yield from _size_faults(path, facts)
     if batch.B < COMPLETIONS:
         fault = f"B is {batch.B}, but an example takes {COMPLETIONS} rows"

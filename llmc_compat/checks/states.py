@@ -66,7 +66,6 @@ def _size_fault(path: str, facts: StateFacts, models: Mapping[str, ModelFacts]) 
 
 
 def _missing_faults(folder: str, states: Mapping[str, StateFacts], run: Run) -> Iterator[Finding]:
-    """Yields the first missing file of the last step."""
     steps = [int(digits) for path in Path(folder).glob("DONE_*") if (digits := path.name[5:]).isdecimal()]
     if not steps:
         return

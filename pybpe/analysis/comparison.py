@@ -205,7 +205,6 @@ def _fairness(name: str, tallies: Mapping[str, Tally], parallel: bool) -> Fairne
 
 
 def _pieces(tokenizers: Mapping[str, Tokenizer], sample: str) -> dict[str, list[str]]:
-    """Returns the tokens of a sample, as text."""
     found = {}
     for name, tok in tokenizers.items():
         if set(tok.model.lacking_bytes).isdisjoint(sample.encode()):

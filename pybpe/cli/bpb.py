@@ -49,7 +49,6 @@ def _run_bpb(args: argparse.Namespace) -> None:
 
 
 def _losses(given: str) -> float | Array:
-    """Returns the mean, or the losses in a file."""
     from ..formats.id_files import NPY_MAGIC, npy_blocks, read_npy_header
     from ..reading.streams import open_unchanged
 

@@ -142,7 +142,6 @@ def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[a
 
 
 def _open_text(args: argparse.Namespace) -> BinaryIO:
-    """Opens the text of --text or FILE."""
     if args.text is not None:
         if args.file is not None:
             raise ArgumentError("give a file or --text, not both")
@@ -239,7 +238,6 @@ def _dtype_in(path: str, tokenizer: Tokenizer) -> str | None:
 
 
 def _read_ids(path: str, dtype: str | None) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
-    """Yields the ids of a file in blocks, in order."""
     from ..formats.id_files import NPY_MAGIC
     from ..reading.file_types import llmc_file
     from ..tokens.token_files import TokenFile

@@ -165,7 +165,6 @@ class Command(argparse.ArgumentParser):
         return found, unknown
 
     def _refuse(self, words: Sequence[str]) -> NoReturn:
-        """Reports words that the command does not accept."""
         option = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
         meant = _meant(option, _OTHER_OPTIONS, self._option_string_actions) if option else ""
         hint = f"; did you mean {meant}?" if meant else ""

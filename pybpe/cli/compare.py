@@ -77,7 +77,6 @@ def _run_differences(args: argparse.Namespace) -> int:
 
 
 def _difference_lines(facts: dict[str, Any], count: int) -> list[str]:
-    """Returns the differences as lines of text, with the first `count` of each kind."""
     lines = ["equal: the same ids for every text" if facts["equal"] else "different"]
     lines += [f"{name}: {a} in A, {b} in B" for name, (a, b) in facts["settings"].items()]
     if not facts["equal"]:

@@ -75,7 +75,6 @@ def _run_count(args: argparse.Namespace) -> None:
 
 
 def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[Piece]:
-    """Yields the pieces of --text or of the files."""
     from ..reading.documents import Kinds
     from ..reading.files import corpus_files
     from ..reading.pieces import data_pieces

@@ -84,7 +84,6 @@ def add_prepare(command: Command) -> None:
 
 
 def _add_data(command: Command) -> None:
-    """Adds what `binarize` and `prepare` share."""
     command.files()
     command.output(_DIR, "DIR")
     command.options(ReadOptions, without=["skipped"])
