@@ -240,7 +240,6 @@ def write_chat(
     folder = layout.folder
     if not force and os.path.exists(os.path.join(folder, manifest_name(folder))):
         finished_manifest(folder, tok)  # refuses the token files of another tokenizer
-    force = force or os.path.exists(layout.publishing)  # a run was killed when some files had got their names
     with only_writer(folder), _emptied(layout.unfinished):
         store = AppendStore(layout, len(options.names), partial(_encoded, layout, chat, sources, options.splits))
         conversations, shards = _write_shards(layout, store)
@@ -258,11 +257,6 @@ class _HiddenLayout(Layout):
     @property
     def unfinished(self) -> str:
         return unfinished_folder(os.path.join(self.folder, self.name))
-
-    @property
-    def publishing(self) -> str:
-        """The hidden folder while its files get their names."""
-        return unfinished_folder(os.path.join(self.folder, f"{self.name}.publishing"))
 
 
 def _write_shards(layout: Layout, store: AppendStore) -> tuple[int, dict[str, list[str]]]:
@@ -325,31 +319,26 @@ def _emptied(folder: str) -> Iterator[None]:
 
 def _publish(layout: _HiddenLayout, force: bool) -> None:
     """Renames all files into place, and removes an earlier run's leftovers, which llm.c would read too. Raises
-    ArgumentError if they have other tokens, unless `force`."""
-    folder, unfinished, publishing = layout.folder, layout.unfinished, layout.publishing
+    ArgumentError if there are any, unless `force`. Files of a run that was killed meanwhile are equal, and so none."""
+    folder, unfinished = layout.folder, layout.unfinished
     written = os.listdir(unfinished)
     stem = glob.escape(os.path.join(folder, layout.name))
     older = {
         os.path.basename(path) for path in glob.glob(f"{stem}_*_{'[0-9]' * 6}.*") if path.endswith((".bin", ".mask"))
     }
-    if older and not force:
-        same = filecmp.cmpfiles(unfinished, folder, written, shallow=False)[0]
-        if not older == set(same) == set(written):
-            told = f"has shards with other tokens, such as {min(older)}: choose another folder or name"
-            raise ArgumentError(f"{folder}: {told}, or replace them with force=True")
+    same = set(filecmp.cmpfiles(unfinished, folder, written, shallow=False)[0])
+    if not (force or older <= same):
+        told = f"has shards with other tokens, such as {min(older - same)}: choose another folder or name"
+        raise ArgumentError(f"{folder}: {told}, or replace them with force=True")
+    if same == set(written):
         note(f"{folder}: already complete")
     with file_errors(folder, "cannot be written"):
-        if os.path.exists(publishing):
-            shutil.rmtree(publishing)
-        os.rename(unfinished, publishing)
         for file in written:
-            platform.replace_file(os.path.join(publishing, file), os.path.join(folder, file))
+            platform.replace_file(os.path.join(unfinished, file), os.path.join(folder, file))
         platform.sync_folder(folder)
     for split in SPLIT_NAMES:
         for ending in ("bin", "mask"):
             remove_others(folder, f"{glob.escape(layout.name)}_{split}_{'[0-9]' * 6}.{ending}", written)
-    with file_errors(publishing, "cannot be removed"):
-        os.rmdir(publishing)
 
 
 def _write_masks(chat: ChatFormat, paths: Iterable[str]) -> int:

@@ -358,6 +358,8 @@ def test_nothing_of_an_earlier_run_is_left_for_llm_c(tok: pybpe.Tokenizer, jsonl
     (out / ".chat.unfinished" / "chat_train_000000.bin").write_bytes(b"of a run that was killed")
     chat.write_chat(tok, [jsonl], out, splits=(3, 1), force=True)
     chat.write_chat(tok, [jsonl], out, splits=(3, 1))  # an equal call
+    (out / "chat_train_000000.mask").unlink()  # as if a kill came when some files had their names
+    chat.write_chat(tok, [jsonl], out, splits=(3, 1))
     chat.write_chat(tok, [jsonl], alone, splits=(3, 1))
     left = {name: data for name, data in content(out).items() if not name.startswith("other_")}
     assert left == content(alone)
