@@ -1,11 +1,10 @@
 """The modules whose faults are judged, and the tests that notice them: quick ones, which start no process."""
 
 _ROWS = [
-    "test_packed_rows.py::test_random_lengths_fit_as_in_the_slow_version",
-    "test_packed_rows.py::test_equal_lengths_fit_as_in_the_slow_version",
+    "test_packed_rows.py::test_random_and_equal_lengths_fit_as_in_the_slow_version",
     "test_packed_rows.py::test_refit_never_needs_more_rows_than_best_fit",
     "test_packed_rows.py::test_two_and_three_pieces_fill_rows_exactly",
-    "test_packed_rows.py::test_refit_is_as_good_with_many_pieces",
+    "test_packed_rows.py::test_refit_finds_the_fewest_rows_of_few_pieces",
     "test_packed_rows.py::test_lengths_that_are_left_are_found_as_in_the_slow_version",
     "test_packed_rows.py::test_short_pieces_fill_rows_too",
     "test_packed_rows.py::test_the_size_of_groups_never_changes",
@@ -29,7 +28,7 @@ _DRAWING = [
     "test_mix_shuffle.py::test_an_empty_stream_has_no_documents",
     "test_mix_shuffle.py::test_streams_that_are_not_documents_are_refused",
     "test_mix_shuffle.py::test_phases_draw_what_the_slow_version_draws",
-    "test_mix_shuffle.py::test_phases_draw_from_several_sources_what_the_slow_version_draws",
+    "test_mix.py::test_a_mixture_is_that_of_the_slow_version",
     "test_mix_shuffle.py::test_everything_is_each_document_once",
 ]
 

@@ -3,9 +3,11 @@ write without them, and the list is that of a slow, obvious reader, for any numb
 
 import gzip
 import json
+import os
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from killed import run_and_die
 import pybpe
 from pybpe.cli import main
 from pybpe.corpus import clean
-from pybpe.errors import PybpeWarning
+from pybpe.errors import FormatError, PybpeWarning
 from pybpe.reading import bad_records
 from pybpe.support.locking import FOLDER
 
@@ -81,8 +83,9 @@ def good_of(corpus: list[Path]) -> list[Path]:
 # binarize and prepare
 
 
-@pytest.mark.parametrize("split_by", ["hash", "document", "token"])
-@pytest.mark.parametrize("format", ["llmc", "npy"])
+@pytest.mark.parametrize(
+    ("split_by", "format"), [("hash", "llmc"), ("hash", "npy"), ("document", "npy"), ("token", "llmc")]
+)
 def test_token_files_are_those_without_the_bad_records(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, split_by: str, format: str
 ) -> None:
@@ -117,7 +120,7 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     path.write_bytes(jsonl(text) + b"\n" + jsonl(text) + b"\n{\n" + jsonl(text))
     given = {**GIVEN, "workers": 1}
     pybpe.binarize(tok, path, tmp_path / "whole", on_error="skip", **given)
-    with pytest.raises(pybpe.errors.FormatError, match="not JSON.* Finished work is kept"):
+    with pytest.raises(FormatError, match="not JSON.* Finished work is kept"):
         pybpe.binarize(tok, path, tmp_path / "out", **given)
     lines = (tmp_path / "out" / FOLDER / "parts.log").read_bytes().splitlines()
     assert json.loads(lines[-1][9:])["tasks"] > 1
@@ -126,7 +129,7 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     assert run_and_die(45, pybpe.binarize, tok, path, tmp_path / "other", **{**given, "on_error": "skip"})
     lines = (tmp_path / "other" / FOLDER / "parts.log").read_bytes().splitlines()
     assert json.loads(lines[-1][9:])["skipped"]["skipped"] == 1
-    with pytest.raises(pybpe.errors.FormatError, match="the line at byte"):
+    with pytest.raises(FormatError, match="the line at byte"):
         pybpe.binarize(tok, path, tmp_path / "other", **given)
 
 
@@ -154,76 +157,95 @@ def test_more_than_half_stops_the_run(tok: pybpe.Tokenizer, tmp_path: Path, monk
 
 def test_a_damaged_file_is_not_a_bad_record(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
     corpus[1].write_bytes(corpus[1].read_bytes()[:-20])
-    with pytest.raises(pybpe.errors.FormatError, match="b.jsonl.gz: damaged"):
+    with pytest.raises(FormatError, match="b.jsonl.gz: damaged"):
         pybpe.binarize(tok, corpus, tmp_path / "out", on_error="skip", **GIVEN)
 
 
-def test_prepare(corpus: list[Path], tmp_path: Path) -> None:
-    given: dict[str, Any] = {"vocab_size": 400, "progress": False, "min_shard_tokens": 0, "splits": (3, 1)}
-    with pytest.warns(PybpeWarning, match="records are not valid"):
-        tok, manifest = pybpe.prepare(corpus, tmp_path / "out", on_error="skip", **given)
-    good, _ = pybpe.prepare(good_of(corpus), tmp_path / "good-out", **given)
-    assert tok.model.fingerprint == good.model.fingerprint and manifest.skipped is not None
-    assert listed(tmp_path / "out" / "skipped.jsonl") == expected_list(corpus)
-
-
 # ------------------------------------------------------------------------------------------------------
-# train and counts
+# Other calls
 
 
-@pytest.mark.parametrize("executor", [False, True])
-def test_counts_are_those_without_the_bad_records(corpus: list[Path], tmp_path: Path, executor: bool) -> None:
-    given: dict[str, Any] = {"workers": 2, "progress": False}
-    with pytest.warns(PybpeWarning, match="were skipped: .*list.jsonl lists them"), ThreadPoolExecutor(3) as pool:
-        given["executor"] = pool if executor else None
-        counts = pybpe.count_words(corpus, on_error="skip", skipped=tmp_path / "list.jsonl", **given)
-    assert counts.to_dict() == pybpe.count_words(good_of(corpus)).to_dict()
-    assert listed(tmp_path / "list.jsonl") == expected_list(corpus)
-    with pytest.raises(pybpe.errors.FormatError, match="a.jsonl: the line at byte"):
-        pybpe.count_words(corpus)
-    with pytest.raises(pybpe.errors.ArgumentError, match="skipped needs on_error='skip'"):
-        pybpe.count_words(corpus, skipped=tmp_path / "list.jsonl")
+def counts(inputs: list[Path], out: Path, given: dict[str, Any]) -> object:
+    return pybpe.count_words(inputs, skipped=out if given else None, workers=2, **given).to_dict()
+
+
+def counts_by_executor(inputs: list[Path], out: Path, given: dict[str, Any]) -> object:
+    with ThreadPoolExecutor(3) as executor:
+        return pybpe.count_words(inputs, skipped=out if given else None, executor=executor, **given).to_dict()
+
+
+def prepared(inputs: list[Path], out: Path, given: dict[str, Any]) -> object:
+    tok, manifest = pybpe.prepare(inputs, out.parent, vocab_size=400, **GIVEN, **given)
+    assert bool(manifest.skipped) == bool(given)
+    return tok.model.fingerprint
+
+
+def cleaned(inputs: list[Path], out: Path, given: dict[str, Any], workers: int = 1) -> object:
+    path = out.with_name("out.jsonl")
+    report = clean(inputs, path, dedup="exact", workers=workers, progress=False, **given)
+    if given:
+        lines = listed(path.with_name("out.jsonl.skipped.jsonl"))
+        file = str(path.with_name("out.jsonl.skipped.jsonl"))
+        assert report.skipped == {"records": 200 + len(lines), "skipped": len(lines), "file": file}
+        os.replace(file, out)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("call", [counts, counts_by_executor, prepared, cleaned, partial(cleaned, workers=2)])
+def test_a_call_makes_and_lists_what_it_would_without_the_bad_records(
+    call: Callable[..., object], corpus: list[Path], tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    with pytest.warns(PybpeWarning, match="records are not valid"):
+        found = call(corpus, tmp_path / "one" / "skipped.jsonl", {"on_error": "skip"})
+    assert found == call(good_of(corpus), tmp_path / "two" / "skipped.jsonl", {})
+    assert listed(tmp_path / "one" / "skipped.jsonl") == expected_list(corpus)
+
+
+def test_a_list_goes_with_the_output_that_it_belongs_to(corpus: list[Path], tmp_path: Path) -> None:
+    with pytest.warns(PybpeWarning):
+        clean(corpus, tmp_path / "out.jsonl", on_error="skip", progress=False)
+    assert (tmp_path / "out.jsonl.skipped.jsonl").exists()
+    clean(good_of(corpus), tmp_path / "out.jsonl", progress=False)
+    assert not (tmp_path / "out.jsonl.skipped.jsonl").exists()
 
 
 def test_training(corpus: list[Path], tmp_path: Path) -> None:
+    train = partial(pybpe.train, vocab_size=400)
     with pytest.warns(PybpeWarning, match="records are not valid"):
-        tok = pybpe.train(corpus, vocab_size=400, on_error="skip", normalizer="NFC")
-    assert tok.model.vocab == pybpe.train(good_of(corpus), vocab_size=400, normalizer="NFC").model.vocab
-    with pytest.raises(pybpe.errors.ArgumentError, match="on_error must be one of stop, skip"):
-        pybpe.train(corpus, vocab_size=400, on_error="ignore")
-    with pytest.raises(pybpe.errors.ArgumentError, match="checkpoint cannot be used with on_error='skip'"):
-        pybpe.train(corpus, vocab_size=400, on_error="skip", checkpoint=tmp_path / "checkpoint")
-    with pytest.raises(pybpe.errors.ArgumentError, match="cannot be used with parity"):
-        texts = {"en": corpus, "zh": corpus}
-        pybpe.train(texts, vocab_size=400, parity=texts, on_error="skip")
+        tok = train(corpus, on_error="skip", normalizer="NFC")
+    assert tok.model.vocab == train(good_of(corpus), normalizer="NFC").model.vocab
+    with pytest.raises(FormatError, match="a.jsonl: the line at byte"):
+        train(corpus)
+    texts, checkpoint = {"en": corpus, "zh": corpus}, tmp_path / "checkpoint"
+    for call, message in (
+        (lambda: train(corpus, on_error="ignore"), "on_error must be one of stop, skip"),
+        (lambda: train(corpus, on_error="skip", checkpoint=checkpoint), "checkpoint cannot be used with on_error="),
+        (lambda: train(texts, parity=texts, on_error="skip"), "cannot be used with parity"),
+        (lambda: pybpe.count_words(corpus, skipped=tmp_path / "list"), "skipped needs on_error='skip'"),
+    ):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            call()
 
 
-# ------------------------------------------------------------------------------------------------------
-# corpus
-
-
-def test_cleaning(corpus: list[Path], tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    with pytest.warns(PybpeWarning, match="records are not valid"):
-        report = clean(corpus, out, dedup="exact", on_error="skip", workers=1, progress=False)
-    clean(good_of(corpus), tmp_path / "good.jsonl", dedup="exact", workers=1, progress=False)
-    assert out.read_bytes() == (tmp_path / "good.jsonl").read_bytes()
-    list_path = tmp_path / "out.jsonl.skipped.jsonl"
-    assert listed(list_path) == expected_list(corpus)
-    assert report.skipped == {
-        "records": 200 + len(listed(list_path)),
-        "skipped": len(listed(list_path)),
-        "file": str(list_path),
-    }
-    with pytest.warns(PybpeWarning):
-        clean(corpus, tmp_path / "two.jsonl", dedup="exact", on_error="skip", workers=2, progress=False)
-    assert listed(tmp_path / "two.jsonl.skipped.jsonl") == listed(list_path)
-    clean(good_of(corpus), out, workers=1, progress=False)
-    assert not list_path.exists()  # it would seem to belong to the new output
-
-
-# ------------------------------------------------------------------------------------------------------
-# The command line
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"text": "x"', "not JSON"),
+        (b'{"text": 5}', "'text'"),
+        (b'{"txt": "x"}', "'text'"),
+        (b"[1]", "'text'"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"text": "fine"}\n' + line + b"\n")
+    with pytest.raises(FormatError, match=f"x.jsonl: the line at byte 17: .*{message}") as caught:
+        pybpe.count_words(path)
+    assert caught.value.offset == 17
 
 
 def test_commands(corpus: list[Path], tmp_path: Path, tok: pybpe.Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,6 +270,3 @@ def test_commands(corpus: list[Path], tmp_path: Path, tok: pybpe.Tokenizer, caps
     assert main(["count", *names, "-o", "-", "--on-error", "skip"]) == 2
     assert "needs --skipped FILE" in capsys.readouterr().err
     assert main(["count", *names, "-o", str(tmp_path / "x.counts"), "--skipped", "x"]) == 2
-    good = [str(path) for path in good_of(corpus)]
-    assert main(["count", *good, "-o", str(tmp_path / "new.counts")]) == 0
-    assert not (tmp_path / "new.counts.skipped.jsonl").exists()

@@ -1,31 +1,25 @@
 """binarize: token files contain the whole corpus, split and marked as requested."""
 
 import hashlib
-import itertools
 import json
 import os
-import re
 import tempfile
-from array import array
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 from corpora import EOT, documents, split_of_tokens, tokens_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from texts import chinese, english
+from reference.dataset import documents_of, streams
+from texts import english
 
 import pybpe
 from pybpe.reading import planning, splits
-from pybpe.reading.documents import Kinds
-from pybpe.reading.input_file import InputFile
-from pybpe.reading.options import ReadOptions
 from pybpe.reading.pieces import stream_pieces
 from pybpe.reading.splits import hash_split
-from pybpe.tokens.encoding import divide
-from pybpe.tokens.spool import EotPlacer
 
 
 @pytest.fixture
@@ -71,68 +65,28 @@ def test_the_manifest_describes_the_files(tok: pybpe.Tokenizer, novel: Path, tmp
     assert manifest.split_tokens("train") == sum(r["tokens"] for r in data["shards"]["train"])
 
 
-@pytest.mark.parametrize("shard_tokens", [300, 1000, 7777])
-def test_shards_are_full_and_never_too_small(
-    tok: pybpe.Tokenizer, novel: Path, tmp_path: Path, shard_tokens: int
-) -> None:
-    """Tests formats other than llm.c's; test_equal_shards.py tests that one."""
-    options = {"eot": "prepend", "shard_tokens": shard_tokens, "min_shard_tokens": 257}
-    manifest = pybpe.binarize(tok, novel, tmp_path / "many", format="npy", **options)
-    whole = pybpe.binarize(tok, novel, tmp_path / "one")
-    for split, records in manifest.shards.items():
-        shards = [numpy.load(tmp_path / "many" / record.file) for record in records]
-        assert numpy.concatenate(shards).tolist() == tokens_of(tmp_path / "one", split)
-        assert all(record.tokens == shard_tokens for record in records[:-1])
-        assert 257 <= records[-1].tokens < shard_tokens + 257
-        assert [r.file for r in records] == [f"novel_{split}_{i:06d}.npy" for i in range(len(records))]
-    assert whole.tokens == manifest.tokens
-
-
-def test_any_number_of_workers_gives_the_same_files(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
-    novel.write_text((english() + EOT + chinese()) * 8, encoding="utf-8", newline="")
-    for split_by in ("token", "document", "hash"):
-        hashes = set()
-        for workers in (1, 2, 8):
-            out = tmp_path / f"{split_by}{workers}"
-            pybpe.binarize(tok, novel, out, split_by=split_by, workers=workers, splits=(1,))
-            hashes.add(tuple(path.read_bytes() for path in sorted(out.iterdir())))
-        assert len(hashes) == 1
-
-
 # ------------------------------------------------------------------------------------------------------
 # Documents
 
 
 @pytest.mark.parametrize("style", ["between", "before", "after", "doubled", "files"])
 def test_every_document_gets_one_mark(tok: pybpe.Tokenizer, tmp_path: Path, style: str) -> None:
-    docs = documents(200)
-    if style == "files":
-        inputs = []
-        for i, doc in enumerate(docs):
-            (tmp_path / f"{i:03d}.txt").write_bytes(doc.encode())
-            inputs.append(tmp_path / f"{i:03d}.txt")
-    else:
-        text = {
-            "between": EOT.join(docs),
-            "before": "".join(EOT + doc for doc in docs),
-            "after": "".join(doc + EOT for doc in docs),
-            "doubled": (EOT + EOT).join(["", *docs, ""]),
-        }[style]
-        inputs = [tmp_path / "corpus.txt"]
-        inputs[0].write_bytes(text.encode())
-    for split_by in ("hash", "document", "token"):
-        for eot in ("prepend", "append", "none"):
-            out = tmp_path / f"{style}-{split_by}-{eot}"
-            pybpe.binarize(tok, inputs, out, split_by=split_by, eot=eot, name="x", splits=(1,))
-            ids = tokens_of(out, "train")
-            expected = [tok.encode_ordinary(doc) for doc in docs]
-            mark = [tok.eot_token]
-            if eot == "prepend":
-                assert ids == [i for doc in expected for i in mark + doc]
-            elif eot == "append":
-                assert ids == [i for doc in expected for i in doc + mark]
-            else:
-                assert ids == [i for doc in expected for i in doc]
+    docs = documents(100)
+    (tmp_path / "in").mkdir()
+    texts = {
+        "between": [EOT.join(docs)],
+        "before": ["".join(EOT + doc for doc in docs)],
+        "after": ["".join(doc + EOT for doc in docs)],
+        "doubled": [(EOT + EOT).join(["", *docs, ""])],
+        "files": docs,
+    }[style]
+    for i, text in enumerate(texts):
+        (tmp_path / "in" / f"{i:03d}.txt").write_bytes(text.encode())
+    for split_by, eot in zip(("hash", "document", "token"), ("prepend", "append", "none")):
+        pybpe.binarize(tok, tmp_path / "in", tmp_path / eot, split_by=split_by, eot=eot, name="x", splits=(1,))
+        before, after = [tok.eot_token] * (eot == "prepend"), [tok.eot_token] * (eot == "append")
+        expected = [i for doc in docs for i in before + tok.encode_ordinary(doc) + after]
+        assert tokens_of(tmp_path / eot, "train") == expected
 
 
 def test_hash_splits_keep_documents_whole_and_stable(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
@@ -153,19 +107,7 @@ def test_hash_splits_keep_documents_whole_and_stable(tok: pybpe.Tokenizer, tmp_p
     assert 250 < len(found["train"]) < 380 and found["val"] and found["test"]
 
 
-def documents_of(text: bytes, kind: str) -> list[bytes]:
-    """Returns the documents of a file, by the definition."""
-    if kind == "special":
-        found = text.split(EOT.encode())
-    elif kind == "line":
-        found = [line.removesuffix(b"\r") for line in text.split(b"\n")]
-    elif kind == "blank":
-        found = [part.strip(b"\r\n") for part in re.split(rb"\n(?:\r?\n)+", text)]
-    else:
-        found = [text]
-    return [document for document in found if document]
-
-
+@settings(max_examples=50)
 @given(
     st.lists(
         st.sampled_from(["", "a", "b<", "<|endoftext|", EOT, EOT, "x" * 40, "\n", "\r", "\n\n", " "]), max_size=12
@@ -173,43 +115,27 @@ def documents_of(text: bytes, kind: str) -> list[bytes]:
     st.integers(1, 9),
     st.integers(1, 20),
     st.sampled_from(["special", "file", "blank", "line"]),
-    st.booleans(),
+    st.integers(1, 9),
 )
 def test_documents_are_found_whatever_the_blocks(
-    pieces: list[str], block: int, task: int, kind: str, cuttable: bool
+    tok: pybpe.Tokenizer, pieces: list[str], block: int, task: int, kind: str, first: int
 ) -> None:
-    text = "".join(pieces).encode()
-    kinds = Kinds(ReadOptions(documents=kind), EOT)
-    with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
-        file.write(text)
-        file.flush()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path, out = Path(folder) / "in.txt", Path(folder) / "out"
+        path.write_bytes("".join(piece for piece in pieces if kind == "special" or piece != EOT).encode())
         patch.setattr(splits, "PIECE_BYTES", block)
         patch.setattr(planning, "TASK_BYTES", task)
-        patch.setattr(planning, "stream_pieces", partial(stream_pieces, piece_bytes=block))
-        expected = documents_of(text, kind)
-        many = kind in ("blank", "line") or len(expected) > 1
-        assert splits.has_many_documents([InputFile.of(file.name)], kinds) == many
-        patch.setattr(splits, "stream_pieces", partial(stream_pieces, piece_bytes=block))
-        for count in range(1, len(expected)):
-            number, at = splits.end_of_first([InputFile.of(file.name)], kinds, count)
-            assert (number, documents_of(text[:at], kind)) == (0, expected[:count])
-            assert at is not None and documents_of(text[at:], kind) == expected[count:]
-        cutting = planning.Cutting(lambda data, start: start, 1, not cuttable)  # anywhere, or nowhere
-        plan = planning.Plan([InputFile.of(file.name)], kinds, splits.SplitOptions((8, 1)), cutting)
-        found: list[list[bytes]] = [[], []]
-        long_one = b""
-        for unit in plan.tasks():
-            for piece in planning.pieces_of(unit, kinds, lambda data, start: len(data)):
-                if piece.divided:
-                    for split, documents in divide(piece, kinds, (8, 1)):
-                        found[split] += documents
-                elif many:
-                    long_one += bytes(piece.data)  # type: ignore[arg-type]
-                    if piece.ends_document:
-                        found[piece.split or 0].append(long_one)
-                        long_one = b""
-        if many:
-            assert found == [[d for d in expected if hash_split(d, (8, 1)) == split] for split in (0, 1)]
+        for module in (planning, splits):
+            patch.setattr(module, "stream_pieces", partial(stream_pieces, piece_bytes=block))
+        expected = [(document, False) for document in documents_of(path, kind)]
+        if expected:
+            pybpe.binarize(tok, path, out, documents=kind, splits=(1,), min_shard_tokens=0, progress=False)
+            assert tokens_of(out, "train") == streams(tok, expected, lambda _: 0, 1, "prepend")[0]
+        if len(expected) > first:
+            given: dict[str, Any] = {"val_documents": first, "min_shard_tokens": 0, "progress": False, "force": True}
+            pybpe.binarize(tok, path, out, documents=kind, **given)
+            for split, some in (("val", expected[:first]), ("train", expected[first:])):
+                assert tokens_of(out, split) == streams(tok, some, lambda _: 0, 1, "prepend")[0]
 
 
 def test_hash_split_follows_the_shares() -> None:
@@ -217,27 +143,6 @@ def test_hash_split_follows_the_shares() -> None:
     for i in range(20_000):
         counts[hash_split(f"document {i}".encode(), (8, 1, 1))] += 1
     assert [round(count / 20_000, 2) for count in counts] == [0.8, 0.1, 0.1]
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=6),
-    st.sampled_from(["prepend", "append", "none"]),
-    st.sampled_from(["H", "I"]),
-)
-def test_eot_placer_equals_its_definition(pieces: list[list[int]], mode: str, typecode: str) -> None:
-    placer = EotPlacer(mode, 0)
-    out: list[int] = []
-    found: list[int] = []
-    for piece in pieces:
-        placed, starts = placer.place(array(typecode, piece), piece.count(0))
-        found += [start + len(out) for start in starts]
-        out += placed
-    out += placer.end_document(typecode)
-    docs = [doc for doc in split_of_tokens([i for piece in pieces for i in piece], 0) if doc]
-    mark = [] if mode == "none" else [0]
-    marked = [mark + doc if mode == "prepend" else doc + mark for doc in docs]
-    assert out == [i for doc in marked for i in doc]
-    assert found == [0, *itertools.accumulate(map(len, marked))][: len(docs)]
 
 
 # ------------------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from pybpe.tokens.token_files import TokenFile
 pytest.importorskip("resource")
 
 CONTENT = json.dumps({"text": "The same words, again and again. " * 100}) + "\n"
-SIZE = 192 << 20
-LIMIT = 120  # MB; the content would take 192
+SIZE = 96 << 20
+LIMIT = 120  # MB; Python and numpy take 60, and the content would take 100 more
 
 
 def zstd(path: Path, window_log: int = 0) -> None:
@@ -53,33 +53,26 @@ def test_a_small_file_with_a_large_content(tmp_path: Path, ending: str) -> None:
     assert peak_megabytes("count", path, "-o", tmp_path / "x.counts", "--workers", 1, "--quiet") < LIMIT
 
 
-def test_a_dictionary_of_xz_that_takes_too_much_memory(tmp_path: Path) -> None:
-    for size, is_read in ((128 << 20, True), (192 << 20, False)):
-        path = tmp_path / "large.jsonl.xz"
-        filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": size}]
-        path.write_bytes(lzma.compress(CONTENT.encode(), filters=filters))
-        check(path, is_read)
-
-
-def test_a_window_of_zstd_that_takes_too_much_memory(tmp_path: Path) -> None:
+def test_a_dictionary_or_window_that_takes_too_much_memory(tmp_path: Path) -> None:
     pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-    for window_log, is_read in ((27, True), (31, False)):
-        zstd(tmp_path / "large.jsonl.zst", window_log)
-        check(tmp_path / "large.jsonl.zst", is_read)
-
-
-def check(path: Path, is_read: bool) -> None:
-    if is_read:
-        assert len(pybpe.count_words(path, workers=1)) > 0
-        return
-    with pytest.raises(UnsupportedError, match=f"{path}: decompressing takes more than 128 MiB .* decompress it first"):
-        pybpe.count_words(path, workers=1)
+    xz, packed = tmp_path / "large.jsonl.xz", tmp_path / "large.jsonl.zst"
+    for size, window_log, is_read in ((128 << 20, 27, True), (192 << 20, 31, False)):
+        filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": size}]
+        xz.write_bytes(lzma.compress(CONTENT.encode(), filters=filters))
+        zstd(packed, window_log)
+        for path in (xz, packed):
+            if is_read:
+                assert len(pybpe.count_words(path, workers=1)) > 0
+                continue
+            message = f"{path}: decompressing takes more than 128 MiB .* decompress it first"
+            with pytest.raises(UnsupportedError, match=message):
+                pybpe.count_words(path, workers=1)
 
 
 # ------------------------------------------------------------------------------------------------------
 # Contents that do not fit in memory
 
-ADDRESS_SPACE = 900 << 20  # Python, numpy and its threads take about 400 MiB of it
+ADDRESS_SPACE = 600 << 20  # Python and numpy with one thread take about 300 MiB of it
 
 
 def limited(*words: object) -> tuple[int, str]:
@@ -91,14 +84,15 @@ def limited(*words: object) -> tuple[int, str]:
 
     command = [sys.executable, "-m", "pybpe", *map(str, words), "--workers", "1", "--quiet"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE_")}
+    environment["OPENBLAS_NUM_THREADS"] = "1"
     done = subprocess.run(command, preexec_fn=limit, env=environment, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stderr
 
 
 def write_long_record(path: Path) -> None:
-    """Writes a record of 768 MiB."""
+    """Writes a record of 448 MiB."""
     zeros = gzip.compress(b"a" * (1 << 24), 9)
-    path.write_bytes(gzip.compress(b'{"text": "') + zeros * 48 + gzip.compress(b'"}\n'))
+    path.write_bytes(gzip.compress(b'{"text": "') + zeros * 28 + gzip.compress(b'"}\n'))
 
 
 @pytest.mark.slow
@@ -159,14 +153,9 @@ def test_an_array_that_promises_a_huge_shape(tmp_path: Path, shape: str) -> None
     path = tmp_path / "x.npy"
     fields = f"{{'descr': '<u2', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(fields).to_bytes(2, "little") + fields + bytes(64))
-    with pytest.raises(
-        FormatError, match=r"x\.npy: damaged, or not an array of numbers: its header promises the shape"
-    ):
-        TokenFile(path)
-    with pytest.raises(
-        FormatError, match=r"x\.npy: damaged, or not an array of numbers: its header promises the shape"
-    ):
-        list(_read_ids(str(path), 2))
+    for read in (TokenFile, lambda path: list(_read_ids(str(path), 2))):
+        with pytest.raises(FormatError, match=r"x\.npy: damaged, or not an array .* its header promises the shape"):
+            read(path)
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ from texts import chinese, english, mixed
 import pybpe
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
-VOCAB_SIZE = 3000
+VOCAB_SIZE = 1500
 SPECIAL = "<|endoftext|>"
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("determinism") / "corpus.txt"
-    path.write_bytes((english()[:400_000] + chinese(3000) + mixed(100_000)).encode() + b"\xff\x00\xc3" * 50)
+    path.write_bytes((english()[:150_000] + chinese(1500) + mixed(40_000)).encode() + b"\xff\x00\xc3" * 50)
     return path
 
 

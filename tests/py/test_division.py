@@ -2,21 +2,15 @@
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 
-import pybpe
 from pybpe import _binding
 from pybpe.arguments import utf8
 from pybpe.corpus.reading import json_line
-from pybpe.reading import division, documents, splits
+from pybpe.reading import documents, splits
 from pybpe.reading.bad_records import Seen
-from pybpe.reading.input_file import InputFile
 from pybpe.reading.options import ReadOptions
-from pybpe.reading.planning import Piece
-from pybpe.tokens.encoding import TaskEncoder, segments_of
-from pybpe.tokens.spool import EOT_MODES, EotPlacer, Segment
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
 MARK = "<|endoftext|>"
@@ -78,28 +72,12 @@ def test_records_are_not_left_to_python() -> None:
         assert divided("jsonl", data, shares) == expected("jsonl", data, shares), data
 
 
-def test_records_are_counted_as_python_counts_them() -> None:
-    rng = random.Random(7)
-    kinds = documents.Kinds(ReadOptions(documents="auto"), MARK)
-    parts = [b'{"text": "a"}', b'{"text": ""}', b"", b" ", b"\t\r", b'{"text": "b\\n"} \r']
-    for size in range(200):
-        data = b"\n".join(rng.choices(parts, k=size % 12))
-        piece = Piece(
-            "x.jsonl", 5, 5 + len(data), None, memoryview(data), True, True, Seen("x.jsonl", 5, False), "jsonl"
-        )
-        with division.dividers(b"", MARK, "text", (8.0, 1.0, 1.0)).take() as divider:
-            assert division.add_documents(divider, piece)
-        seen = Seen("x.jsonl", 5, False)
-        list(kinds.divide("jsonl", piece.data, seen))
-        assert piece.seen == seen, data
-
-
 def test_records_for_cleaning_are_those_of_python() -> None:
     """Whatever C accepts, damaged or not: the texts, the records in one form, and their number."""
     rng = random.Random(5)
     letters = b'"\\{}[]:,u0123dD89abeE+-.nNtfI \t\n\r\x00\x1f\x7f\x80\xc3'
     accepted = 0
-    for number in range(4000):
+    for number in range(2400):
         data = bytearray(b"\n".join([*(line_of(rng) for _ in range(rng.randrange(3))), b" \r" * rng.randrange(2)]))
         for _ in range(number % 3 if data else 0):
             data[rng.randrange(len(data))] = rng.choice(letters)
@@ -113,7 +91,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
             ]
             lines = [json_line(line, {"text": text.decode()}) for text, line in pairs]
             assert found == ([text for text, _ in pairs], lines, seen.records, seen.lines), bytes(data)
-    assert accepted > 1500
+    assert accepted > 900
 
 
 def test_damaged_records_are_never_accepted_otherwise() -> None:
@@ -121,7 +99,7 @@ def test_damaged_records_are_never_accepted_otherwise() -> None:
     rng = random.Random(2)
     letters = b'"\\{}[]:,u0123dD89abeE+-.nNtfI \t\n\r\x00\x0b\x0c\x1f\x7f\x80\xc3\xed\xa0'
     accepted = 0
-    for _ in range(6000):
+    for _ in range(3000):
         data = bytearray(b"\n".join(line_of(rng) for _ in range(rng.randrange(1, 3))))
         for _ in range(rng.randrange(1, 4)):
             at = rng.randrange(len(data))
@@ -130,7 +108,7 @@ def test_damaged_records_are_never_accepted_otherwise() -> None:
         if found is not None:
             accepted += 1
             assert found == expected("jsonl", bytes(data), (8.0, 1.0, 1.0)), bytes(data)
-    assert accepted > 500
+    assert accepted > 250
 
 
 @pytest.mark.parametrize("shares", [*SHARES, (3.0, 0.0, 0.0), (1e-9, 1.0), (0.9, 0.05, 0.05)])
@@ -141,60 +119,3 @@ def test_the_last_hashes_are_those_of_the_splits(shares: tuple[float, ...]) -> N
     for number in [*numbers, 0, 2**64 - 1, *(rng.getrandbits(64) for _ in range(2000))]:
         first = next((split for split, limit in enumerate(last) if number <= limit), 0)
         assert first == splits._split_of_hash(number, shares)
-
-
-def test_a_line_that_needs_python_gives_the_same_files(tmp_path: Path) -> None:
-    """One record with half a surrogate pair, which C leaves to Python, changes nothing for the others."""
-    rng = random.Random(4)
-    records = [json.dumps({"text": " ".join(rng.choices("red green blue".split(), k=9))}) for _ in range(2000)]
-    odd = [*records[:1000], '{"text": "half \\ud800"}', *records[1000:]]
-    replaced = [*records[:1000], '{"text": "half \ufffd"}', *records[1000:]]
-    tok = pybpe.train(iter([json.loads(line)["text"] for line in records]), vocab_size=300, special_tokens=[MARK])
-    for name, lines in (("odd", odd), ("replaced", replaced)):
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        pybpe.binarize(tok, tmp_path / f"{name}.jsonl", tmp_path / name, name="x", progress=False)
-        counts = pybpe.count_words(tmp_path / f"{name}.jsonl", progress=False)
-        counts.save(tmp_path / f"{name}.counts")
-    for file in sorted((tmp_path / "odd").glob("*.bin")):
-        assert file.read_bytes() == (tmp_path / "replaced" / file.name).read_bytes()
-    assert (
-        pybpe.Counts.load(tmp_path / "odd.counts").to_dict()
-        == pybpe.Counts.load(tmp_path / "replaced.counts").to_dict()
-    )
-
-
-@pytest.mark.parametrize("kind", ["special", "file", "line"])
-@pytest.mark.parametrize("split", [None, 1])
-def test_small_pieces_give_the_documents_of_each(kind: str, split: int | None) -> None:
-    rng = random.Random(6)
-    tok = pybpe.train(iter(["red green blue " * 9]), vocab_size=280, special_tokens=[MARK, "<|pad|>"])
-    kinds = documents.Kinds(ReadOptions(documents=kind), MARK)
-    encoder = TaskEncoder(tok, kinds, (8.0, 1.0, 1.0), "uint16")
-    parts = ["red ", "green", "\n", MARK, "<|pad|>", "x" * 3000, ""]
-    pieces = []
-    for number in range(300):
-        data = "".join(rng.choices(parts, [9, 9, 2, 1, 1, 1, 5], k=rng.randrange(6))).encode()
-        divided = split is None or kinds.is_divided(InputFile("a.txt"))
-        ends = divided or rng.random() < 0.9
-        name = f"{number}.txt"
-        pieces.append(Piece(name, 0, len(data), split, memoryview(data), divided, ends, Seen(name, 0, False), kind))
-    found = segments_of(encoder, pieces)
-    each = [segment for piece in pieces for segment in encoder.segments(piece)]
-    assert kind == "line" or len(found) < len(each)
-    for mode in EOT_MODES:
-        assert streams(found, mode, tok.eot_token) == streams(each, mode, tok.eot_token)
-    assert {segment.split for segment in found} == ({0, 1, 2} if split is None else {1})
-
-
-def streams(segments: list[Segment], mode: str, eot: int | None) -> dict[int, tuple[list[int], list[int], int]]:
-    """Returns split -> the ids with marks, the starts of documents, and the bytes of text, as they are written."""
-    found: dict[int, tuple[list[int], list[int], int]] = {}
-    placers: dict[int, EotPlacer] = {}
-    for split, ids, marks, text_bytes, ends in segments:
-        placer = placers.setdefault(split, EotPlacer(mode, eot))
-        written, starts, size = found.get(split, ([], [], 0))
-        more, begun = placer.place(ids, marks)
-        starts += [len(written) + start for start in begun]
-        written += [*more, *(placer.end_document("H") if ends else ())]
-        found[split] = written, starts, size + text_bytes
-    return found

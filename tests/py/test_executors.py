@@ -1,22 +1,26 @@
 """binarize with an executor, whose workers write the token files, writes what one machine writes."""
 
+import inspect
 import os
 import pickle
+import random
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, content, documents, jsonl, small_tokenizer
+from corpora import EOT, content, documents, jsonl, small_tokenizer, write_corpus
 from texts import english
 
 import pybpe
+from pybpe.cli import common, count, main
 from pybpe.errors import ShardTooSmallError
 from pybpe.reading import planning
 from pybpe.support.remote import SharedFolder
@@ -162,28 +166,6 @@ def test_a_copy_of_the_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.
     assert not list((tmp_path / "out").glob("*.bin"))
 
 
-def test_another_mode_or_other_settings_start_over(corpus: Path, tmp_path: Path, threads: Executor) -> None:
-    tok, out = small_tokenizer(), tmp_path / "out"
-
-    def die(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    def interrupted(**settings: Any) -> None:
-        publish, shared_store.SharedStore.publish = shared_store.SharedStore.publish, die  # type: ignore[assignment, method-assign]
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                pybpe.binarize(tok, corpus, out, executor=threads, **settings)
-        finally:
-            shared_store.SharedStore.publish = publish  # type: ignore[method-assign]
-
-    interrupted(shard_tokens=20_000)
-    interrupted(shard_tokens=30_000)
-    assert len(list((out / HIDDEN).glob("workers-*"))) == 1
-    pybpe.binarize(tok, corpus, out, shard_tokens=20_000)
-    pybpe.binarize(tok, corpus, tmp_path / "one", shard_tokens=20_000)
-    assert content(out) == content(tmp_path / "one")
-
-
 def test_a_damaged_log_or_part(
     corpus: Path, tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,75 +197,6 @@ def test_a_damaged_log_or_part(
         change(min(log.parent.glob("workers-*/part-*/train.tokens")))
         pybpe.binarize(tok, corpus, tmp_path / f"{number}", executor=threads)
         assert content(tmp_path / f"{number}") == content(tmp_path / "one")
-
-
-def test_a_bad_record_costs_no_finished_work(corpus: Path, tmp_path: Path, threads: Executor) -> None:
-    """After the file was fixed, the run resumes with the parts before it."""
-    tok, out = small_tokenizer(), tmp_path / "out"
-    (corpus / "d.jsonl").write_bytes(b'{"text": null}\n' + jsonl(documents(60)))
-    with pytest.raises(
-        pybpe.errors.FormatError, match=r"d.jsonl.*Finished work is kept: fix the file and run the same"
-    ):
-        pybpe.binarize(tok, corpus, out, executor=threads)
-    (hidden,) = (out / HIDDEN).glob("workers-*")
-    times = {path.name: path.stat().st_mtime_ns for path in hidden.glob("part-*")}
-    assert len(times) > 8
-    (corpus / "d.jsonl").write_bytes(jsonl(documents(60)))
-    seen: dict[str, int] = {}
-    sizes_of = store.sizes_of
-
-    def look(*given: Any) -> Any:
-        seen.update({path.name: path.stat().st_mtime_ns for path in hidden.glob("part-*")})
-        return sizes_of(*given)
-
-    store.sizes_of = look
-    try:
-        pybpe.binarize(tok, corpus, out, executor=threads)
-    finally:
-        store.sizes_of = sizes_of
-    names = [name for name in times if seen.get(name) == times[name]]
-    assert len(names) >= len(times) - 3 and len(seen) > len(names)
-    pybpe.binarize(tok, corpus, tmp_path / "one")
-    assert content(out) == content(tmp_path / "one")
-
-
-def test_bad_records_are_skipped(corpus: Path, tmp_path: Path, threads: Executor) -> None:
-    lines = jsonl(documents(150)).splitlines(keepends=True)
-    bad = [line if number % 9 else b'{"text": 5}\n' for number, line in enumerate(lines)]
-    (corpus / "b.jsonl").write_bytes(b"".join(bad))
-    for name, more in (("one", {}), ("workers", {"executor": threads})):
-        with pytest.warns(pybpe.errors.PybpeWarning, match="17 of 150 records are not valid"):
-            pybpe.binarize(small_tokenizer(), corpus, tmp_path / name, on_error="skip", **more)
-    assert content(tmp_path / "workers") == content(tmp_path / "one")
-    assert len((tmp_path / "one" / "skipped.jsonl").read_bytes().splitlines()) == 17
-
-
-def test_an_input_that_changes_while_shards_are_published(corpus: Path, tmp_path: Path, threads: Executor) -> None:
-    """Its parts are made again, and so are those before it that were removed; no shard of before remains."""
-    tok, out = small_tokenizer(), tmp_path / "out"
-    give_name, given = store.give_name, list[bool]()
-
-    def die(*names: str) -> None:
-        give_name(*names)
-        given.append(Path(names[1]).parent == out)
-        if sum(given) == 6:
-            raise KeyboardInterrupt
-
-    store.give_name = die
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            pybpe.binarize(tok, corpus, out, executor=threads, shard_tokens=4000)
-    finally:
-        store.give_name = give_name
-    assert len(list(out.glob("*_train_*.bin"))) >= 6
-    text = (corpus / "c.txt").read_text()
-    for change in (text[:50_000], text[:20_000]):
-        (corpus / "c.txt").write_text(change)
-        with pytest.warns(pybpe.errors.PybpeWarning, match="replacing"):
-            pybpe.binarize(tok, corpus, out, executor=threads, shard_tokens=4000, force=True)
-        shutil.rmtree(tmp_path / "one", ignore_errors=True)
-        pybpe.binarize(tok, corpus, tmp_path / "one", shard_tokens=4000)
-        assert content(out) == content(tmp_path / "one")
 
 
 def test_a_changed_context_is_refused(tmp_path: Path) -> None:
@@ -339,3 +252,107 @@ def test_the_disk_never_has_all_tokens_twice(
     pybpe.binarize(small_tokenizer(), corpus, tmp_path / "o", shard_tokens=6000, splits=(1,), executor=threads)
     most = max(count for count, _ in left)
     assert most > 8 and left[-1][0] <= 3 and max(parts + shards // 2 for parts, shards in left) <= most + 4
+
+
+class Shuffled(Executor):
+    """Runs tasks in a different order from that in which they were submitted."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self._waiting: list[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
+        executor = self
+
+        class Lazy(Future[Any]):
+            def result(self, timeout: float | None = None) -> Any:
+                while not self.done():
+                    waiting = executor._waiting
+                    future, work, arguments = waiting.pop(executor._rng.randrange(len(waiting)))
+                    future.set_result(work(*arguments))
+                return super().result(timeout)
+
+        future = Lazy()
+        self._waiting.append((future, function, args))
+        return future
+
+
+@pytest.mark.parametrize("split_by", ["hash", "document", "token"])
+def test_workers_and_executors_give_the_same_bytes(tmp_path: Path, small_tasks: None, split_by: str) -> None:
+    corpus = write_corpus(tmp_path / "corpus")[::-1]  # so that val and test do not get only one long document
+    keywords: dict[str, Any] = {"shard_tokens": 7000, "split_by": split_by}
+    pybpe.binarize(small_tokenizer(), corpus, tmp_path / "one", workers=1, **keywords)
+    pybpe.binarize(small_tokenizer(), corpus, tmp_path / "many", workers=8, **keywords)
+    pybpe.binarize(small_tokenizer(), corpus, tmp_path / "shuffled", executor=Shuffled(5), workers=4, **keywords)
+    assert content(tmp_path / "one") == content(tmp_path / "many") == content(tmp_path / "shuffled")
+    if split_by == "hash":
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+            pybpe.binarize(small_tokenizer(), corpus, tmp_path / "spawned", executor=processes, **keywords)
+        assert content(tmp_path / "spawned") == content(tmp_path / "one")
+
+
+class LostInTime(Executor):
+    """Behaves like Dask's executor if workers die just after sending results: each result unpickles as an error."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        result = pickle.loads(pickle.dumps(function(*args)))
+        try:
+            _, error, traceback = result
+            raise error.with_traceback(traceback)
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+def test_a_result_that_came_is_used_although_its_dask_worker_died(corpus: Path, tmp_path: Path) -> None:
+    pybpe.binarize(small_tokenizer(), corpus, tmp_path / "local")
+    pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=LostInTime(), workers=2)
+    assert content(tmp_path / "out") == content(tmp_path / "local")
+    assert pybpe.count_words(corpus, executor=LostInTime()) == pybpe.count_words(corpus)
+
+
+GIVE_UP: dict[str, Callable[[Path], list[str]]] = {
+    "out.counts": lambda folder: ["count", str(folder / "text.txt")],
+    "out.jsonl": lambda folder: ["corpus", str(folder / "text.txt"), "--min-chars", "1"],
+    "out": lambda folder: ["binarize", str(folder / "text.txt"), "-t", str(folder / "tok.json")],
+}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
+# Python's thread of the pool cannot give a result to what was canceled when the worker was killed.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("name", [*GIVE_UP, "out.npy"])
+def test_a_stopped_worker_is_given_up(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It neither dies nor answers after SIGSTOP. With --task-timeout, each command with --dask ends with an error,
+    and leaves no output."""
+    (tmp_path / "text.txt").write_text(english()[:5000], encoding="utf-8")
+    small_tokenizer().save(tmp_path / "tok.json")
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    process = pool.submit(os.getpid).result()
+    os.kill(process, signal.SIGSTOP)
+    for module in (common, count):
+        monkeypatch.setattr(module, "dask_executor", lambda address: nullcontext(pool if address else None))
+    try:
+        if name == "out.npy":
+            with pytest.raises(pybpe.errors.WorkerError, match="took longer than task_timeout, 0.3 seconds"):
+                pybpe.encode_files(
+                    small_tokenizer(), tmp_path / "text.txt", tmp_path / name, executor=pool, task_timeout=0.3
+                )
+        else:
+            limits = ["-o", str(tmp_path / name), "--dask", "any", "--task-timeout", "0.3"]
+            assert main([*GIVE_UP[name](tmp_path), *limits]) != 0
+            assert "took longer than task_timeout, 0.3 seconds" in capsys.readouterr().err
+    finally:
+        os.kill(process, signal.SIGKILL)
+        pool.shutdown()
+    assert not [path for path in (tmp_path / name, tmp_path / name / "manifest.json") if path.is_file()]
+
+
+def test_every_function_with_an_executor_has_a_time_limit() -> None:
+    functions = [getattr(pybpe, name) for name in pybpe.__all__] + [pybpe.corpus.clean]
+    found = [inspect.signature(f).parameters for f in functions if callable(f) and not inspect.isclass(f)]
+    found = [parameters for parameters in found if "executor" in parameters]
+    assert len(found) >= 6 and all("task_timeout" in parameters for parameters in found)

@@ -30,7 +30,7 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
 
 
 def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> None:
-    """test_dataset_resume.py has binarize in each format."""
+    """test_resume.py has binarize in each format."""
     some = ("save=3", "save bin=3", "counts=3", "train=3", "write_shard=3", "binarize skip=23", "join=23", "mix=59")
     some += ("binarize by executor=29", "clean corpus=19", "clean corpus by workers=19")
     assert "0 problems" in shim.run("inject.py", "deaths", *some)

@@ -59,23 +59,11 @@ def calls(tok: pybpe.Tokenizer) -> dict[str, Callable[..., Any]]:
 
 
 NAMES = ("binarize", "binarize --pack", "prepare", "pack", "join", "mix", "workspace", "workspace --pack")
+SMALL: Any = {"min_shard_tokens": 0, "progress": False}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_another_result_is_replaced_only_if_forced(name: str, tok: pybpe.Tokenizer, texts: Path) -> None:
-    call = calls(tok)[name]
-    call("a.txt", "out", False)
-    first = content("out")
-    with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
-        call("b.txt", "out", False)
-    assert content("out") == first
-    call("b.txt", "out", True)
-    call("b.txt", "fresh", False)
-    assert sorted(content("out").values()) == sorted(content("fresh").values())
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_equal_call_finds_the_result_complete(
+def test_an_equal_call_finds_the_result_complete_and_another_replaces_it_only_if_forced(
     name: str, tok: pybpe.Tokenizer, texts: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     call = calls(tok)[name]
@@ -83,47 +71,50 @@ def test_an_equal_call_finds_the_result_complete(
     first = {path: (data, Path("out", path).stat().st_mtime_ns) for path, data in content("out").items()}
     caplog.set_level("INFO", "pybpe")
     call("a.txt", "out", False)
-    assert {path: (data, Path("out", path).stat().st_mtime_ns) for path, data in content("out").items()} == first
     assert "already complete (" in caplog.text
+    with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
+        call("b.txt", "out", False)
+    assert {path: (data, Path("out", path).stat().st_mtime_ns) for path, data in content("out").items()} == first
+    call("b.txt", "out", True)
+    call("b.txt", "fresh", False)
+    assert sorted(content("out").values()) == sorted(content("fresh").values())
 
 
 def test_a_changed_input_is_noticed(tok: pybpe.Tokenizer, texts: Path) -> None:
     """By its size, its content, or the time of its last change."""
-    given: Any = {"min_shard_tokens": 0, "progress": False}
     text, before = Path("a.txt"), Path("a.txt").read_bytes()
-    pybpe.binarize(tok, "a.txt", "out", **given)
+    pybpe.binarize(tok, "a.txt", "out", **SMALL)
     old = os.stat("a.txt")
     for data in (before[:-1], b"x" + before[1:]):
         text.write_bytes(data)
         os.utime(text, ns=(old.st_atime_ns, old.st_mtime_ns))
         with pytest.raises(pybpe.errors.ArgumentError, match="other inputs"):
-            pybpe.binarize(tok, "a.txt", "out", **given)
+            pybpe.binarize(tok, "a.txt", "out", **SMALL)
     text.write_bytes(before)
     later = os.stat("out/manifest.json").st_mtime_ns + 1
     os.utime(text, ns=(later, later))
     with pytest.raises(pybpe.errors.ArgumentError, match="was written before a.txt changed"):
-        pybpe.binarize(tok, "a.txt", "out", **given)
+        pybpe.binarize(tok, "a.txt", "out", **SMALL)
 
 
 def test_a_shard_that_is_gone_is_made_again(tok: pybpe.Tokenizer, texts: Path) -> None:
-    pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+    pybpe.binarize(tok, "a.txt", "out", **SMALL)
     Path("out/a_train_000000.bin").unlink()
-    pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+    pybpe.binarize(tok, "a.txt", "out", **SMALL)
     assert verify("out", tok)[1] == []
 
 
 def test_a_tokenizer_never_stays_beside_tokens_of_another_one(tok: pybpe.Tokenizer, texts: Path) -> None:
     """D6: prepare, then binarize with another tokenizer; and a tokenizer, then binarize into its folder."""
-    given: Any = {"min_shard_tokens": 0, "progress": False}
-    pybpe.prepare("a.txt", "out", vocab_size=290, **given)
+    pybpe.prepare("a.txt", "out", vocab_size=290, **SMALL)
     tok.save("tok.json")
-    pybpe.binarize(tok, "a.txt", "out", force=True, **given)
+    pybpe.binarize(tok, "a.txt", "out", force=True, **SMALL)
     assert not Path("out/tokenizer.json").exists() and not Path("out/tokenizer.bin").exists()
     pybpe.train(iter(documents(5)), vocab_size=280).save("mine/tokenizer.json")
     with pytest.raises(pybpe.errors.ArgumentError, match="has another tokenizer, tokenizer.json"):
-        pybpe.binarize(tok, "a.txt", "mine", **given)
+        pybpe.binarize(tok, "a.txt", "mine", **SMALL)
     tok.save("same/tokenizer.json")
-    pybpe.binarize(tok, "a.txt", "same", **given)  # the tokenizer of these tokens
+    pybpe.binarize(tok, "a.txt", "same", **SMALL)  # the tokenizer of these tokens
     for command in (
         ["train", "a.txt", "--vocab-size", "280", "-o", "same/tokenizer.json"],
         ["export", "mine/tokenizer.json", "-o", "same", "--format", "files"],
@@ -136,12 +127,12 @@ def test_token_files_of_another_program_are_not_replaced(tok: pybpe.Tokenizer, t
     Path("out").mkdir()
     Path("out/fineweb_train_000001.bin").write_bytes(b"another program's")
     with pytest.raises(pybpe.errors.ArgumentError, match="without a manifest, such as fineweb_train_000001.bin"):
-        pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+        pybpe.binarize(tok, "a.txt", "out", **SMALL)
     Path("out/manifest.json").write_text("{}")
     with pytest.raises(pybpe.errors.ArgumentError, match="a manifest that cannot be read"):
-        pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False)
+        pybpe.binarize(tok, "a.txt", "out", **SMALL)
     with pytest.warns(pybpe.errors.PybpeWarning, match="fineweb_train_000001.bin is in no manifest, so it stays"):
-        pybpe.binarize(tok, "a.txt", "out", min_shard_tokens=0, progress=False, force=True)
+        pybpe.binarize(tok, "a.txt", "out", **SMALL, force=True)
 
 
 @pytest.mark.parametrize("name", ["binarize", "join", "mix"])

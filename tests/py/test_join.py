@@ -4,7 +4,6 @@ import copy
 import json
 import os
 import random
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -203,22 +202,15 @@ def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path
 
 
 def test_the_command(
-    tok: pybpe.Tokenizer,
-    inputs: list[Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     tok.save(tmp_path / "tok.json")
     monkeypatch.chdir(tmp_path)
     for number, path in enumerate(inputs):
-        main(["binarize", "-t", "tok.json", path.name, "-o", f"node{number}", "--name", "x", "--quiet"])
-    main(["binarize", "-t", "tok.json", *(path.name for path in inputs), "-o", "whole", "--name", "x", "--quiet"])
-    capsys.readouterr()
-    main(["join", "node0", "node1", "node2", "-t", "tok.json", "-o", "all", "--json"])
-    printed = json.loads(capsys.readouterr().out)
-    assert content(tmp_path / "all") == content(tmp_path / "whole")
-    assert printed["tokens"]["train"] == pybpe.Manifest.load(tmp_path / "all").split_tokens("train")
-    shutil.rmtree("node1")
-    assert main(["join", "node0", "node1", "-t", "tok.json", "-o", "less"]) == 2
-    assert "node1" in capsys.readouterr().err
+        pybpe.binarize(tok, path.name, f"node{number}", name="x")
+    whole = pybpe.join(tok, ["node0", "node1", "node2"], "whole")
+    assert main(["join", "node0", "node1", "node2", "-t", "tok.json", "-o", "all", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tokens"]["train"] == whole.split_tokens("train")
+    assert content(Path("all")) == content(Path("whole"))
+    assert main(["join", "node0", "nothing", "-t", "tok.json", "-o", "less"]) == 2
+    assert "nothing" in capsys.readouterr().err

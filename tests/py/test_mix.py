@@ -1,13 +1,12 @@
 """Mixtures: against a slow version on lists of documents, and through what reads the result."""
 
-import json
 import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, SPLITS, content, documents, jsonl, tokens_of
+from corpora import EOT, SPLITS, content, documents, jsonl, split_of_tokens, tokens_of
 from reference import mixing as reference
 
 import pybpe
@@ -16,7 +15,7 @@ from llmc_compat.check import check
 from pybpe.support.locking import FOLDER
 from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.manifest import Manifest
-from pybpe.tokens.mix import mixing
+from pybpe.tokens.mix import mixing, shuffling
 from pybpe.tokens.verification import dataset_statistics, verify
 
 T = 64
@@ -44,10 +43,7 @@ def texts_of(folder: Path, tok: pybpe.Tokenizer) -> dict[str, list[list[int]]]:
     for split, records in manifest.shards.items():
         ids = [int(i) for r in records for block in form.read(str(folder / r.file), str(manifest.settings["dtype"]))
                for i in block]  # fmt: skip
-        parts: list[list[int]] = [[]]
-        for i in ids:
-            parts[-1].append(i) if i != tok.eot_token else parts.append([])
-        found[split] = [part for part in parts if part]
+        found[split] = [part for part in split_of_tokens(ids, tok.eot_token) if part]
     return found
 
 
@@ -95,15 +91,8 @@ def test_a_mixture_is_that_of_the_slow_version(
 ) -> None:
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     expected = slow(name, data, tok, 5, tolerance)
-    pybpe.mix(
-        tok,
-        recipe_of(name, data),
-        tmp_path / "out",
-        seed=5,
-        sequence_length=tolerance,
-        shard_tokens=10_000,
-        memory_limit=memory,
-    )
+    given: dict[str, Any] = {"sequence_length": tolerance, "shard_tokens": 10_000, "memory_limit": memory}
+    pybpe.mix(tok, recipe_of(name, data), tmp_path / "out", seed=5, **given)
     found = texts_of(tmp_path / "out", tok)
     assert {split: found.get(split, []) for split in SPLITS} == {**dict.fromkeys(SPLITS, []), **expected}
     assert verify(tmp_path / "out", tok)[1] == []
@@ -114,7 +103,7 @@ def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Token
                                                                 name: str) -> None:  # fmt: skip
     recipe = recipe_of(name, data)
     made = pybpe.mix(tok, recipe, tmp_path / "out", sequence_length=T)
-    assert made.mixture is not None
+    assert made.mixture is not None and made.mixture["seed"] == 0
     sizes = {source: Manifest.load(data / source).split_tokens("train") for source in recipe["sources"]}
     used: Counter[str] = Counter()
     for phase, asked in zip(made.mixture["phases"], reference.asked(recipe, sizes)):
@@ -132,16 +121,35 @@ def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Token
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron"])
-@pytest.mark.parametrize("eot", ["prepend", "append"])
-def test_every_format_has_the_same_documents(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, format: str,
-                                             eot: str) -> None:  # fmt: skip
-    expected = slow("phases", data, tok, 0, T)
-    recipe = recipe_of("phases", data)
+@pytest.mark.parametrize(
+    ("format", "eot"), [("llmc", "append"), ("raw", "prepend"), ("npy", "prepend"), ("megatron", "append")]
+)
+def test_every_format_has_the_same_documents(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, format: str, eot: str
+) -> None:
     sizes = {} if format in ("raw", "megatron") else {"shard_tokens": 10_000}
+    recipe = recipe_of("phases", data)
     pybpe.mix(tok, recipe, tmp_path / "out", format=format, eot=eot, sequence_length=T, **sizes)
-    assert texts_of(tmp_path / "out", tok) == expected
+    assert texts_of(tmp_path / "out", tok) == slow("phases", data, tok, 0, T)
     assert verify(tmp_path / "out", tok)[1] == []
+
+
+def test_memory_and_workers_do_not_change_the_bytes(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mixed(name: str, **keywords: Any) -> dict[str, bytes]:
+        given = {"sequence_length": T, "shard_tokens": 10_000, **keywords}
+        pybpe.mix(tok, recipe_of("phases", data), tmp_path / name, **given)
+        return content(tmp_path / name)
+
+    expected = mixed("out", workers=1)
+    assert mixed("workers", workers=3) == expected
+    assert mixed("seed", seed=1) != expected
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    for memory in (20_000, 300_000):
+        assert mixed(str(memory), memory_limit=memory) == expected
+    monkeypatch.setattr(shuffling, "_TASK_TOKENS", 100)
+    assert mixed("tasks", memory_limit=100_000) == expected
 
 
 def test_texts_are_encoded_first(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
@@ -224,17 +232,9 @@ def test_a_source_that_is_not_what_its_manifest_says_is_refused(
         pybpe.mix(tok, recipe, tmp_path / "out")
 
 
-def test_another_recipe_replaces_an_older_mixture(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+def test_a_recipe_that_fails_leaves_the_mixture_before(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     pybpe.mix(tok, recipe_of("repeated", data), tmp_path / "out", shard_tokens=5000)
     before = content(tmp_path / "out")
     with pytest.raises(pybpe.errors.LimitError):
         pybpe.mix(tok, recipe_of("half", data), tmp_path / "out", min_shard_tokens=10**7, force=True)
     assert content(tmp_path / "out") == before
-    with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
-        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out")
-    assert content(tmp_path / "out") == before
-    with pytest.warns(UserWarning, match="replacing"):
-        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out", force=True)
-    pybpe.mix(tok, recipe_of("half", data), tmp_path / "new")
-    assert content(tmp_path / "out") == content(tmp_path / "new")
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]["mixture"]["seed"] == 0

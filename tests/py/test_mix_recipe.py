@@ -1,5 +1,6 @@
 """Recipes: what they may contain, what they ask, and what is refused before any work."""
 
+import gzip
 import json
 import random
 import re
@@ -67,9 +68,7 @@ A, B = {"weight": 1}, {"epochs": 2}
     ],
 )
 def test_what_is_not_a_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match=message):
-        load_recipe(recipe)
-    with pytest.raises(pybpe.Error, match="recipe"):
+    with pytest.raises(pybpe.errors.ArgumentError, match=rf"recipe.*{message}"):
         pybpe.mix(small_tokenizer(), recipe, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -145,7 +144,7 @@ def _amount(rng: random.Random) -> dict[str, Any]:
 def test_random_recipes_ask_what_the_slow_version_asks() -> None:
     rng = random.Random(1)
     fits = 0
-    for _ in range(400):
+    for _ in range(250):
         content = random_recipe(rng)
         sizes = {name: rng.randint(100, 20_000) for name in content["sources"]}
         try:
@@ -159,13 +158,13 @@ def test_random_recipes_ask_what_the_slow_version_asks() -> None:
         fits += 1
         for phase, amounts in zip(content["phases"], found):
             assert "tokens" not in phase or sum(amounts.values()) == phase["tokens"]
-    assert fits > 100
+    assert fits > 60
 
 
 def test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not() -> None:
     rng = random.Random(2)
     named = 0
-    for _ in range(600):
+    for _ in range(400):
         content = random_recipe(rng)
         sizes = {name: rng.randint(100, 5000) for name in content["sources"]}
         try:
@@ -183,7 +182,7 @@ def test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not() -
             named += 1
         except pybpe.errors.ArgumentError:
             continue
-    assert named > 50
+    assert named > 30
 
 
 def _only_fault(content: dict[str, Any], sizes: dict[str, int]) -> int | None:
@@ -320,8 +319,6 @@ def test_an_impossible_recipe_is_refused_before_its_texts_are_encoded(
 
 
 def test_compressed_texts_have_no_plan(folder: Path) -> None:
-    import gzip
-
     (folder / "t.txt.gz").write_bytes(gzip.compress((folder / "text.txt").read_bytes()))
     recipe = {"sources": {"x": {"inputs": str(folder / "t.txt.gz"), "epochs": 1}}, "splits": [1]}
     with pytest.raises(pybpe.errors.ArgumentError, match=r"sources.x: .*compressed.* not known before it is read"):

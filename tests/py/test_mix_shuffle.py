@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import permutations
 from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy
 import pytest
@@ -16,27 +15,12 @@ from pybpe.errors import FormatError
 from pybpe.tokens.mix import documents as documents_module
 from pybpe.tokens.mix import drawing as drawing_module
 from pybpe.tokens.mix.documents import Documents, find_documents
-from pybpe.tokens.mix.drawing import Drawn, Passes, Stretch, draw, everything
-from pybpe.tokens.mix.keys import Keys, drawing_keys, writing_keys
-from pybpe.tokens.mix.recipe import load_recipe
+from pybpe.tokens.mix.drawing import Drawn, Passes, Stretch, everything
+from pybpe.tokens.mix.keys import drawing_keys, writing_keys
 from pybpe.tokens.mix.shuffling import order_of
 from pybpe.tokens.token_files import TokenStream
 
 MARK = 0
-
-
-def test_keys_are_those_of_the_slow_version() -> None:
-    numbers = numpy.array([0, 1, 2, 1000, 2**32, 2**40])
-    for purpose in (("write", -1, "train", 0, "é", 2), ("draw", 2**80, "a", 0)):
-        keys = Keys(*purpose)
-        pairs = list(zip(keys.first(numbers).tolist(), keys.second(numbers).tolist()))
-        assert pairs == [reference.key(purpose, number) for number in numbers.tolist()]
-
-
-def test_equal_first_keys_are_ordered_by_the_second() -> None:
-    first = numpy.array([5, 1, 5, 5], dtype=numpy.uint64)
-    second = numpy.array([9, 0, 2, 2**63], dtype=numpy.uint64)
-    assert order_of(first, second).tolist() == [1, 2, 0, 3]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -57,7 +41,7 @@ def numbered(lengths: Sequence[int]) -> list[list[int]]:
 def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents_module, "_BLOCK", block)
     rng = random.Random(block)
-    for _ in range(30):
+    for _ in range(15):
         texts = numbered([rng.choice([1, 2, 5, 30]) for _ in range(rng.randint(1, 12))])
         found = find_documents(stream_of(texts, eot), MARK, eot, 1000, str(tmp_path))
         assert len(found) == len(texts) and found.tokens == sum(found.lengths)
@@ -117,7 +101,7 @@ def test_phases_draw_what_the_slow_version_draws(bins: int, monkeypatch: pytest.
     monkeypatch.setattr(drawing_module, "_BINS", bins)
     monkeypatch.setattr(documents_module, "_BLOCK", 7)
     rng = random.Random(bins)
-    for seed in range(120):
+    for seed in range(60):
         texts = numbered([rng.choice([1, 2, 5, 30, 200]) for _ in range(rng.choice([1, 2, 5, 40]))])
         lengths = numpy.array([len(text) + 1 for text in texts], dtype="<u8")
         documents = Documents(stream_of(texts, "prepend"), lengths, "prepend")
@@ -130,33 +114,6 @@ def test_phases_draw_what_the_slow_version_draws(bins: int, monkeypatch: pytest.
             assert found == slow.take(tokens, tolerance)
             missing = tokens - sum(len(text) + 1 for _, _, text in found)
             assert 0 <= missing < tolerance
-
-
-def random_phase(rng: random.Random, names: list[str]) -> dict[str, Any]:
-    amounts = {name: rng.choice([{"weight": rng.randint(1, 3)}, {"tokens": rng.randint(1, 90)}]) for name in names}
-    fixed = sum(amount.get("tokens", 0) for amount in amounts.values())
-    has_weights = any("weight" in amount for amount in amounts.values())
-    return {"sources": amounts, **({"tokens": fixed + rng.randint(5, 400)} if has_weights else {})}
-
-
-def test_phases_draw_from_several_sources_what_the_slow_version_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing_module, "_BINS", 16)
-    rng = random.Random(6)
-    for seed in range(20):
-        counts = {name: rng.choice([1, 5, 40]) for name in "abc"}
-        texts = {name: numbered([rng.choice([0, 1, 2, 5, 30]) for _ in range(count)]) for name, count in counts.items()}
-        phases = [random_phase(rng, some) for some in (["a", "b", "c"], rng.sample("abc", 2), ["c", "b", "a"])]
-        content = {"seed": seed, "sources": {name: {"data": name} for name in texts}, "phases": phases}
-        lengths = {name: numpy.array([len(text) + 1 for text in some], dtype="<u8") for name, some in texts.items()}
-        found = [Documents(stream_of(texts[name], "prepend"), lengths[name], "prepend") for name in texts]
-        tolerance = rng.choice([2, 10, 64])
-        asked = reference.asked(content, {name: int(some.sum()) for name, some in lengths.items()})
-        drawn = draw(load_recipe(content), [[one, None] for one in found], asked, tolerance)
-        slow = reference.taken(texts, content, seed, tolerance)
-        assert [
-            {name: drawn_texts(texts[name], one, seed, name) for name, one in zip(texts, of_phase)}
-            for of_phase in drawn
-        ] == slow
 
 
 def test_everything_is_each_document_once() -> None:
@@ -212,32 +169,28 @@ Shuffle = Callable[[int, int], list[int]]
 
 def positions(shuffle: Shuffle) -> float:
     """Every document must be equally often at every position."""
-    orders = [shuffle(16, seed) for seed in range(4000)]
+    orders = [shuffle(16, seed) for seed in range(2000)]
     return excess(Counter((i, at) for order in orders for at, i in enumerate(order)), 16 * 16)
 
 
 def neighbors(shuffle: Shuffle) -> float:
     """Every document must be equally often before every other one."""
-    orders = [shuffle(16, seed) for seed in range(4000)]
+    orders = [shuffle(16, seed) for seed in range(2000)]
     return excess(Counter(pair for order in orders for pair in zip(order, order[1:])), 16 * 15)
 
 
 def orders_of_few(shuffle: Shuffle) -> float:
     """Every order of few documents must be equally likely, and so reachable."""
-    found = Counter(tuple(shuffle(5, seed)) for seed in range(6000))
+    found = Counter(tuple(shuffle(5, seed)) for seed in range(4000))
     assert shuffle is not global_shuffle or set(found) == set(permutations(range(5)))
     return excess(Counter(found), 120)
 
 
 @pytest.mark.parametrize("statistic", [positions, neighbors, orders_of_few])
 def test_every_order_is_equally_likely(statistic: Callable[[Shuffle], float]) -> None:
+    """And the statistics would find a shuffle that is not global."""
     assert abs(statistic(global_shuffle)) < 5
-
-
-@pytest.mark.parametrize("statistic", [positions, neighbors, orders_of_few])
-def test_the_statistics_find_a_windowed_shuffle(statistic: Callable[[Shuffle], float]) -> None:
-    assert statistic(windowed_shuffle) > 20
-    assert statistic(bucketed_without_sorting) > 20
+    assert statistic(windowed_shuffle) > 15 and statistic(bucketed_without_sorting) > 15
 
 
 def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +198,7 @@ def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatc
     texts = numbered([9] * 12)
     documents = Documents(stream_of(texts, "prepend"), numpy.full(12, 10, dtype="<u8"), "prepend")
     pairs: Counter[object] = Counter()
-    for seed in range(1500):
+    for seed in range(1000):
         (stretch,) = Passes(documents, seed, "x").take(40, 64).stretches
         chosen = stretch.chosen(drawing_keys(seed, "x", 0).first(numpy.arange(12))).nonzero()[0].tolist()
         assert len(chosen) == 4

@@ -4,7 +4,6 @@ import json
 import multiprocessing
 import os
 import pickle
-import random
 from pathlib import Path
 from typing import Any
 
@@ -78,42 +77,16 @@ def test_the_order_never_changes() -> None:
     assert epoch_of(sampler) == [9, 5, 8, 8, 4, 5, 0, 7, 15, 0, 1, 7, 16, 11, 13, 9, 2, 4, 3, 3]
 
 
-def test_counts_are_the_shares_to_one_sample() -> None:
-    rng = random.Random(3)
-    for _ in range(300):
-        weights = {name: rng.choice([1, 0.5, 2.5, rng.random() + 0.1]) for name in "abcdefg"[: rng.randint(1, 7)]}
-        samples = rng.randint(40, 10**9)
-        counts = counts_of(weights, samples)
-        assert sum(counts) == samples and counts == list(slow.counts(weights, samples).values())
-        for count, weight in zip(counts, weights.values()):
-            assert abs(count - samples * weight / sum(weights.values())) < 1 + 1e-6
-
-
-def test_each_window_is_used_before_any_is_used_again() -> None:
-    sampler = sampler_of(samples=11)
-    used = {name: [0] * windows for name, windows in WINDOWS.items()}
-    for epoch in range(40):
-        if epoch % 7 == 3:
-            sampler.set_weights({"a": epoch % 2, "b": 0.3, "c": 1})
-        for index in epoch_of(sampler):
-            name = max((name for name in STARTS if STARTS[name] <= index), key=STARTS.__getitem__)
-            used[name][index - STARTS[name]] += 1
-        assert all(max(times) - min(times) <= 1 for times in used.values())
-
-
 @given(st.integers(0, 20), st.integers(1, 4), st.integers(1, 4), st.booleans())
 def test_resuming_continues_with_any_number_of_processes(taken: int, before: int, after: int, shuffle: bool) -> None:
-    def ready(rank: int, world: int) -> MixtureSampler:
-        return sampler_of(seed=5, rank=rank, num_replicas=world, shuffle=shuffle)
-
-    whole = [sampler_of(seed=5, shuffle=shuffle) for _ in range(2)]
-    whole[0].set_epoch(1)
-    whole[0].set_weights({"a": 1, "b": 1, "c": 0})
-    order = list(whole[0])
-    ranks = [ready(rank, before) for rank in range(before)]
-    for sampler in ranks:
+    def ready(**ranks: int) -> MixtureSampler:
+        sampler = sampler_of(seed=5, shuffle=shuffle, **ranks)
         sampler.set_epoch(1)
         sampler.set_weights({"a": 1, "b": 1, "c": 0})
+        return sampler
+
+    order = list(ready())
+    ranks = [ready(rank=rank, num_replicas=before) for rank in range(before)]
     steps = min(taken, len(ranks[0]))
     seen = [list(sampler)[:steps] for sampler in ranks]
     for sampler in ranks:
@@ -122,7 +95,7 @@ def test_resuming_continues_with_any_number_of_processes(taken: int, before: int
     assert states == states[:1] * before  # every process has the same state
     rest = []
     for rank in range(after):
-        sampler = ready(rank, after)
+        sampler = sampler_of(seed=5, shuffle=shuffle, rank=rank, num_replicas=after)
         sampler.load_state_dict(states[0])
         sampler.set_epoch(1)  # as training loops do
         rest.append(list(sampler))

@@ -4,19 +4,18 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from corpora import EOT, content, documents, small_tokenizer
+from corpora import EOT, content, documents, small_tokenizer, standard_input
 
 import pybpe
 from llmc_compat import chat
 from llmc_compat.workspace import make_workspace
 from pybpe.model import CONTROL_TOKENS
-from pybpe.support.locking import FOLDER, LOCK, only_holder, only_writer
+from pybpe.support.locking import FOLDER, only_holder, only_writer
 
 HOLD = """
 import sys
@@ -42,6 +41,16 @@ def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "corpus.txt"
     path.write_text(EOT.join(documents(40)), encoding="utf-8")
     return path
+
+
+def binarize_standard_input(corpus: Path, out: Path) -> object:
+    with standard_input(str(corpus)):
+        return pybpe.binarize(small_tokenizer(), "-", out / "o", progress=False)
+
+
+def clean_standard_input(corpus: Path, out: Path) -> object:
+    with standard_input(str(corpus)):
+        return pybpe.corpus.clean("-", out / "o.jsonl", workers=1, progress=False)
 
 
 def binarize(corpus: Path, out: Path) -> object:
@@ -76,6 +85,8 @@ def train(corpus: Path, out: Path) -> object:
 
 FOLDERS = {
     binarize: "o",
+    binarize_standard_input: "o",
+    clean_standard_input: ".o.jsonl.unfinished",
     prepare: "o",
     workspace: "o",
     write_chat: "o",
@@ -99,36 +110,6 @@ def test_a_refused_writer_has_changed_nothing(
         with pytest.raises(pybpe.errors.FileError, match="another process is writing to it"):
             write(corpus, out)
         assert content(out) == before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("write", ["binarize", "corpus"])
-def test_standard_input_of_the_first_process_stays_its_own(corpus: Path, tmp_path: Path, write: str) -> None:
-    """Runs two real commands. The first one waits for the rest of its input."""
-    small_tokenizer().save(tmp_path / "tok.json")
-    out = tmp_path / ("out" if write == "binarize" else "out.jsonl")
-    arguments = ["-t", tmp_path / "tok.json", "--splits", "1"] if write == "binarize" else []
-    command = [sys.executable, "-m", "pybpe", write, "-", "-o", out, *arguments, "--quiet"]
-    lock = (out if write == "binarize" else tmp_path / ".out.jsonl.unfinished") / FOLDER / LOCK
-    text = corpus.read_bytes()
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as first:
-        assert first.stdin is not None
-        first.stdin.write(text[:5000])
-        first.stdin.flush()
-        while not lock.exists():
-            assert first.poll() is None
-            time.sleep(0.01)
-        second = subprocess.run(command, input=b"other text", capture_output=True, check=False)
-        assert second.returncode == 2 and b"another process is writing to it" in second.stderr
-        first.stdin.write(text[5000:])
-    assert first.returncode == 0
-    if write == "binarize":
-        pybpe.binarize(small_tokenizer(), corpus, tmp_path / "alone", splits=(1,), name="stdin", progress=False)
-        shard = "stdin_train_000000.bin"
-        assert (out / shard).read_bytes() == (tmp_path / "alone" / shard).read_bytes()
-    else:
-        assert len(out.read_text().splitlines()) == 40
-    assert not lock.parent.exists()
 
 
 def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: Path) -> None:

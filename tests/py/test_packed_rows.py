@@ -30,24 +30,13 @@ def rows_are_best_fit(lengths: Sequence[int], size: int) -> None:
     assert sorted((size - used).tolist()) == best_fit_spaces(lengths, size)
 
 
-def test_random_lengths_fit_as_in_the_slow_version() -> None:
+def test_random_and_equal_lengths_fit_as_in_the_slow_version() -> None:
     rng = random.Random(1)
     for _ in range(300):
         size = rng.choice([1, 2, 3, 7, 8, 16, 33, 100])
         longest = rng.choice([size, -(-size // 2), -(-size // 5)])
         rows_are_best_fit([rng.randint(1, longest) for _ in range(rng.choice([0, 1, 2, 5, 40, 150]))], size)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 64, 100])
-def test_equal_lengths_fit_as_in_the_slow_version(size: int) -> None:
-    for length in {1, size // 2 or 1, size // 2 + 1 if size > 1 else 1, max(1, size - 1), size}:
-        rows_are_best_fit([length] * 50, size)
-
-
-def test_many_lengths_take_few_steps_each() -> None:
-    lengths = numpy.array([1 + i * 7919 % 1024 for i in range(300_000)])
-    rows = best_fit(lengths, 1024)
-    assert numpy.bincount(rows, weights=lengths).max() <= 1024
+        rows_are_best_fit([rng.choice([1, size // 2 or 1, min(size // 2 + 1, size), size - 1 or 1, size])] * 50, size)
 
 
 def refitted(lengths: Sequence[int], size: int) -> int:
@@ -85,14 +74,17 @@ def test_refit_finds_the_fewest_rows_of_few_pieces() -> None:
         best += found == fewest
         both += 1
     assert fits < best <= both
+    lengths = []
+    for _ in range(300):  # short pieces that leave gaps after best fit: each row is one of a few sums of three
+        a = rng.randint(60, 120)
+        b = rng.randint(40, 190 - a)
+        lengths += [a, b, 256 - a - b]
+    assert refitted(lengths, 256) < len(best_fit_spaces(lengths, 256))
 
 
-@pytest.mark.parametrize(
-    ("lengths", "size", "rows"),
-    [([6, 4, 4, 3, 3], 10, 2), ([4, 3, 3, 4, 3, 3], 10, 2), ([5, 4, 4, 3, 2, 2], 10, 2)],
-)
-def test_two_and_three_pieces_fill_rows_exactly(lengths: list[int], size: int, rows: int) -> None:
-    assert refitted(lengths, size) == rows
+def test_two_and_three_pieces_fill_rows_exactly() -> None:
+    for lengths in ([6, 4, 4, 3, 3], [4, 3, 3, 4, 3, 3], [5, 4, 4, 3, 2, 2]):
+        assert refitted(lengths, 10) == 2
 
 
 def nearest_pair(left: list[int], total: int) -> list[int]:
@@ -152,18 +144,6 @@ def test_a_stream_must_begin_with_a_mark() -> None:
         next(groups(TokenStream(numpy.array([5, 0, 5])), MARK, 4))
 
 
-def test_refit_is_as_good_with_many_pieces() -> None:
-    """Short pieces that leave gaps after best fit: each row here is one of a few sums of three."""
-    rng = random.Random(6)
-    lengths = []
-    for _ in range(300):
-        a = rng.randint(60, 120)
-        b = rng.randint(40, 190 - a)
-        lengths += [a, b, 256 - a - b]
-    before = len(best_fit_spaces(lengths, 256))
-    assert refitted(lengths, 256) < before
-
-
 # ----------------------------------------------------------------------------------------------------
 # Rows of made-up documents: every token is different, so each is found again
 
@@ -196,14 +176,13 @@ ADVERSARIAL = {
     "all are one shorter": lambda size: [max(1, size - 2)] * 20,
     "all of one token": lambda size: [1] * 100,
     "all are a little more than half": lambda size: [max(1, size // 2)] * 31,
-    "one huge": lambda size: [3, 5000, 2],
-    "two huge": lambda size: [2000, 2000],
+    "huge": lambda size: [3, 2000, 2, 2000],
 }
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ADVERSARIAL)
-@pytest.mark.parametrize("size", [2, 3, 8, 50])
+@pytest.mark.parametrize("size", [2, 3, 17])
 def test_every_token_is_in_one_row_in_order(method: str, name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for group_tokens in (400, 1 << 20):
         monkeypatch.setattr(pieces_module, "_GROUP_TOKENS", group_tokens)
@@ -214,7 +193,7 @@ def test_every_token_is_in_one_row_in_order(method: str, name: str, size: int, m
 def test_random_documents_are_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces_module, "_GROUP_ROWS", 3)
     rng = random.Random(2)
-    for _ in range(150):
+    for _ in range(80):
         monkeypatch.setattr(pieces_module, "_GROUP_TOKENS", rng.choice([1, 100, 1000]))
         size = rng.choice([2, 3, 5, 16, 40])
         lengths = [rng.choice([1, size - 1, size, rng.randint(1, 4 * size)]) for _ in range(rng.randint(0, 60))]
@@ -247,7 +226,7 @@ def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(pieces_module, "_GROUP_ROWS", 3)
     monkeypatch.setattr(pieces_module, "_CHUNK_TOKENS", 50)
     rng = random.Random(8)
-    for _ in range(60):
+    for _ in range(40):
         monkeypatch.setattr(pieces_module, "_GROUP_TOKENS", rng.choice([1, 100, 1000]))
         size = rng.choice([2, 3, 5, 16, 40])
         lengths = [rng.choice([1, size - 1, size, 3 * size, rng.randint(1, 9)]) for _ in range(rng.randint(0, 40))]

@@ -24,14 +24,11 @@ def test_permutations_are_as_defined(n: int, seed: int, epoch: int, data: st.Dat
     assert found.tolist() == [permuted(place, n, seed, epoch) for place in places]
 
 
-def test_short_permutations_are_as_defined() -> None:
-    for n in range(1, 40):
-        assert permutation(n, n, 1) == [permuted(place, n, n, 1) for place in range(n)]
-
-
-@pytest.mark.parametrize("n", [*range(1, 40), 255, 256, 257, 4096, 4097])
-def test_permutations_are_permutations(n: int) -> None:
-    assert sorted(permutation(n, seed=n)) == list(range(n))
+def test_permutations_are_permutations_as_defined() -> None:
+    for n in (*range(1, 40), 255, 256, 257, 4096, 4097):
+        found = permutation(n, n, 1)
+        assert sorted(found) == list(range(n))
+        assert found[:40] == [permuted(place, n, n, 1) for place in range(min(n, 40))]
 
 
 def test_the_order_never_changes() -> None:
@@ -47,9 +44,9 @@ def test_the_order_never_changes() -> None:
 
 
 def test_all_orders_are_about_equally_likely() -> None:
-    counts = Counter(tuple(permutation(4, seed)) for seed in range(12_000))
+    counts = Counter(tuple(permutation(4, seed)) for seed in range(6000))
     assert len(counts) == 24
-    assert 400 < min(counts.values()) <= max(counts.values()) < 600  # 500 each, deviation 22
+    assert 180 < min(counts.values()) <= max(counts.values()) < 320  # 250 each, deviation 15
 
 
 def test_neighbours_are_not_neighbours_any_more() -> None:
@@ -75,10 +72,6 @@ def test_processes_share_one_order(n: int, world: int, shuffle: bool, drop: bool
     else:
         assert rounds == list(itertools.islice(itertools.cycle(order), len(rounds)))
         assert n <= len(rounds) < n + world
-
-
-def test_a_share_that_is_longer_than_a_chunk() -> None:
-    assert sorted(ResumableSampler(10_001, seed=1)) == list(range(10_001))
 
 
 @given(st.integers(1, 60), st.integers(0, 60), st.integers(1, 4), st.integers(1, 4))
@@ -119,13 +112,6 @@ def test_an_iteration_resumes_in_its_place() -> None:
     assert sampler.has_begun
 
 
-def test_the_next_iteration_is_a_whole_epoch_again() -> None:
-    sampler = ResumableSampler(10, seed=1)
-    sampler.load_state_dict({**sampler.state_dict(), "consumed": 8})
-    assert len(list(sampler)) == 2
-    assert len(list(sampler)) == 10
-
-
 def test_states_of_something_else_are_refused() -> None:
     sampler = ResumableSampler(10, seed=1)
     good = sampler.state_dict()
@@ -143,40 +129,36 @@ def test_states_of_something_else_are_refused() -> None:
     with pytest.raises(pybpe.errors.ArgumentError, match="not a state.*samples"):
         sampler.load_state_dict({})
     assert sampler.state_dict() == good
-
-
-@pytest.mark.parametrize("rank, world", [(-1, 2), (2, 2), (0, 0)])
-def test_ranks_that_do_not_exist(rank: int, world: int) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="rank must be"):
-        ResumableSampler(10, rank=rank, num_replicas=world)
-
-
-@pytest.mark.parametrize("one", [{"rank": 0}, {"rank": 1}, {"num_replicas": 2}])
-def test_a_rank_needs_the_number_of_processes(one: dict[str, int]) -> None:
-    """Otherwise every process would train on everything, or all on the share of the first."""
-    with pytest.raises(pybpe.errors.ArgumentError, match="pass both rank and num_replicas, or neither"):
-        ResumableSampler(10, **one)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("epoch", [-1, 1.5, "x"])
-def test_epochs_that_do_not_exist(epoch: object) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="epoch must be"):
-        ResumableSampler(10).set_epoch(epoch)  # type: ignore[arg-type]
-
-
-def test_states_of_other_data_are_refused() -> None:
-    sampler = ResumableSampler(10, data={"tokens": "a"})
-    sampler.load_state_dict(sampler.state_dict())
+    other = ResumableSampler(10, data={"tokens": "a"})
+    other.load_state_dict(other.state_dict())
     with pytest.raises(pybpe.errors.ArgumentError, match="'tokens': 'b'"):
-        sampler.load_state_dict(ResumableSampler(10, data={"tokens": "b"}).state_dict())
+        other.load_state_dict(ResumableSampler(10, data={"tokens": "b"}).state_dict())
 
 
-def test_a_loader_can_start_over_at_the_place_of_a_state() -> None:
-    sampler = ResumableSampler(10, seed=1)
-    sampler.load_state_dict({**sampler.state_dict(), "consumed": 8})
+def test_what_cannot_be_is_refused() -> None:
+    """With a rank alone, every process would train on everything, or all on the share of the first."""
+    for rank, world, message in (
+        (-1, 2, "rank must be"),
+        (2, 2, "rank must be"),
+        (0, 0, "rank must be"),
+        (0, None, "pass both rank and num_replicas, or neither"),
+        (1, None, "pass both rank and num_replicas, or neither"),
+        (None, 2, "pass both rank and num_replicas, or neither"),
+    ):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            ResumableSampler(10, rank=rank, num_replicas=world)
+    for epoch in (-1, 1.5, "x"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="epoch must be"):
+            ResumableSampler(10).set_epoch(epoch)  # type: ignore[arg-type]
+
+
+def test_the_next_iteration_is_a_whole_epoch_again_unless_it_starts_over_at_the_place_of_a_state() -> None:
+    sampler = ResumableSampler(10_001, seed=1)
+    sampler.load_state_dict({**sampler.state_dict(), "consumed": 9999})
     assert len(list(sampler)) == 2
     sampler.start_over()
     assert len(list(sampler)) == 2
+    assert sorted(sampler) == list(range(10_001))  # which is longer than a chunk
     sampler.set_epoch(1)
     sampler.start_over()
-    assert len(list(sampler)) == 10
+    assert len(list(sampler)) == 10_001

@@ -4,6 +4,8 @@ a list."""
 import json
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy
@@ -35,25 +37,17 @@ def windows(count: int, *args: int, **kwargs: object) -> list[tuple[str, str]]:
 
 HAND = [
     # stream, context, stride, windows, the shorter window that drop_last=False adds
-    (0, 3, None, [], []),
     (1, 3, None, [], []),
     (2, 3, None, [], [("a", "b")]),
-    (3, 3, None, [], [("ab", "bc")]),
     (4, 3, None, [("abc", "bcd")], []),
-    (5, 3, None, [("abc", "bcd")], [("d", "e")]),
     (6, 3, None, [("abc", "bcd")], [("de", "ef")]),
     (7, 3, None, [("abc", "bcd"), ("def", "efg")], []),
-    (8, 3, None, [("abc", "bcd"), ("def", "efg")], [("g", "h")]),
-    (2, 1, None, [("a", "b")], []),
     (3, 1, None, [("a", "b"), ("b", "c")], []),
     # overlapping
     (5, 3, 1, [("abc", "bcd"), ("bcd", "cde")], []),
     (5, 3, 2, [("abc", "bcd")], [("cd", "de")]),
-    (6, 3, 2, [("abc", "bcd"), ("cde", "def")], []),
-    (7, 3, 2, [("abc", "bcd"), ("cde", "def")], [("ef", "fg")]),
     (8, 3, 2, [("abc", "bcd"), ("cde", "def"), ("efg", "fgh")], []),
     # with gaps
-    (8, 2, 4, [("ab", "bc"), ("ef", "fg")], []),
     (6, 2, 4, [("ab", "bc")], [("e", "f")]),
     (5, 2, 4, [("ab", "bc")], []),
 ]  # fmt: skip
@@ -176,16 +170,10 @@ def test_every_kind_of_file(tmp_path: Path, name: str, dtype: str) -> None:
     assert not found.flags.writeable
     packed = PackedSequences(path, 4, dtype=dtype)
     assert [window.inputs.tolist() for window in packed] == [ids[0:4].tolist(), ids[4:8].tolist()]
-
-
-@pytest.mark.parametrize("name", ["shard.bin", "raw.bin", "array.npy"])
-def test_windows_are_as_pytorch_needs_them(tmp_path: Path, name: str) -> None:
-    path = write_tokens(tmp_path, name, numpy.arange(10, dtype=numpy.uint16))
-    packed = PackedSequences(path, 4)
-    inputs, targets = packed[1]
+    inputs, targets = packed[1]  # as PyTorch needs them
     assert inputs.dtype == targets.dtype == numpy.int64 and inputs.flags.writeable and targets.flags.writeable
     assert not numpy.shares_memory(inputs, targets)
-    assert packed.ids(1).dtype == numpy.uint16 and not packed.ids(1).flags.writeable
+    assert packed.ids(1).dtype == dtype and not packed.ids(1).flags.writeable
 
 
 @pytest.mark.parametrize("ids", [numpy.array([0, 1, 2, -3]), numpy.array([0, 1, 2, 2**64 - 3], dtype=numpy.uint64)])
@@ -214,7 +202,9 @@ def test_several_files_are_one(tmp_path_factory: pytest.TempPathFactory, sizes: 
     packed = PackedSequences(paths, length, stride, False)
     assert [window.inputs.tolist() for window in packed] == expected
     assert [window.targets.tolist() for window in packed] == [[i + 1 for i in inputs] for inputs in expected]
-    again = pickle.loads(pickle.dumps(packed))
+    pickled = pickle.dumps(packed)
+    assert len(pickled) < 2000  # paths, not tokens
+    again = pickle.loads(pickled)
     assert [window.inputs.tolist() for window in again] == expected
 
 
@@ -223,11 +213,6 @@ def test_a_glob_gives_its_files_in_order(tmp_path: Path) -> None:
         write_tokens(tmp_path, f"x_train_{i:06d}.bin", numpy.array([10 * i, 10 * i + 1], dtype=numpy.uint16))
     packed = PackedSequences(tmp_path / "x_train_*.bin", 5)
     assert packed[0].inputs.tolist() == [0, 1, 10, 11, 20]
-
-
-def test_pickles_hold_paths_not_tokens(tmp_path: Path) -> None:
-    path = write_tokens(tmp_path, "shard.bin", numpy.arange(50_000, dtype=numpy.uint16))
-    assert len(pickle.dumps(PackedSequences(path, 4))) < 1000
 
 
 def test_binarized_files_say_what_they_hold(tmp_path: Path) -> None:
@@ -268,13 +253,10 @@ def raw(tmp_path: Path) -> Path:
     return tmp_path / "raw"
 
 
-def test_a_manifest_excludes_another_dtype(raw: Path) -> None:
+def test_what_states_its_dtype_excludes_another(raw: Path, tmp_path: Path) -> None:
     assert len(PackedSequences(raw / "train.bin", 8, dtype="uint16"))
     with pytest.raises(pybpe.errors.ArgumentError, match="train.bin: the manifest says dtype='uint16', not 'uint32'"):
         PackedSequences(raw / "train.bin", 8, dtype="uint32")
-
-
-def test_what_states_its_dtype_excludes_another(tmp_path: Path) -> None:
     ids = numpy.arange(9, dtype=">u2")
     numpy.save(tmp_path / "a.npy", ids)
     for source in (ids, tmp_path / "a.npy", write_tokens(tmp_path, "shard.bin", ids.astype(numpy.uint16))):
@@ -376,7 +358,7 @@ def test_any_damage_to_a_header_of_npy_is_survived(tmp_path: Path) -> None:
     good = write_tokens(tmp_path, "a.npy", numpy.arange(10)).read_bytes()
     rng = numpy.random.default_rng(1)
     refused = 0
-    for _ in range(500):
+    for _ in range(300):
         data = bytearray(good)
         for place in rng.integers(6, 128, rng.integers(1, 4)):
             data[place] = rng.integers(0, 256)
@@ -385,7 +367,7 @@ def test_any_damage_to_a_header_of_npy_is_survived(tmp_path: Path) -> None:
             TokenFile(tmp_path / "b.npy").read().sum()
         except pybpe.errors.FormatError:
             refused += 1
-    assert refused > 100
+    assert refused > 60
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -439,3 +421,38 @@ def test_a_file_that_is_replaced_or_grows_is_read_as_it_was(tmp_path: Path) -> N
     with open(path, "ab") as stream:
         stream.write(b"more")
     assert len(grown) == 3 and grown[2].targets.tolist() == [0, 0, 0]
+
+
+SHARDS = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from pybpe.loading import PackedSequences
+packed = PackedSequences(sys.argv[1] + "/*.npy", 5)
+total = sum(int(window.inputs.sum()) for window in packed)
+assert total == sum(int(packed[i].inputs.sum()) for i in range(len(packed) - 1, -1, -1))
+print(total, len(packed))
+"""
+
+
+def test_more_token_files_than_a_process_may_have_open(tmp_path: Path) -> None:
+    for number in range(150):
+        numpy.save(tmp_path / f"{number:03}.npy", numpy.full(10, number, dtype=numpy.uint16))
+    command = [sys.executable, "-c", SHARDS, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    ids = [number for number in range(150) for _ in range(10)]
+    windows = (len(ids) - 1) // 5
+    assert found.stdout.split() == [str(sum(ids[: 5 * windows])), str(windows)], found.stderr
+
+
+def test_a_token_file_that_was_replaced_is_not_read_with_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pybpe.tokens.token_files._MOST_OPEN", 4)
+    for number in range(9):
+        numpy.save(tmp_path / f"{number}.npy", numpy.full(10, number, dtype=numpy.uint16))
+    packed = pybpe.loading.PackedSequences(str(tmp_path / "*.npy"), 5)
+    numpy.save(tmp_path / "other", numpy.full(10, 77, dtype=numpy.uint16))
+    os.replace(tmp_path / "other.npy", tmp_path / "0.npy")
+    assert packed[len(packed) - 1].inputs[0] == 8
+    with pytest.raises(pybpe.errors.FormatError, match=r"0\.npy: was changed or replaced since it was first opened"):
+        packed[0]

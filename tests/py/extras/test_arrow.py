@@ -15,6 +15,7 @@ from pyarrow import feather, ipc  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.errors import FormatError  # noqa: E402
+from pybpe.reading import rows as row_reading  # noqa: E402
 from pybpe.reading.bad_records import Seen  # noqa: E402
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
@@ -72,12 +73,14 @@ def test_dictionaries_empty_files_and_no_end(tmp_path: Path, write: Any) -> None
 
 
 @pytest.mark.parametrize("split_by", ["hash", "document", "token"])
-def test_binarize(tmp_path: Path, small_tasks: None, split_by: str) -> None:
-    tok = small_tokenizer()
-    feather.write_feather(table(TEXTS), tmp_path / "a.feather", chunksize=50)
+def test_binarize(tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, split_by: str) -> None:
+    """Groups, pieces and batches end at different rows; some rows are empty, and one is longer than a piece."""
+    monkeypatch.setattr(row_reading, "PIECE_BYTES", 5000)
+    tok, texts = small_tokenizer(), [*TEXTS[:100], "", "a long row " * 2000, *TEXTS[100:], ""]
+    feather.write_feather(table(texts), tmp_path / "a.feather", chunksize=50)
     pyarrow_parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow_parquet.write_table(table(TEXTS), tmp_path / "a.parquet", row_group_size=50)
-    as_stream(tmp_path / "a.arrow", table(TEXTS), 50)
+    pyarrow_parquet.write_table(table(texts), tmp_path / "a.parquet", row_group_size=50)
+    as_stream(tmp_path / "a.arrow", table(texts), 50)
     found = {}
     for name in ("a.feather", "a.arrow", "a.parquet"):
         for workers in (1, 3):
@@ -85,7 +88,7 @@ def test_binarize(tmp_path: Path, small_tasks: None, split_by: str) -> None:
             pybpe.binarize(tok, tmp_path / name, out, split_by=split_by, workers=workers)
             found[out] = [path.read_bytes() for path in sorted(out.glob("*.bin"))]
     if split_by == "hash":  # other splits depend on the sizes of the groups
-        (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+        (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
         pybpe.binarize(tok, tmp_path / "a.jsonl", tmp_path / "lines", split_by=split_by)
         found[tmp_path] = [path.read_bytes() for path in sorted((tmp_path / "lines").glob("*.bin"))]
         assert len(set(map(tuple, found.values()))) == 1

@@ -1,11 +1,15 @@
-"""Dask workers write what one machine writes, even if one is killed in the middle."""
+"""Dask workers write what one machine writes, even if one is killed in the middle. Faults on a cluster raise errors
+with the name of the worker, and never hang."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +17,14 @@ import pytest
 
 distributed = pytest.importorskip("distributed")
 
-from commands import pybpe_command  # noqa: E402
 from corpora import EOT, content, documents, jsonl, small_tokenizer  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
+from pybpe.errors import PybpeWarning  # noqa: E402
+from pybpe.support import remote  # noqa: E402
 from pybpe.tokens import shared_store  # noqa: E402
-
-
-def new_cluster() -> Any:
-    """Starts a Dask cluster of two processes on this machine."""
-    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with new_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture
@@ -48,13 +42,17 @@ def corpus(small_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def binarize(corpus: Path, out: Path, executor: Executor | None = None) -> None:
     given: dict[str, Any] = {"shard_tokens": 20_000, "workers": 2, "progress": False}
-    pybpe.binarize(small_tokenizer(), corpus, out, executor=executor, **given)
+    pybpe.binarize(small_tokenizer(), corpus, out / "o", executor=executor, **given)
 
 
 def binarize_through_messages(corpus: Path, out: Path, executor: Executor | None = None) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared_store, "is_shared", lambda *_: False)
         binarize(corpus, out, executor)
+
+
+def prepare(corpus: Path, out: Path, executor: Executor | None = None) -> None:
+    pybpe.prepare(corpus, out / "p", vocab_size=400, executor=executor, progress=False)
 
 
 def count(corpus: Path, out: Path, executor: Executor | None = None) -> None:
@@ -65,6 +63,23 @@ def clean(corpus: Path, out: Path, executor: Executor | None = None) -> None:
     given: dict[str, Any] = {"dedup": "exact", "near_dedup": 0.7, "progress": False}
     report = pybpe.corpus.clean(corpus, out / "x.jsonl", executor=executor, **given)
     assert report.dropped["near_duplicate"] > 20 and report.dropped["duplicate"] > 20
+
+
+CALLS: list[Callable[..., None]] = [binarize, prepare, count, clean]
+
+# ------------------------------------------------------------------------------------------------------
+# A cluster of two processes
+
+
+def new_cluster() -> Any:
+    """Starts a Dask cluster of two processes on this machine."""
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with new_cluster() as cluster:
+        yield cluster
 
 
 @pytest.mark.parametrize("write", [binarize, binarize_through_messages, count, clean])
@@ -108,8 +123,8 @@ def test_the_command_finds_the_scheduler(
 
 def test_counts_are_not_counted_by_workers(cluster: Any, tmp_path: Path) -> None:
     pybpe.count_words(iter(["a"])).save(tmp_path / "x.counts")
-    command = ("count", tmp_path / "x.counts", "-o", tmp_path / "y.counts", "--dask", cluster.scheduler_address)
-    pybpe_command(*command, code=2)
+    words = ["count", tmp_path / "x.counts", "-o", tmp_path / "y.counts", "--dask", cluster.scheduler_address]
+    assert main([*map(str, words)]) == 2
 
 
 def test_no_scheduler_is_one_line(corpus: Path, tmp_path: Path) -> None:
@@ -123,3 +138,126 @@ def test_no_scheduler_is_one_line(corpus: Path, tmp_path: Path) -> None:
         assert result.stderr.startswith(f"pybpe: {address}: no Dask scheduler answers: ")
         assert result.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+# ------------------------------------------------------------------------------------------------------
+# Faults of a scheduler or a worker
+
+
+SCHEDULER = """
+import asyncio, sys
+from distributed import Scheduler
+
+async def serve():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=None, dashboard=False) as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+
+asyncio.run(serve())
+"""
+WORKER = """
+import asyncio, os, sys
+from distributed import Worker
+
+async def serve():
+    async with Worker(sys.argv[1], nthreads=1, nanny=False, dashboard=False, death_timeout=60) as worker:
+        print(worker.address, flush=True)
+        await worker.finished()
+
+exec(sys.argv[2])
+asyncio.run(serve())
+"""
+
+
+@contextmanager
+def process(code: str, *arguments: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd, env=environment) as started:
+        assert started.stdout is not None
+        try:
+            yield started, started.stdout.readline().strip()
+        finally:
+            started.kill()
+
+
+@contextmanager
+def cluster_of_one(first: str = "", cwd: Path | None = None) -> Iterator[tuple[Any, str, str]]:
+    """Yields an executor and the addresses of worker and scheduler. The worker runs `first` before it starts."""
+    with process(SCHEDULER) as (_, address), process(WORKER, address, first, cwd=cwd) as (_, worker):
+        with distributed.Client(address, set_as_default=False) as client:
+            yield client.get_executor(), worker, address
+
+
+def test_relative_paths_are_those_of_the_caller(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker runs in another folder. The files are the same as without Dask, including the names of sources."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("elsewhere", "here", "there"):
+        (tmp_path / name).mkdir()
+    with cluster_of_one(cwd=tmp_path / "elsewhere") as (executor, _, _):
+        for call in CALLS:
+            call(Path("corpus"), tmp_path / "there", executor)
+            call(Path("corpus"), tmp_path / "here")
+    assert content(tmp_path / "here") == content(tmp_path / "there")
+
+
+def test_workers_with_another_version_or_other_tables_are_refused_by_name(corpus: Path, tmp_path: Path) -> None:
+    for change, message in (
+        ("remote.__version__ = '0.0.7'", "has pybpe 0.0.7 with Unicode .* and this run needs pybpe"),
+        ("remote.unicodedata = type('U', (), {'unidata_version': '3.2'})", "Python's Unicode 3.2"),
+        ("del remote._arrive", "a worker cannot run the tasks of pybpe"),
+    ):
+        with cluster_of_one(f"from pybpe.support import remote; {change}") as (executor, worker, _):
+            for call in CALLS[: 4 if "version__" in change else 1]:
+                with pytest.raises(pybpe.errors.WorkerError, match=message) as error:
+                    call(corpus, tmp_path, executor)
+                assert worker in str(error.value) or "cannot run" in message
+
+
+def test_errors_name_the_worker(corpus: Path, tmp_path: Path) -> None:
+    """One worker sees a different copy of a file, and another one does not see the file."""
+    shorter = "import os; stat = os.fstat; os.fstat = lambda h: os.stat_result([*stat(h)[:6], 7, *stat(h)[7:]])"
+    missing = (
+        "from pybpe.reading import input_file as i;"
+        " i.InputFile.location = property(lambda file: '/nowhere/' + file.path)"
+    )
+    for first, kind, message in (
+        (shorter, pybpe.errors.FileError, "now has 7 bytes"),
+        (missing, FileNotFoundError, "nowhere.*cannot be opened"),
+    ):
+        with cluster_of_one(first) as (executor, worker, _):
+            for call in CALLS:
+                with pytest.raises(kind, match=message) as error:
+                    call(corpus, tmp_path, executor)
+                assert f"(on the worker {worker})" in str(error.value)
+
+
+@pytest.mark.parametrize("call", [binarize, count, clean], ids=lambda call: call.__name__)
+def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path, call: Any) -> None:
+    slow = "import time, pybpe.support.remote; pybpe.support.remote._arrive = lambda *_: time.sleep(600)"
+    with process(SCHEDULER) as (scheduler, address), process(WORKER, address, slow):
+        with distributed.Client(address, set_as_default=False) as client:
+            killer = threading.Timer(2, scheduler.kill)
+            killer.start()
+            with pytest.raises(
+                pybpe.errors.WorkerError, match=f"the connection to the Dask scheduler {address} is lost"
+            ):
+                call(corpus, tmp_path, client.get_executor())
+
+
+def test_that_there_are_no_workers_is_said(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_PATIENCE_SECONDS", 0.0)
+    with process(SCHEDULER) as (_, address), distributed.Client(address, set_as_default=False) as client:
+        workers: list[Any] = []
+
+        def start() -> None:
+            time.sleep(3)
+            context = process(WORKER, address, "")
+            workers.append((context, context.__enter__()))
+
+        threading.Thread(target=start).start()
+        with pytest.warns(PybpeWarning, match=f"the Dask scheduler {address} has no workers. Waiting for one"):
+            binarize(corpus, tmp_path, client.get_executor())
+        workers[0][0].__exit__(None, None, None)
+    binarize(corpus, tmp_path / "alone")
+    assert content(tmp_path / "o") == content(tmp_path / "alone" / "o")

@@ -1,0 +1,311 @@
+"""Files of rows: parquet and Arrow in, parquet and tars of webdataset out; rows without text, and large ones; training
+from them."""
+
+import gzip
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+pyarrow = pytest.importorskip("pyarrow")
+from corpora import EOT, SPLITS, documents, small_tokenizer, tokens_of  # noqa: E402
+from pyarrow import dataset, feather, parquet  # noqa: E402
+from reference.dataset import streams  # noqa: E402
+from test_bombs import limited  # noqa: E402
+from test_memory import peak_megabytes  # noqa: E402
+from texts import chinese, english  # noqa: E402
+
+import pybpe  # noqa: E402
+from pybpe.corpus import clean  # noqa: E402
+from pybpe.errors import FileError, FormatError, PybpeWarning  # noqa: E402
+from pybpe.reading import rows as row_reading  # noqa: E402
+from pybpe.reading.splits import hash_split  # noqa: E402
+from pybpe.tokens.verification import verify  # noqa: E402
+
+# ------------------------------------------------------------------------------------------------------
+# Token files
+
+
+@pytest.fixture
+def corpora(tmp_path: Path, small_tasks: None) -> list[Path]:
+    paths = []
+    for i in range(4):
+        paths.append(tmp_path / f"{i}.txt")
+        paths[-1].write_bytes(EOT.join(documents(300)[i * 75 : (i + 1) * 75]).encode())
+    return paths
+
+
+def test_packed_rows_in_parquet_are_those_of_npy(tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path) -> None:
+    pybpe.binarize(tok, corpora, tmp_path / "data", splits=(1,), name="x")
+    for form in ("npy", "parquet"):
+        pybpe.pack(tok, tmp_path / "data", tmp_path / form, sequence_length=64, format=form, shard_tokens=6400)
+    paths = sorted((tmp_path / "parquet").glob("x_train_*.parquet"))
+    assert len(paths) > 2
+    for path in paths:
+        table = parquet.read_table(path)
+        kinds = [str(kind.value_type) for kind in table.schema.types]
+        assert dict(zip(table.column_names, kinds)) == {
+            "input_ids": "uint16", "document_ids": "int32", "position_ids": "int32", "loss_mask": "uint8"
+        }  # fmt: skip
+        for column, rows in table.to_pydict().items():
+            assert rows == numpy.load(tmp_path / "npy" / f"{path.stem}.{column}.npy").tolist()
+    assert verify(tmp_path / "parquet", tok)[1] == []
+    assert (tmp_path / "parquet" / "_manifest.json").exists()
+
+
+def test_webdataset_reads_packed_rows(tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path) -> None:
+    webdataset = pytest.importorskip("webdataset")
+    pybpe.binarize(tok, corpora, tmp_path / "data", splits=(1,), name="x")
+    pybpe.pack(tok, tmp_path / "data", tmp_path / "rows", sequence_length=64, format="webdataset")
+    pybpe.pack(tok, tmp_path / "data", tmp_path / "npy", sequence_length=64, format="npy")
+    samples = list(webdataset.WebDataset(str(tmp_path / "rows" / "x_train_000000.tar"), shardshuffle=False))
+    for column in ("input_ids", "document_ids", "position_ids", "loss_mask"):
+        found = [numpy.load(io.BytesIO(sample[f"{column}.npy"])).tolist() for sample in samples]
+        assert found == numpy.load(tmp_path / "npy" / f"x_train_000000.{column}.npy").tolist()
+
+
+def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "manifest.json").parent.mkdir()
+    manifest = pybpe.binarize(tok, corpora, out, format="parquet", sequence_length=100, name="x")
+    assert sum(map(len, dataset.dataset(out).to_table()["input_ids"])) == manifest.tokens
+    assert verify(out, tok) == (pybpe.tokens.manifest.Manifest.load(out), [])
+    if importlib.util.find_spec("pandas"):
+        import pandas
+
+        assert sum(map(len, pandas.read_parquet(out)["input_ids"])) == manifest.tokens
+    pybpe.binarize(
+        tok, corpora, out, name="y", force=True
+    )  # the files of an older run are removed, including its manifest
+    assert not list(out.glob("*.parquet")) and not (out / "_manifest.json").exists()
+    (out / "manifest.json").rename(out / "_manifest.json")  # `read_manifest` accepts either name
+    assert verify(out, tok)[1] == []
+
+
+# ------------------------------------------------------------------------------------------------------
+# Rows as input
+
+
+@pytest.mark.parametrize("split_by", ["hash", "document"])
+@pytest.mark.parametrize("kind", ["string", "large_string", "binary"])
+def test_parquet_is_read_by_row_group(
+    tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, split_by: str, kind: str
+) -> None:
+    monkeypatch.setattr(row_reading, "PIECE_BYTES", 5000)
+    texts = [f"forged {EOT} mark", "", *documents(300)]
+    column = pyarrow.array([text.encode() for text in texts] if kind == "binary" else texts, getattr(pyarrow, kind)())
+    table = pyarrow.table({"id": list(range(302)), "content": column})
+    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=77)
+    manifest = pybpe.binarize(tok, tmp_path / "x.parquet", tmp_path / "out", text_key="content", split_by=split_by)
+    borders = [0.8 * 302, 0.9 * 302]
+    if split_by == "hash":
+        expected = streams(tok, [(t, True) for t in texts if t], lambda data: hash_split(data, (8, 1, 1)), 3, "prepend")
+    else:
+        expected = [[], [], []]
+        for row, text in enumerate(texts):
+            if text:
+                split = sum(row >= int(border) for border in borders)
+                expected[split] += [tok.eot_token, *tok.encode_ordinary(text)]
+    assert [tokens_of(tmp_path / "out", split) for split in SPLITS] == expected
+    assert [name for name, _ in manifest.inputs] == [str(tmp_path / "x.parquet")]
+
+
+@pytest.mark.filterwarnings("ignore:.*this file is empty")
+def test_parquet_that_is_not_right(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.table({"content": ["a"], "n": [1]}), path)
+    for key, message in (
+        ("text", "no column 'text'; set text_key to one of content, n"),
+        ("n", "holds int64, expected string"),
+    ):
+        with pytest.raises(FormatError, match=message):
+            pybpe.binarize(tok, path, tmp_path / "out", text_key=key)
+    parquet.write_table(pyarrow.table({"text": ["a", None]}), path)
+    with pytest.raises(FormatError, match="row 1: the column 'text' is null"):
+        pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
+    two = pyarrow.Table.from_arrays([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["text", "text"])
+    parquet.write_table(two, tmp_path / "two.parquet")
+    with pytest.raises(FormatError, match="2 columns are named 'text'"):
+        pybpe.binarize(tok, tmp_path / "two.parquet", tmp_path / "out")
+    for damaged in (b"", b"PAR1", path.read_bytes()[:-3], b"x" * 300):
+        path.write_bytes(damaged)
+        with pytest.raises(FormatError, match="x.parquet: "):
+            pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
+    with pytest.raises(FileNotFoundError, match="gone.parquet"):
+        pybpe.binarize(tok, tmp_path / "gone.parquet", tmp_path / "out", splits=(1,))
+
+
+def test_the_first_rows_are_val(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    """Rows that are empty do not count."""
+    texts = documents(40)
+    table = pyarrow.table({"text": ["", *texts[:10], "", *texts[10:]]})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=7)
+    feather.write_feather(table, str(tmp_path / "a.arrow"))
+    for name, count in product(("a.parquet", "a.arrow"), (10, 13, 39)):
+        out = tmp_path / f"{name}{count}"
+        pybpe.binarize(tok, tmp_path / name, out, val_documents=count, workers=2, min_shard_tokens=0)
+        for split, wanted in (("val", texts[:count]), ("train", texts[count:])):
+            assert tokens_of(out, split) == [i for text in wanted for i in [tok.eot_token, *tok.encode(text)]]
+
+
+@pytest.fixture(params=["parquet", "arrow"])
+def files(request: pytest.FixtureRequest, tmp_path: Path, small_tasks: None) -> tuple[Path, Path]:
+    """Makes a file with null rows, and one without them."""
+    texts: list[Any] = list(documents(100))
+    bad = [text for number, text in enumerate(texts) for text in ([None] * (number % 7 == 0) + [text])] + [None, ""]
+    paths = (tmp_path / f"bad.{request.param}", tmp_path / f"good.{request.param}")
+    for path, some in zip(paths, (bad, texts)):
+        table = pyarrow.table({"text": some})
+        if request.param == "parquet":
+            parquet.write_table(table, path, row_group_size=30)
+        else:
+            feather.write_feather(table, path, chunksize=30)
+    return paths
+
+
+def test_rows(files: tuple[Path, Path], tmp_path: Path) -> None:
+    tok, bad, good = small_tokenizer(), *files
+    given: dict[str, Any] = {"progress": False, "name": "x", "splits": (3, 1), "min_shard_tokens": 0}
+    nulls = [row for row, text in enumerate(_texts(bad)) if text is None]
+    with pytest.raises(FormatError, match=r"bad\.\w+: row 0: the column 'text' is null"):
+        pybpe.binarize(tok, bad, tmp_path / "out", **given)
+    with pytest.warns(
+        PybpeWarning, match="16 of 117 records are not valid, such as .*: row 0: the column 'text' is null"
+    ):
+        pybpe.binarize(tok, bad, tmp_path / "out", on_error="skip", **given)
+    pybpe.binarize(tok, good, tmp_path / "good", **given)
+    for path in (tmp_path / "good").glob("*.bin"):
+        assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()
+    wanted = [{"file": str(bad), "row": row, "reason": "the column 'text' is null"} for row in nulls]
+    assert [json.loads(line) for line in (tmp_path / "out" / "skipped.jsonl").open()] == wanted
+    with pytest.warns(PybpeWarning):
+        clean(bad, tmp_path / "bad.jsonl", on_error="skip", progress=False)
+    clean(good, tmp_path / "good.jsonl", progress=False)
+    assert (tmp_path / "bad.jsonl").read_bytes() == (tmp_path / "good.jsonl").read_bytes()
+    assert [json.loads(line) for line in (tmp_path / "bad.jsonl.skipped.jsonl").open()] == wanted
+
+
+def _texts(path: Path) -> list[Any]:
+    table = parquet.read_table(path) if path.suffix == ".parquet" else feather.read_table(path)
+    return list(table["text"].to_pylist())
+
+
+def write_rows(path: Path, rows: int, text: str) -> None:
+    """Writes a parquet file that stores a text once for all of its rows."""
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * rows, pyarrow.int32()), [text])
+    table = pyarrow.table({"text": texts.cast(pyarrow.large_string())})
+    parquet.write_table(table, path, compression="zstd", dictionary_pagesize_limit=1 << 30)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
+def test_a_text_of_many_rows(tmp_path: Path) -> None:
+    """A text of 1 MB that is stored once for 900 rows: not all of them are in memory at the same time."""
+    path, out = tmp_path / "bomb.parquet", tmp_path / "out.jsonl"
+    write_rows(path, 900, "word " * 200_000)
+    assert path.stat().st_size < 10_000
+    settings = ["--min-chars", 1, "--dedup", "exact", "--workers", 1, "--quiet"]
+    assert peak_megabytes("corpus", path, "-o", out, *settings) < 600
+    assert json.loads(out.read_text()) == {"text": "word " * 200_000}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
+def test_a_row_that_does_not_fit_in_memory(tmp_path: Path) -> None:
+    """Arrow's message says nothing of the file."""
+    path = tmp_path / "bomb.parquet"
+    write_rows(path, 2, "word " * 60_000_000)
+    assert path.stat().st_size < 100_000
+    code, said = limited("corpus", path, "-o", tmp_path / "out.jsonl", "--min-chars", 1)
+    assert code == 2 and "not enough memory" in said and "damaged" not in said
+    assert os.listdir(tmp_path) == [path.name]
+
+
+# ------------------------------------------------------------------------------------------------------
+# Training: every kind of input gives the merges of the same documents
+
+DOCUMENTS = [english()[i : i + 900] for i in range(0, 90_000, 900)] + [
+    chinese()[i : i + 200] for i in range(0, 9000, 200)
+]
+DOCUMENTS += ["", f"a{EOT}b is plain text in a record", "  spaces  "]
+OPTIONS: dict[str, Any] = {"vocab_size": 700, "special_tokens": [EOT], "progress": False}
+
+
+def as_jsonl(path: Path) -> None:
+    lines = (json.dumps({"text": text}) + "\n" for text in DOCUMENTS)
+    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress("".join(lines).encode()))
+
+
+def table() -> Any:
+    return pyarrow.table({"id": range(len(DOCUMENTS)), "text": DOCUMENTS})
+
+
+def as_saved_dataset(path: Path) -> None:
+    """A folder of Arrow streams, as Hugging Face's `datasets` saves it."""
+    path.mkdir()
+    with pyarrow.ipc.new_stream(path / "data-00000-of-00001.arrow", table().schema) as stream:
+        stream.write_table(table(), max_chunksize=30)
+    (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}))
+    (path / "dataset_info.json").write_text("{}")
+
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "jsonl.gz": as_jsonl,
+    "parquet": lambda path: parquet.write_table(table(), path.with_suffix(".parquet"), row_group_size=40),
+    "feather": lambda path: feather.write_feather(table(), str(path.with_suffix(".feather")), chunksize=40),
+    "dataset": as_saved_dataset,
+}
+
+
+@pytest.fixture(params=KINDS)
+def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    KINDS[request.param](tmp_path / "corpus")
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:.*does not compile")
+def test_records_are_separate_texts(corpus: Path, tmp_path: Path, small_tasks: None) -> None:
+    """The texts of an iterable are too, but special tokens are found in them."""
+    plain = [text for text in DOCUMENTS if EOT not in text]
+    words = pybpe.count_words(iter(plain), special_tokens=[EOT], progress=False)
+    forged = [text for text in DOCUMENTS if EOT in text]
+    words += pybpe.Counts(pybpe.count_words(iter(forged), progress=False).words, words.settings)
+    expected = pybpe.train(counts=words, **OPTIONS)
+    assert b"endoftext" in words.to_dict()
+    assert pybpe.train(corpus, **OPTIONS).merges == expected.merges
+    assert pybpe.train(corpus, checkpoint=tmp_path / "x", workers=1, **OPTIONS).merges == expected.merges
+    with ThreadPoolExecutor(2) as executor:
+        assert pybpe.train(corpus, executor=executor, **OPTIONS).merges == expected.merges
+    assert pybpe.count_words(corpus, special_tokens=[EOT], memory_limit=1 << 24) == words
+    for options in ({"normalizer": "NFC"}, {"pattern": r"(?<=a)b|\s?\S+|\s"}):
+        assert pybpe.count_words(corpus, **options) == pybpe.count_words(iter(DOCUMENTS), **options)
+    command = [sys.executable, "-m", "pybpe", "train", str(corpus), "--vocab-size", "700", "--special-token", EOT]
+    subprocess.run([*command, "-o", str(tmp_path / "tok.json"), "--quiet"], check=True)
+    assert pybpe.Tokenizer.from_file(tmp_path / "tok.json").merges == expected.merges
+
+
+def test_a_sample_of_rows(tmp_path: Path) -> None:
+    rows = pyarrow.table({"text": [f"word{i}" for i in range(100)]})
+    parquet.write_table(rows, tmp_path / "x.parquet", row_group_size=1000)
+    count = lambda **sample: pybpe.count_words(tmp_path / "x.parquet", pattern=r"\w+", **sample).to_dict()  # noqa: E731
+    assert count(max_documents=10) == {b"word%d" % i: 1 for i in range(10)}
+    assert count(max_bytes=11) == {b"word%d" % i: 1 for i in range(3)}  # 5 bytes each
+    assert count(max_documents=2, max_bytes=1000) == {b"word0": 1, b"word1": 1}
+    assert len(count(max_documents=1000)) == 100
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_rows_from_a_pipe_are_refused(tmp_path: Path) -> None:
+    """They are not counted as text."""
+    os.mkfifo(tmp_path / "x.parquet")
+    with pytest.raises(FileError, match=r"x\.parquet: a parquet file cannot be read from a stream: copy it first"):
+        pybpe.count_words(tmp_path / "x.parquet")

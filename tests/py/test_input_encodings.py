@@ -1,0 +1,371 @@
+"""Compressed inputs and inputs in other encodings: read as a whole, or refused or reported with the place of the fault;
+none gives, without a word, a result that lacks a part of the text or has a different text."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import random
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import content, small_tokenizer, standard_input
+from texts import english
+
+import pybpe
+from pybpe import _binding
+from pybpe.cli import main
+from pybpe.errors import FormatError, PybpeWarning
+from pybpe.reading.files import corpus_files, open_text
+from pybpe.reading.options import ReadOptions
+from pybpe.reading.text_encoding import doubt_of
+
+TEXT = english()[:20_000]
+BYTES = TEXT.encode()
+CHINESE = "这是我们第一次来到这个地方，他说他不知道要怎么去，我也不会。大家都在那里等着你们的时候，天就黑了。" * 9
+JAPANESE = (
+    "これはわたしたちがはじめてここにきたときのはなしです。かれはしらないといいました。コンピュータをつかう。" * 9
+)
+FRENCH = "C’était la première fois que nous étions là, et il a dit qu’il ne savait pas où aller. À bientôt, garçon!\n"
+
+
+# ------------------------------------------------------------------------------------------------------
+# Compression
+
+
+def zstd(data: bytes) -> bytes:
+    module = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    packed: bytes = module.compress(data, options={module.CompressionParameter.checksum_flag: 1})
+    return packed
+
+
+PACKERS = [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstd)]
+
+
+def is_refused_as_damaged(path: Path) -> None:
+    with pytest.raises(FormatError, match="damaged before byte"):
+        pybpe.count_words(path)
+
+
+@pytest.mark.parametrize(("ending", "pack"), PACKERS)
+def test_compressed_files_are_known_by_their_content(
+    tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    expected = pybpe.count_words(iter([TEXT]))
+    for name in (f"x.txt{ending}", "x.txt"):
+        path = tmp_path / name
+        path.write_bytes(pack(BYTES))
+        assert pybpe.count_words(path) == expected
+        with standard_input(str(path)):
+            assert pybpe.count_words("-") == expected
+        path.write_bytes(path.read_bytes()[:-9])
+        is_refused_as_damaged(path)
+
+
+@pytest.mark.parametrize(("ending", "pack"), PACKERS)
+def test_damage_after_the_first_compressed_stream(tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]) -> None:
+    """The standard library's bz2 and lzma stop there without an error. The header of gzip has no checksum."""
+    path = tmp_path / f"x.txt{ending}"
+    first, second = pack(BYTES), pack(BYTES[:3000])
+    for between in (b"", bytes(512)):
+        path.write_bytes(first + between + second + between)
+        with open_text(str(path)) as stream:
+            assert stream.read() == BYTES + BYTES[:3000]
+            stream.seek(len(BYTES) - 5)
+            assert stream.read(10) == (BYTES + BYTES)[len(BYTES) - 5 :][:10]
+            stream.seek(3)
+            assert stream.read(4) == BYTES[3:7]
+    chance = random.Random(1)
+    for _ in range(30):
+        damaged = bytearray(second)
+        place = chance.randrange(10 if ending == ".gz" else 0, len(damaged) - (ending == ".bz2"))
+        damaged[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(first + damaged)
+        is_refused_as_damaged(path)
+    for data in (first + b"more", first + first[:1], first[: len(first) // 2], b"not compressed at all"):
+        path.write_bytes(data)
+        is_refused_as_damaged(path)
+
+
+@pytest.mark.parametrize(("ending", "pack"), PACKERS[:3])
+def test_an_empty_compressed_file(tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]) -> None:
+    """Programs accept an empty file as gzip, and no other."""
+    path = tmp_path / f"x.txt{ending}"
+    for data in (pack(b""), b""):
+        path.write_bytes(data)
+        if not data and ending != ".gz":
+            with pytest.raises(FormatError, match="damaged before byte"):
+                open_text(str(path))
+            continue
+        with open_text(str(path)) as stream:
+            assert stream.read() == b""
+
+
+@pytest.mark.parametrize("size", [1, 1 << 15, (1 << 15) + 1, 1 << 20])
+def test_gzip_that_unpacks_to_far_more(tmp_path: Path, size: int) -> None:
+    """Steps of decompression end inside long runs, and at the end of the stream."""
+    path = tmp_path / "x.txt.gz"
+    path.write_bytes(gzip.compress(b"a" * size))
+    for part in (1 << 14, 1 << 15, 70_001):
+        with open_text(str(path)) as stream:
+            found = [stream.read(part) for _ in range(size // part + 2)]
+        assert b"".join(found) == b"a" * size
+        assert all(len(some) == part for some in found[: size // part])
+
+
+def test_an_old_lzma_file_ends_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt.lzma"
+    path.write_bytes(lzma.compress(BYTES, lzma.FORMAT_ALONE))
+    with open_text(str(path)) as stream:
+        assert stream.read() == BYTES
+    path.write_bytes(path.read_bytes() + b"more")
+    is_refused_as_damaged(path)
+
+
+def test_zstd_without_its_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("backports.zstd", "compression", "backports"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "x.zst").write_bytes(b"")
+    with pytest.raises(pybpe.errors.MissingExtraError, match=r"pip install 'pybpe\[zstd\]'"):
+        pybpe.count_words(tmp_path / "x.zst")
+
+
+# ------------------------------------------------------------------------------------------------------
+# What is not UTF-8 is said
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "place"),
+    [(CHINESE, "gb18030", 0), (FRENCH * 9, "cp1252", 1), (CHINESE, "gbk", 0), (JAPANESE, "shift_jis", 0)],
+)
+def test_text_in_another_encoding_is_said_and_read(tmp_path: Path, text: str, encoding: str, place: int) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(text.encode(encoding))
+    (tmp_path / "y.txt").write_bytes(text.encode(encoding))
+    said = rf"x\.txt: not UTF-8 at byte {place} .*encoding='gb18030' for most Chinese text, 'cp1252' for most Western"
+    with pytest.warns(PybpeWarning, match=said) as found:
+        pybpe.count_words([path, tmp_path / "y.txt"])
+    assert len(found) == 1
+    assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
+
+
+def test_every_reader_says_it_once_with_the_place(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        good = f"{TEXT}\n".encode() * 20 + "\0\U0001f600".encode()
+        (tmp_path / f"{name}.txt").write_bytes(good + b"\xff\xfe wrong \xff\n" * (name != "a"))
+    files = sorted(tmp_path.glob("*.txt"))
+    tok = small_tokenizer()
+    with ProcessPoolExecutor(2) as executor:
+        for number, call in enumerate((
+            lambda files, out: pybpe.count_words(files, workers=3),
+            lambda files, out: pybpe.count_words(files, executor=executor),
+            lambda files, out: pybpe.binarize(tok, files, out, workers=3, split_by="token"),
+            lambda files, out: pybpe.binarize(tok, files, out, executor=executor, split_by="token"),
+            lambda files, out: pybpe.corpus.clean(files, f"{out}.jsonl", workers=2),
+        )):  # fmt: skip
+            with pytest.warns(PybpeWarning) as found:
+                call(files, tmp_path / f"out{number}")
+            said = [str(warning.message) for warning in found if "UTF-8" in str(warning.message)]
+            assert len(said) == 1 and re.search(rf"[bc]\.txt: not UTF-8 at byte {len(good)} ", said[0])
+            call(files[:1], tmp_path / f"good{number}")  # warns of nothing
+
+
+@pytest.mark.parametrize(
+    ("contents", "warning"),
+    [
+        ([b"a\xc3", b"\xa9b", b"c"], r"1\.txt: not UTF-8 at byte 1 "),
+        ([b"a", b"b\xff", b"\xc3"], r"2\.txt: not UTF-8 at byte 1 "),
+        ([b"a", b"b", b"c\xe9"], r"3\.txt: not UTF-8 at byte 1 "),
+    ],
+)
+def test_small_files_that_are_not_utf8(tmp_path: Path, contents: list[bytes], warning: str) -> None:
+    """Many small files are checked at once, but the halves of a character in two files are not a character."""
+    for number, data in enumerate(contents, 1):
+        (tmp_path / f"{number}.txt").write_bytes(data)
+    files = sorted(tmp_path.iterdir())
+    with pytest.warns(PybpeWarning, match=warning):
+        pybpe.binarize(small_tokenizer(), files, tmp_path / "out", splits=(1,), min_shard_tokens=0)
+
+
+def test_validity_is_what_pythons_codec_says() -> None:
+    rng = random.Random(5)
+    pieces = [
+        b"a" * 40, "é中😀".encode(), b"\xff", b"\xe4\xb8", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf", b"\0",
+    ]  # fmt: skip
+    for _ in range(3000):
+        data = b"".join(rng.choices(pieces, [9, 9, 1, 1, 1, 1, 1, 1], k=rng.randrange(9)))
+        try:
+            data.decode("utf-8")
+            expected = len(data)
+        except UnicodeDecodeError as error:
+            expected = error.start
+        assert _binding.utf8_valid(data) == expected
+        assert (doubt_of(data, "x", 1) is None) == (expected == len(data))
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "is_said"),
+    [
+        (FRENCH.encode(), "cp1252", True),
+        (FRENCH.encode(), "iso8859-1", True),
+        (CHINESE[:13].encode(), "gb18030", True),
+        (b"plain ASCII is the same in both", "cp1252", False),
+        (b"plain ASCII is another text so", "utf-16-le", True),
+        ("联通".encode("gbk"), "gbk", False),  # four bytes that happen to be UTF-8
+        (FRENCH.encode("cp1252"), "cp1252", False),
+        (FRENCH.encode("utf-16-le"), "utf-16-le", False),
+        (FRENCH.encode(), "utf-8", False),
+        ("\ufeff".encode() + FRENCH.encode(), "utf-8-sig", False),
+        ((FRENCH * 2000).encode(), "cp1252", True),  # the look ends in the middle of a character, or not
+        ((" " + FRENCH * 2000).encode(), "cp1252", True),
+    ],
+)
+def test_utf8_that_is_read_in_another_encoding(tmp_path: Path, text: bytes, encoding: str, is_said: bool) -> None:
+    """A folder may hold both: the files in UTF-8 would become other texts, as "Ã©" for "é"."""
+    (tmp_path / "x.txt").write_bytes(text)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        corpus_files(tmp_path / "x.txt", ReadOptions(encoding=encoding))
+    message = f"UTF-8, judging by the start, but encoding={encoding!r} was given"
+    assert [message in str(warning.message) for warning in told] == [True] * is_said
+
+
+# ------------------------------------------------------------------------------------------------------
+# Reading in an encoding
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.jsonl"])
+def test_every_reader_takes_an_encoding(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tok, texts = small_tokenizer(), [CHINESE, FRENCH.replace("’", "'"), TEXT]
+    lines = [json.dumps({"text": text}, ensure_ascii=False) if name == "x.jsonl" else text for text in texts]
+    plain, wide, packed = (tmp_path / folder / name for folder in "abc")
+    for path in (plain, wide, packed):
+        path.parent.mkdir()
+    plain.write_text("\n".join(lines))
+    wide.write_text("\n".join(lines), encoding="gb18030")
+    packed.write_bytes(gzip.compress(wide.read_bytes()))
+    tok.save(tmp_path / "tok.json")
+    results = []
+    for path, encoding in ((plain, None), (wide, "gb18030"), (packed, "GB18030")):
+        out = path.parent / "out"
+        for split_by in ("hash", "token", "document"):
+            given: dict[str, Any] = {"split_by": split_by, "name": "n", "min_shard_tokens": 0, "encoding": encoding}
+            pybpe.binarize(tok, path, out / split_by, **given)
+        pybpe.corpus.clean(path, out / "c.jsonl", encoding=encoding, workers=1)
+        for command in ("encode", "count") if name == "x.txt" else ():
+            more = ["--encoding", encoding] if encoding else []
+            assert main([command, "-t", str(tmp_path / "tok.json"), str(path), *more]) == 0
+        files = {file: data for file, data in content(out).items() if "manifest" not in file}
+        results.append((pybpe.count_words(path, encoding=encoding).to_dict(), files, capsys.readouterr().out))
+    assert results[0] == results[1] == results[2]
+
+
+def test_what_does_not_decode_is_an_error_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    for before in (0, 1, 65_535, 65_536, 200_001):
+        path.write_bytes(b"a" * before + b"\x81" + b"\xff\n" * 5)
+        with pytest.raises(FormatError, match=f"x.txt: not gb18030 at byte {before}: ") as error:
+            pybpe.count_words(path, encoding="gb18030")
+        assert error.value.offset == before
+    path.write_bytes("end".encode("utf-16-le") + b"x")
+    with pytest.raises(FormatError, match="not utf-16-le at byte 6: truncated"):
+        pybpe.count_words(path, encoding="utf-16-le")
+    for wrong in ("utf-9", "base64", "rot13", "", "a\0b"):
+        with pytest.raises(pybpe.errors.ArgumentError, match="encoding"):
+            pybpe.count_words(path, encoding=wrong)
+
+
+def test_records_in_another_encoding_say_so(tmp_path: Path) -> None:
+    for encoding in ("cp1252", "utf-16-le"):
+        (tmp_path / "x.jsonl").write_text('{"text": "é"}\n', encoding=encoding)
+        with pytest.raises(FormatError, match="--encoding"):
+            pybpe.count_words(tmp_path / "x.jsonl")
+        assert pybpe.count_words(tmp_path / "x.jsonl", encoding=encoding).to_dict() == {"é".encode(): 1}
+
+
+def test_a_text_in_an_old_encoding_is_no_pickle(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_bytes("Ça va bien".encode("cp850"))
+    assert pybpe.count_words(tmp_path / "x.txt", encoding="cp850") == pybpe.count_words(iter(["Ça va bien"]))
+
+
+DECODING = """
+import re, sys, pybpe
+pybpe.count_words(sys.argv[1], encoding="utf-16", workers=1)
+print(int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell the memory of a process")
+def test_decoding_takes_no_more_memory_for_a_longer_text(tmp_path: Path) -> None:
+    used = []
+    for times in (10, 1500):
+        path = tmp_path / f"{times}.txt"
+        path.write_bytes((TEXT * times).encode("utf-16"))
+        found = subprocess.run([sys.executable, "-c", DECODING, path], capture_output=True, text=True, check=True)
+        used.append(int(found.stdout))
+    assert used[1] < used[0] + 20  # megabytes; the text has 60
+
+
+# ------------------------------------------------------------------------------------------------------
+# Byte order marks
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_byte_order_mark_shows_the_encoding_and_is_no_text(
+    encoding: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok = small_tokenizer()
+    tok.save(tmp_path / "tok.json")
+    (tmp_path / "plain").write_text(TEXT)
+    (tmp_path / "marked").write_text(TEXT, encoding=encoding)
+    with caplog.at_level("INFO", "pybpe"):
+        assert pybpe.count_words(tmp_path / "plain") == pybpe.count_words(tmp_path / "marked")
+    said = f"marked: read as {encoding.removesuffix('-sig')}, without the byte order mark at the start"
+    assert caplog.messages == ([] if encoding == "utf-8" else [str(tmp_path / said)])
+    ids, printed = [], []
+    for path in (str(tmp_path / "plain"), str(tmp_path / "marked"), "-"):
+        if path != "-":
+            pybpe.encode_files(tok, path, tmp_path / "ids.npy")
+            ids.append((tmp_path / "ids.npy").read_bytes())
+        for command in ("count", "encode"):
+            with standard_input(str(tmp_path / "marked")):
+                assert main([command, "-t", str(tmp_path / "tok.json"), path, "--json"]) == 0
+        captured = capsys.readouterr()
+        printed.append(captured.out)
+    assert captured.err.count("without the byte order mark") == (2 if encoding != "utf-8" else 0)
+    assert ids[0] == ids[1] and printed[0] == printed[1] == printed[2]
+    lines = "".join(json.dumps({"text": line}) + "\n" for line in TEXT.splitlines())
+    (tmp_path / "lines").write_text(lines, encoding=encoding)
+    (tmp_path / "a.jsonl").write_text(lines)
+    assert pybpe.count_words(tmp_path / "lines") == pybpe.count_words(tmp_path / "a.jsonl")
+
+
+def test_a_byte_order_mark_of_the_other_order(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes("\ufeffhello world".encode("utf-16-le"))
+    with pytest.raises(FormatError, match="at byte 0: it begins with the byte order mark of the other"):
+        pybpe.count_words(path, encoding="utf-16-be")
+    assert pybpe.count_words(path, encoding="utf-16") == pybpe.count_words(iter(["hello world"]))
+
+
+def test_utf16_without_a_mark_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its zeros would become tokens. With the encoding, it is read."""
+    path, text = tmp_path / "a.txt", "a text of some length, most of which is ASCII: é"
+    for encoding in ("utf-16-le", "utf-16-be"):
+        path.write_bytes(text.encode(encoding))
+        with pytest.raises(FormatError, match=f"not text, but {encoding} without a byte order mark"):
+            pybpe.count_words(path)
+        assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
+        assert main(["count", "-t", "gpt2", str(path)]) == 2
+        assert f"read it with --encoding {encoding}, or convert it" in capsys.readouterr().err
+        path.write_bytes("short".encode(encoding))  # too short to know which
+        with pytest.raises(FormatError, match=r"not text, but binary data.* in which encoding \(--encoding"):
+            pybpe.count_words(path)

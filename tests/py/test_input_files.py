@@ -1,0 +1,379 @@
+"""Which files a call reads: folders, patterns, links, pipes, standard input, empty files; outputs never become inputs.
+And where outputs go."""
+
+import codecs
+import errno
+import gzip
+import json
+import os
+import re
+import threading
+import warnings
+from pathlib import Path
+
+import numpy
+import pytest
+from corpora import content, small_tokenizer, standard_input
+from texts import english
+
+import pybpe
+from pybpe.cli import main
+from pybpe.errors import ArgumentError, FileError, PybpeWarning
+from pybpe.reading.files import corpus_files, input_files
+
+TEXT = english()[:30_000]
+
+# ------------------------------------------------------------------------------------------------------
+# Folders, patterns and links
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_folders_and_globs_give_what_a_shell_would(tmp_path: Path) -> None:
+    """Sorted and recursive: 'data/*' in quotation marks includes the folders that data/* without them includes."""
+    for name, text in {"b.txt": "bb", "a/z.txt": "zz", "a/.hidden": "hidden", ".git/x.txt": "git"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    both = [str(tmp_path / "a/z.txt"), str(tmp_path / "b.txt")]
+    for inputs in (tmp_path, str(tmp_path / "*"), str(tmp_path / "**/*"), str(tmp_path / "**/*.txt")):
+        assert input_files(inputs) == both
+    assert input_files([str(tmp_path / "*.txt")]) == both[1:]
+    assert input_files(str(tmp_path / "a*")) == both[:1]
+    tok = small_tokenizer()
+    for _ in range(2):
+        pybpe.binarize(tok, str(tmp_path / "*"), tmp_path / "out", splits=(1,), min_shard_tokens=0, name="n")
+        assert sum(record.documents for record in pybpe.Manifest.load(tmp_path / "out").shards["train"]) == 2
+    os.mkfifo(tmp_path / "a" / "pipe")  # no process writes to it, so reading would wait forever
+    assert pybpe.count_words(tmp_path).to_dict() == {b"bb": 1, b"zz": 1}
+    (tmp_path / "a" / "link").symlink_to("missing")
+    with pytest.raises(FileNotFoundError, match="a/link"):
+        pybpe.count_words(tmp_path)
+    (tmp_path / "odd[1].txt").write_text("odd")
+    assert pybpe.count_words(tmp_path / "odd[1].txt").to_dict() == {b"odd": 1}
+    with pytest.raises(ArgumentError, match="nothing"):
+        input_files(str(tmp_path / "nothing*"))
+
+
+def test_links_to_folders_are_not_followed_and_said(tmp_path: Path) -> None:
+    data, other = tmp_path / "data", tmp_path / "other"
+    for folder in (data / "sub", data / "notes.unfinished", other):
+        folder.mkdir(parents=True)
+        (folder / "x.txt").write_text(f"from {folder.name}")
+    (data / "sub" / "loop").symlink_to("..")
+    names = [str(data / name) for name in ("notes.unfinished/x.txt", "sub/x.txt")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert input_files(data) == names
+    (data / "linked").symlink_to("../other")
+    with pytest.warns(PybpeWarning, match="linked: pybpe does not follow this link to a folder"):
+        assert input_files(data) == names
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """os.walk skips such a folder silently. The superuser may read everything, so the test simulates the error."""
+    for name in ("open", "shut", "lost+found"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text("text")
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if os.path.basename(path) in refused:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    refused = ["lost+found"]
+    assert len(input_files(tmp_path)) == 2
+    refused.append("shut")
+    with pytest.raises(FileError, match="shut: cannot be read: Permission denied"):
+        pybpe.count_words(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["pipe", "p?pe"])
+def test_looking_at_a_pipe_leaves_its_writer_waiting(name: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"text",), daemon=True)
+    writer.start()
+    writer.join(0.1)  # until it waits
+    (file,) = corpus_files([str(tmp_path / name)])
+    writer.join(0.1)
+    assert file.size is None and writer.is_alive()
+    assert pipe.read_bytes() == b"text"
+    writer.join()
+
+
+# ------------------------------------------------------------------------------------------------------
+# Empty files, and texts where paths are expected
+
+MAKERS = {
+    "train": ["--vocab-size", "300", "-o", "out.json"],
+    "count": ["-o", "out.counts"],
+    "corpus": ["-o", "out.jsonl"],
+    "prepare": ["--vocab-size", "300", "-o", "out"],
+    "binarize": ["-t", "tok.json", "-o", "out"],
+    "prune": ["-o", "out.json"],
+}
+EMPTY = {"a.txt": b"", "a.txt.gz": gzip.compress(b""), "marked.txt": codecs.BOM_UTF8, "wide.txt": codecs.BOM_UTF16_LE}
+
+
+@pytest.mark.parametrize("command", MAKERS)
+@pytest.mark.parametrize("name", [*EMPTY, "folder", "-", "pipe"])
+def test_a_command_refuses_an_empty_input(
+    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    for file, data in EMPTY.items():
+        (Path() if name == file else Path("folder")).joinpath(file).write_bytes(data)
+    small_tokenizer().save("tok.json")
+    if name == "pipe":
+        os.mkfifo(name)
+        threading.Thread(target=lambda: Path(name).write_bytes(b""), daemon=True).start()
+    first = ["tok.json"] if command == "prune" else []
+    with standard_input(os.devnull):
+        assert main([command, *first, name, *MAKERS[command]]) == 2
+    shown = {"-": "standard input", "folder": "folder/a.txt and 3 more"}.get(name, name)
+    assert re.search(rf"{re.escape(shown)}: th(is|ese) files? (is|are) empty, so", capsys.readouterr().err)
+    assert not [path for path in Path().rglob("out*") if path.is_file()]
+
+
+def test_empty_inputs_are_said(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("" if name != "b" else TEXT)
+    with pytest.warns(PybpeWarning, match=r"a and 1 more: these files are empty") as found:
+        pybpe.count_words(tmp_path)
+    assert len(found) == 1
+
+
+def test_files_that_say_that_they_are_empty(tmp_path: Path) -> None:
+    """Files in /proc do this, for example."""
+    path = Path("/proc/version")
+    if not path.exists() or path.stat().st_size:
+        pytest.skip("no such file here")
+    text = path.read_text()
+    assert pybpe.count_words(path) == pybpe.count_words(iter([text]))
+    tok = small_tokenizer()
+    pybpe.encode_files(tok, path, tmp_path / "o.npy")
+    assert tok.decode(numpy.load(tmp_path / "o.npy").tolist()) == text
+
+
+def test_a_text_for_a_path_is_said_in_few_words(tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    for text in (TEXT, "[a]*" * 5000, "*/" * 1500, "x" * 300, "two\nlines", "NUL\0"):
+        for call in (
+            lambda text: pybpe.train(text, vocab_size=300),
+            lambda text: pybpe.train([text, "b"], vocab_size=300),
+            lambda text: pybpe.count_words(text),
+            lambda text: pybpe.binarize(tok, text, tmp_path / "out"),
+            lambda text: pybpe.prepare(text, tmp_path / "out", vocab_size=300),
+            lambda text: pybpe.encode_files(tok, [text], tmp_path / "out.npy"),
+            lambda text: pybpe.corpus.clean(text, tmp_path / "out.jsonl"),
+        ):
+            with pytest.raises(ArgumentError) as error:
+                call(text)
+            assert len(str(error.value)) < 300
+    with pytest.raises(FileNotFoundError, match=r"hello world: .*pass iter\(\[text\]\)"):
+        pybpe.train(["hello world", "hello you"], vocab_size=300)
+    with pytest.raises(FileNotFoundError, match=r"data\.txt: cannot be opened: No such file or directory$"):
+        pybpe.train("data.txt", vocab_size=300)
+    with pytest.raises(ArgumentError, match="inputs contains a list"):
+        pybpe.binarize(tok, [["a", "b"]], tmp_path / "out")
+
+
+def test_batches_of_texts_are_texts() -> None:
+    texts = ["one two", "two three", "three", "four four"]
+    expected = pybpe.count_words(iter(texts))
+    assert pybpe.count_words(iter([texts[:2], texts[2:]])) == expected
+    assert pybpe.count_words([texts[:3], tuple(texts[3:])]) == expected
+    assert pybpe.count_words((text for text in [texts[0], texts[1:]]), max_documents=4) == expected
+    sample = pybpe.count_words(iter([texts[:2], texts[2:]]), max_documents=3)
+    assert sample == pybpe.count_words(iter(texts[:3]))
+    assert pybpe.train(iter([texts]), vocab_size=262) == pybpe.train(iter(texts), vocab_size=262)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Outputs among the inputs
+
+
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+def test_outputs_inside_the_input_folder_are_not_read(tmp_path: Path, format: str) -> None:
+    data = tmp_path / "data"
+    (data / "sub").mkdir(parents=True)
+    (data / "x.txt").write_text(TEXT)
+    (data / "sub" / "y.txt").write_text(TEXT[500:20_000])
+    tok = small_tokenizer()
+    sizes = {"min_shard_tokens": 0} | ({} if format in ("raw", "megatron") else {"shard_tokens": 3000})
+    first = pybpe.binarize(tok, data, data / "out", format=format, **sizes)
+    before = content(data / "out")
+    assert pybpe.binarize(tok, data, data / "out", format=format, **sizes) == first
+    assert content(data / "out") == before
+    with pytest.warns(PybpeWarning, match=r"left out: they are pybpe"):
+        other = pybpe.binarize(tok, data, data / "other", format=format, **sizes)
+    assert other.shards == first.shards
+    with pytest.raises(ArgumentError, match="would replace the input"):
+        pybpe.binarize(tok, data, data)
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_tokenizers_counts_reports_and_what_a_killed_run_left_are_not_read(tmp_path: Path) -> None:
+    """Whatever their names are, and whichever call wrote them."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "x.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in TEXT.splitlines()) + "{\n")
+    given = {"on_error": "skip", "skipped": data / "bad.jsonl"}
+    with pytest.warns(PybpeWarning, match=f"1 of {len(TEXT.splitlines()) + 1} records are not valid"):
+        report = pybpe.corpus.clean(data, tmp_path / "o.jsonl", **given)  # type: ignore[arg-type]
+    for name in ("report.json", "report.html", "other.json"):
+        report.save(data / name)
+    (data / "x.jsonl").write_text((data / "x.jsonl").read_text()[:-2])
+    expected = pybpe.count_words(data)
+    tok = small_tokenizer()
+    tok.save(data / "t.json")
+    tok.save(data / "t.bin")
+    tok.save_pretrained(data / "pretrained")
+    pybpe.train(data, vocab_size=300).save(data / "model")
+    expected.save(data / "x.counts")
+    for name in (".x.npy.unfinished", "killed/.pybpe-unfinished"):
+        (data / name).mkdir(parents=True)
+    for name in (".x.npy.unfinished/array", "t.json.123-0.tmp", "killed/train.bin"):
+        (data / name).write_bytes(b"xyz")
+    (data / "killed" / "mine.txt").write_bytes(b"unheardof")
+    assert pybpe.count_words([str(data)]).to_dict() == {**expected.to_dict(), b"unheardof": 1}
+    for _ in range(2):
+        pybpe.prepare(data, data / "prepared", vocab_size=300, min_shard_tokens=0)
+        pybpe.encode_files(tok, data / "killed", data / "ids.npy")
+        assert pybpe.corpus.clean(data, data / "clean.jsonl").documents_in == report.documents_in + 1
+        assert pybpe.train(data, vocab_size=300, checkpoint=data / "c") == pybpe.train(data, vocab_size=300)
+        (data / "clean.jsonl").unlink()
+        (data / "ids.npy").unlink()
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_an_output_among_the_inputs_is_not_read_again_and_noted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its content does not show that it is pybpe's."""
+    (tmp_path / "a.txt").write_bytes(b"".join(b"One sentence, number %d of many.\n" % n for n in range(200)))
+    words = ["corpus", tmp_path, "-o", tmp_path / "b.jsonl", "--report", tmp_path / "b.json", "--quiet", "--force"]
+    written = []
+    for _ in range(2):
+        assert main([*map(str, words)]) == 0
+        written.append((tmp_path / "b.jsonl").read_bytes())
+    assert written[0] == written[1]
+    (tmp_path / "b.jsonl").unlink()
+    with caplog.at_level("INFO", "pybpe"):
+        pybpe.corpus.clean(tmp_path, tmp_path / "b.jsonl")
+        pybpe.corpus.clean(tmp_path / "a.txt", tmp_path / "b.jsonl")
+    told = f"{tmp_path}/b.jsonl: is in {tmp_path}, which this call reads: a call with another output would read it too"
+    assert [message for message in caplog.messages if "is in" in message] == [told]
+
+
+# ------------------------------------------------------------------------------------------------------
+# Names of outputs
+
+
+def test_the_folder_of_an_output_is_made(tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    text = tmp_path / "x.txt"
+    text.write_text(TEXT)
+    tok.save(tmp_path / "a/b/tok.json")
+    tok.save(tmp_path / "c/tok.bin")
+    pybpe.count_words(iter([TEXT])).save(tmp_path / "d/x.counts")
+    pybpe.encode_files(tok, text, tmp_path / "e/f/ids.npy")
+    pybpe.corpus.clean(text, tmp_path / "g/h/out.jsonl", workers=1)
+    for words in (["train", text, "--vocab-size", 300, "--quiet", "-o", tmp_path / "i/j/tok.json"],
+                  ["encode", "-t", tmp_path / "c/tok.bin", text, "-o", tmp_path / "k/ids"]):  # fmt: skip
+        assert main([*map(str, words)]) == 0
+    for name in ("a/b/tok.json", "c/tok.bin", "d/x.counts", "e/f/ids.npy", "g/h/out.jsonl", "i/j/tok.json", "k/ids"):
+        assert (tmp_path / name).stat().st_size > 0
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="folder"):
+        tok.save(tmp_path / "file" / "tok.json")
+
+
+@pytest.mark.parametrize("character", ["n", "é", "名"])
+def test_names_as_long_as_the_file_system_takes(tmp_path: Path, character: str) -> None:
+    tok = small_tokenizer()
+
+    def name(ending: str) -> Path:
+        return tmp_path / (character * ((255 - len(ending)) // len(character.encode())) + ending)
+
+    (tmp_path / "x.txt").write_text(TEXT)
+    tok.save(name(".json"))
+    tok.save(name(".bin"))
+    pybpe.encode_files(tok, tmp_path / "x.txt", name(".npy"))
+    pybpe.corpus.clean(tmp_path / "x.txt", name(".jsonl"), workers=1)
+    assert len(list(tmp_path.iterdir())) == 5
+    assert pybpe.Tokenizer.from_file(name(".json")) == pybpe.Tokenizer.from_file(name(".bin"))
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.gz", "c.npy"])
+def test_outputs_go_where_a_link_leads_and_never_replace_a_pipe(tmp_path: Path, name: str) -> None:
+    (tmp_path / "x.txt").write_text("some words\n")
+
+    def write(path: Path) -> None:
+        if name.endswith(".npy"):
+            pybpe.encode_files(small_tokenizer(), tmp_path / "x.txt", path)
+        else:
+            pybpe.corpus.clean(tmp_path / "x.txt", path, workers=1)
+
+    write(tmp_path / name)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "blob").write_text("old")
+    (tmp_path / f"link-{name}").symlink_to("real/blob")
+    write(tmp_path / f"link-{name}")
+    assert (tmp_path / f"link-{name}").is_symlink()
+    assert (tmp_path / "real" / "blob").read_bytes() == (tmp_path / name).read_bytes()
+    os.mkfifo(tmp_path / f"pipe-{name}")
+    with pytest.raises(FileError, match="not a regular file"):
+        write(tmp_path / f"pipe-{name}")
+    assert (tmp_path / f"pipe-{name}").is_fifo()
+
+
+# ------------------------------------------------------------------------------------------------------
+# encode_files and encode
+
+
+def test_encode_files_gives_the_ids_of_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybpe.reading.planning.TASK_BYTES", 5000)
+    tok = small_tokenizer()
+    text = "<|endoftext|>" + TEXT.replace(". ", "<|endoftext|>") + "<|endoftext|><|endoftext|>\n<|pad|>x"
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    (tmp_path / "y.txt").write_text(text)
+    for inputs, expected in ((path, text), ([path, tmp_path / "y.txt"], text * 2)):
+        count = pybpe.encode_files(tok, inputs, tmp_path / "ids.npy")
+        ids = numpy.load(tmp_path / "ids.npy")
+        assert len(ids) == count and tok.decode(ids) == expected
+        assert ids.tolist() == tok.encode(text) * (len(expected) // len(text))
+        assert pybpe.encode_files(tok, inputs, tmp_path / "ids.bin") == count
+        assert numpy.fromfile(tmp_path / "ids.bin", tok.model.dtype).tolist() == ids.tolist()
+    records = ["a b", "c<|endoftext|>", "d"]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": record}) + "\n" for record in records))
+    for eot, mark in (("none", []), ("append", [tok.eot_token])):
+        pybpe.encode_files(tok, tmp_path / "x.jsonl", tmp_path / "ids.npy", eot=eot)
+        expected_ids = [i for record in records for i in [*tok.encode_ordinary(record), *mark]]
+        assert numpy.load(tmp_path / "ids.npy").tolist() == expected_ids
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ids.bin", "ids.npy", "x.jsonl", "x.txt", "y.txt"]
+    with pytest.raises(ArgumentError, match="must end in .npy, or in .bin"):
+        pybpe.encode_files(tok, path, tmp_path / "ids.txt")
+    with pytest.raises(ArgumentError, match="keeps texts whole"):
+        pybpe.encode_files(tok, path, tmp_path / "ids.npy", documents="line")
+
+
+def test_the_command_writes_what_the_name_says(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    tok = small_tokenizer()
+    tok.save(tmp_path / "tok.json")
+    (tmp_path / "x.txt").write_text(TEXT)
+    encode = ["encode", "-t", str(tmp_path / "tok.json"), str(tmp_path / "x.txt"), "-o"]
+    for name in ("ids.bin", "ids.npy", "ids.txt"):
+        assert main([*encode, str(tmp_path / name)]) == 0
+        assert main(["decode", "-t", str(tmp_path / "tok.json"), str(tmp_path / name)]) == 0
+        assert capfdbinary.readouterr().out.decode() == TEXT
+    pybpe.encode_files(tok, tmp_path / "x.txt", tmp_path / "same.bin")
+    assert (tmp_path / "same.bin").read_bytes() == (tmp_path / "ids.bin").read_bytes()
+    assert [int(word) for word in (tmp_path / "ids.txt").read_text().split()] == tok.encode(TEXT)
+    assert main([*encode, str(tmp_path / "ids.bin"), "--json"]) == 2
+    (tmp_path / "odd.bin").write_bytes(b"\x81\x00\x81")
+    assert main(["decode", "-t", str(tmp_path / "tok.json"), str(tmp_path / "odd.bin")]) == 2
+    assert b"3 bytes is not a whole number of uint16" in capfdbinary.readouterr().err

@@ -1,0 +1,391 @@
+"""Runs that ended early: the next call goes on, or begins anew where inputs or options changed, and always writes what
+an undisturbed run writes. test_finished.py has calls after one that finished, test_executors.py several machines."""
+
+import errno
+import gzip
+import os
+import random
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import EOT, content, documents, jsonl
+from killed import run_and_die
+from texts import english
+
+import pybpe
+from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
+from pybpe.reading.bad_records import SkipState
+from pybpe.support.locking import FOLDER
+from pybpe.support.run_options import RunOptions
+from pybpe.tokens import encoding, run, shared_store, spool, store
+from pybpe.tokens.mix import mixing, shuffling
+from pybpe.tokens.mix.recipe import load_recipe
+from pybpe.tokens.mix.sources import TextSource, open_sources
+from pybpe.tokens.verification import verify
+
+pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
+ONE: dict[str, Any] = {"workers": 1, "progress": False}
+
+
+def sizes(format: str, shard_tokens: int) -> dict[str, int]:
+    """Returns the sizes that a format has."""
+    rows = {"sequence_length": 200} if format == "webdataset" else {}
+    return rows | ({} if format in ("raw", "megatron") else {"shard_tokens": shard_tokens})
+
+
+# ------------------------------------------------------------------------------------------------------
+# Killed
+
+
+@pytest.fixture(scope="module")
+def tokens(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Makes the token files "a" and "c", and the texts b.jsonl."""
+    folder = tmp_path_factory.mktemp("mixture")
+    texts = documents(200)
+    (folder / "a.txt").write_text(EOT.join(texts[:100]), encoding="utf-8")
+    (folder / "b.jsonl").write_bytes(jsonl(texts[100:150]))
+    (folder / "c.txt").write_text(EOT.join([*texts[150:], "x", "Long. " * 900, "yes"]), encoding="utf-8")
+    pybpe.binarize(tok, folder / "a.txt", folder / "a", shard_tokens=9000)
+    pybpe.binarize(tok, folder / "c.txt", folder / "c", split_by="document", min_shard_tokens=0)
+    return folder
+
+
+def mix(tok: pybpe.Tokenizer, tokens: Path, out: Path, **keywords: Any) -> dict[str, bytes]:
+    """Mixes these sources in two phases. Returns the files."""
+    recipe = {
+        "phases": [
+            {"tokens": 20_000, "sources": {"a": {"weight": 0.5}, "text": {"weight": 0.5}}},
+            {"sources": {"text": {"epochs": 1.5}, "c": {"epochs": 1}}},
+        ],
+        "sources": {
+            "a": {"data": str(tokens / "a")},
+            "text": {"inputs": str(tokens / "b.jsonl")},
+            "c": {"data": str(tokens / "c")},
+        },
+    }
+    pybpe.mix(tok, recipe, out, sequence_length=64, shard_tokens=10_000, progress=False, **keywords)
+    return content(out)
+
+
+def writer(command: str, tok: pybpe.Tokenizer, corpus: list[Path], tokens: Path) -> Callable[[Path], object]:
+    name, _, form = command.partition(" ")
+    if name == "mix":
+        return partial(mix, tok, tokens, workers=1, memory_limit=60_000)
+    if name == "pack":
+        return partial(pybpe.pack, tok, tokens / "a", sequence_length=256, format=form, shard_tokens=3000)
+    options = {"pack": True, "sequence_length": 64} if form == "--pack" else {"format": form, **sizes(form, 7000)}
+    return partial(pybpe.binarize, tok, corpus, **options, **ONE)
+
+
+@pytest.mark.parametrize(
+    ("command", "runs"),
+    [
+        ("binarize llmc", 8),
+        *((f"binarize {form}", 3) for form in ("raw", "npy", "megatron", "webdataset", "--pack")),
+        *((f"pack {form}", 3) for form in ("llmc", "npy", "webdataset")),
+        ("mix", 3),
+    ],
+)
+def test_killed_anywhere_it_goes_on(
+    tok: pybpe.Tokenizer,
+    corpus: list[Path],
+    tokens: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    runs: int,
+) -> None:
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(shuffling, "_TASK_TOKENS", 6000)
+    write = writer(command, tok, corpus, tokens)
+    write(tmp_path / "undisturbed")
+    expected = content(tmp_path / "undisturbed")
+    rng = random.Random(command)
+    most = {"mix": 200, "binarize": 100 if "--pack" not in command else 12, "pack": 9}[command.split()[0]]
+    deaths = 0
+    for number in range(runs):
+        out = tmp_path / "out"
+        finished: dict[str, int] = {}
+        points = iter([most * number // runs + rng.randrange(most // runs), rng.randrange(most), rng.randrange(most)])
+        while run_and_die(next(points, 10**6), write, out):
+            deaths += 1
+            now = {path.name: path.stat().st_ino for path in out.glob("corpus_*") if path.suffix != ".idx"}
+            assert finished.items() <= now.items()  # a finished shard is not made again
+            finished = {} if (out / "manifest.json").exists() else now
+            assert "pack" not in command or not out.exists() or content(out) == expected
+        assert content(out) == expected
+        assert {path.name for path in tmp_path.iterdir()} == {"corpus", "undisturbed", "out"}
+        assert not (out / FOLDER).exists()
+        shutil.rmtree(out)
+    assert deaths >= runs
+
+
+def test_a_finished_part_of_a_mixture_is_not_made_again(
+    tok: pybpe.Tokenizer, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(shuffling, "_TASK_TOKENS", 6000)
+    expected = mix(tok, tokens, tmp_path / "whole")
+    made: list[int] = []
+    result = shuffling._Ordered.part
+
+    def counted(self: Any, *args: Any) -> Any:
+        made.append(1)
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        return result(self, *args)
+
+    monkeypatch.setattr(shuffling._Ordered, "part", counted)
+    with pytest.raises(KeyboardInterrupt):
+        mix(tok, tokens, tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr("pybpe.tokens.binarization.write_dataset", None)  # the texts are encoded already
+        assert mix(tok, tokens, tmp_path / "out") == expected
+    whole = len(made)
+    made[:] = [1] * 5
+    mix(tok, tokens, tmp_path / "again")
+    assert whole - 5 == len(made) - 5 - 4
+
+
+@pytest.mark.parametrize("format", ["llmc", "npy"])
+def test_a_full_disk(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    keywords = {"format": format, **sizes(format, 7000), "workers": 2}
+    texts = corpus[:2]  # of known size
+    pybpe.binarize(tok, texts, tmp_path / "undisturbed", **keywords)
+    left = [20]
+    write = spool._write
+
+    def full(stream: Any, data: Any) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            stream.write(bytes(100))  # a part of it finds room
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(stream, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(spool, "_write", full)
+        with pytest.raises(FileError, match="the disk is full. Finished work is kept") as error:
+            pybpe.binarize(tok, texts, tmp_path / "out", **keywords)
+        assert error.value.errno == errno.ENOSPC
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [FOLDER]
+    pybpe.binarize(tok, texts, tmp_path / "out", **keywords)
+    assert content(tmp_path / "out") == content(tmp_path / "undisturbed")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Inputs and options that change between two runs
+
+Change = Callable[[list[Path], dict[str, Any]], object]
+CHANGES: list[Change] = [
+    lambda files, options: files[0].write_bytes(files[0].read_bytes() * 2),
+    lambda files, options: files.pop(1),
+    lambda files, options: files.insert(1, files[0].with_name("more.txt")),
+    lambda files, options: files.reverse(),
+    lambda files, options: files[0].write_bytes(files[0].read_bytes().replace(b"the", b"thy")),
+    lambda files, options: options.update(splits=(1,)),
+    lambda files, options: options.update(eot="append"),
+    lambda files, options: options.update(dtype="uint32"),
+    lambda files, options: options.update(resume=False),
+    lambda files, options: options.update(executor=ThreadPoolExecutor(2)),
+]
+
+
+@pytest.mark.parametrize("format", ["llmc", "npy", "megatron", "raw"])
+def test_what_changed_since_a_killed_run_is_done_again(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, format: str
+) -> None:
+    """Programs find shards by a pattern, so none of before the change may stay; other files do."""
+    rng = random.Random(format)
+    original = [path.read_bytes() for path in corpus]
+    corpus[0].with_name("more.txt").write_text(english()[:50_000])
+    out, fresh, mine = tmp_path / "out", tmp_path / "fresh", tmp_path / "out" / "a_train_000077.bin.mine"
+    for change in CHANGES if format == "llmc" else rng.sample(CHANGES, 4):
+        files, options = list(corpus), {"format": format, "force": True, **sizes(format, 2500), **ONE}
+        for path, data in zip(corpus, original):
+            path.write_bytes(data)
+        assert run_and_die(rng.randrange(30, 60), pybpe.binarize, tok, files, out, **options)
+        mine.write_bytes(b"not ours")
+        change(files, options)
+        run_and_die(rng.randrange(5), pybpe.binarize, tok, files, out, **options)  # while it removes old shards
+        pybpe.binarize(tok, files, out, **options)
+        mine.unlink()
+        pybpe.binarize(tok, files, fresh, **options)
+        assert content(out) == content(fresh)
+        shutil.rmtree(out)
+        shutil.rmtree(fresh)
+
+
+@pytest.mark.parametrize(
+    ("format", "split_by", "by_executor"), [("llmc", "hash", False), ("npy", "token", False), ("llmc", "hash", True)]
+)
+def test_a_mended_file_is_done_again_and_the_files_before_it_are_kept(
+    tok: pybpe.Tokenizer,
+    corpus: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    format: str,
+    split_by: str,
+    by_executor: bool,
+) -> None:
+    given = {"format": format, "split_by": split_by, "executor": ThreadPoolExecutor(1) if by_executor else None, **ONE}
+    monkeypatch.setattr(shared_store, "tasks_per_part", lambda *_: 1)
+    seen: list[Any] = []
+    pieces = encoding.TaskEncoder.task_pieces
+    monkeypatch.setattr(encoding.TaskEncoder, "task_pieces", lambda self, task: seen.append(task) or pieces(self, task))
+    pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)
+    whole = sum("a.txt" in str(task) for task in seen)
+    good = corpus[1].read_bytes()
+    for number, place in enumerate((0, len(good))):
+        at = good.rfind(b"\n", 0, place) + 1
+        corpus[1].write_bytes(good[:at] + b'{"text": null}\n' + good[at:])
+        out = tmp_path / f"out{number}"
+        with pytest.raises(FormatError, match=f"b.jsonl: the line at byte {at}: "):
+            pybpe.binarize(tok, corpus, out, **given)
+        corpus[1].write_bytes(good)
+        seen.clear()
+        pybpe.binarize(tok, corpus, out, **given)
+        assert sum("a.txt" in str(task) for task in seen) < whole  # the text before b.jsonl was encoded already
+        assert content(out) == content(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("by_executor", [False, True])
+def test_shards_that_were_cut_already_are_cut_again(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_executor: bool
+) -> None:
+    """The last shards of a split are cut first. Those of the text before the change must not be used."""
+    given: dict[str, Any] = {"shard_tokens": 4000, "splits": (1,), **ONE}
+    given["executor"] = ThreadPoolExecutor(1) if by_executor else None
+    copied: list[Any] = []
+    real = store._copy
+
+    def copy(*args: Any) -> str:
+        if len(copied) == 2:
+            raise OSError(errno.EIO, "Input/output error")
+        copied.append(args)
+        return real(*args)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError):
+        patch.setattr(store, "_copy", copy)
+        pybpe.binarize(tok, corpus, tmp_path / "out", **given)
+    corpus[2].write_bytes(gzip.compress(english()[100_000:150_000].encode()))
+    pybpe.binarize(tok, corpus, tmp_path / "out", **given)
+    pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)
+    assert content(tmp_path / "out") == content(tmp_path / "fresh")
+
+
+def test_the_log_keeps_the_inputs_of_the_last_run(tmp_path: Path) -> None:
+    """A run that resumes and is killed before its next part must not look like one with the inputs before it."""
+    log = run.PartsLog(str(tmp_path))
+    log.begin("settings", "old", [])
+    log.add([encoding.Part(1, "hash", vars(SkipState()), [])])
+    log.close()
+    for _ in range(3):
+        log = run.PartsLog(str(tmp_path))
+        assert len(log.resume("new", 1)) == 1
+        log.close()
+    assert run.PartsLog(str(tmp_path)).inputs == "new"
+
+
+def test_what_is_replaced_is_said_and_stays_until_then(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    pybpe.binarize(tok, corpus, out, shard_tokens=7000, name="old")
+    before = content(out)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(b'{"text": "x"}\n{')
+    with pytest.raises(ArgumentError, match="force=True"):
+        pybpe.binarize(tok, corpus[:1], out)
+    with pytest.raises(FormatError):
+        pybpe.binarize(tok, bad, out, force=True)
+    assert content(out) == before and verify(out, tok)[1] == []
+    for format in ("llmc", "npy"):  # and late: shards get their names when all of them are complete
+        with pytest.raises(FormatError):
+            options: dict[str, Any] = {"format": format, "shard_tokens": 7000, "splits": (1,), "name": "new"}
+            pybpe.binarize(tok, [*corpus, bad], out, workers=1, force=True, **options)
+        assert {name: data for name, data in content(out).items() if FOLDER not in name} == before
+    with pytest.warns(PybpeWarning, match=rf"out: replacing {len(before)} files of an earlier run, such as old_"):
+        pybpe.binarize(tok, corpus[:1], out, name="new", force=True)
+    assert not list(out.glob("old*"))
+
+
+def test_texts_that_another_recipe_encoded_are_replaced(tok: pybpe.Tokenizer, tokens: Path, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.jsonl", "b.jsonl", "a.txt"):
+        sources = load_recipe({"sources": {"text": {"inputs": str(tokens / name), "epochs": 1}}}).sources
+        (source,) = open_sources(sources, tok, str(tmp_path / "out"))
+        assert isinstance(source, TextSource)
+        opened = source.encoded(str(tmp_path / "source-0"), RunOptions(1, None, None, False))
+        assert opened.data.inputs == [str(tokens / name)]
+        assert [path.name for path in tmp_path.iterdir()] == ["source-0"]
+
+
+# ------------------------------------------------------------------------------------------------------
+# What a run left is damaged
+
+
+def test_a_damaged_log_and_lost_spools(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
+    """A damaged line ends the log, and a run never trusts tokens that are not on disk."""
+    pybpe.binarize(tok, corpus, tmp_path / "fresh", **ONE)
+    rng = random.Random(5)
+    for number in range(6):
+        out = tmp_path / f"out{number}"
+        assert run_and_die(60, pybpe.binarize, tok, corpus, out, **ONE)
+        path = out / FOLDER / "parts.log"
+        if number % 3 == 2:
+            path = rng.choice(sorted((out / FOLDER).glob("*.tokens")))
+            path.write_bytes(path.read_bytes()[: rng.randrange(2000)])
+        else:
+            data = bytearray(path.read_bytes())
+            if number % 3 == 0:
+                data[rng.randrange(len(data))] ^= 1
+            path.write_bytes(data[: rng.randrange(len(data))] if number % 3 == 1 else data)
+        pybpe.binarize(tok, corpus, out, **ONE)
+        assert content(out) == content(tmp_path / "fresh"), number
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def buckets_of(out: Path, kind: str) -> list[Path]:
+    return [path for path in sorted(out.rglob(f"buckets/*.{kind}")) if path.stat().st_size > 0]
+
+
+@pytest.mark.parametrize("kind", ["tokens", "index"])
+def test_a_mixture_without_some_of_its_buckets_starts_again(
+    tok: pybpe.Tokenizer, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    expected = mix(tok, tokens, tmp_path / "whole", memory_limit=60_000)
+    for loss in (Path.unlink, lambda path: os.truncate(path, path.stat().st_size - 1)):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(shuffling._Ordered, "part", interrupted)
+            mix(tok, tokens, tmp_path / "out", memory_limit=60_000)
+        loss(buckets_of(tmp_path / "out", kind)[0])
+        assert mix(tok, tokens, tmp_path / "out", memory_limit=60_000) == expected
+        shutil.rmtree(tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["tokens", "index"])
+def test_buckets_that_another_program_has_changed_are_refused(
+    tok: pybpe.Tokenizer, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    distribute = shuffling.Shuffle._distribute
+
+    def changed(*args: Any) -> None:
+        distribute(*args)
+        for path in buckets_of(tmp_path / "out", kind):
+            path.write_bytes(path.read_bytes() + b"x")
+
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(shuffling.Shuffle, "_distribute", changed)
+    with pytest.raises(FormatError, match=rf"\.{kind}: another program has changed it"):
+        mix(tok, tokens, tmp_path / "out", memory_limit=60_000)
