@@ -41,6 +41,12 @@ def jsonl(texts: list[str], key: str = "text") -> bytes:
     return "\n".join(lines).encode()
 
 
+def records(path: Path) -> list[dict[str, Any]]:
+    """Returns the objects in a file of JSON lines, which may be compressed."""
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in data.decode().splitlines()]
+
+
 def write_corpus(folder: Path) -> list[Path]:
     """Writes files of several kinds to a new folder, and returns their paths."""
     folder.mkdir()

@@ -1,7 +1,6 @@
 """clean: keeps the correct documents in order, with the same result for any number of workers, any executor, and after
 a kill; its report and page."""
 
-import gzip
 import json
 import os
 import random
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from commands import refusal
-from corpora import Twice, documents, jsonl
+from corpora import Twice, documents, jsonl, records
 
 import pybpe
 from pybpe.cli import main
@@ -25,13 +24,8 @@ from pybpe.corpus.duplicates import normalized, without_paragraphs
 from pybpe.reading import planning
 
 
-def read(path: Path) -> list[dict[str, object]]:
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [json.loads(line) for line in data.decode().splitlines()]
-
-
 def texts_of(path: Path) -> list[object]:
-    return [record["text"] for record in read(path)]
+    return [record["text"] for record in records(path)]
 
 
 def write(path: Path, texts: list[str]) -> Path:
@@ -47,7 +41,7 @@ def test_every_document_stays_without_steps(tmp_path: Path) -> None:
     texts = [*documents(5), "\x00 \ud800 é", "中文" * 10]
     report = clean(str(write(tmp_path / "in.jsonl", texts)), tmp_path / "out.jsonl.gz")
     assert texts_of(tmp_path / "out.jsonl.gz") == [text.replace("\ud800", "\ufffd") for text in texts]
-    assert [record["id"] for record in read(tmp_path / "out.jsonl.gz")] == list(range(len(texts)))
+    assert [record["id"] for record in records(tmp_path / "out.jsonl.gz")] == list(range(len(texts)))
     assert (report.documents_in, report.documents_out, report.dropped) == (7, 7, {})
     assert os.listdir(tmp_path) in (["in.jsonl", "out.jsonl.gz"], ["out.jsonl.gz", "in.jsonl"])
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import small_tokenizer
+from corpora import records, small_tokenizer
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import shingles as reference
@@ -145,10 +145,6 @@ def web(tmp_path: Path) -> Path:
         "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(texts)), encoding="utf-8"
     )
     return path
-
-
-def records(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_the_first_stays(web: Path, tmp_path: Path, small_tasks: None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 import pytest
 from commands import pybpe_command
+from corpora import content
 from texts import chinese, english
 
 import pybpe
@@ -46,17 +47,13 @@ def made(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return make_workspace(corpus, tmp_path_factory.mktemp("workspace") / "work", **SMALL)
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
 # ------------------------------------------------------------------------------------------------------
 # The files
 
 
 def test_everything_is_where_llm_c_looks(made: Workspace) -> None:
     folder = Path(made.folder)
-    files = files_of(folder)
+    files = content(folder)
     assert set(files) == NAMES
     assert numpy.frombuffer(files["gpt2_tokenizer.bin"], "<i4", 4).tolist() == [20240328, 2, 500, 0]
     assert numpy.frombuffer(files["gpt2_124M.bin"], "<i4", 8).tolist() == [20240326, 3, 1024, 500, 1, 2, 8, 512]
@@ -78,16 +75,16 @@ def test_the_tokenizer_has_seen_the_train_split_only(made: Workspace, corpus: Pa
 
 
 def test_the_same_again_gives_the_same_bytes(made: Workspace, corpus: Path, tmp_path: Path) -> None:
-    expected = files_of(Path(made.folder))
+    expected = content(Path(made.folder))
     (tmp_path / "again").mkdir()
     for workers in (1, 3):
         (tmp_path / "again" / "gpt2_124M.bin.4711-0.tmp").write_bytes(b"of a run that was killed")
         make_workspace(corpus, tmp_path / "again", workers=workers, force=True, **SMALL)
-        assert files_of(tmp_path / "again") == expected
+        assert content(tmp_path / "again") == expected
     with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
         make_workspace(corpus, tmp_path / "again", seed=7, **SMALL)
     other = make_workspace(corpus, tmp_path / "again", seed=7, force=True, **SMALL)
-    changed = {name for name, data in files_of(Path(other.folder)).items() if data != expected[name]}
+    changed = {name for name, data in content(Path(other.folder)).items() if data != expected[name]}
     assert changed == {"gpt2_124M.bin", "data/manifest.json"}
 
 
@@ -101,14 +98,6 @@ def test_shards_of_an_earlier_run_are_not_left_for_llm_c(corpus: Path, tmp_path:
     assert names == shards | {"tokenizer.json", "tokenizer.bin", "manifest.json", "mine.bin.txt"}
     loader = DataLoader(f"{tmp_path}/[[]work]/data/corpus_train_*.bin", 4, 64)
     assert loader.num_tokens == made.manifest.split_tokens("train")
-
-
-def test_the_last_of_several_shards_is_not_too_small(corpus: Path, tmp_path: Path) -> None:
-    tokens = make_workspace(corpus, tmp_path / "a", **SMALL).manifest.split_tokens("train")
-    made = make_workspace(corpus, tmp_path / "b", shard_tokens=tokens - 100, **SMALL)
-    sizes = [record.tokens for record in made.manifest.shards["train"]]
-    # Two shards, or three if halves of this text would be unequal and the smaller one even: see store.py.
-    assert sum(sizes) == tokens and len(sizes) in (2, 3) and max(sizes) - min(sizes) <= 1
 
 
 def test_bf16_and_the_rows_of_llm_cs_table(corpus: Path, tmp_path: Path) -> None:
@@ -261,7 +250,7 @@ def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path
     result = run(corpus, "-o", tmp_path / "work", *shape, "--json")
     facts = json.loads(result.stdout)
     assert facts["parameters"] == made.config.num_parameters and facts["padded_vocab_size"] == 512
-    assert files_of(tmp_path / "work") == files_of(Path(made.folder))
+    assert content(tmp_path / "work") == content(Path(made.folder))
     text = run(
         corpus, "-o", tmp_path / "d6", "--vocab-size", 300, "--depth", "d6", "--sequence-length", 64, "--dtype", "bf16"
     )

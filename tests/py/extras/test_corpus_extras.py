@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("eldc")
 
+from corpora import records  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
@@ -27,10 +28,6 @@ def web(tmp_path: Path) -> Path:
     path = tmp_path / "web.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in [*texts, *texts[::10]]), encoding="utf-8")
     return path
-
-
-def records(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_languages(tmp_path: Path) -> None:
