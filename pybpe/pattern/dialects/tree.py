@@ -26,9 +26,9 @@ class Chars:
         properties: names in classes.PROPERTIES, sorted; "^" before a name means the complement.
     """
 
-    ranges: tuple[tuple[int, int], ...] = ()
-    properties: tuple[str, ...] = ()
-    negated: bool = False
+    ranges: tuple[tuple[int, int], ...]
+    properties: tuple[str, ...]
+    negated: bool
 
 
 @dataclass(frozen=True)
