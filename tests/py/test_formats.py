@@ -46,14 +46,20 @@ def trained(special_ids: str = "after_bytes", pattern: str = "gpt2", vocab_size:
     return pybpe.train(iter(corpus), vocab_size=vocab_size, special_ids=special_ids, pattern=pattern, **given)
 
 
-def json_file(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
-    tok.save(folder / "tokenizer.json")
-    return pybpe.Tokenizer.from_file(folder / "tokenizer.json")
+Way = Callable[[pybpe.Tokenizer, Path], pybpe.Tokenizer]
 
 
-def bin2(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
-    tok.save(folder / "tokenizer.bin")
-    return pybpe.Tokenizer.from_file(folder / "tokenizer.bin")
+def saved(name: str) -> Way:
+    """Returns a function that saves a tokenizer under this name, and reads it again."""
+
+    def way(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+        tok.save(folder / name)
+        return pybpe.Tokenizer.from_file(folder / name)
+
+    return way
+
+
+json_file, bin2, pretrained = map(saved, ("tokenizer.json", "tokenizer.bin", "hub"))
 
 
 def bin1(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
@@ -72,11 +78,6 @@ def ranks(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
     return pybpe.Tokenizer.from_file(folder / "t.tiktoken", pattern=tok.pattern.name, special_tokens=tok.special_tokens)
 
 
-def pretrained(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
-    tok.save(folder / "hub")
-    return pybpe.Tokenizer.from_file(folder / "hub")
-
-
 def hf(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
     return pybpe.Tokenizer.from_hf(tok.to_hf())
 
@@ -85,13 +86,12 @@ def tiktoken(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
     return pybpe.Tokenizer.from_tiktoken(tok.to_tiktoken())
 
 
-WAYS: list[Callable[[pybpe.Tokenizer, Path], pybpe.Tokenizer]]
 WAYS = [json_file, bin2, bin1, files, ranks, pretrained, hf, tiktoken]
 
 
 @pytest.mark.parametrize("special_ids", ["first", "after_bytes", "last"])
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_read_is_what_was_written(tmp_path: Path, way: Callable, special_ids: str) -> None:
+def test_what_is_read_is_what_was_written(tmp_path: Path, way: Way, special_ids: str) -> None:
     """So it can be written in any other format, too."""
     tok = trained(special_ids)
     copy = way(tok, tmp_path)
@@ -237,7 +237,7 @@ def held(tok: pybpe.Tokenizer) -> list[object]:
 HOLDING = [json_file, bin2, folder_of_files, ranks, pretrained, hf, tiktoken]
 NOWHERE_ELSE = {"prefix_space", "dropout", "template"}
 IN_CONFIG = {"chat_template", "visible", "eos"}
-REFUSED: dict[Callable, set[str]] = {
+REFUSED: dict[Way, set[str]] = {
     json_file: set(),
     pretrained: {"specials"},
     hf: {"specials"},
@@ -250,7 +250,7 @@ REFUSED: dict[Callable, set[str]] = {
 
 @pytest.mark.filterwarnings("ignore:only pybpe can load")
 @pytest.mark.parametrize("way", HOLDING)
-def test_each_feature_is_held_or_refused(tmp_path: Path, way: Callable) -> None:
+def test_each_feature_is_held_or_refused(tmp_path: Path, way: Way) -> None:
     found = variants()
     assert {""} | {field.name for field in fields(Model)} - {"tokens", "merges"} == set(found)
     for key, tok in found.items():
