@@ -37,6 +37,7 @@ def gpt2_files() -> tuple[Path, Path]:
     return found["encoder.json"], found["vocab.bpe"]
 
 
+@functools.cache
 def gpt2_tokenizer() -> pybpe.Tokenizer:
     """Reads the two files."""
     encoder, merges = gpt2_files()

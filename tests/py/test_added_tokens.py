@@ -239,11 +239,8 @@ def file(
     for text in [merge.replace(" ", "") for merge in MERGES] + [token["content"] for token in tokens]:
         vocab[text] = len(vocab)
     parts = {"normalizer": normalizer and {"type": normalizer}, "decoder": WITH_REGEX}
-    data = json.loads(
-        changed(pre_tokenizer, added_tokens=[token | {"id": vocab[token["content"]]} for token in tokens], **parts)
-    )
-    data["model"] |= {"vocab": vocab, "merges": MERGES}
-    return json.dumps(data)
+    entries = [each | {"id": vocab[each["content"]]} for each in tokens]
+    return changed(pre_tokenizer, {"vocab": vocab, "merges": MERGES}, added_tokens=entries, **parts)
 
 
 def random_tokens(rng: random.Random) -> list[dict[str, Any]]:
