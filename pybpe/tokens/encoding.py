@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import string
 from array import array
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import accumulate, chain, groupby, islice, pairwise
+from itertools import accumulate, chain, groupby, islice, pairwise, tee
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -22,7 +21,6 @@ from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks, pieces_of
 from ..reading.rows import Texts
-from ..reading.splits import hash_split
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered
 from ..support.run_options import RunOptions
@@ -70,31 +68,28 @@ class TaskEncoder:
             ids = self._ids(piece.data, "all")
             return [self._segment(piece, piece.split, ids, len(piece.data))]
         found = self._joined_segments(piece)
-        if found is None and isinstance(piece.data, Texts) and piece.is_text:
-            found = self._separate_segments(piece, list(piece.data))
-        if found is not None:
-            return found
-        found = []
-        for split, documents in divide(piece, self.kinds, self.splits):
-            joins = self.joins and self.tok.eot_token is not None
-            groups = [documents] if joins else [[document] for document in documents]
-            for group in groups:
-                size = sum(map(len, group)) + (len(group) - 1) * self._mark_bytes
-                found.append(self._segment(piece, split, self._encode(group, piece.kind), size))
-        return found
+        return self._listed_segments(piece) if found is None else found
 
-    def _separate_segments(self, piece: Piece, documents: Sequence[bytes]) -> list[Segment]:
-        """Returns the segments of texts without marks that are encoded one by one."""
-        tok = self.tok
-        encoded = tok._encoder.compact_batch(documents, tok._encoder.allowed((), "all"), TYPECODES[self.dtype])
-        has_marks = encoded is not None and tok.eot_token is not None and _binding.count_id(encoded[0], tok.eot_token)
-        if encoded is None or tok.model.changes_text or has_marks:  # if another special token has the id of the mark
-            alone = [piece._replace(data=memoryview(text), divided=piece.split is None) for text in documents]
-            return list(chain.from_iterable(map(self.segments, alone)))
-        found = []
-        for document, (start, end) in zip(documents, pairwise([0, *encoded[1]])):
-            split = hash_split(document, self.splits) if piece.split is None else piece.split
-            found.append(Segment(split, encoded[0][start:end], 0, len(document), True))
+    def _listed_segments(self, piece: Piece) -> list[Segment]:
+        """Returns the segments of a divided piece whose documents are encoded one by one: one segment per split with
+        marks between them, or one per document."""
+        found, mark = list[Segment](), self.tok.eot_token
+        for split, documents in divide(piece, self.kinds, self.splits):
+            ids, ends = self._encode(documents, piece.kind)
+            parts = zip((ids[start:end] for start, end in pairwise([0, *ends])), map(len, documents))
+            if self.joins and mark is not None:
+                joined, size = array(TYPECODES[self.dtype]), 0
+                for number, (part, length) in enumerate(parts):
+                    if number > 0:
+                        joined.append(mark)
+                        size += self._mark_bytes
+                    joined += part
+                    size += length
+                found.append(self._segment(piece, split, joined, size))
+            elif self.tok.model.changes_text or (mark is not None and _binding.count_id(ids, mark)):
+                found += [self._segment(piece, split, part, length) for part, length in parts]
+            else:
+                found += [Segment(split, part, 0, length, True) for part, length in parts]
         return found
 
     def _joined_segments(self, piece: Piece) -> list[Segment] | None:
@@ -137,15 +132,18 @@ class TaskEncoder:
         encoder = self.tok._encoder
         return encoder.compact(text, encoder.allowed((), allowed), TYPECODES[self.dtype])
 
-    def _encode(self, documents: Sequence[bytes], kind: str) -> array[int]:
-        """Returns the ids of documents with marks between them."""
-        allowed: AllowedSpecial = () if kind in RECORDS else "all"
+    def _encode(self, documents: Sequence[bytes], kind: str) -> tuple[array[int], Sequence[int]]:
+        """Returns the ids of documents, and the index at which those of each one end."""
+        encoder, ends = self.tok._encoder, list[int]()
+        specials = encoder.allowed((), () if kind in RECORDS else "all")
+        found = encoder.compact_batch(documents, specials, TYPECODES[self.dtype])
+        if found is not None:
+            return found
         ids = array(TYPECODES[self.dtype])
-        for number, document in enumerate(documents):
-            if number > 0:
-                ids.append(self.tok.eot_token or 0)
-            ids.extend(self._ids(document, allowed))
-        return ids
+        for document in documents:
+            ids += encoder.compact(document, specials, ids.typecode)
+            ends.append(len(ids))
+        return ids, ends
 
     def _segment(self, piece: Piece, split: int, ids: array[int], size: int) -> Segment:
         """Returns the size of the text. `size` is the bytes that were encoded, marks included."""
@@ -249,19 +247,14 @@ class Encoding(NamedTuple):
 
     def encoded(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
         """Yields the tokens of all tasks from number `first`."""
-        hashes: deque[str] = deque()
-
-        def tasks() -> Iterator[Task]:
-            for task, digest in islice(self.hashed(), first, None):
-                hashes.append(digest)
-                yield task
-
+        found, done = tee(islice(self.hashed(), first, None))
+        tasks = (task for task, _ in found)
         if options.executor is not None:
-            found = run_by_executor(self.encoder, tasks(), options)
+            results = run_by_executor(self.encoder, tasks, options)
         else:
-            found = run_local(self.encoder, tasks(), options.workers, doubts)
-        for result in found:
-            yield result._replace(plan=hashes.popleft()) if result.tasks else result
+            results = run_local(self.encoder, tasks, options.workers, doubts)
+        for result in results:
+            yield result._replace(plan=next(done)[1]) if result.tasks else result
 
     def hashed(self, threads: int = 1) -> Iterator[tuple[Task, str]]:
         """Yields each task with the hash of all tasks up to it. `threads` is as in Plan.tasks."""

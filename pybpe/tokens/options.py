@@ -109,8 +109,13 @@ class OutputOptions:
         if self.dtype == "uint16" and n_vocab > 1 << 16:
             raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use dtype='uint32' or 'auto'")
         fitting = "uint16" if n_vocab <= self.form.largest_uint16_vocabulary else "uint32"
-        chosen = replace(self, dtype=fitting if self.dtype == "auto" else self.dtype)
-        chosen._check_size()
+        chosen, form = replace(self, dtype=fitting if self.dtype == "auto" else self.dtype), self.form
+        largest = form.header_bytes + max(self.shard_tokens, 2 * self.least_tokens) * ID_BYTES[chosen.dtype]
+        if form.max_bytes and largest > form.max_bytes:
+            raise LimitError(
+                f"shard_tokens={self.shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: write more,"
+                " smaller shards"
+            )
         return chosen
 
     def settings(self) -> dict[str, Any]:
@@ -122,15 +127,6 @@ class OutputOptions:
             "shard_tokens": self.shard_tokens,
             "min_shard_tokens": self.least_tokens,
         }
-
-    def _check_size(self) -> None:
-        form = self.form
-        largest = max(self.shard_tokens, 2 * self.least_tokens) * ID_BYTES[self.dtype]
-        if form.max_bytes and form.header_bytes + largest > form.max_bytes:
-            raise LimitError(
-                f"shard_tokens={self.shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: write more,"
-                " smaller shards"
-            )
 
 
 class ArrayOptions(OutputOptions):

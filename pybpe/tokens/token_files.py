@@ -17,10 +17,9 @@ import hashlib
 import os
 import weakref
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
-from threading import Lock
 from typing import Any
 
 from .. import _binding
@@ -293,14 +292,18 @@ class _Files:
     be unchanged."""
 
     def __init__(self, paths: Sequence[str], dtype: str | None) -> None:
-        self._paths, self._dtype = paths, dtype
-        self._most = _most_open()
-        self._open: OrderedDict[int, TokenFile] = OrderedDict()
-        self._lock, self._process = Lock(), os.getpid()
-        self._seen: list[tuple[int, ...]] = []
-        self.lengths: list[int] = []
+        seen = list[tuple[int, ...]]()
+
+        @lru_cache(_most_open())
+        def opened(i: int) -> TokenFile:
+            file = TokenFile(paths[i], dtype)
+            if i < len(seen) and file.identity != seen[i]:
+                raise FormatError(f"{paths[i]}: was changed or replaced since it was first opened: open it again", 0)
+            return file
+
+        self._opened, self.lengths = opened, list[int]()
         for i, path in enumerate(paths):
-            file = TokenFile(path, dtype)
+            file = opened(i)
             if not i:
                 self.dtype = file.dtype
             if file.dtype != self.dtype:
@@ -308,33 +311,12 @@ class _Files:
                     f"{path} holds {file.dtype}, but {paths[0]} {self.dtype}: files that are read as"
                     " one stream must have one dtype"
                 )
-            self._seen.append(file.identity)
+            seen.append(file.identity)
             self.lengths.append(len(file))
-            self._keep(i, file)
 
     def read(self, i: int, start: int, stop: int) -> numpy.ndarray[Any, Any]:
         """Returns ids start .. stop of one file."""
-        if self._process != os.getpid():  # this process was forked, perhaps while a thread held the lock
-            self._lock, self._process = Lock(), os.getpid()
-            self._open = OrderedDict()
-        with self._lock:
-            file = self._open.get(i)
-            if file is None:
-                file = self._open_again(i)
-            self._keep(i, file)
-        return file.read(start, stop)
-
-    def _keep(self, i: int, file: TokenFile) -> None:
-        self._open[i] = file
-        self._open.move_to_end(i)
-        while len(self._open) > self._most:
-            self._open.popitem(last=False)
-
-    def _open_again(self, i: int) -> TokenFile:
-        file = TokenFile(self._paths[i], self._dtype)
-        if file.identity != self._seen[i]:
-            raise FormatError(f"{self._paths[i]}: was changed or replaced since it was first opened: open it again", 0)
-        return file
+        return self._opened(i).read(start, stop)
 
 
 def _most_open() -> int:

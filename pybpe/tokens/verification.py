@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import random
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
 
 from .. import _binding
 from .._numpy import Array, numpy
@@ -281,12 +282,7 @@ def _document_lengths(folder: str, manifest: Manifest, split: str, mark: int) ->
 
 def _percentiles(lengths: Counter[int]) -> dict[int, int]:
     """Returns the smallest length that this percentage of the documents does not exceed."""
-    total: Any = sum(lengths.values())
-    found: dict[int, int] = {}
-    seen = 0
-    waiting = list(PERCENTILES) if total else []
-    for length in sorted(lengths):
-        seen += lengths[length]
-        while waiting and seen * 100 >= max(waiting[0] * total, 1):
-            found[waiting.pop(0)] = length
-    return found
+    values = sorted(lengths)
+    ends = list(accumulate(lengths[value] for value in values))  # how many documents are at most so long
+    wanted = [max(1, -(-percent * ends[-1] // 100)) for percent in PERCENTILES if values]
+    return dict(zip(PERCENTILES, (values[bisect_left(ends, count)] for count in wanted)))
