@@ -4,10 +4,12 @@
 
 .PHONY: docs release-check reproducible
 
-# The site. Its tokenizers are trained while it is built: on Python's own help texts, and on the tutorial's novel.
+# The site. Its tokenizers are trained while it is built: on Python's own help texts, and on the tutorial's novel. With
+# --quiet, mkdocs would not see its own warnings, such as those of broken links, which are errors here.
 ## the documentation as a site, in build/site, with an API reference and search
 docs: build/extension.stamp .venv/docs-stamp .venv/texts/stamp
-	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet
+	@mkdir -p build
+	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build > build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
 	@echo "open build/site/index.html"
 
 # The packages of the tests have the ranks of GPT-2, which the site compares with its own tokenizers.

@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_no_processes_are_left(method: str) -> None:
     assert result.stdout.split()
     for worker in map(int, result.stdout.split()):
         while _lives(worker):  # at most a second
-            pass
+            time.sleep(0.01)
 
 
 def test_a_worker_that_begins_after_its_parent_was_killed_ends() -> None:
