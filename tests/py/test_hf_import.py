@@ -65,12 +65,8 @@ def trained(pipeline: str) -> str:
     """Returns a tokenizer.json that `tokenizers` has trained."""
     pre_tokenizer, normalizer = EXACT[pipeline]
     theirs = tokenizers.Tokenizer.from_str(changed(pre_tokenizer, normalizer=normalizer and {"type": normalizer}))
-    trainer = trainers.BpeTrainer(
-        vocab_size=1200,
-        special_tokens=SPECIALS,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    given = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    trainer = trainers.BpeTrainer(vocab_size=1200, special_tokens=SPECIALS, **given)
     corpus = [english()[:60_000], chinese()[:10_000], mixed()[:20_000], *hostile_texts(1, 500, [])]
     theirs.train_from_iterator(corpus, trainer)
     return theirs.to_str()
@@ -82,13 +78,8 @@ def test_ids_are_those_of_hugging_face(pipeline: str, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(trained(pipeline))
     ours = pybpe.Tokenizer.from_file(path)
-    texts = [
-        *CORNER_TEXTS,
-        english()[60_000:80_000],
-        chinese()[9000:12_000],
-        mixed()[15_000:30_000],
-        *hostile_texts(2, 400),
-    ]
+    texts = [*CORNER_TEXTS, english()[60_000:80_000], chinese()[9000:12_000], mixed()[15_000:30_000]]
+    texts += hostile_texts(2, 400)
     expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
     for text, ids in zip(texts, expected, strict=True):
         assert ours.encode(text) == ids, text[:80]
@@ -381,11 +372,7 @@ def test_what_would_give_other_ids_is_refused_by_name(parts: dict[str, Any], mes
 
 @pytest.mark.parametrize("kind", ["RobertaProcessing", "BertProcessing"])
 def test_templates_of_roberta_and_bert(kind: str, tmp_path: Path) -> None:
-    tokens = [
-        {"id": 256 + i, "content": text, "special": True, "normalized": False, "single_word": False}
-        | {"lstrip": False, "rstrip": False}
-        for i, text in enumerate(["<s>", "</s>"])
-    ]
+    tokens = [added(256, "<s>"), added(257, "</s>")]
     processor = {"type": kind, "cls": ["<s>", 256], "sep": ["</s>", 257]}
     processor |= {"trim_offsets": True, "add_prefix_space": False} if kind == "RobertaProcessing" else {}
     text = changed(WITH_REGEX, added_tokens=tokens, post_processor=processor)
