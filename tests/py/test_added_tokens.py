@@ -553,10 +553,15 @@ def test_documents(others: list[dict[str, Any]], pre_tokenizer: dict[str, Any], 
 
 @pytest.mark.parametrize("rules", [{"lstrip": True, "rstrip": True}, {"single_word": True}])
 def test_a_mark_with_flags_divides_no_documents(rules: dict[str, bool], tmp_path: Path) -> None:
-    tok, _ = both(token(EOT, **rules))
-    (tmp_path / "a.txt").write_text(f"a {EOT} b")
+    tok, theirs = both(token(EOT, **rules), MASK)
+    options: dict[str, Any] = {"format": "raw", "splits": (1,), "eot": "prepend", "progress": False}
+    lines = ["a b ", " <mask> c", "x <mask>"]
+    (tmp_path / "a.txt").write_text("\n".join(lines))
     with pytest.raises(pybpe.errors.ArgumentError, match="the end of text '<|endoftext|>' has .*strip|single_word"):
-        pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,), progress=False)
+        pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", **options)
+    pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", documents="line", **options)
+    expected = [i for line in lines for i in [tok.special_tokens[EOT], *theirs.encode(line).ids]]
+    assert np.fromfile(tmp_path / "out" / "train.bin", dtype=np.uint16).tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def saved(name: str) -> Way:
         tok.save(folder / name)
         return pybpe.Tokenizer.from_file(folder / name)
 
+    way.__name__ = name
     return way
 
 
