@@ -38,8 +38,7 @@ exhaustive: all
 
 ## optional features: PyTorch, transformers, pyarrow, Dask and others (a large install)
 test-extras: all .venv/extras-stamp
-	$(VENV)/python -m pytest --numprocesses=2 --dist=loadfile tests/py/extras \
-	    "tests/py/test_docs.py::test_the_code_of_the_page_runs[remote.md]"
+	$(VENV)/python -m pytest --numprocesses=2 --dist=loadfile tests/py/extras
 
 .venv/extras-stamp: tests/requirements-extras.txt .venv/test-stamp
 	$(PIP_INSTALL) -r $<

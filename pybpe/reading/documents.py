@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -222,29 +222,10 @@ def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict
     seen.end, seen.lines = seen.start + len(lines), len(parts) - 1
 
 
-@lru_cache(maxsize=1)
-def _fast_loads() -> Callable[[bytes], Any]:
-    """Returns the fastest function that reads a line. orjson takes milliseconds to load, and few files need it."""
-    try:
-        import orjson
-    except ImportError:
-        decode = json.JSONDecoder().decode
-        return lambda line: decode(line.decode())  # json.loads would guess the encoding first
-    loads: Callable[[bytes], Any] = orjson.loads
-    return loads
-
-
-def _loads(line: bytes) -> Any:
-    try:
-        return _fast_loads()(line)
-    except ValueError:  # orjson refuses some values that Python's json accepts: NaN, lone surrogates
-        return json.loads(line.decode("utf-8-sig"))
-
-
 def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str]:
     """Returns the record of a line; or None, and what is wrong with the line."""
     try:
-        record = _loads(line)
+        record = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         return None, f"not UTF-8 at its byte {error.start}: if the file has another encoding, pass it (--encoding)"
     except (ValueError, RecursionError) as error:

@@ -29,6 +29,7 @@ from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 _LOOKS_AT_ONCE = 16
+_KEPT_BYTES = 1 << 24  # of small files, which are then opened only once
 _WITH_MARKUP = re.compile(r"(?i)\.(?:csv|tsv|html?|xml)(?:\.\w+)?\Z")
 _EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
 _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
@@ -109,6 +110,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     own |= set(map(os.path.realpath, _outputs.get()))
     files: list[InputFile] = []
     left_out, twice = list[str](), list[str]()
+    room = _KEPT_BYTES
     owners: dict[object, int] = {}  # which of the paths leads to a file; links inside a folder are its own affair
     for number, path in enumerate(given):
         names, left, is_named = _files_of(path, own)
@@ -123,6 +125,8 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
                     raise refusal(file.path, what)
                 left_out.append(without_secrets(name))
                 continue
+            if file.content is not None and (room := room - len(file.content)) < 0:
+                file = file._replace(content=None)
             files.append(file if read.documents == "auto" else in_form(file, read))
             if len(given) > 1 and file.size is not None and not is_url(name):
                 if owners.setdefault(identity(name), number) != number:

@@ -14,7 +14,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import islice
@@ -26,7 +25,6 @@ from ..urls import is_url, without_secrets
 from .file_types import (
     HEAD_BYTES,
     NoText,
-    begins_like_json,
     binary_kind,
     holds_records,
     is_json_name,
@@ -37,7 +35,7 @@ from .file_types import (
 )
 from .paths import STDIN, first_of
 from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin
-from .text_encoding import decoded, wide_encoding
+from .text_encoding import decoded
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
 if TYPE_CHECKING:
@@ -52,8 +50,7 @@ _BYTE_ORDER_MARKS = (
 )
 # Set by a command that makes something of its inputs: then an empty one is an error.
 needs_text: ContextVar[bool] = ContextVar("needs_text", default=False)
-_AT_ONCE = 256  # files
-_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+_AT_ONCE = 64  # files
 
 
 class InputFile(NamedTuple):
@@ -72,6 +69,8 @@ class InputFile(NamedTuple):
             that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
         is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
+        content: all bytes of a small file of this machine, so that it need not be opened again; None if they were not
+            kept. They are of the size and time above, whatever happens to the file later.
     """
 
     path: str
@@ -84,6 +83,7 @@ class InputFile(NamedTuple):
     form: str = "text"
     has_mark: bool = False
     is_empty: bool = False
+    content: bytes | None = None
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
@@ -116,14 +116,16 @@ class InputFile(NamedTuple):
                 return cls._unread(path, encoding), None
             size, mtime_ns = status.st_size, status.st_mtime_ns
             with open_input(path) as stream:
-                head = stream.read(HEAD_BYTES)
+                head = stream.read(JSON_HEAD_BYTES)
             if head and not size:  # as in /proc: only reading shows the length
                 return cls._unread(path, encoding), None
-        packing = packing_of_content(head) or packing_of_name(path)
-        if packing is not None or (len(head) < size and _is_more_needed(head, path)):
+        packing, content = _packing_of(head, path), None
+        if packing is not None:
             with open_input(path) as stream:
-                packing, head = _head_of(path, stream)
-        return cls(path, size, mtime_ns, packing, encoding)._described(head)
+                head = unpacked(path, packing, stream).read(JSON_HEAD_BYTES)
+        elif len(head) == size:
+            content = head
+        return cls(path, size, mtime_ns, packing, encoding, content=content)._described(head)
 
     @classmethod
     def _unread(cls, path: str, encoding: str | None) -> InputFile:
@@ -137,12 +139,15 @@ class InputFile(NamedTuple):
         remote, stream = RemoteFile.look(url)
         name = without_secrets(url)
         with stream:
-            packing, head = _head_of(name, stream)
+            head = stream.read(JSON_HEAD_BYTES)
+            if (packing := _packing_of(head, name)) is not None:
+                stream.seek(0)
+                head = unpacked(name, packing, stream).read(JSON_HEAD_BYTES)
         return cls(name, remote.size, 0, packing, encoding, "", remote)._described(head)
 
     def _described(self, head: bytes) -> _Looked:
-        """Returns what `look` returns, judging by the first bytes of the content. A byte order mark shows the encoding
-        if the user does not say it."""
+        """Returns what `look` returns, judging by the first JSON_HEAD_BYTES of the text. A byte order mark shows the
+        encoding if the user does not say it."""
         mark, marked = next((pair for pair in _BYTE_ORDER_MARKS if head.startswith(pair[0])), (b"", None))
         encoding = self.encoding or (None if marked == "utf-8" else marked)
         text = head
@@ -150,18 +155,14 @@ class InputFile(NamedTuple):
             text = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
         form = _form_of_name(self.path) or ("jsonl" if holds_records(text, self.path) else "text")
         file = self._replace(encoding=encoding, form=form, has_mark=marked is not None, is_empty=head == mark)
-        what = no_text(head, self.path)
-        if what is None and encoding is None:
-            if (wide := wide_encoding(head)) is not None:
-                advice = f"read it with encoding={wide!r}, or convert it to UTF-8"
-                what = NoText(f"{wide} without a byte order mark", advice)
-            elif not file.has_rows:
-                what = binary_kind(head)
+        what = no_text(head[:HEAD_BYTES], self.path)
+        if what is None and encoding is None and not file.has_rows:
+            what = binary_kind(head[:HEAD_BYTES])
         return file, what
 
     def anchored(self) -> InputFile:
         """Returns the same file for a process whose current folder may differ."""
-        return self if self.remote is not None else self._replace(folder=os.getcwd())
+        return self if self.remote is not None else self._replace(folder=os.getcwd(), content=None)
 
     @property
     def location(self) -> str:
@@ -207,30 +208,28 @@ class InputFile(NamedTuple):
             FileChangedError: the file has changed since the run looked at it. As a context manager, the stream also
                 raises this error after the block, if the file has changed meanwhile.
         """
-        if self.is_sequential or self.size is None:
-            stored = self.open_stored(0, self.size)
+        return self._opened(start, end)[0]
+
+    def open_in_form(self, start: int = 0, end: int | None = None) -> tuple[BinaryIO, InputFile]:
+        """Returns what `open` does, and this object with its form, which the first bytes of a stream show."""
+        stream, file = self._opened(start, end)
+        if file.form != self.form and file.form == "jsonl":
+            tell_of_records([self.path])
+        return stream, file
+
+    def _opened(self, start: int, end: int | None) -> tuple[BinaryIO, InputFile]:
+        file = self
+        if self.size is not None and not self.is_sequential:
+            stream = self.open_stored(start, end)
+        else:
+            stream = self.open_stored(0, self.size)
             if self.size is None:
-                stream = self._peeked(stored)
+                stream, file = self._peeked(stream)
             else:
-                stream = decoded(self.path, self.encoding, unpacked(self.path, self.packing, stored))
+                stream = decoded(self.path, self.encoding, unpacked(self.path, self.packing, stream))
             if start:
                 stream.seek(start)
-        else:
-            stream = self.open_stored(start, end)
-        return stream if end is None else Limited(stream, end - start)  # type: ignore[return-value]
-
-    @contextmanager
-    def open_in_form(self, start: int = 0, end: int | None = None) -> Iterator[tuple[BinaryIO, InputFile]]:
-        """Yields the open file, and this object with its form, which the first bytes of a stream show."""
-        with self.open(start, end) as stream:
-            if self.form:
-                yield stream, self
-                return
-            buffered = Peekable(stream)
-            form = "jsonl" if holds_records(buffered.peek(), self.path) else "text"
-            if form == "jsonl":
-                tell_of_records([self.path])
-            yield buffered, self._replace(form=form)
+        return stream if end is None else Limited(stream, end - start), file  # type: ignore[return-value]
 
     def open_stored(self, start: int = 0, end: int | None = None) -> BinaryIO:
         """Opens the file as it is stored, at an offset. A reader who reads all up to some place says so (`end`), so
@@ -249,23 +248,20 @@ class InputFile(NamedTuple):
             stream.seek(start)
         return stream
 
-    def _peeked(self, packed: BinaryIO) -> BinaryIO:
-        """Returns the text of a stream that can be read only once. Its first bytes show how it is compressed, and a
-        byte order mark shows its encoding."""
+    def _peeked(self, packed: BinaryIO) -> tuple[BinaryIO, InputFile]:
+        """Returns the text of a stream that can be read only once, and this object with its encoding and form. The
+        first bytes show these, and how it is compressed."""
         stream = Peekable(packed)
-        head = stream.peek()
-        packing = packing_of_content(head) or packing_of_name(self.path)
-        if packing is not None:
+        if (packing := _packing_of(stream.peek(), self.path)) is not None:
             stream = Peekable(unpacked(self.path, packing, stream))
-            head = stream.peek()
-        file, what = self._described(head[:HEAD_BYTES])
+        file, what = self._described(stream.peek())
         check_text([file])
         if what is not None:
             packed.close()
             raise refusal(self.path, what)
         if file.has_mark and self.encoding is None:
             note(f"{_shown(self.path)}: {told_of_mark(file.encoding)}")
-        return decoded(self.path, file.encoding, stream)
+        return decoded(self.path, file.encoding, stream), file._replace(form=self.form or file.form)
 
     def check(self, status: os.stat_result) -> None:
         """Raises FileChangedError unless this is the status of the file at which the run looked."""
@@ -301,17 +297,18 @@ _Looked = tuple[InputFile, NoText | None]
 
 
 def look_at(paths: Iterable[str], encoding: str | None = None) -> Iterator[_Looked]:
-    """Yields what `InputFile.look` returns for each of some local files. Reads the starts of many at once."""
+    """Yields what `InputFile.look` returns for each of some local files. Reads the starts of many at once: a file that
+    is not longer is opened only here."""
     rest = iter(paths)
     while some := list(islice(rest, _AT_ONCE)):
-        starts = _binding.FileStarts(some, HEAD_BYTES, HEAD_BYTES * len(some))
+        starts = _binding.FileStarts(some, JSON_HEAD_BYTES, JSON_HEAD_BYTES * len(some))
         data, offsets = bytes(starts.data[: starts.offsets[-1]]), starts.offsets
         plain = plain_starts(data, offsets)
         for number, (path, size, mtime_ns, is_plain) in enumerate(zip(some, starts.sizes, starts.modified, plain)):
-            if is_plain and encoding is None and _says_nothing(path[path.rfind(".") :]):
-                yield InputFile(path, size, mtime_ns), None  # as most files
+            head = data[offsets[number] : offsets[number + 1]]
+            if is_plain and encoding is None and _says_nothing(path[path.rfind(".") :]):  # as most files
+                yield InputFile(path, size, mtime_ns, content=head if len(head) == size else None), None
             else:
-                head = data[offsets[number] : offsets[number + 1]]
                 yield InputFile._of_start(path, encoding, size, mtime_ns, head)
 
 
@@ -336,24 +333,8 @@ def check_text(files: Sequence[InputFile]) -> None:
         raise ArgumentError(f"{names}: {what} empty, so nothing can be made of it: name a file with text")
 
 
-def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
-    """Returns how a file is compressed, and the first bytes of its content."""
-    head = text_head(stream, path)
-    packing = packing_of_content(head) or packing_of_name(path)
-    if packing is not None:
-        stream.seek(0)
-        head = text_head(unpacked(path, packing, stream), path)
-    return packing, head
-
-
-def text_head(stream: BinaryIO, path: str) -> bytes:
-    """Returns the first bytes of a text, as many as show what it is."""
-    head = stream.read(HEAD_BYTES)
-    return head + stream.read(JSON_HEAD_BYTES - HEAD_BYTES) if _is_more_needed(head, path) else head
-
-
-def _is_more_needed(head: bytes, path: str) -> bool:
-    return is_json_name(path) or begins_like_json(head) or head.startswith(_WIDE_MARKS)
+def _packing_of(head: bytes, path: str) -> str | None:
+    return packing_of_content(head) or packing_of_name(path)
 
 
 @lru_cache(maxsize=1024)

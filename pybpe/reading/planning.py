@@ -504,12 +504,17 @@ def _is_small(planned: Range) -> bool:
 def _small_pieces(ranges: Sequence[Range], kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
     """Yields the pieces of small files of one split: most often one, with all of them."""
     files = [planned.file for planned in ranges]
-    sizes, modified = array("Q", [file.size or 0 for file in files]), array("q", [file.mtime_ns for file in files])
-    starts = _binding.FileStarts([file.location for file in files], _SMALL, sum(sizes))
-    data, offsets = starts.data, starts.offsets
-    if starts.sizes != sizes or starts.modified != modified:  # the stream says what is wrong
-        yield from chain.from_iterable(_byte_pieces(planned, kinds, text_cut) for planned in ranges)
-    elif (kinds.kind(files[0]) == "special" and kinds.find_mark(data, 0)) or not are_utf8(data, offsets):
+    sizes = array("Q", [file.size or 0 for file in files])
+    kept = [file.content for file in files if file.content is not None]
+    if len(kept) == len(files):
+        data, offsets = memoryview(b"".join(kept)), array("Q", accumulate(sizes, initial=0))
+    else:
+        starts = _binding.FileStarts([file.location for file in files], _SMALL, sum(sizes))
+        data, offsets = starts.data, starts.offsets
+        if starts.sizes != sizes or starts.modified != array("q", [file.mtime_ns for file in files]):
+            yield from chain.from_iterable(_byte_pieces(planned, kinds, text_cut) for planned in ranges)
+            return  # the stream said what is wrong
+    if (kinds.kind(files[0]) == "special" and kinds.find_mark(data, 0)) or not are_utf8(data, offsets):
         for planned, (start, end) in zip(ranges, pairwise(offsets)):
             yield _piece(planned, planned.file, kinds, 0, data[start:end], ends=True)
     else:
@@ -527,7 +532,8 @@ def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Itera
 def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
     offset, end = planned.start, planned.file.known_size if planned.end is None else planned.end
     size = None if end is None else end - offset
-    with planned.file.open_in_form(offset, end) as (stream, file):
+    stream, file = planned.file.open_in_form(offset, end)
+    with stream:
         divided = planned.split is None or kinds.is_divided(file)
         for data in stream_pieces(stream, kinds.document_cut(file) if divided else text_cut, size=size):
             yield _piece(planned, file, kinds, offset, data)

@@ -167,7 +167,8 @@ def _document_ends(file: InputFile, kinds: Kinds) -> Iterator[int | None]:
             offsets = (pair for _, some in texts.parts for pair in pairwise(some))
             yield from (row for row, (start, end) in enumerate(offsets, seen.start + 1) if end > start)
         return
-    with file.open_in_form() as (stream, formed):
+    stream, formed = file.open_in_form()
+    with stream:
         if kinds.is_divided(formed):
             at = 0
             for data in stream_pieces(stream, kinds.document_cut(formed)):

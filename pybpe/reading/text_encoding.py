@@ -146,13 +146,3 @@ def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
 
 
 _WRONG = re.compile("[\udc80-\udcff]")  # what "surrogateescape" turns bytes that are not UTF-8 into
-_LEAST_WIDE = 32  # bytes of a start that can show it
-
-
-def wide_encoding(head: bytes) -> str | None:
-    """Returns "utf-16-le" or "utf-16-be" if the first bytes of a file are certainly text of two bytes per character,
-    most of it ASCII; otherwise None."""
-    even, odd = head[0::2].count(0), head[1::2].count(0)
-    if len(head) < _LEAST_WIDE or even * odd or even + odd < len(head) // 4:
-        return None
-    return "utf-16-le" if odd > even else "utf-16-be"

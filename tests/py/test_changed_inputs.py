@@ -1,6 +1,5 @@
 """Inputs that change during a run: an error says so, and no run returns a result for a part of the text."""
 
-import itertools
 import os
 import pickle
 from collections.abc import Callable, Iterator
@@ -13,10 +12,9 @@ from corpora import EOT, small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe import _binding
 from pybpe.errors import FileChangedError
+from pybpe.reading import files, planning
 from pybpe.reading import pieces as pieces_module
-from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.options import ReadOptions
 
@@ -93,21 +91,33 @@ def test_binarize(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_small_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:
-    """The start of each file is read when the run looks at it, and the file when it is encoded."""
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+def test_a_small_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], kept: int
+) -> None:
+    """A file is read when the run looks at it. If its bytes were kept, that is all."""
     for number in range(9):
         (tmp_path / f"in{number}.txt").write_text(TEXT[:3000])
-    reads = itertools.count()
+    tok, tasks = small_tokenizer(), planning.Plan.tasks
 
-    class FileStarts(_binding.FileStarts):
-        def __init__(self, *args: Any) -> None:
-            if next(reads) == 1:
-                change(tmp_path / "in4.txt")
-            super().__init__(*args)
+    def binarize(name: str) -> dict[str, bytes]:
+        pybpe.binarize(tok, str(tmp_path / "in*"), tmp_path / name, name="x", min_shard_tokens=0)
+        return {file.name: file.read_bytes() for file in (tmp_path / name).glob("*.bin")}
 
-    monkeypatch.setattr(_binding, "FileStarts", FileStarts)
-    with pytest.raises(FileChangedError, match=r"in4\.txt.*changed after this run first looked at it"):
-        pybpe.binarize(small_tokenizer(), str(tmp_path / "in*"), tmp_path / "out", min_shard_tokens=0)
+    expected = binarize("unchanged")
+
+    def tasks_of_changed(*args: Any) -> Any:
+        monkeypatch.setattr(planning.Plan, "tasks", tasks)
+        change(tmp_path / "in4.txt")
+        return tasks(*args)
+
+    monkeypatch.setattr(files, "_KEPT_BYTES", kept)
+    monkeypatch.setattr(planning.Plan, "tasks", tasks_of_changed)
+    if kept:
+        assert binarize("out") == expected
+    else:
+        with pytest.raises(FileChangedError, match=r"in4\.txt.*changed after this run first looked at it"):
+            binarize("out")
 
 
 @pytest.mark.parametrize("kind", ["special", "file", "line", "blank"])

@@ -115,8 +115,6 @@ def folder(tmp_path: Path, downloads: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in WITH_CODE if page not in TRANSLATED], ids=lambda page: page.name)
 def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
-    if page.name == "remote.md":
-        pytest.importorskip("obstore")  # as in `make test-extras`
     if page.name == "README.md":  # it follows `make demo`
         pybpe.prepare(folder / "out/corpus.txt", folder / "out", vocab_size=1000)
     run_page(page, folder)

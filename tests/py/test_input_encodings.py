@@ -361,11 +361,8 @@ def test_utf16_without_a_mark_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     path, text = tmp_path / "a.txt", "a text of some length, most of which is ASCII: é"
     for encoding in ("utf-16-le", "utf-16-be"):
         path.write_bytes(text.encode(encoding))
-        with pytest.raises(FormatError, match=f"not text, but {encoding} without a byte order mark"):
+        with pytest.raises(FormatError, match=r"not text, but binary data.* in which encoding \(--encoding"):
             pybpe.count_words(path)
         assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
         assert main(["count", "-t", "gpt2", str(path)]) == 2
-        assert f"read it with --encoding {encoding}, or convert it" in capsys.readouterr().err
-        path.write_bytes("short".encode(encoding))  # too short to know which
-        with pytest.raises(FormatError, match=r"not text, but binary data.* in which encoding \(--encoding"):
-            pybpe.count_words(path)
+        assert "say in which encoding (--encoding)" in capsys.readouterr().err
