@@ -25,7 +25,8 @@ def _add_option(parser: Any, field: Field[Any], default: Any) -> None:
     if field.type == "bool":
         parser.add_argument(flag, dest=field.name, action="store_true", help=help)
         return
-    more: dict[str, Any] = {"type": _parser_of(field)}
+    parse = _UNITS.get(field.metadata.get("unit", "")) or _TYPES.get(str(field.type).removesuffix(" | None"), str)
+    more: dict[str, Any] = {"type": parse}
     if "Iterable" in str(field.type):
         more, default = {"action": "append"}, None  # without the option, the function's default
     more |= {"required": True} if default is MISSING else {"default": default}
@@ -43,18 +44,6 @@ def _default(value: Any) -> str:
     if isinstance(value, (tuple, list)) and isinstance(value[0], str):
         return f" (default: {len(value)} control tokens for documents and chats; the first is {value[0]})"
     return f" (default: {','.join(map(str, value)) if isinstance(value, tuple) else value})"
-
-
-def _parser_of(field: Field[Any]) -> Callable[[str], Any]:
-    units: dict[str, Callable[[str], Any]] = {"bytes": parse_bytes, "depth": parse_depth}
-    kinds: dict[str, Callable[[str], Any]] = {
-        "int": parse_amount,
-        "float": float,
-        "Digits": parse_digits,
-        "Sequence[float]": parse_numbers,
-        "Mapping[int, float]": parse_ngrams,
-    }
-    return units.get(field.metadata.get("unit", "")) or kinds.get(str(field.type).removesuffix(" | None"), str)
 
 
 def in_flags(message: str, flags: Mapping[str, str]) -> str:
@@ -84,58 +73,44 @@ def in_flags(message: str, flags: Mapping[str, str]) -> str:
     return message.replace("must be None, ", "must be ").replace(" or None, not ", ", not ")
 
 
-_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
+def _expecting(example: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Returns a parser of values for argparse, whose errors show an example."""
+
+    def checked(text: str) -> Any:
+        try:
+            return parse(text)
+        except (ValueError, OverflowError):
+            raise argparse.ArgumentTypeError(f"expected {example}, not {text!r}") from None
+
+    return checked
 
 
-def parse_amount(text: str) -> int:
-    """Parses an amount for argparse: 32000, 32k, 1.5M, 4G or 4B (billion). The units are powers of 1000."""
-    unit = _UNITS.get(text[-1:].lower(), 1)
-    try:
-        amount = float(text[:-1]) if unit > 1 else int(text)
-        return int(amount * unit)
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"expected a number such as 32000, 32k or 4G, not {text!r}") from None
+def _amount(text: str) -> int:
+    """Returns 32000, 32k, 1.5M, 4G or 4B (billion) as a number. The units are powers of 1000."""
+    unit = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}.get(text[-1:].lower())
+    return int(text) if unit is None else int(float(text[:-1]) * unit)
 
 
-def parse_bytes(text: str) -> int:
-    """Parses a number of bytes for argparse: as parse_amount, without B, which could mean bytes or billions."""
-    if text[-1:] in ("b", "B"):
-        raise argparse.ArgumentTypeError(f"expected bytes such as 500M or 2G, not {text!r}")
-    return parse_amount(text)
+def _bytes(text: str) -> int:
+    if text[-1:] in ("b", "B"):  # which could mean bytes or billions
+        raise ValueError
+    return _amount(text)
 
 
-def parse_digits(text: str) -> int | str:
-    """Parses the value of --digits for argparse: a number, or anything else as it is. Pattern checks it."""
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 9 else text
+def _ngrams(text: str) -> dict[int, float]:
+    return {int(n): float(x) for n, x in (part.split("=") for part in text.split(","))}
 
 
-def parse_depth(text: str) -> int:
-    """Parses the value of --depth for argparse: 12 for d12."""
-    number = text.removeprefix("d")
-    if not (number.isascii() and number.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected d6, d12, d24 and so on, not {text!r}")
-    return int(number)
-
-
-def parse_amounts(text: str) -> list[int]:
-    """Parses amounts separated by commas, for argparse."""
-    return [parse_amount(part) for part in text.split(",")]
-
-
-def parse_numbers(text: str) -> list[float]:
-    """Parses numbers such as "8,1,1", for argparse."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected numbers such as 8,1,1, not {text!r}") from None
-
-
-def parse_ngrams(text: str) -> dict[int, float]:
-    """Parses limits for sequences of n words, such as "2=0.2,3=0.18", for argparse."""
-    try:
-        return {int(n): float(x) for n, x in (part.split("=") for part in text.split(","))}
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected limits such as 2=0.2,3=0.18, not {text!r}") from None
+parse_amount = _expecting("a number such as 32000, 32k or 4G", _amount)
+parse_bytes = _expecting("bytes such as 500M or 2G", _bytes)
+_UNITS = {"bytes": parse_bytes, "depth": _expecting("d6, d12, d24 and so on", lambda text: int(text.removeprefix("d")))}
+_TYPES = {
+    "int": parse_amount,
+    "float": float,
+    "Digits": lambda text: int(text) if re.fullmatch("[0-9]{1,8}", text) else text,  # Pattern checks it
+    "Sequence[float]": _expecting("numbers such as 8,1,1", lambda text: [float(part) for part in text.split(",")]),
+    "Mapping[int, float]": _expecting("limits such as 2=0.2,3=0.18", _ngrams),
+}
 
 
 def named_files(what: str, entries: Iterable[str]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from ..support.run_options import RunOptions
 from ..training.options import TrainOptions
 from .command import Command
 from .common import call, fewer_than, list_of_skipped, load, remove_old_list, report, save_tokenizer, tell_of_commas
-from .options import named_files, parse_amounts
+from .options import named_files, parse_amount
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -54,7 +54,7 @@ def add_train(command: Command) -> None:
     command.option(
         "--sizes N,N,...",
         "compare these vocabulary sizes, e.g. 8k,16k,32k (bytes/token, embedding parameters); train the largest",
-        parse_amounts,
+        lambda text: [parse_amount(part) for part in text.split(",")],
     )
     command.option("--hidden N", "for --sizes: model width (default: 768)", int, default=768)
     command.option("--plot FILE", "draw the curve of --sizes to *.png, *.svg or *.pdf")
