@@ -57,7 +57,8 @@ class Command(argparse.ArgumentParser):
     every command, files may come before, between and after options."""
 
     def __init__(self, **more: Any) -> None:
-        # argparse makes a formatter for every argument. Without a width, each would ask for the terminal's.
+        # argparse makes a formatter for every argument. Without a width, each would ask for the terminal's; only the
+        # help does.
         super().__init__(formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=80), **more)
         self._intermixing = False
         self._given: set[argparse.Action] = set()
@@ -141,6 +142,10 @@ class Command(argparse.ArgumentParser):
         if any(action.dest in WRITTEN for action in self._actions):
             self.force()
 
+    def format_help(self) -> str:
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        return super().format_help()
+
     @property
     def flags(self) -> dict[str, str]:
         """Keyword argument -> flag."""
@@ -149,7 +154,7 @@ class Command(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         is_question = any(word.startswith(("-h", "--h")) for word in args or ())
         if is_question:
-            self.formatter_class = argparse.RawDescriptionHelpFormatter
+            self.formatter_class = argparse.RawDescriptionHelpFormatter  # Python up to 3.12 formats the usage first
         if self._subparsers is not None or self._intermixing or "--" in (args or ()):  # intermixed parsing loses "--"
             return super().parse_known_args(args, namespace)
         self._given = set()
