@@ -44,7 +44,7 @@ def _versions() -> str:
 
 
 def _include_dir() -> str:
-    found: str = import_module("llmc_compat.cli.install").include_dir()
+    found: str = import_module("llmc_compat.cli").include_dir()
     return found
 
 
