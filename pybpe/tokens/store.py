@@ -30,7 +30,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain, pairwise
@@ -288,8 +288,11 @@ class Store(ABC):
     @abstractmethod
     def _marks(self, place: Place, split: int) -> TextMarks: ...
 
-    def _orders(self, split: int, shards: Sequence[ShardRecord]) -> list[ShardOrder]:
-        """Returns what each shard of a split is made of."""
+    def _orders(self, shards: Sequence[Sequence[ShardRecord]]) -> Iterator[list[ShardOrder]]:
+        """Yields what each shard of a split is made of, for each split."""
+        return map(self._orders_of, range(len(shards)), shards)
+
+    def _orders_of(self, split: int, shards: Sequence[ShardRecord]) -> list[ShardOrder]:
         layout, orders, end = self._layout, list[ShardOrder](), 0
         assert layout.form.header is not None
         for index, record in enumerate(shards):
@@ -314,22 +317,19 @@ class Store(ABC):
 
     def can_assemble(self, shards: Sequence[Sequence[ShardRecord]]) -> bool:
         """Returns whether an earlier run has left what `make` and `publish` need."""
-        return all(order.can_be_made() for orders in map(self._orders, range(len(shards)), shards) for order in orders)
+        return all(order.can_be_made() for orders in self._orders(shards) for order in orders)
 
     def make(self, shards: Sequence[Sequence[ShardRecord]], options: RunOptions) -> Records:
         """Makes the shards. If killed, resumes when called again. Returns their records by split."""
-        orders = [order for found in map(self._orders, range(len(shards)), shards) for order in reversed(found)]
-        digests = list[str]()
+        orders = [order for found in self._orders(shards) for order in reversed(found)]
+        digests = dict[str, str]()
         with Progress("writing shards", len(orders), "shard", options.progress) as bar:
             for order, digest in zip(orders, self._made(orders, options)):
-                digests.append(digest)
+                digests[os.path.basename(order.named)] = digest
                 self._free(order)
                 bar.add(1)
-        records: Records = {}
-        for name, found in zip(self.names, shards):
-            some, digests = digests[: len(found)], digests[len(found) :]
-            records[name] = [replace(record, sha256=digest) for record, digest in zip(found, reversed(some))]
-        return records
+        complete = ([replace(record, sha256=digests[record.file]) for record in found] for found in shards)
+        return dict(zip(self.names, complete))
 
     @abstractmethod
     def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[str]:
@@ -346,8 +346,7 @@ class Store(ABC):
             if os.path.exists(order.path):  # otherwise a killed run has done it
                 give_name(order.path, order.named)
 
-        every: Iterable[ShardOrder] = chain.from_iterable(map(self._orders, range(len(shards)), shards))
-        for _ in map_ordered(give, every, self._threads):
+        for _ in map_ordered(give, chain.from_iterable(self._orders(shards)), self._threads):
             pass
 
 

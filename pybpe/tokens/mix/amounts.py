@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -114,9 +115,6 @@ def _largest(recipe: Recipe, number: int, sizes: Mapping[str, int]) -> int | Non
             if source.name in asked and _is_limited(recipe, source)
         )
 
-    least = low = sum(_fixed(phase, name, sizes) for name in phase.amounts)
-    high = phase.tokens or 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low if low > least else None
+    least = sum(_fixed(phase, name, sizes) for name in phase.amounts)
+    count = bisect_left(range(least + 1, phase.tokens or 0), True, key=lambda tokens: not fits(tokens))
+    return least + count if count else None
