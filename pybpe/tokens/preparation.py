@@ -129,6 +129,5 @@ def prepare_dataset(
 
 def save_tokenizer(tok: Tokenizer, folder: str) -> None:
     """Writes the tokenizer's files with the first shard: until then, an earlier run's files match the shards there."""
-    json_name, bin_name = TOKENIZER_NAMES
-    tok.save(os.path.join(folder, json_name))
-    tok.save(os.path.join(folder, bin_name))
+    for name in TOKENIZER_NAMES:
+        tok.save(os.path.join(folder, name))

@@ -156,18 +156,18 @@ def _mixture(
             "held_out": {split: source.data.manifest.split_documents(split) for split in SPLIT_NAMES[1:]},
         }
     described = [
-        {"name": phase.name, "asked": sum(amounts.values()), "sources": _parts(opened, amounts, drawn)}
+        {
+            "name": phase.name,
+            "asked": sum(amounts.values()),
+            "sources": {
+                source.name: {"asked": amounts[source.name], **some.facts()}
+                for source, some in zip(opened, drawn)
+                if source.name in amounts
+            },
+        }
         for phase, amounts, drawn in zip(recipe.phases, asked, phases)
     ]
     return {"seed": recipe.seed, "recipe": recipe.content, "sources": sources, "phases": described}
-
-
-def _parts(opened: Sequence[TokenSource], amounts: Mapping[str, int], drawn: Sequence[Drawn]) -> dict[str, Any]:
-    return {
-        source.name: {"asked": amounts[source.name], **some.facts()}
-        for source, some in zip(opened, drawn)
-        if source.name in amounts
-    }
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -29,13 +29,8 @@ _CHUNK_TOKENS = 1 << 20
 def pieces_of(start: Array, length: Array, begins: Array | bool, ends: Array | bool, row: Array | int = 0) -> Array:
     """Returns pieces with these fields."""
     pieces = numpy.empty(len(start), dtype=FIELDS)
-    pieces["start"], pieces["length"], pieces["begins"], pieces["ends"], pieces["row"] = (
-        start,
-        length,
-        begins,
-        ends,
-        row,
-    )
+    for (field, _), values in zip(FIELDS, (start, length, begins, ends, row)):
+        pieces[field] = values
     return pieces
 
 
