@@ -1,7 +1,7 @@
 """Token files: texts become shards, which are split, counted and hashed. `pybpe` exports the functions of this room.
 
 binarization.py  binarize, encode_files     preparation.py  prepare        joining.py  join
-pack/            packed rows                mix/            mixtures of sources
+pack/            packed rows                mix/            mixtures of sources    folders.py    their sources
 run.py           one run: tasks -> store.py, shared_store.py -> shards
 manifest.py, formats.py, token_files.py     what `pybpe.loading` and other readers share with the writers
 """
