@@ -13,6 +13,7 @@ import pytest
 from corpora import EOT, content, documents, tokens_of
 from reference.loader import DataLoader
 from reference.packing import columns, pieces, pieces_of_rows
+from test_ulimits import file_limit
 
 import pybpe
 from llmc_compat.batch import Batch
@@ -298,6 +299,18 @@ def test_rows_that_are_not_rows_are_found_in_other_formats(tok: pybpe.Tokenizer,
         manifest.write_text(text.replace(f'"bytes": {made.shards["val"][0].bytes}', f'"bytes": {path.stat().st_size}'))
         assert message in str(verify(tmp_path / "a", tok)[1][0])
         manifest.write_bytes(made.to_json())
+
+
+@pytest.mark.parametrize("form", ["llmc", "npy", "webdataset"])
+def test_a_file_that_cannot_be_written_is_named(tok: pybpe.Tokenizer, tmp_path: Path, form: str) -> None:
+    text = _written(tmp_path / "corpus.txt", "Long. " * 20_000)
+    pybpe.binarize(tok, text, tmp_path / "data", splits=(1,))
+    with (
+        file_limit(10_000),
+        pytest.raises(pybpe.errors.FileError, match="corpus_train_000000.*cannot be written.*large"),
+    ):
+        pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=1024, format=form)
+    assert not (tmp_path / "out").exists()
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -76,6 +76,17 @@ def test_records_that_are_skipped_do_not_count(tok: pybpe.Tokenizer, tmp_path: P
     check(tok, tmp_path / "out", 10)
 
 
+@pytest.mark.parametrize(("kind", "between"), [("line", "\r\n"), ("blank", "\n\r\n\n"), ("file", "")])
+def test_kinds_of_texts(tok: pybpe.Tokenizer, tmp_path: Path, kind: str, between: str) -> None:
+    texts = [text.replace("\n", " ") for text in TEXTS]
+    files = [[text] for text in texts] if kind == "file" else [texts]
+    for number, some in enumerate(files):
+        (tmp_path / f"{number:02}.txt").write_bytes((between.join(some) + between).encode())
+    pybpe.binarize(tok, tmp_path / "*.txt", tmp_path / "out", val_documents=20, documents=kind, workers=2)
+    assert tokens_of(tmp_path / "out", "val") == expected(tok, texts[:20])
+    assert tokens_of(tmp_path / "out", "train") == expected(tok, texts[20:])
+
+
 def test_the_tokenizer_is_trained_on_the_others(inputs: Path, tmp_path: Path) -> None:
     found, manifest = pybpe.prepare(inputs, tmp_path / "out", vocab_size=500, val_documents=50, min_shard_tokens=0)
     wanted = pybpe.train(iter(TEXTS[50:]), vocab_size=500, special_tokens=pybpe.model.CONTROL_TOKENS)
