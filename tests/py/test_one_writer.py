@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corpora import EOT, content, documents, small_tokenizer, standard_input
@@ -14,6 +15,7 @@ from corpora import EOT, content, documents, small_tokenizer, standard_input
 import pybpe
 from llmc_compat import chat
 from llmc_compat.workspace import make_workspace
+from pybpe.corpus import clean
 from pybpe.model import CONTROL_TOKENS
 from pybpe.support.locking import FOLDER, only_holder, only_writer
 
@@ -43,71 +45,39 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def binarize_standard_input(corpus: Path, out: Path) -> object:
-    with standard_input(str(corpus)):
-        return pybpe.binarize(small_tokenizer(), "-", out / "o", progress=False)
-
-
-def clean_standard_input(corpus: Path, out: Path) -> object:
-    with standard_input(str(corpus)):
-        return pybpe.corpus.clean("-", out / "o.jsonl", workers=1, progress=False)
-
-
-def binarize(corpus: Path, out: Path) -> object:
-    return pybpe.binarize(small_tokenizer(), corpus, out / "o", progress=False)
-
-
-def prepare(corpus: Path, out: Path) -> object:
-    return pybpe.prepare(corpus, out / "o", vocab_size=400, progress=False)
-
-
-def workspace(corpus: Path, out: Path) -> object:
-    shape = {"layers": 1, "heads": 2, "channels": 8, "sequence_length": 64}
-    return make_workspace(corpus, out / "o", vocab_size=400, splits=(1, 1), **shape, progress=False)
-
-
 def write_chat(corpus: Path, out: Path) -> object:
     tok = pybpe.train(iter(documents(8)), vocab_size=320, special_tokens=CONTROL_TOKENS)
     return chat.write_chat(tok, [corpus], out / "o")
 
 
-def clean(corpus: Path, out: Path) -> object:
-    return pybpe.corpus.clean(corpus, out / "o.jsonl", workers=1, progress=False)
-
-
-def encode_files(corpus: Path, out: Path) -> object:
-    return pybpe.encode_files(small_tokenizer(), corpus, out / "o.npy", progress=False)
-
-
-def train(corpus: Path, out: Path) -> object:
-    return pybpe.train(corpus, vocab_size=400, checkpoint=out / "o.checkpoint", progress=False)
-
-
-FOLDERS = {
-    binarize: "o",
-    binarize_standard_input: "o",
-    clean_standard_input: ".o.jsonl.unfinished",
-    prepare: "o",
-    workspace: "o",
-    write_chat: "o",
-    clean: ".o.jsonl.unfinished",
-    encode_files: ".o.npy.unfinished",
-    train: "o.checkpoint",
+SHAPE: dict[str, Any] = {"layers": 1, "heads": 2, "channels": 8, "sequence_length": 64, "splits": (1, 1)}
+# What writes a corpus, and the folder that it locks
+WRITERS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "binarize": (lambda corpus, out: pybpe.binarize(small_tokenizer(), corpus, out / "o"), "o"),
+    "binarize -": (lambda corpus, out: pybpe.binarize(small_tokenizer(), "-", out / "o"), "o"),
+    "prepare": (lambda corpus, out: pybpe.prepare(corpus, out / "o", vocab_size=400), "o"),
+    "workspace": (lambda corpus, out: make_workspace(corpus, out / "o", vocab_size=400, **SHAPE), "o"),
+    "chat": (write_chat, "o"),
+    "corpus": (lambda corpus, out: clean(corpus, out / "o.jsonl", workers=1), ".o.jsonl.unfinished"),
+    "corpus -": (lambda corpus, out: clean("-", out / "o.jsonl", workers=1), ".o.jsonl.unfinished"),
+    "encode": (lambda corpus, out: pybpe.encode_files(small_tokenizer(), corpus, out / "o.npy"), ".o.npy.unfinished"),
+    "train": (lambda corpus, out: pybpe.train(corpus, vocab_size=400, checkpoint=out / "o.x"), "o.x"),
 }
 
 
-@pytest.mark.parametrize("write", FOLDERS, ids=lambda write: write.__name__)
-def test_a_refused_writer_has_changed_nothing(
-    corpus: Path, tmp_path: Path, write: Callable[[Path, Path], object]
-) -> None:
-    out = tmp_path / "out"
-    folder = out / FOLDERS[write]
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_refused_writer_has_changed_nothing(corpus: Path, tmp_path: Path, name: str) -> None:
+    out, (write, locked) = tmp_path / "out", WRITERS[name]
+    folder = out / locked
     (folder / FOLDER).mkdir(parents=True)
-    for name in ("tokenizer.json", "tokenizer.bin", "README.md", f"{FOLDER}/input-0", f"{FOLDER}/parts.log"):
-        (folder / name).write_bytes(b"of the other")
+    for file in ("tokenizer.json", "tokenizer.bin", "README.md", f"{FOLDER}/input-0", f"{FOLDER}/parts.log"):
+        (folder / file).write_bytes(b"of the other")
     with another_process_holds(folder):
         before = content(out)
-        with pytest.raises(pybpe.errors.FileError, match="another process is writing to it"):
+        with (
+            standard_input(str(corpus)),
+            pytest.raises(pybpe.errors.FileError, match="another process is writing to it"),
+        ):
             write(corpus, out)
         assert content(out) == before
 
@@ -118,7 +88,7 @@ def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: P
 
     def write() -> None:
         try:
-            binarize(corpus, tmp_path)
+            pybpe.binarize(small_tokenizer(), corpus, tmp_path / "o")
         except pybpe.errors.FileError as error:
             refused.append(str(error))
 
