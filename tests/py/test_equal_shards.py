@@ -131,7 +131,7 @@ def resumes(program: Path, pattern: str, B: int, T: int, processes: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shard_tokens", [3001, 8999, 10**8])
+@pytest.mark.parametrize("shard_tokens", [3001, 8999])
 def test_llmc_resumes_at_every_step(
     tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, programs: list[Path], shard_tokens: int
 ) -> None:
