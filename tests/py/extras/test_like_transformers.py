@@ -26,13 +26,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "template": {"pattern": "llama3", "template": "<s> $A </s>"},
     "normalizer": {"pattern": "qwen2", "normalizer": "NFKC"},
 }
-TEXTS: list[Any] = [
-    *CORNER_TEXTS,
-    mixed()[:1500],
-    "<s>a</s><pad>",
-    "e\u0301 ﬁ <|im_start|>x",
-    *english()[:3000].split("\n\n"),
-]
+TEXTS: list[Any] = [*CORNER_TEXTS, mixed()[:1500], "<s>a</s><pad>", "e\u0301 ﬁ <|im_start|>x"]
+TEXTS += english()[:3000].split("\n\n")
 OPTIONS: dict[str, list[Any]] = {
     "add_special_tokens": [True, False],
     "padding": [False, True, "longest", "max_length", "do_not_pad"],
@@ -65,12 +60,8 @@ def plain(value: Any) -> Any:
         encodings = [(e.ids, e.tokens, e.offsets, e.word_ids, e.type_ids) for e in value.encodings or []]
         return {key: plain(each) for key, each in value.items()}, list(value), encodings, value.n_sequences
     if hasattr(value, "tolist"):
-        return (
-            type(value),
-            str(value.dtype),
-            value.shape,
-            value.tolist() if str(value.dtype) != "object" else [*map(plain, value)],
-        )
+        items = value.tolist() if str(value.dtype) != "object" else [*map(plain, value)]
+        return type(value), str(value.dtype), value.shape, items
     return value
 
 
@@ -122,19 +113,8 @@ def test_other_calls(both: tuple[Any, Any]) -> None:
 
 def test_decoding(both: tuple[Any, Any]) -> None:
     ids = both[1]("".join(TEXTS))["input_ids"]
-    rows: list[Any] = [
-        ids,
-        tuple(ids),
-        numpy.array(ids),
-        [],
-        [3],
-        3,
-        [both[0].vocab_size + 9],
-        [-1],
-        ["a"],
-        [1.0],
-        None,
-    ]
+    unknown = both[0].vocab_size + 9
+    rows: list[Any] = [ids, tuple(ids), numpy.array(ids), [], [3], 3, [unknown], [-1], ["a"], [1.0], None]
     rows += [[[1, 2], [3]], numpy.array([[1, 2], [3, 4]]), [200], [200, 201]]
     for row in rows:
         for options in ({}, {"skip_special_tokens": True}, {"clean_up_tokenization_spaces": True}, {"other": 1}):

@@ -37,15 +37,8 @@ def theirs(texts: Iterable[str], vocab_size: int, specials: tuple[str, ...]) -> 
 
 
 def ours(texts: Iterable[str], vocab_size: int, specials: tuple[str, ...]) -> pybpe.Tokenizer:
-    return pybpe.train(
-        iter(texts),
-        vocab_size=vocab_size,
-        special_tokens=specials,
-        special_ids="last",
-        pattern="nanochat",
-        tie_break="rustbpe",
-        max_token_length=1 << 20,
-    )
+    given = {"special_tokens": specials, "special_ids": "last", "pattern": "nanochat", "tie_break": "rustbpe"}
+    return pybpe.train(iter(texts), vocab_size=vocab_size, max_token_length=1 << 20, **given)
 
 
 @pytest.mark.parametrize(("name", "specials"), [*((name, SPECIAL_TOKENS) for name in TEXTS), ("code", RESERVED)])
