@@ -68,7 +68,6 @@ TESTS = {
 
 # Of these tests, those that are left out because they take long
 SLOW = [
-    "test_corpus_filters.py::test_measures_of_longer_texts",
     "test_corpus_filters.py::test_ngrams_of_a_long_text",
     "test_corpus_pii.py::test_time_is_linear",
     "test_sampling.py::test_all_orders_are_about_equally_likely",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reference.corpus import measures
-from texts import chinese, english, mixed
+from texts import english
 
 import pybpe
 from pybpe.corpus import Filters
@@ -47,17 +47,6 @@ def test_measures_are_what_they_are_defined_to_be(texts: list[str]) -> None:
     for name in names:
         wanted = [values.get(name, numpy.nan) for values in expected]
         numpy.testing.assert_allclose(found.value(name), wanted, err_msg=name)
-
-
-def test_measures_of_longer_texts() -> None:
-    texts = [english()[:4000], chinese()[:2000], mixed()[:3000], STORY * 3, CHINESE_STORY * 3]
-    expected = list(map(measures, texts))
-    found = Measures(texts, expected[0])
-    for name in expected[0]:
-        wanted = [values.get(name, numpy.nan) for values in expected]
-        if name not in ("words", "symbol_ratio", "alphabetic_words", "mean_word_length", "hashes_per_word"):
-            wanted[2] = found.value(name)[2]  # scripts that the reference does not know
-        numpy.testing.assert_allclose(found.value(name), wanted, rtol=0.02, err_msg=name)
 
 
 @pytest.fixture

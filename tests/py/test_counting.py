@@ -153,12 +153,6 @@ def test_counts_of_another_run_or_damaged_ones_are_refused(
     assert os.listdir(tmp_path) == []
 
 
-def test_standard_input_cannot_resume(tmp_path: Path) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="standard input cannot be recognized later"):
-        pybpe.train("-", vocab_size=300, checkpoint=tmp_path / "x")
-    assert not (tmp_path / "x").exists()
-
-
 # ------------------------------------------------------------------------------------------------------
 # Sums of .counts files in little memory: blocks and parts of every size, many files, files that are damaged or not
 

@@ -134,7 +134,6 @@ def test_arguments_without_effect_are_refused(tmp_path: Path) -> None:
         "memory_limit=100000000 has no effect": lambda: corpus.clean(text, f"{out}.jsonl", memory_limit=10**8),
         "seed=3 has no effect": lambda: pybpe.train(text, vocab_size=300, seed=3),
         "seed=4 has no effect": lambda: pybpe.count_words(text, seed=4),
-        "max_digit_ratio is a share": lambda: corpus.Filters(max_digit_ratio=5),
     }
     for message, call in calls.items():
         with pytest.raises(pybpe.errors.ArgumentError, match=message):
