@@ -29,7 +29,7 @@ AllowedSpecial = Literal["all"] | Collection[str]
 _FEW_TEXTS = 16  # for which one call each takes less time than gathering them
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
-_MOST_KEPT = 1 << 26  # characters; the UTF-8 of longer texts is never kept
+_MOST_KEPT = 1 << 27  # characters; the UTF-8 of longer texts is never kept
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
 
 
