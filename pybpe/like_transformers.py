@@ -41,7 +41,8 @@ class _Made(NamedTuple):
         states: what `_state` returned for its parts.
         tokenizer: None if pybpe cannot do the same.
         around: the ids that the template puts before and after a text.
-        decode: its method. None also if the backend, which takes "Ġ" and its like for bytes, changes a special token.
+        decode: its method. None also if the backend has no decoder, or one that changes a special token, because it
+            takes "Ġ" and its like for bytes.
     """
 
     backend: Any
@@ -108,7 +109,8 @@ def _make(backend: Any) -> _Made:
     ids = [-1] if model.template is None else model.template.apply(model.specials, [-1])
     around = ids[: ids.index(-1)], ids[ids.index(-1) + 1 :]
     tokenizer = of_model(model)
-    return _Made(backend, states, tokenizer, around, tokenizer.decode if all(map(_is_left, model.specials)) else None)
+    decodes = backend.decoder is not None and all(map(_is_left, model.specials))
+    return _Made(backend, states, tokenizer, around, tokenizer.decode if decodes else None)
 
 
 def _state(backend: Any, parts: list[str]) -> list[Any]:
@@ -187,7 +189,8 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
     Make one with `from_pybpe(tokenizer)` or `from_pretrained(folder)`. pybpe encodes a text or a list of texts, with
     padding and truncation, and decodes lists of ids. All else is transformers' own code: pairs, words, overflowing
     tokens, offsets, and what a BatchEncoding finds when it is asked, such as `word_ids`. You may change the tokenizer
-    with its methods, or set parts of its `backend_tokenizer`; but do not call `backend_tokenizer.add_special_tokens`.
+    with its methods, or set the normalizer, pre_tokenizer, post_processor and decoder of its `backend_tokenizer`, and
+    the dropout of its model; but do not change that model otherwise, nor call `backend_tokenizer.add_special_tokens`.
 
     If the tokenizer has, or gets, a part that pybpe does not support, or a dropout, the next call warns, and
     transformers does all the work.
@@ -272,7 +275,9 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
             padding, truncation, max_length, _ = self._get_padding_truncation_strategies(
                 padding, truncation, max_length, pad_to_multiple_of, verbose
             )
-        if truncation == "only_second":
+        side = padding_side or self.padding_side
+        wrong = not isinstance(add_special_tokens, bool) or (pad_to_multiple_of or 0) < 0
+        if wrong or truncation == "only_second" or side not in ("left", "right"):
             return None
         cuts = _is_set(truncation) and truncation != "do_not_truncate"
         made = self._kept.of(self._tokenizer, _ENCODING)
@@ -280,7 +285,7 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
         rows = made.encode(texts, add_special_tokens, most, cuts_left, return_tensors is not None)
         if rows is None:
             return None
-        pads, on_left = padding not in (False, "do_not_pad"), (padding_side or self.padding_side) == "left"
+        pads, on_left = padding not in (False, "do_not_pad"), side == "left"
         width = (max_length or 0) if padding == "max_length" else max(map(len, rows))
         width += -width % (pad_to_multiple_of or 1)
         sizes = [max(len(row), width) if pads else len(row) for row in rows]

@@ -103,7 +103,9 @@ def test_other_calls(both: tuple[Any, Any]) -> None:
     for wrong in (None, [], [[]], 5, b"a", ["a", None], ["a", 5], "\ud800", ["\ud800"], [["a"]], [("a", "b")]):
         for method in ("__call__", "encode"):
             same(both, method, wrong)
-    same(both, "__call__", "a", padding="nope")
+    for wrong_option in ({"padding": "nope"}, {"padding_side": "nope"}, {"add_special_tokens": None}):
+        same(both, "__call__", "a", **wrong_option)
+    same(both, "__call__", ["a", "b c"], padding=True, pad_to_multiple_of=-3)
     same(both, "encode", ["a", "b"])
     same(both, "tokenize", "some <s>words")
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
@@ -161,6 +163,7 @@ CHANGES: list[Callable[[Any], object]] = [
     set_part("normalizer", tokenizers.normalizers.Lowercase()),
     set_part("pre_tokenizer", tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)),
     set_part("decoder", tokenizers.decoders.WordPiece()),
+    set_part("decoder", None),
 ]
 
 
