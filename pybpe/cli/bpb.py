@@ -64,4 +64,4 @@ def _losses(given: str) -> float | Array:
     try:
         return numpy.array(words, dtype=numpy.float64)
     except ValueError as error:
-        raise FormatError(f"{given}: expected a .npy file, or numbers: {error}") from None
+        raise FormatError(f"{given}: expected a .npy file, or numbers: {str(error):.120}") from None

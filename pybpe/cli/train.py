@@ -80,9 +80,9 @@ def _run_train(args: argparse.Namespace) -> None:
     if base is not None and args.special_tokens and not (args.files or args.counts):
         tokenizer = base.extend(args.special_tokens, vocab_size=args.vocab_size)
     else:
-        size = max([*(args.sizes or ()), args.vocab_size or 0])
-        if not size:
+        if args.vocab_size is None and not args.sizes:
             raise ArgumentError("give --vocab-size N, or several sizes with --sizes N,N,...")
+        size = max([*(args.sizes or ()), args.vocab_size or 0])
         if bool(args.counts) == bool(args.files):
             raise ArgumentError("name files to train on, or --counts")
         counts = Counts.load_sum(args.counts) if args.counts else None

@@ -142,6 +142,7 @@ WRONG = [
     ("train missing.txt --vocab-size 300 -o x.json", "missing.txt"),
     ("train '*.nothing' --vocab-size 300 -o x.json", "*.nothing: "),
     ("train novel.txt --vocab-size 100 -o x.json", "--vocab-size 100 is too small: the minimum is 256"),
+    ("train novel.txt --vocab-size 0 -o x.json", "--vocab-size 0 is too small: the minimum is 256"),
     (f"{TRAIN} -o novel.txt/such/x.json", "novel.txt"),
     (f"{TRAIN} --pattern gtp2 -o x.json", "gtp2"),
     (f"{TRAIN} -o x.json --workers 0", "--workers must be at least 1"),
