@@ -104,7 +104,7 @@ _MANIFEST = re.compile(rb'\{\s*"version": \d+,\s*"settings": \{\s*"format": ')
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
-def plain_starts(data: bytes, offsets: Sequence[int]) -> Iterator[bool]:
+def plain_starts(data: memoryview | bytes, offsets: Sequence[int]) -> Iterator[bool]:
     """Yields for the first bytes of each file, data[offsets[i] : offsets[i + 1]], whether they show at a glance that
     the file is neither JSON nor anything else but text in UTF-8: `no_text`, `binary_kind` and the others below need not
     look at it."""

@@ -29,7 +29,7 @@ from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 _LOOKS_AT_ONCE = 16
-_KEPT_BYTES = 1 << 24  # of small files, which are then opened only once
+_KEPT_BYTES = 1 << 24  # of small files of folders and globs, which are then opened only once
 _WITH_MARKUP = re.compile(r"(?i)\.(?:csv|tsv|html?|xml)(?:\.\w+)?\Z")
 _EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
 _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
@@ -118,15 +118,14 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
         if is_url(path):  # each look waits for a server
             looked = map_ordered(partial(InputFile.look, encoding=read.encoding), names, _LOOKS_AT_ONCE)
         else:
-            looked = iter([InputFile.look(path, read.encoding)]) if is_named else look_at(names, read.encoding)
+            looked = iter([InputFile.look(path, read.encoding)]) if is_named else look_at(names, read.encoding, room)
         for name, (file, what) in zip(names, looked):
             if what is not None:
                 if is_named or not what.is_own:
                     raise refusal(file.path, what)
                 left_out.append(without_secrets(name))
                 continue
-            if file.content is not None and (room := room - len(file.content)) < 0:
-                file = file._replace(content=None)
+            room -= len(file.content or b"")
             files.append(file if read.documents == "auto" else in_form(file, read))
             if len(given) > 1 and file.size is not None and not is_url(name):
                 if owners.setdefault(identity(name), number) != number:

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
@@ -50,7 +50,7 @@ _BYTE_ORDER_MARKS = (
 )
 # Set by a command that makes something of its inputs: then an empty one is an error.
 needs_text: ContextVar[bool] = ContextVar("needs_text", default=False)
-_AT_ONCE = 64  # files
+_AT_ONCE = 256  # files
 
 
 class InputFile(NamedTuple):
@@ -69,7 +69,7 @@ class InputFile(NamedTuple):
             that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
         is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
-        content: all bytes of a small file of this machine, so that it need not be opened again; None if they were not
+        content: all bytes of a file of a few hundred bytes, so that it need not be opened again; None if they were not
             kept. They are of the size and time above, whatever happens to the file later.
     """
 
@@ -119,13 +119,11 @@ class InputFile(NamedTuple):
                 head = stream.read(JSON_HEAD_BYTES)
             if head and not size:  # as in /proc: only reading shows the length
                 return cls._unread(path, encoding), None
-        packing, content = _packing_of(head, path), None
-        if packing is not None:
+        packing = _packing_of(head, path)
+        if packing is not None or len(head) < min(size, JSON_HEAD_BYTES):
             with open_input(path) as stream:
                 head = unpacked(path, packing, stream).read(JSON_HEAD_BYTES)
-        elif len(head) == size:
-            content = head
-        return cls(path, size, mtime_ns, packing, encoding, content=content)._described(head)
+        return cls(path, size, mtime_ns, packing, encoding)._described(head)
 
     @classmethod
     def _unread(cls, path: str, encoding: str | None) -> InputFile:
@@ -296,20 +294,22 @@ class InputFile(NamedTuple):
 _Looked = tuple[InputFile, NoText | None]
 
 
-def look_at(paths: Iterable[str], encoding: str | None = None) -> Iterator[_Looked]:
-    """Yields what `InputFile.look` returns for each of some local files. Reads the starts of many at once: a file that
-    is not longer is opened only here."""
+def look_at(paths: Iterable[str], encoding: str | None = None, room: int = 0) -> Iterator[_Looked]:
+    """Yields what `InputFile.look` returns for each of some local files. Reads the starts of many at once. Keeps the
+    content of files of up to HEAD_BYTES, at most `room` bytes in all, so that these need not be opened again."""
     rest = iter(paths)
     while some := list(islice(rest, _AT_ONCE)):
-        starts = _binding.FileStarts(some, JSON_HEAD_BYTES, JSON_HEAD_BYTES * len(some))
-        data, offsets = bytes(starts.data[: starts.offsets[-1]]), starts.offsets
-        plain = plain_starts(data, offsets)
-        for number, (path, size, mtime_ns, is_plain) in enumerate(zip(some, starts.sizes, starts.modified, plain)):
-            head = data[offsets[number] : offsets[number + 1]]
-            if is_plain and encoding is None and _says_nothing(path[path.rfind(".") :]):  # as most files
-                yield InputFile(path, size, mtime_ns, content=head if len(head) == size else None), None
+        starts = _binding.FileStarts(some, HEAD_BYTES, HEAD_BYTES * len(some))
+        data, ends = starts.data, pairwise(starts.offsets)
+        plain = plain_starts(data, starts.offsets)
+        for path, size, mtime_ns, (start, end), is_plain in zip(some, starts.sizes, starts.modified, ends, plain):
+            if not is_plain or encoding is not None or not _says_nothing(path[path.rfind(".") :]):
+                yield InputFile._of_start(path, encoding, size, mtime_ns, bytes(data[start:end]))
+            elif end - start == size <= room:  # as most files
+                room -= size
+                yield InputFile(path, size, mtime_ns, content=bytes(data[start:end])), None
             else:
-                yield InputFile._of_start(path, encoding, size, mtime_ns, head)
+                yield InputFile(path, size, mtime_ns), None
 
 
 def _status(path: str) -> os.stat_result:

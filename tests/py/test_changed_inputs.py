@@ -97,7 +97,7 @@ def test_a_small_file(
 ) -> None:
     """A file is read when the run looks at it. If its bytes were kept, that is all."""
     for number in range(9):
-        (tmp_path / f"in{number}.txt").write_text(TEXT[:3000])
+        (tmp_path / f"in{number}.txt").write_text(TEXT[:500])
     tok, tasks = small_tokenizer(), planning.Plan.tasks
 
     def binarize(name: str) -> dict[str, bytes]:
