@@ -181,7 +181,7 @@ def _starts(files: SpoolFiles, record: ShardRecord) -> Iterator[Array]:
     """Yields where documents begin, in blocks, each with the end of its last document."""
     for first in range(0, record.documents, _BLOCK):
         last = min(first + _BLOCK, record.documents)
-        starts = files.read_starts(first, min(last + 1, record.documents)).astype(numpy.int64)
+        starts = numpy.array(files.read_starts(first, min(last + 1, record.documents)), dtype=numpy.int64)
         yield starts if last < record.documents else numpy.append(starts, record.tokens)
 
 

@@ -21,9 +21,8 @@ from bisect import bisect_left
 from typing import BinaryIO, NamedTuple
 
 from .. import _binding
-from .._numpy import Array, numpy
 from ..errors import FormatError, file_errors
-from ..reading.streams import open_input, read_items
+from ..reading.streams import open_input
 
 EOT_MODES = ("prepend", "append", "none")
 KEEP = "keep"  # encode_files only: the ids of the text as it is, marks included
@@ -64,13 +63,13 @@ class SpoolFiles:
         """Returns whether the second file has at least so many documents."""
         return not reached.documents or size_of(self.starts_path) >= reached.documents * START_BYTES
 
-    def read(self, first: int, count: int) -> Array:
-        """Returns the ids from number `first`: shape (count,), in the dtype of the spool."""
-        return _stored(self.tokens_path, self.dtype, self.end(first), count)
+    def read(self, first: int, count: int) -> array[int]:
+        """Returns the ids from number `first`."""
+        return read_items(self.tokens_path, self.typecode, self.end(first), count)
 
-    def read_starts(self, first: int, last: int) -> Array:
-        """Returns the first token of each of the documents first .. last: uint64, shape (last - first,)."""
-        return _stored(self.starts_path, "uint64", first * START_BYTES, last - first)
+    def read_starts(self, first: int, last: int) -> array[int]:
+        """Returns the first token of each of the documents first .. last."""
+        return read_items(self.starts_path, "Q", first * START_BYTES, last - first)
 
     def documents_before(self, token: int, documents: int) -> int:
         """Returns how many of the first `documents` documents begin before a token."""
@@ -204,14 +203,22 @@ def _shifted(starts: array[int] | memoryview, first: int) -> array[int] | memory
     return _binding.shift_starts(starts, first)
 
 
-def _stored(path: str, dtype: str, offset: int, count: int) -> Array:
-    """Returns integers that a file has from a byte offset on. Raises FormatError if it is too short."""
+def read_items(path: str, typecode: str, offset: int, count: int) -> array[int]:
+    """Returns integers that are stored in a file, little-endian, from a byte offset on.
+
+    Raises:
+        FormatError: the file is too short.
+    """
+    items = array(typecode)
     with open_input(path) as stream:
         stream.seek(offset)
-        items = read_items(stream, numpy.dtype(dtype).newbyteorder("<"), count)
-    if len(items) < count:
+        data = stream.read(count * items.itemsize)
+    if len(data) < count * items.itemsize:
         raise FormatError(f"{path}: shorter than this run made it: another program has changed it")
-    return items.astype(dtype, copy=False)
+    items.frombytes(data)
+    if sys.byteorder == "big":  # pragma: no cover (other machines)
+        items.byteswap()
+    return items
 
 
 def size_of(path: str) -> int:
@@ -234,7 +241,7 @@ def _open(path: str, size: int) -> BinaryIO:
 
 
 def stored_bytes(items: array[int] | memoryview) -> memoryview:
-    """Returns integers as `_stored` reads them."""
+    """Returns integers as `read_items` reads them."""
     if sys.byteorder == "big":  # pragma: no cover (other machines)
         items = array(memoryview(items).format, items)
         items.byteswap()

@@ -281,7 +281,7 @@ class Store(ABC):
         wanted, marks = token - before.tokens, self._marks(place, split)
         at, size = marks[bisect_right(marks, wanted, key=itemgetter(0)) - 1]
         for first in range(at, wanted, _COUNTED_TOKENS):
-            size += text_length(self._layout.tok, files.read(first, min(_COUNTED_TOKENS, wanted - first)).data)
+            size += text_length(self._layout.tok, files.read(first, min(_COUNTED_TOKENS, wanted - first)))
         documents = files.documents_before(wanted, place.after[split].documents - before.documents)
         return before.documents + documents, before.text_bytes + size
 
