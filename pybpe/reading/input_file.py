@@ -300,14 +300,14 @@ def look_at(paths: Iterable[str], encoding: str | None = None, room: int = 0) ->
     rest = iter(paths)
     while some := list(islice(rest, _AT_ONCE)):
         starts = _binding.FileStarts(some, HEAD_BYTES, HEAD_BYTES * len(some))
-        data, ends = starts.data, pairwise(starts.offsets)
+        data, ends = bytes(starts.data[: starts.offsets[-1]]), pairwise(starts.offsets)
         plain = plain_starts(data, starts.offsets)
         for path, size, mtime_ns, (start, end), is_plain in zip(some, starts.sizes, starts.modified, ends, plain):
             if not is_plain or encoding is not None or not _says_nothing(path[path.rfind(".") :]):
-                yield InputFile._of_start(path, encoding, size, mtime_ns, bytes(data[start:end]))
+                yield InputFile._of_start(path, encoding, size, mtime_ns, data[start:end])
             elif end - start == size <= room:  # as most files
                 room -= size
-                yield InputFile(path, size, mtime_ns, content=bytes(data[start:end])), None
+                yield InputFile(path, size, mtime_ns, content=data[start:end]), None
             else:
                 yield InputFile(path, size, mtime_ns), None
 
