@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FormatError
 from ..reading.paths import STDIN
 from ..reading.streams import file_sha256
 from ..support.call_paths import identity
@@ -14,7 +14,7 @@ from ..tokenizer import Tokenizer
 from ..urls import is_url
 from .finished import finished_manifest
 from .formats import FORMATS
-from .manifest import Manifest, manifest_name
+from .manifest import Manifest, ShardRecord, manifest_name, split_paths
 
 
 class TokenFolder(NamedTuple):
@@ -47,6 +47,25 @@ class TokenFolder(NamedTuple):
     def inputs(self) -> list[str]:
         """The names of what it was made from."""
         return [name for name, _ in self.manifest.inputs]
+
+    def paths(self, split: str) -> list[str]:
+        """Returns the token files of a split, in order.
+
+        Raises:
+            ArgumentError, FileError, FormatError: as split_paths, and as `checked`.
+        """
+        split_paths(
+            self.path, self.manifest, split
+        )  # a file that is missing or too short is named before others are read
+        return [self.checked(record) for record in self.manifest.shards[split]]
+
+    def checked(self, record: ShardRecord) -> str:
+        """Returns the path of a token file. Raises FormatError if the hash of its content is not the manifest's: other
+        token files must not be made from damaged ones, and their own manifest would hide it."""
+        path = os.path.join(self.path, record.file)
+        if file_sha256(path) != record.sha256:
+            raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
+        return path
 
     def check_documents(self, out: str | None) -> None:
         """Raises ArgumentError unless the folder has the documents of its inputs, each with a mark, or if it is the

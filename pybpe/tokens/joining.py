@@ -24,7 +24,6 @@ from ..arguments import instance
 from ..errors import ArgumentError, FormatError
 from ..reading.paths import Inputs, path_list
 from ..reading.splits import SPLIT_NAMES
-from ..reading.streams import file_sha256
 from ..reading.text_encoding import Doubts
 from ..support.locking import only_writer
 from ..support.parallel import end_if_unwanted
@@ -149,17 +148,14 @@ def _copied(
 ) -> Iterator[Encoded]:
     """Yields the tokens of all shards from number `first`: see AppendStore."""
     every = (
-        (split, part.path, record, record is records[-1])
+        (split, part, record, record is records[-1])
         for split, name in enumerate(SPLIT_NAMES)
         for part in parts
         for records in [part.manifest.shards.get(name, [])]
         for record in records
     )
-    for split, folder, record, is_last in islice(every, first, None):
-        path = os.path.join(folder, record.file)
-        if file_sha256(path) != record.sha256:
-            raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
-        for block in layout.form.read(path, layout.output.dtype):
+    for split, part, record, is_last in islice(every, first, None):
+        for block in layout.form.read(part.checked(record), layout.output.dtype):
             end_if_unwanted()
             ids = array(TYPECODES[layout.output.dtype], block.tobytes())
             marks = _binding.count_id(ids, layout.tok.eot_token or 0)

@@ -224,11 +224,8 @@ def test_a_source_that_is_not_what_its_manifest_says_is_refused(
     shard.write_bytes(whole[:-2])
     with pytest.raises(pybpe.errors.FormatError, match="but the manifest says"):
         pybpe.mix(tok, recipe, tmp_path / "out")
-    shard.write_bytes(whole[:2000] + tok.special_tokens[EOT].to_bytes(2, "little") + whole[2002:])
-    with pytest.raises(pybpe.errors.FormatError, match="manifest says|no tokens except"):
-        pybpe.mix(tok, recipe, tmp_path / "out")
-    shard.write_bytes(whole[:2000] + b"\xff\xff" + whole[2002:])
-    with pytest.raises(pybpe.errors.FormatError, match="the id 65535 is not in the vocabulary"):
+    shard.write_bytes(whole[:2000] + whole[2002:2004] + whole[2000:2002] + whole[2004:])  # two ids exchanged
+    with pytest.raises(pybpe.errors.FormatError, match="does not match its manifest"):
         pybpe.mix(tok, recipe, tmp_path / "out")
 
 

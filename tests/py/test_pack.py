@@ -169,7 +169,7 @@ def test_data_that_differ_from_their_manifest_are_refused(tok: pybpe.Tokenizer, 
     pybpe.binarize(tok, _written(tmp_path / "c.txt", EOT.join(documents(30))), tmp_path / "data", splits=(1,))
     (shard,) = (tmp_path / "data").glob("*.bin")
     whole = shard.read_bytes()
-    for damaged in (whole[:-2], whole[:1026] + whole[1024:1026] + whole[1028:]):  # truncated; a second mark
+    for damaged in (whole[:-2], whole[:-4] + whole[-2:] + whole[-4:-2]):  # truncated; two ids exchanged
         shard.write_bytes(damaged)
         with pytest.raises(pybpe.errors.FormatError, match="manifest"):
             pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=T)

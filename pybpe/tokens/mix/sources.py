@@ -21,7 +21,6 @@ from ..binarization import binarize
 from ..encoding import TaskEncoder
 from ..finished import call_of
 from ..folders import TokenFolder, check_different
-from ..manifest import split_paths
 from ..token_files import TokenStream
 from .documents import Documents, find_documents
 from .recipe import Source
@@ -84,7 +83,7 @@ class TokenSource:
             return None
         eot, tokenizer = str(manifest.settings["eot"]), manifest.tokenizer
         mark, n_vocab = int(tokenizer["eot"]), int(tokenizer["n_vocab"])  # type: ignore[call-overload]
-        stream = TokenStream(split_paths(path, manifest, split), str(manifest.settings.get("dtype")))
+        stream = TokenStream(self.data.paths(split), str(manifest.settings.get("dtype")))
         found = find_documents(stream, mark, eot, n_vocab, folder)
         if (len(found), found.tokens) != expected:
             raise FormatError(

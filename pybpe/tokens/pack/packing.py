@@ -29,7 +29,7 @@ from ..encoding import text_length
 from ..finished import TOKENIZER_NAMES, Goal, call_of, files_of_manifest, hidden_folder
 from ..folders import TokenFolder
 from ..formats import FORMATS, LLMC
-from ..manifest import FileRecord, Manifest, ShardRecord, split_paths
+from ..manifest import FileRecord, Manifest, ShardRecord
 from ..options import RowOptions
 from ..spool import ID_BYTES
 from ..store import check_least
@@ -251,7 +251,7 @@ class _Packing(NamedTuple):
         """Writes one split. Returns the numbers of rows, padding tokens, and cuts in documents; and the records of its
         shards and of other files."""
         options, size = self.options, self.options.sequence_length
-        stream = TokenStream(split_paths(self.data.path, self.data.manifest, split))
+        stream = TokenStream(self.data.paths(split))
         dtype = str(stream.dtype)
         records, others = list[ShardRecord](), list[FileRecord]()
         sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # documents and bytes of text, by shard
