@@ -63,6 +63,7 @@ class Vocab:
 
     def __init__(self, c: Any) -> None:
         self.c = c
+        self._spec = lib.pybpe_vocab_get_spec(c)  # kept, because cffi's view of a struct in it would not keep it alive
 
     @classmethod
     def new(cls, tokens: Sequence[bytes], merges: Sequence[tuple[int, int]] | None, rules: VocabRules) -> Vocab:
@@ -108,10 +109,6 @@ class Vocab:
     def save(self, path: PathLike, bin_version: int) -> None:
         """Writes a tokenizer.bin of version 1 or 2."""
         call(lib.pybpe_vocab_save, self.c, output_bytes(path), bin_version)
-
-    @property
-    def _spec(self) -> Any:
-        return lib.pybpe_vocab_get_spec(self.c)
 
     @property
     def sizes(self) -> tuple[int, int]:

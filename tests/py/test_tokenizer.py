@@ -1,10 +1,14 @@
 """The Tokenizer: encoding, decoding, specials, and its errors for bad input."""
 
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate, product
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -245,3 +249,15 @@ def test_unknown_patterns_are_refused() -> None:
     ):
         with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.train(iter(["x"]), vocab_size=300, pattern=pattern)
+
+
+def test_parts_are_not_read_from_memory_that_is_free(tmp_path: Path) -> None:
+    """With these settings, the C library of Linux fills memory when it becomes free."""
+    pybpe.train(iter([english()[:3000]]), vocab_size=300).save(tmp_path / "tok.json")
+    code = """
+import sys, pybpe
+tok = pybpe.Tokenizer.from_file(sys.argv[1])
+assert [tok.decode_single_token_bytes(i) for i in range(300)] == list(tok.model.tokens) and len(tok.merges) == 44
+"""
+    filling = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+    subprocess.run([sys.executable, "-c", code, tmp_path / "tok.json"], env={**os.environ, **filling}, check=True)
