@@ -93,9 +93,7 @@ def _places(folder: str, outputs: Collection[str]) -> Iterator[Place]:
             name = entry.name
             if name.endswith(".tmp") and _UNFINISHED.fullmatch(name):
                 written.add(name)
-            if entry.is_file(
-                follow_symlinks=False
-            ):  # the entry shows it, which takes less time than looking at the file
+            if entry.is_file(follow_symlinks=False):  # the entry shows it: no need to look at the file
                 place.names.append(name)
             elif os.path.isdir(entry.path):
                 place.folders.add(name)
