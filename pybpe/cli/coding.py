@@ -227,8 +227,7 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
 def _dtype_in(path: str, tokenizer: Tokenizer) -> str | None:
     """Returns the dtype of a file of plain ids, as TokenFile takes it. Raises ArgumentError if the manifest next to it
     says that another tokenizer made it."""
-    from ..tokens.finished import check_tokenizer
-    from ..tokens.manifest import file_facts
+    from ..tokens.manifest import check_tokenizer, file_facts
 
     facts = file_facts([path])[0]
     if facts is not None and facts.fingerprint is not None:

@@ -1,7 +1,8 @@
 """Token files: texts become shards, which are split, counted and hashed. `pybpe` exports the functions of this room.
 
-binarization.py  binarize, encode_files     preparation.py  prepare        joining.py  join
-pack/            packed rows                mix/            mixtures of sources    folders.py    their sources
+binarization.py  binarize, encode_files     preparation.py  prepare     joining.py  join
+pack/            packed rows                mix/            mixtures of several sources
 run.py           one run: tasks -> store.py, shared_store.py -> shards
+finished.py      what an output folder has already; folders of finished token files
 manifest.py, formats.py, token_files.py     what `pybpe.loading` and other readers share with the writers
 """

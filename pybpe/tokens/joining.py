@@ -30,8 +30,7 @@ from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .encoding import Encoded, text_length
-from .finished import Goal, hashed
-from .folders import TokenFolder, check_different
+from .finished import Goal, TokenFolder, check_different, hashed
 from .manifest import Manifest, split_paths
 from .options import Layout, OutputOptions
 from .run import TokenRun

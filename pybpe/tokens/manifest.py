@@ -14,6 +14,7 @@ from ..arguments import counted
 from ..errors import ArgumentError, FileMissingError, FormatError, file_errors
 from ..formats import versions
 from ..reading.streams import file_sha256, read_file
+from ..tokenizer import Tokenizer
 
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
@@ -392,6 +393,14 @@ def stated(argument: str, given: Any, paths: Iterable[str], facts: Iterable[File
             raise ArgumentError(f"{path}: the manifest says {argument}={value!r}, not {given!r}")
         given = given if value is None else value
     return given
+
+
+def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
+    """Raises ArgumentError unless a tokenizer has the fingerprint that a manifest states for `name`. Dropout changes
+    nothing about token files, which are written without it."""
+    model = tok.replace(dropout=0).model if tok.model.dropout else tok.model
+    if fingerprint != model.fingerprint:
+        raise ArgumentError(f"{name}: another tokenizer made these tokens: its fingerprint in the manifest differs")
 
 
 def describes_tokens(folder: str) -> bool:

@@ -33,8 +33,7 @@ from ..reading.paths import path_list
 from ..reading.streams import UnchangedStream, open_unchanged
 from ..support import platform
 from ..tokenizer import Tokenizer
-from .finished import check_tokenizer
-from .manifest import FileFacts, file_facts, stated
+from .manifest import FileFacts, check_tokenizer, file_facts, stated
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

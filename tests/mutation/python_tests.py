@@ -61,7 +61,6 @@ TESTS = {
     ],
     "pattern/dialects/write.py": ["test_translations.py"],
     "tokens/mix/amounts.py": _RECIPE,
-    "tokens/mix/documents.py": _DRAWING,
     "tokens/mix/drawing.py": _DRAWING,
     "tokens/mix/recipe.py": _RECIPE,
 }

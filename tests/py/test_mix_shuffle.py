@@ -12,11 +12,17 @@ import pytest
 from reference import mixing as reference
 
 from pybpe.errors import FormatError
-from pybpe.tokens.mix import documents as documents_module
 from pybpe.tokens.mix import drawing as drawing_module
-from pybpe.tokens.mix.documents import Documents, find_documents
-from pybpe.tokens.mix.drawing import Drawn, Passes, Stretch, everything
-from pybpe.tokens.mix.keys import drawing_keys, writing_keys
+from pybpe.tokens.mix.drawing import (
+    Documents,
+    Drawn,
+    Passes,
+    Stretch,
+    drawing_keys,
+    everything,
+    find_documents,
+    writing_keys,
+)
 from pybpe.tokens.mix.shuffling import order_of
 from pybpe.tokens.token_files import TokenStream
 
@@ -39,7 +45,7 @@ def numbered(lengths: Sequence[int]) -> list[list[int]]:
 @pytest.mark.parametrize("eot", ["prepend", "append"])
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
 def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_module, "_BLOCK", block)
+    monkeypatch.setattr(drawing_module, "_BLOCK", block)
     rng = random.Random(block)
     for _ in range(15):
         texts = numbered([rng.choice([1, 2, 5, 30]) for _ in range(rng.randint(1, 12))])
@@ -99,7 +105,7 @@ def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int, source: str = "
 @pytest.mark.parametrize("bins", [1, 4, 1 << 16])
 def test_phases_draw_what_the_slow_version_draws(bins: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing_module, "_BINS", bins)
-    monkeypatch.setattr(documents_module, "_BLOCK", 7)
+    monkeypatch.setattr(drawing_module, "_BLOCK", 7)
     rng = random.Random(bins)
     for seed in range(60):
         texts = numbered([rng.choice([1, 2, 5, 30, 200]) for _ in range(rng.choice([1, 2, 5, 40]))])

@@ -1,4 +1,4 @@
-"""The global shuffle: sorts all documents by their writing keys (keys.py), in buckets that fit in memory.
+"""The global shuffle: sorts all documents by their writing keys (drawing.py), in buckets that fit in memory.
 
 The output consists of sections: a phase of the train split, or a whole other split. A bucket has the documents of a
 section whose keys are in one of several equal ranges, so the order does not depend on how many buckets there are:
@@ -34,9 +34,7 @@ from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..encoding import Encoded, text_length
 from ..spool import ID_BYTES, TYPECODES, Segment
-from .documents import Documents
-from .drawing import Drawn
-from .keys import drawing_keys, writing_keys
+from .drawing import Documents, Drawn, drawing_keys, writing_keys
 
 DEFAULT_MEMORY = 1 << 30
 LEAST_MEMORY = 1 << 20

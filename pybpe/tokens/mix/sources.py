@@ -19,10 +19,9 @@ from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import binarize
 from ..encoding import TaskEncoder
-from ..finished import call_of
-from ..folders import TokenFolder, check_different
+from ..finished import TokenFolder, call_of, check_different
 from ..token_files import TokenStream
-from .documents import Documents, find_documents
+from .drawing import Documents, find_documents
 from .recipe import Source
 
 _SAMPLE_BYTES = 1 << 26  # of texts, whose tokens are estimated

@@ -26,8 +26,7 @@ from ...support.output_files import make_folder, remove_file, remove_folder, unf
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import TOKENIZER_NAMES, Goal, call_of, files_of_manifest, hidden_folder
-from ..folders import TokenFolder
+from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, files_of_manifest, hidden_folder
 from ..formats import FORMATS, LLMC
 from ..manifest import FileRecord, Manifest, ShardRecord
 from ..options import RowOptions
