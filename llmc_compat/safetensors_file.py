@@ -47,13 +47,8 @@ def write_safetensors(
     shapes: Mapping[str, tuple[int, ...]],
     blocks: Iterable[numpy.ndarray[Any, Any]],
 ) -> None:
-    """Writes tensors of one type, atomically, without holding more than one block.
-
-    Args:
-        dtype: "F32", or "BF16" with blocks of uint16.
-        shapes: the tensors' shapes by name.
-        blocks: contiguous blocks of weights; together, all tensors in the order of `shapes`.
-    """
+    """Writes tensors of one type, "F32", or "BF16" with blocks of uint16, atomically, without holding more than one
+    block. The blocks are contiguous; together, all tensors in the order of `shapes`."""
     header: dict[str, Any] = {_METADATA: {"format": "pt"}}  # transformers refuses a file without this
     end = 0
     for name, shape in shapes.items():
@@ -68,11 +63,8 @@ def write_safetensors(
 
 
 class SafetensorsFile:
-    """An open file of weights: `entries` by name, and each tensor, read on demand. A context manager.
-
-    Raises:
-        FileError. FormatError: the header is damaged, or does not match the file's size; the error says which tensor.
-    """
+    """An open file of weights: `entries` by name, and each tensor, read on demand. A context manager. FormatError says
+    which tensor of the header is damaged, or does not match the file's size."""
 
     def __init__(self, path: _binding.PathLike) -> None:
         self.path = os.fsdecode(path)
@@ -90,11 +82,8 @@ class SafetensorsFile:
         self._stream.__exit__(*error)
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> numpy.ndarray[Any, Any]:
-        """Returns a tensor as float32.
-
-        Raises:
-            FormatError: there is no such tensor, it has a different shape, or its type is not a type of weights.
-        """
+        """Returns a tensor as float32. Raises FormatError if there is no such tensor, it has a different shape, or its
+        type is not a type of weights."""
         if name not in self.entries:
             raise FormatError(f"{self.path}: the tensor {name!r} is missing; a GPT-2 of this size has it")
         entry = self.entries[name]

@@ -168,11 +168,7 @@ def _write_rest(workspace: Workspace, seed: int) -> None:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The model of a workspace. The fields are keyword arguments of `make_workspace`, which errors name.
-
-    Raises:
-        ArgumentError: a value is invalid.
-    """
+    """The model of a workspace. The fields are keyword arguments of `make_workspace`, which errors name."""
 
     depth: int = option(12, "one of llm.c's model sizes: d6, d12 (default), d24, ...", "D", unit="depth")
     layers: int | None = option(None, "number of layers (default: from --depth)", "L")

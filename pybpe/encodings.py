@@ -33,21 +33,15 @@ _BETWEEN = "\uffff"  # represents no byte
 
 
 class _Encoding(NamedTuple):
-    """The properties of an encoding.
+    """The properties of an encoding."""
 
-    Attributes:
-        sha256: the SHA-256 of its ranks as a .tiktoken file.
-        pattern, specials: how it splits text, and special token -> id. An id of several decodes to the first of them.
-        cached: the names of its files in tiktoken's cache, which are SHA-1 hashes of their URLs.
-        files: the names of its files in packages.
-        hub: repositories on the Hugging Face Hub that have these ranks in a vocab.json or tokenizer.json.
-    """
-
-    sha256: str
+    sha256: str  # the SHA-256 of its ranks as a .tiktoken file
+    # pattern, specials: how it splits text, and special token -> id. An id of several decodes to the first of them.
     pattern: str
     specials: Mapping[str, int]
-    cached: tuple[str, ...]
-    files: tuple[str, ...]
+    cached: tuple[str, ...]  # the names of its files in tiktoken's cache, which are SHA-1 hashes of their URLs
+    files: tuple[str, ...]  # the names of its files in packages
+    # repositories on the Hugging Face Hub that have these ranks in a vocab.json or tokenizer.json.
     hub: tuple[str, ...] = ()
 
 

@@ -34,21 +34,14 @@ _BatchEncoding = _of_transformers("BatchEncoding")
 
 
 class _Made(NamedTuple):
-    """A Tokenizer, and what it was made of.
+    """A Tokenizer, and what it was made of."""
 
-    Attributes:
-        backend: the tokenizers.Tokenizer.
-        states: what `_state` returned for its parts.
-        tokenizer: None if pybpe cannot do the same.
-        around: the ids that the template puts before and after a text.
-        decode: its method. None also if the backend has no decoder, or one that changes a special token, because it
-            takes "Ġ" and its like for bytes.
-    """
-
-    backend: Any
-    states: list[list[Any]]
-    tokenizer: Tokenizer | None
-    around: tuple[list[int], list[int]]
+    backend: Any  # the tokenizers.Tokenizer
+    states: list[list[Any]]  # what `_state` returned for its parts
+    tokenizer: Tokenizer | None  # None if pybpe cannot do the same
+    around: tuple[list[int], list[int]]  # the ids that the template puts before and after a text
+    # its method. None also if the backend has no decoder, or one that changes a special token, because it takes "Ġ" and
+    # its like for bytes.
     decode: Callable[..., str] | None
 
     def encode(

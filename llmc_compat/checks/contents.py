@@ -39,21 +39,13 @@ Facts = TypeVar("Facts")
 
 @dataclass(frozen=True)
 class TokenizerFacts:
-    """A tokenizer.bin as llm.c reads it.
+    """A tokenizer.bin as llm.c reads it."""
 
-    Attributes:
-        version: 1 or 2.
-        eot: the id that starts each sample.
-        tokens: each id's bytes.
-        rest: the number of bytes after the tokens.
-        is_complete: whether those bytes should be pybpe's merges and pattern, which llm.c does not read.
-    """
-
-    version: int
-    eot: int
-    tokens: list[bytes] = field(repr=False)
-    rest: int = 0
-    is_complete: bool = False
+    version: int  # 1 or 2
+    eot: int  # the id that starts each sample
+    tokens: list[bytes] = field(repr=False)  # each id's bytes
+    rest: int = 0  # the number of bytes after the tokens
+    is_complete: bool = False  # whether those bytes should be pybpe's merges and pattern, which llm.c does not read
 
     @property
     def vocab_size(self) -> int:
@@ -86,32 +78,20 @@ def read_tokenizer(path: str) -> TokenizerFacts:
 
 @dataclass(frozen=True)
 class Weights:
-    """What the tensors hold.
+    """What the tensors hold."""
 
-    Attributes:
-        largest: the largest magnitude of each tensor; inf for Inf and NaN.
-        padding_is_used: whether a row of wte beyond V has a nonzero weight.
-    """
-
-    largest: dict[str, float] = field(default_factory=dict)
-    padding_is_used: bool = False
+    largest: dict[str, float] = field(default_factory=dict)  # the largest magnitude of each tensor; inf for Inf and NaN
+    padding_is_used: bool = False  # whether a row of wte beyond V has a nonzero weight
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a checkpoint holds.
+    """What a checkpoint holds."""
 
-    Attributes:
-        dtype: "fp32" or "bf16".
-        sizes: the header's.
-        size: the file's size, in bytes.
-        weights: None unless the file's size matches the header.
-    """
-
-    dtype: str
-    sizes: Sizes
-    size: int
-    weights: Weights | None
+    dtype: str  # "fp32" or "bf16"
+    sizes: Sizes  # the header's
+    size: int  # the file's size, in bytes
+    weights: Weights | None  # None unless the file's size matches the header
 
     @property
     def is_possible(self) -> bool:
@@ -161,20 +141,14 @@ def _largest(stream: BinaryIO, dtype: str, count: int) -> float:
 
 @dataclass(frozen=True)
 class ShardFacts:
-    """What a shard holds.
+    """What a shard holds."""
 
-    Attributes:
-        tokens: the number of tokens.
-        id_bytes: the bytes per token: 2 or 4.
-        lowest, highest: the lowest and highest ids; -1 if there are none.
-        present: the queried ids that occur in it.
-    """
-
-    tokens: int
-    id_bytes: int
+    tokens: int  # the number of tokens
+    id_bytes: int  # the bytes per token: 2 or 4
+    # lowest, highest: the lowest and highest ids; -1 if there are none.
     lowest: int
     highest: int
-    present: frozenset[int]
+    present: frozenset[int]  # the queried ids that occur in it
 
 
 def read_shard_facts(path: str, wanted: Collection[int] = ()) -> ShardFacts:

@@ -55,17 +55,11 @@ class Files:
 
 @dataclass
 class Found:
-    """Files and names.
+    """Files and names."""
 
-    Attributes:
-        files: each file once, however many links lead to it.
-        names: every name, with what is there: "a token shard", "a folder", ...
-        folders: the given folders, and those found in them.
-    """
-
-    files: Files = field(default_factory=Files)
-    names: dict[str, str] = field(default_factory=dict)
-    folders: list[str] = field(default_factory=list)
+    files: Files = field(default_factory=Files)  # each file once, however many links lead to it
+    names: dict[str, str] = field(default_factory=dict)  # every name, with what is there: "a token shard", "a folder",
+    folders: list[str] = field(default_factory=list)  # the given folders, and those found in them
 
     def what_is_at(self, path: str) -> str | None:
         """Returns what is at a path, or None if nothing is."""
@@ -75,11 +69,7 @@ class Found:
 
 
 def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
-    """Finds llm.c's files among the paths, and in folders.
-
-    Raises:
-        FileError: a path does not exist. ArgumentError: a path is neither a file nor a folder.
-    """
+    """Finds llm.c's files among the paths, and in folders."""
     found = Found()
     kinds: dict[str, str] = {}  # by real path
     for path in paths:

@@ -11,21 +11,13 @@ ERROR, WARNING = "error", "warning"
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault.
+    """One fault."""
 
-    Attributes:
-        file: where it is.
-        fault: what is wrong.
-        effect: what llm.c does, such as "aborts".
-        remedy: how to fix it.
-        severity: "error" if llm.c aborts or trains on nonsense; "warning" if it works, but not as expected.
-    """
-
-    file: str
-    fault: str
-    effect: str
-    remedy: str
-    severity: str = ERROR
+    file: str  # where it is
+    fault: str  # what is wrong
+    effect: str  # what llm.c does, such as "aborts"
+    remedy: str  # how to fix it
+    severity: str = ERROR  # "error" if llm.c aborts or trains on nonsense; "warning" if it works, but not as expected
 
     def __str__(self) -> str:
         mark = "" if self.is_error else "warning: "
@@ -49,13 +41,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Run:
-    """The run that the files are checked for.
+    """The run that the files are checked for."""
 
-    Attributes:
-        given: the run's B, T and processes, or None.
-    """
-
-    given: Batch | None = None
+    given: Batch | None = None  # the run's B, T and processes, or None
 
     @property
     def batch(self) -> Batch:

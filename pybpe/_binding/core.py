@@ -42,13 +42,8 @@ def new_block(size: int) -> memoryview:
 
 
 def fill(buffer: Data, following: Callable[[int], bytes]) -> int:
-    """Fills a buffer from its start, and lets other threads run while it copies. Returns the number of bytes that were
-    copied.
-
-    Args:
-        buffer: writable.
-        following: following(left) returns the next bytes, at most `left` of them, or b"" if there are no more.
-    """
+    """Fills a writable buffer from its start, and lets other threads run while it copies. Returns the number of bytes
+    that were copied. following(left) returns the next bytes, at most `left` of them, or b"" if there are no more."""
     start = ffi.from_buffer("uint8_t[]", buffer, require_writable=True)
     filled, room = 0, len(start)
     while filled < room and (data := following(room - filled)):

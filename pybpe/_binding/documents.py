@@ -20,14 +20,9 @@ DOCUMENTS: dict[str, int] = {
 
 
 class Divider:
-    """Divides pieces into documents, and these among splits. Only one thread may use it at a time.
-
-    Args:
-        separator: the bytes written after each document.
-        marks: matches what separates documents of the kind "special".
-        key: the key of the text in a record.
-        last: the last hash of each split: see pybpe_division in csrc/pybpe.h.
-    """
+    """Divides pieces into documents, and these among splits. Only one thread may use it at a time. `separator` is
+    written after each document, `marks` match what separates documents of the kind "special", `key` is the key of the
+    text in a record, and `last` has the last hash of each split: see pybpe_division in csrc/pybpe.h."""
 
     def __init__(self, separator: bytes, marks: Specials | None, key: str, last: Sequence[int]) -> None:
         self._keep = marks
@@ -86,12 +81,9 @@ class Divider:
 class FileStarts:
     """The first bytes of files, at most `most` of each: see pybpe_file_starts_read in csrc/pybpe.h.
 
-    Attributes:
-        data: the starts, one after another. If they have more than `room` bytes, those of some files are missing.
-        offsets: of type Q: start i is data[offsets[i] : offsets[i + 1]].
-        sizes, modified: of the whole files, with their modification times in ns; UNREAD is the size of a file whose
-            start is missing, because it is not a regular file, or cannot be read, or changed meanwhile.
-    """
+    Start i is data[offsets[i] : offsets[i + 1]]. If the starts have more than `room` bytes, some are missing. `sizes`
+    and `modified`, in ns, are of the whole files; UNREAD is the size of a file whose start is missing, because it is
+    not a regular file, or cannot be read, or changed meanwhile."""
 
     UNREAD = 2**64 - 1
 
@@ -121,12 +113,8 @@ MEASURES: dict[str, int] = {name: getattr(lib, f"PYBPE_MEASURE_{name.upper()}") 
 
 
 class Characters:
-    """A `pybpe_characters` with the memory it points to. Immutable.
-
-    Args:
-        classes: the class of each code point.
-        lower: uint32, the lowercase of each code point up to its length.
-    """
+    """A `pybpe_characters` with the memory it points to: the class of each code point, and the lowercase, uint32, of
+    each code point up to its length. Immutable."""
 
     def __init__(self, classes: bytes, lower: bytes) -> None:
         if len(classes) != CODE_POINTS:
@@ -139,15 +127,12 @@ class Characters:
 
 
 class Records(NamedTuple):
-    """Some JSON lines.
+    """Some JSON lines."""
 
-    Attributes:
-        texts, lines: the texts that are not empty, and their records, written in one form.
-        records, line_ends: the number of records, and of line ends.
-    """
-
+    # texts, lines: the texts that are not empty, and their records, written in one form.
     texts: list[bytes]
     lines: list[bytes]
+    # records, line_ends: the number of records, and of line ends.
     records: int
     line_ends: int
 

@@ -32,12 +32,9 @@ def count_id(ids: array[int] | memoryview, number: int) -> int:
 def place_marks(
     ids: array[int], mark: int, count: int, mode: str, is_open: bool
 ) -> tuple[memoryview, memoryview, bool]:
-    """Places one mark, or none, around each document in a piece of a stream: see pybpe_marks_place. The piece has
-    `count` marks.
-
-    Returns:
-        The ids; the indexes at which documents begin in them, of type Q; and whether a document is open at the end.
-    """
+    """Places one mark, or none, around each document in a piece of a stream, which has `count` marks: see
+    pybpe_marks_place. Returns the ids; the indexes at which documents begin in them, of type Q; and whether a document
+    is open at the end."""
     buffer = IdBuffer(ids)
     out = new_block((buffer.count + 1) * buffer.id_bytes)
     starts = new_block(8 * (count + 1)).cast("Q")
@@ -61,11 +58,8 @@ def shift_starts(starts: array[int] | memoryview, first: int) -> memoryview:
 
 def fill_rows(ids: Array, starts: Array, lengths: Array, width: int) -> Array:
     """Packs documents into rows without padding: see pybpe_rows_fill. `ids` are uint16 or uint32; `starts` and
-    `lengths`, of type uint64, say where documents are. Each begins with a mark.
-
-    Returns:
-        The rows, in the dtype of the ids: shape (rows, width).
-    """
+    `lengths`, of type uint64, say where documents are. Each begins with a mark. Returns the rows, in the dtype of the
+    ids: shape (rows, width)."""
     rows = numpy.empty((int(lengths.sum()) // (width - 1), width), dtype=ids.dtype)
     documents, count = _marked(IdBuffer(ids), starts, lengths), ffi.new("size_t *")
     call(lib.pybpe_rows_fill, documents, width, ffi.from_buffer(rows), count, ffi.NULL)
@@ -84,15 +78,8 @@ def gather_rows(
     ends: Array | None = None,
 ) -> list[Array]:
     """Copies parts of documents into rows: see pybpe_rows_gather. `ids` are uint16 or uint32; `starts`, `lengths`,
-    `rows` and `ends` have an item per part.
-
-    Returns:
-        Arrays of this shape, (rows, width): the ids; and, if there are `ends`, documents and positions, int32, and the
-        loss mask, uint8.
-
-    Raises:
-        ArgumentError: a part is not among the ids, or not within its row.
-    """
+    `rows` and `ends` have an item per part. Returns arrays of this shape, (rows, width): the ids; and, if there are
+    `ends`, documents and positions, int32, and the loss mask, uint8."""
     kinds = [ids.dtype, *((numpy.int32, numpy.int32, numpy.uint8) if ends is not None else ())]
     found = [numpy.empty(shape, dtype=kind) for kind in kinds]
     columns = [ffi.cast(kind, ffi.from_buffer(made)) for kind, made in zip(_COLUMNS, found)]

@@ -91,14 +91,9 @@ class Pretok:
     def from_automaton(
         cls, ranges: Sequence[tuple[int, int]], classes: int, rows: array[int], of_bytes: bool = False
     ) -> Pretok:
-        """Returns the splitter of a compiled regular expression: see pybpe_automaton in csrc/pybpe.h.
-
-        Args:
-            ranges: (first code point, class).
-            classes: the number of classes.
-            rows: the entries of all states, as an array of type H.
-            of_bytes: whether the splitter reads bytes instead of characters.
-        """
+        """Returns the splitter of a compiled regular expression: see pybpe_automaton in csrc/pybpe.h. `ranges` are
+        (first code point, class); `rows`, of type H, are the entries of all states; with `of_bytes`, it reads bytes
+        instead of characters."""
         first, class_of = array("I", [start for start, _ in ranges]), bytes(number for _, number in ranges)
         tables = ffi.new("pybpe_automaton *")
         tables.first = ffi.from_buffer("uint32_t[]", first)

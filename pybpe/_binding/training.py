@@ -152,17 +152,12 @@ class Counter:
 
 
 class Language(NamedTuple):
-    """A language in parity-aware training.
+    """A language in parity-aware training."""
 
-    Attributes:
-        words: the words to learn from.
-        measured: the words of a development text, which shows what the language costs: its tokens, divided by `size`.
-        size: an integer from 1 to 2^32 - 1.
-    """
-
-    words: Words
+    words: Words  # the words to learn from
+    # The words of a development text, which shows what the language costs: its tokens, divided by `size`.
     measured: Words
-    size: int
+    size: int  # an integer from 1 to 2^32 - 1
 
 
 class Trainer:

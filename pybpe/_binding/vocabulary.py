@@ -197,11 +197,7 @@ class Vocab:
 class VocabPart(Sequence[Item], Generic[Item]):
     """Tokens or merges of a vocabulary: the list that `read()` returns, made at its first use. Most programs only
     encode, and making fifty thousand objects takes longer than loading the vocabulary. Immutable, and pickled as that
-    list.
-
-    Attributes:
-        vocab: the vocabulary to which the part belongs.
-    """
+    list."""
 
     def __init__(self, vocab: Vocab, read: Callable[[], list[Item]], size: int) -> None:
         self.vocab, self._read, self._size = vocab, read, size

@@ -13,17 +13,11 @@ _BYTES_PER_WORD = 12  # an estimate for the first buffer, which grows
 
 
 class WordBlock(NamedTuple):
-    """Some words with their counts.
+    """Some words with their counts."""
 
-    Attributes:
-        blob: the bytes of the words, end to end.
-        lengths: the number of bytes of each word; type I.
-        counts: the count of each word; type Q.
-    """
-
-    blob: bytes
-    lengths: array[int]
-    counts: array[int]
+    blob: bytes  # the bytes of the words, end to end
+    lengths: array[int]  # the number of bytes of each word; type I
+    counts: array[int]  # the count of each word; type Q
 
     @property
     def first(self) -> bytes:
@@ -67,11 +61,7 @@ class _Room:
 
 
 def sorted_blocks(strings: Any, counts: Any, block_words: int) -> Iterator[WordBlock]:
-    """Yields words in ascending order, `block_words` of them at a time.
-
-    Args:
-        strings, counts: the words and their counts, as C takes them.
-    """
+    """Yields words in ascending order, `block_words` of them at a time. `strings` and `counts` are as C takes them."""
     total, done = strings.count, 0
     order = new_uncleared("uint32_t[]", total or 1)
     call(lib.pybpe_words_sort, strings, order, ffi.NULL)
@@ -87,11 +77,7 @@ def sorted_blocks(strings: Any, counts: Any, block_words: int) -> Iterator[WordB
 
 def merged_blocks(lists: Sequence[SortedWords], block_words: int) -> Iterator[WordBlock]:
     """Yields the sum of sorted lists, sorted, `block_words` words at a time. One block of each list is in memory.
-
-    Raises:
-        FormatError: the words of a list are not in ascending order.
-        LimitError: the count of a word exceeds 2^64 - 1.
-    """
+    Raises FormatError for a list that is not in ascending order."""
     parts = _Parts(lists)
     room, state = _Room(block_words), ffi.new("int *")
     while True:

@@ -111,12 +111,7 @@ def _check_not_empty(language: str, size: TextSize) -> None:
 
 
 class _Vocabulary:
-    """A tokenizer's ordinary tokens.
-
-    Attributes:
-        ordinary: the ids of the tokens, ascending.
-        broken: the ids of the tokens that are not valid UTF-8.
-    """
+    """A tokenizer's ordinary tokens: their ids, ascending, and the ids of those that are not valid UTF-8."""
 
     def __init__(self, tok: Tokenizer) -> None:
         hidden = {tok.special_tokens[text] for text in hidden_specials(tok)}

@@ -19,17 +19,11 @@ _DATES = {".svg": "Date", ".pdf": "CreationDate"}  # the metadata that would dif
 
 
 class CurvePoint(NamedTuple):
-    """One vocabulary size.
+    """One vocabulary size."""
 
-    Attributes:
-        vocab_size: number of tokens.
-        bytes_per_token: average over the counted text.
-        embedding_parameters: parameters of a model's input and output embeddings together: 2 * vocab_size * hidden.
-    """
-
-    vocab_size: int
-    bytes_per_token: float
-    embedding_parameters: int
+    vocab_size: int  # number of tokens
+    bytes_per_token: float  # average over the counted text
+    embedding_parameters: int  # parameters of a model's input and output embeddings together: 2 * vocab_size * hidden
 
 
 def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int], hidden: int) -> list[CurvePoint]:

@@ -35,15 +35,10 @@ def efficiency(entropy: float | None, tokens: int) -> float | None:
 
 
 class Zipf(NamedTuple):
-    """The straight line that fits a plot of log(count) over log(rank) best.
+    """The straight line that fits a plot of log(count) over log(rank) best."""
 
-    Attributes:
-        slope: about -1 if the tokens follow Zipf's law.
-        r2: how well the line fits: the share of the variance that it explains, 1 for a perfect fit.
-    """
-
-    slope: float | None
-    r2: float | None
+    slope: float | None  # about -1 if the tokens follow Zipf's law
+    r2: float | None  # how well the line fits: the share of the variance that it explains, 1 for a perfect fit
 
 
 def zipf(counts: Counts) -> Zipf:

@@ -8,19 +8,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Table:
-    """A table.
+    """A table."""
 
-    Attributes:
-        heading: what the table shows.
-        titles: the titles of the columns.
-        left: whether all columns are aligned to the left; otherwise to the right.
-        rows: the cells of each row, one per title.
-    """
-
-    heading: str
-    titles: list[str]
-    left: bool = False
-    rows: list[list[str]] = field(default_factory=list)
+    heading: str  # what the table shows
+    titles: list[str]  # the titles of the columns
+    left: bool = False  # whether all columns are aligned to the left; otherwise to the right
+    rows: list[list[str]] = field(default_factory=list)  # the cells of each row, one per title
 
     def add(self, *cells: str) -> None:
         """Adds a row."""

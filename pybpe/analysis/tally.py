@@ -74,15 +74,10 @@ def text_size(text: bytes) -> TextSize:
 
 @dataclass
 class Tally:
-    """The size of some texts, and the tokens in them.
+    """The size of some texts, and the tokens in them."""
 
-    Attributes:
-        size: the size of all texts together.
-        counts: tokenizer -> number of occurrences of each id: int64, shape (n_vocab,).
-    """
-
-    size: TextSize
-    counts: dict[str, Counts]
+    size: TextSize  # the size of all texts together
+    counts: dict[str, Counts]  # tokenizer -> number of occurrences of each id: int64, shape (n_vocab,)
 
 
 class _Taken(NamedTuple):
@@ -108,13 +103,7 @@ class _PieceTally(NamedTuple):
 
 
 class Tallier:
-    """Counts tokens of named tokenizers.
-
-    Args:
-        tokenizers: name -> tokenizer.
-        text_key, encoding: as in `pybpe.train`.
-        workers: number of threads; None for all CPUs.
-    """
+    """Counts tokens of named tokenizers."""
 
     def __init__(
         self, tokenizers: Mapping[str, Tokenizer], text_key: str, encoding: str | None, workers: int | None
@@ -130,11 +119,7 @@ class Tallier:
         self._visible = {name: tok._encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
 
     def tally(self, inputs: Inputs | Iterable[Text], progress: bool | None) -> Tally:
-        """Reads paths, or an iterable of texts.
-
-        Raises:
-            FileError, FormatError: a file cannot be read. ArgumentError: a tokenizer has no token for a byte.
-        """
+        """Reads paths, or an iterable of texts."""
         tally = Tally(TextSize(), {name: _zeros(tok.vocab_size) for name, tok in self._tokenizers.items()})
         self._doubts = Doubts()
         items, total = self._items(inputs)

@@ -39,17 +39,11 @@ class Amount:
 
 @dataclass
 class Usage:
-    """How a tokenizer encodes words.
+    """How a tokenizer encodes words."""
 
-    Attributes:
-        counts: the number of occurrences of each id.
-        scripts: script (see `script_of`) -> amount of its words.
-        total: the amount of all words.
-    """
-
-    counts: list[int]
-    scripts: dict[str, Amount] = field(default_factory=dict)
-    total: Amount = field(default_factory=Amount)
+    counts: list[int]  # the number of occurrences of each id
+    scripts: dict[str, Amount] = field(default_factory=dict)  # script (see `script_of`) -> amount of its words
+    total: Amount = field(default_factory=Amount)  # the amount of all words
 
     @property
     def unused(self) -> list[int]:

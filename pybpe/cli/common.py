@@ -49,12 +49,8 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
 
 
 def check_call(args: argparse.Namespace) -> list[str]:
-    """Looks at the paths of a command before it runs. Returns what to say when it has replaced files.
-
-    Raises:
-        ArgumentError: two paths lead to the same file, and the command writes one of them; or it would replace
-            something that it does not write, without --force.
-    """
+    """Looks at the paths of a command before it runs: no two may lead to one file that it writes, and what it would
+    replace must be what it writes, unless there is --force. Returns what to say when it has replaced files."""
     from ..support.call_paths import check_paths, with_content
     from .outputs import check_replaced
 
@@ -110,11 +106,7 @@ def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any,
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[Executor | None]:
-    """Yields the executor for a Dask scheduler's workers; None without an address.
-
-    Raises:
-        MissingExtraError: Dask is not installed. WorkerError: no scheduler answers at the address.
-    """
+    """Yields the executor for a Dask scheduler's workers; None without an address."""
     if address is None:
         yield None
         return

@@ -44,17 +44,9 @@ _NUMBERS = re.compile(rb"[\[\]\d,\s]+")
 
 
 def check_replaced(args: argparse.Namespace, writes: dict[str, str], load: Callable[[str], Tokenizer]) -> list[str]:
-    """Looks at the outputs of a command that exist already. Returns what to say of them when it has replaced them.
-
-    Args:
-        args: the arguments of the command.
-        writes: flag -> path.
-        load: loads a tokenizer.
-
-    Raises:
-        ArgumentError: an output is a file of another kind than the command writes, or a tokenizer next to token files
-            that another tokenizer made; and there is no --force.
-    """
+    """Looks at the outputs of a command (flag -> path) that exist already. Returns what to say of them when it has
+    replaced them. Raises ArgumentError for a file of another kind than the command writes, or a tokenizer next to token
+    files that another tokenizer made, unless there is --force."""
     replaced: list[str] = []
     for flag, path in writes.items():
         dest = flag.lstrip("-")

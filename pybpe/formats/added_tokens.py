@@ -54,17 +54,11 @@ def read_aliases(data: JsonObject, specials: Mapping[str, int], name: str) -> di
 
 
 class AddedTokens(NamedTuple):
-    """The added tokens of a file.
+    """The added tokens of a file."""
 
-    Attributes:
-        specials: text -> id, in the order of the file.
-        visible: the texts of the tokens that are not marked "special".
-        matching: the flags of the tokens that have any.
-    """
-
-    specials: dict[str, int]
-    visible: frozenset[str]
-    matching: dict[str, Matching]
+    specials: dict[str, int]  # text -> id, in the order of the file
+    visible: frozenset[str]  # the texts of the tokens that are not marked "special"
+    matching: dict[str, Matching]  # the flags of the tokens that have any
 
 
 def read_decoder(entries: Any, name: str) -> AddedTokens:

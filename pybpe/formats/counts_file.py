@@ -81,16 +81,9 @@ def _little(numbers: array[int]) -> bytes:
 
 
 class Reader:
-    """Reads a .counts file from its start, block by block.
-
-    Attributes:
-        header: see `write`.
-
-    Raises:
-        FileError: the file cannot be read.
-        FormatError: the file is damaged; the message gives the offset. `blocks` raises these errors too.
-        FileChangedError: as a context manager, after the block: somebody wrote to the file.
-    """
+    """Reads a .counts file from its start, block by block; `header` is as in `write`. FormatError says at which offset
+    the file is damaged, here or in `blocks`. As a context manager, it raises FileChangedError after the block if
+    somebody wrote to the file."""
 
     def __init__(self, path: _binding.PathLike) -> None:
         self._path = _binding.path_text(path)

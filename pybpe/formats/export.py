@@ -89,15 +89,9 @@ _NAMED = {"chat_template", "visible", "eos"}  # what a tokenizer_config.json can
 
 
 def held(model: Model, format: str, ids_only: bool = False) -> Model:
-    """Returns the model as a format can hold it, which is the whole model unless `ids_only`.
-
-    Args:
-        format: one of FORMATS, or "encoding" for a tiktoken.Encoding.
-        ids_only: leave out what the format cannot hold if ids do not depend on it.
-
-    Raises:
-        UnsupportedError: the format cannot hold a feature of the model. The message names all of these.
-    """
+    """Returns the model as a format (one of FORMATS, or "encoding" for a tiktoken.Encoding) can hold it: all of it, or
+    with `ids_only` what ids depend on. Raises UnsupportedError, which names all features that the format cannot
+    hold."""
     name, lacked, _ = _FORMATS[format]
     found = {key: text for key, feature in _FEATURES.items() if key in lacked and (text := feature.found(model))}
     can_go = all(_FEATURES[key].without for key in found)

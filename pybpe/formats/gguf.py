@@ -41,12 +41,8 @@ def write(model: Model, path: _binding.PathLike) -> None:
 
 
 def new_writer(model: Model) -> Any:
-    """Returns a gguf.GGUFWriter for a GPT-2, which has the fields of the vocabulary.
-
-    Raises:
-        UnsupportedError: llama.cpp would give other ids, or end texts at another token. The message says why.
-        MissingExtraError: gguf is not installed.
-    """
+    """Returns a gguf.GGUFWriter for a GPT-2, which has the fields of the vocabulary. Raises UnsupportedError if
+    llama.cpp would give other ids, or end texts at another token."""
     pre = _pre(model)
     names = token_names(model)
     _check(model, pre, names)

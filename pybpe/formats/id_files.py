@@ -54,19 +54,12 @@ def npy_header(tokens: int, id_bytes: int, byteorder: str = "little") -> bytes:
 
 
 class NpyHeader(NamedTuple):
-    """The header of a .npy file.
+    """The header of a .npy file."""
 
-    Attributes:
-        dtype: of its items.
-        shape: of the array.
-        by_columns: whether the items are in Fortran order.
-        offset: the byte at which they begin.
-    """
-
-    dtype: numpy.dtype[Any]
-    shape: tuple[int, ...]
-    by_columns: bool
-    offset: int
+    dtype: numpy.dtype[Any]  # of its items
+    shape: tuple[int, ...]  # of the array
+    by_columns: bool  # whether the items are in Fortran order
+    offset: int  # the byte at which they begin
 
 
 def read_npy_header(stream: BinaryIO, path: str) -> NpyHeader:

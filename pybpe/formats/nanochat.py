@@ -24,13 +24,8 @@ _AUTORESEARCH = ("<|reserved_0|>", "<|reserved_1|>", "<|reserved_2|>", "<|reserv
 
 
 def write(model: Model, folder: _binding.PathLike) -> None:
-    """Writes the folder.
-
-    Raises:
-        UnsupportedError: nanochat needs other special tokens, or begins documents with another one than this tokenizer;
-            or as in `tiktoken.to_encoding`.
-        MissingExtraError: tiktoken or PyTorch is not installed.
-    """
+    """Writes the folder. Raises UnsupportedError if nanochat needs other special tokens, or begins documents with
+    another one than this tokenizer, or as in `tiktoken.to_encoding`."""
     name = _binding.path_text(folder)
     begin = _beginning(model)
     if model.eot not in (None, begin):
@@ -57,11 +52,7 @@ def _beginning(model: Model) -> str:
 
 
 def write_lengths(model: Model, path: _binding.PathLike) -> None:
-    """Writes the number of bytes of text of each id, as an array (.npy) or as a tensor of PyTorch (.pt).
-
-    Raises:
-        ArgumentError: the path has another ending. MissingExtraError: .pt, and PyTorch is not installed.
-    """
+    """Writes the number of bytes of text of each id, as an array (.npy) or as a tensor of PyTorch (.pt)."""
     ending = os.path.splitext(_binding.path_text(path))[1]
     if ending not in (".npy", ".pt"):
         raise ArgumentError(f"{os.fsdecode(path)}: name a file that ends in .npy, or in .pt for PyTorch")

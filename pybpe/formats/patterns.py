@@ -14,11 +14,8 @@ from ..pattern import OF_BYTES, Pattern, PatternLike, portable, unnamed
 
 def for_hugging_face(pattern: Pattern) -> str:
     """Returns a regular expression that gives the same words in Hugging Face's engine, Oniguruma. That of a built-in
-    pattern does so in transformers.js too. The pattern must have one step.
-
-    Raises:
-        UnsupportedError: no such expression is known. The message says which part of the pattern is the reason.
-    """
+    pattern does so in transformers.js too. The pattern must have one step. UnsupportedError names the part of the
+    pattern for which no such expression is known."""
     if not pattern.is_custom:
         return portable(pattern.regex)
     from ..pattern.dialects import ONIGURUMA, REGEX, translate
@@ -36,12 +33,8 @@ def for_hugging_face(pattern: Pattern) -> str:
 
 
 def from_hugging_face(regex: str, drops: bool) -> Pattern:
-    """Returns the pattern that gives the same words as a regular expression for Oniguruma. With `drops`, Hugging Face
-    drops what does not match, so the pattern must match all text.
-
-    Raises:
-        UnsupportedError: no such pattern is known. The message says why.
-    """
+    """Returns the pattern that gives the same words as a regular expression for Oniguruma, or raises UnsupportedError.
+    With `drops`, Hugging Face drops what does not match, so the pattern must match all text."""
     from ..pattern.dialects import ONIGURUMA, REGEX, translate
 
     return Pattern(unnamed(translate(regex, ONIGURUMA, REGEX, whole=drops)))
@@ -55,11 +48,8 @@ def check_for_hugging_face(pattern: Pattern) -> None:
 
 
 def for_tiktoken(pattern: Pattern) -> str:
-    """Returns a regular expression that gives the same words in tiktoken's engine, fancy-regex.
-
-    Raises:
-        UnsupportedError: no such expression is known. The message says which part of the pattern is the reason.
-    """
+    """Returns a regular expression that gives the same words in tiktoken's engine, fancy-regex, or raises
+    UnsupportedError."""
     if not pattern.is_custom:
         return pattern.regex
     if pattern.steps:
@@ -77,12 +67,7 @@ def for_tiktoken(pattern: Pattern) -> str:
 
 def from_tiktoken(pattern: PatternLike, name: str) -> Pattern:
     """Returns the pattern that gives the same words as tiktoken's: a regular expression for its engine, or a built-in
-    name.
-
-    Raises:
-        UnsupportedError: no such pattern is known. The message says why, and calls the source `name`.
-        ArgumentError: there is no such built-in name.
-    """
+    name. UnsupportedError calls the source `name`."""
     if isinstance(pattern, Pattern):
         return pattern
     known = Pattern.known(pattern)

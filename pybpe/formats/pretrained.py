@@ -61,16 +61,9 @@ def roles(model: Model) -> dict[str, str]:
 
 
 def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str] | None = None) -> None:
-    """Writes the folder.
-
-    Args:
-        tokens: roles that add to or replace those that `roles` finds, such as {"unk_token": "<unk>"}.
-
-    Raises:
-        UnsupportedError: see tokenizer_json.dumps; or the pattern may split text differently in Hugging Face's engine.
-        ArgumentError: the token of a role is not a special token.
-        FileError: the folder or a file cannot be written.
-    """
+    """Writes the folder. `tokens` adds to or replaces the roles that `roles` finds, such as {"unk_token": "<unk>"}.
+    Raises UnsupportedError as tokenizer_json.dumps does, or if the pattern may split text differently in Hugging Face's
+    engine."""
     patterns.check_for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
     special_map, config = described(model, tokens or {})
@@ -83,12 +76,8 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str] | N
 
 
 def write_two_files(model: Model, folder: _binding.PathLike) -> None:
-    """Writes a folder with vocab.json and merges.txt, and with a configuration that has the special tokens.
-
-    Raises:
-        UnsupportedError: see vocab_merges.write; or the folder has the tokenizer.json of another tokenizer.
-        FileError: the folder or a file cannot be written.
-    """
+    """Writes a folder with vocab.json and merges.txt, and with a configuration that has the special tokens. Raises
+    UnsupportedError as vocab_merges.write does, or if the folder has the tokenizer.json of another tokenizer."""
     name = make_folder(folder)
     _refuse_hiding(model, name)
     config = described(model, {})[1] | {"tokenizer_class": "GPT2Tokenizer"}
@@ -138,11 +127,8 @@ def _json(data: Mapping[str, Any]) -> bytes:
 
 
 def read(folder: str, pattern: Pattern | None = None) -> Model:
-    """Returns the model of such a folder, or of a folder with only vocab.json and merges.txt.
-
-    Raises:
-        FileError, FormatError: see tokenizer_json.loads; also if the configuration contradicts tokenizer.json.
-    """
+    """Returns the model of such a folder, or of a folder with only vocab.json and merges.txt. Raises FormatError also
+    if the configuration contradicts tokenizer.json."""
     with Snapshot() as files:
         return _read_all(folder, pattern, files)
 
@@ -354,13 +340,8 @@ def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
 
 
 def to_hf(model: Model) -> Any:
-    """Returns the tokenizers.Tokenizer.
-
-    Raises:
-        UnsupportedError: a special token has the same spelling as an ordinary token, or the pattern may split text
-            differently there.
-        MissingExtraError: tokenizers is not installed.
-    """
+    """Returns the tokenizers.Tokenizer. Raises UnsupportedError if a special token has the same spelling as an ordinary
+    token, or the pattern may split text differently there."""
     patterns.check_for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
     try:

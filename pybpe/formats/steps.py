@@ -39,12 +39,8 @@ _LOSSY = ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSpl
 
 def read_pattern(pre_tokenizer: Any, own: str | None, name: str) -> Pattern:
     """Returns the pattern of a pre-tokenizer. `own` is the pattern in pybpe's spelling, if the file has it.
-    `read_prefix_space` reads add_prefix_space.
-
-    Raises:
-        FormatError: a step does something that pybpe does not support, or no step turns the text into bytes. The
-            message says what.
-    """
+    `read_prefix_space` reads add_prefix_space. Raises FormatError for a step that pybpe does not support, or if no step
+    turns the text into bytes."""
     pattern = _of_ours(pre_tokenizer, own)
     if pattern is not None:
         return pattern
@@ -160,10 +156,7 @@ def _read_regex(step: JsonObject, drops: bool, name: str) -> Pattern | None:
 
 def write_pre_tokenizer(pattern: Pattern, prefix_space: bool = False) -> JsonObject:
     """Returns the pre-tokenizer. If Hugging Face's engine cannot run the pattern, Hugging Face refuses the result.
-
-    Raises:
-        UnsupportedError: a space is added before texts, and ByteLevel, which adds it, cannot be the first step.
-    """
+    Raises UnsupportedError if a space is added before texts, and ByteLevel, which adds it, cannot be the first step."""
     try:
         steps = _written(pattern)
     except UnsupportedError:

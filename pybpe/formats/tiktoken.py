@@ -32,11 +32,7 @@ _LATE_BYTES = 256  # longest token that is merged here, in quadratic time
 
 
 def from_encoding(encoding: Any) -> Model:
-    """Returns the model of a tiktoken.Encoding.
-
-    Raises:
-        ArgumentError: `encoding` is not an Encoding, or its parts do not fit together.
-    """
+    """Returns the model of a tiktoken.Encoding."""
     try:
         ranks, specials, regex = encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str
     except AttributeError:
@@ -49,17 +45,8 @@ def from_encoding(encoding: Any) -> Model:
 
 
 def read(path: _binding.PathLike, special_tokens: Iterable[str] | Mapping[str, int], pattern: PatternLike) -> Model:
-    """Reads a .tiktoken file. Each line has a token: its bytes in base64, a space, and its rank.
-
-    Args:
-        special_tokens: text -> id. The file has none.
-        pattern: a built-in name or tiktoken's regular expression. The file has none.
-
-    Raises:
-        FileError: the file cannot be read. FormatError: the file is invalid; the message names the line.
-        ArgumentError: the parts do not fit together.
-        UnsupportedError: the pattern may split text differently here and in tiktoken. The message says why.
-    """
+    """Reads a .tiktoken file. Each line has a token: its bytes in base64, a space, and its rank. It has no special
+    tokens (text -> id) and no pattern (a built-in name or tiktoken's regular expression)."""
     data = read_file(path)
     name = os.fsdecode(path)
     return from_text(data, special_tokens, patterns.from_tiktoken(pattern, name), name)
@@ -181,11 +168,8 @@ def _with_late_merges(
 
 
 def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | None:
-    """Returns the two parts that are left when tiktoken merges the bytes of a token; None if more are left.
-
-    Raises:
-        LimitError: the token is too long.
-    """
+    """Returns the two parts that are left when tiktoken merges the bytes of a token; None if more are left. Raises
+    LimitError if the token is too long."""
     if len(token) > _LATE_BYTES:
         raise LimitError(
             f"token {ranks[token]} has {len(token)} bytes and follows a token that no tokens of lower rank make; after"
@@ -210,11 +194,8 @@ def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | No
 
 
 def to_ranks(model: Model) -> dict[bytes, int]:
-    """Returns token -> rank for the ordinary tokens.
-
-    Raises:
-        UnsupportedError: with these ranks tiktoken would give other ids. The message says why.
-    """
+    """Returns token -> rank for the ordinary tokens. Raises UnsupportedError if tiktoken would give other ids with
+    these ranks."""
     patterns.for_tiktoken(model.pattern)
     _refuse_beginnings(model.specials, "tiktoken")
     special_ids = set(model.specials.values())
@@ -272,12 +253,7 @@ def _check_decoding(encoding: Any, model: Model) -> None:
 
 
 def to_encoding(model: Model, name: str) -> Any:
-    """Returns the tiktoken.Encoding.
-
-    Raises:
-        UnsupportedError: as in `to_ranks`.
-        MissingExtraError: tiktoken is not installed.
-    """
+    """Returns the tiktoken.Encoding. Raises UnsupportedError as `to_ranks` does."""
     ranks = to_ranks(model)
     try:
         import tiktoken

@@ -42,12 +42,8 @@ _ALWAYS_PLAIN = ("type", "continuing_subword_prefix", "end_of_word_suffix", "byt
 
 
 def dumps(model: Model) -> str:
-    """Returns the text of a tokenizer.json.
-
-    Raises:
-        UnsupportedError: a special token has the same spelling as an ordinary token, so the format cannot distinguish
-            them.
-    """
+    """Returns the text of a tokenizer.json. Raises UnsupportedError if a special token has the same spelling as an
+    ordinary token, so the format cannot distinguish them."""
     return json.dumps(to_object(model), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -92,19 +88,10 @@ def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]]) -> li
 
 
 def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_transformers: bool = False) -> Model:
-    """Returns the model in the text of a tokenizer.json. Errors call it `name`.
+    """Returns the model in the text of a tokenizer.json. Errors call it `name`. `pattern` replaces the file's.
 
-    pybpe ignores truncation and padding. It warns about them, because the library tokenizers applies them.
-
-    Args:
-        pattern: replaces the pattern in the file.
-        of_transformers: do not warn, because transformers chooses truncation and padding in each call, and its files
-            contain only the settings of the last call.
-
-    Raises:
-        FormatError: the text is not JSON, does not follow the schema, or has a part that pybpe does not support. The
-            message says which.
-    """
+    pybpe ignores truncation and padding. It warns about them, because the library tokenizers applies them, but not with
+    `of_transformers`: transformers chooses them in each call, and its files have only the settings of the last call."""
     model = _loads_quickly(utf8(text), name, pattern, of_transformers)
     if model is not None:
         return model

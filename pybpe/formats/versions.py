@@ -16,14 +16,8 @@ KEY = "version"
 
 
 def check(found: object, known: int, what: str, offset: int = 0) -> None:
-    """Raises FormatError if a file's version is not one from 1 to `known`.
-
-    Args:
-        found: the version in the file.
-        known: the newest version that this pybpe reads.
-        what: names the file and its format, "PATH: this manifest".
-        offset: where the version is in the file, in bytes.
-    """
+    """Raises FormatError if a file's version is not one from 1 to `known`, the newest that this pybpe reads. `what`
+    names the file and its format, "PATH: this manifest"; `offset` is where the version is in the file, in bytes."""
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
         raise FormatError(
             f"{what} has the version {found!r:.40}, which no pybpe writes: it is damaged or was edited", offset

@@ -29,16 +29,8 @@ def read(
     pattern: Pattern,
     files: Snapshot,
 ) -> Model:
-    """Reads the two files.
-
-    Args:
-        special_tokens: the special tokens, optionally with ids. One that the vocabulary lacks gets the id given here,
-            or the id after the highest. None means <|endoftext|> if the vocabulary has it.
-
-    Raises:
-        FileError: a file cannot be read. FormatError: a file is invalid; the message names the file and the line or id.
-        ArgumentError: a special token has another id in the vocabulary.
-    """
+    """Reads the two files. A special token that the vocabulary lacks gets the id given here, or the id after the
+    highest. None for `special_tokens` means <|endoftext|> if the vocabulary has it."""
     name = _binding.path_text(vocab_path)
     vocab = _read_vocab(files.read(vocab_path), name)
     if special_tokens is None:
@@ -104,12 +96,8 @@ def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.Pat
 
 
 def token_names(model: Model) -> list[str]:
-    """Returns every token as vocab.json spells it; "" for an unused id.
-
-    Raises:
-        UnsupportedError: a special token has the same spelling as an ordinary token, so these formats cannot
-            distinguish them.
-    """
+    """Returns every token as vocab.json spells it; "" for an unused id. Raises UnsupportedError if a special token has
+    the same spelling as an ordinary token, so these formats cannot distinguish them."""
     names = [byte_level.to_text(token) for token in model.tokens]
     aliases = set(model.aliases)
     for text, i in model.specials.items():
@@ -127,11 +115,8 @@ def token_names(model: Model) -> list[str]:
 def read_parts(
     vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], specials: Mapping[str, int], name: str
 ) -> tuple[list[bytes], list[tuple[int, int]]]:
-    """Returns tokens by id and merges as pairs of ids. `vocab` includes the special tokens.
-
-    Raises:
-        FormatError: the parts do not fit together. The message calls the file `name`.
-    """
+    """Returns tokens by id and merges as pairs of ids. `vocab` includes the special tokens. Raises FormatError, which
+    calls the file `name`, if the parts do not fit together."""
     if problem := id_problem(vocab.values()):
         raise FormatError(f"{name}: vocab: {problem}")
     tokens = [b""] * (max(vocab.values(), default=-1) + 1)

@@ -81,12 +81,8 @@ class Mixture:
 
 
 def open_sources(mixture: Mixture, length: int, tokenizer: Tokenizer | None) -> dict[str, PackedSequences]:
-    """Opens the sources of a mixture, sorted by name.
-
-    Raises:
-        ArgumentError: a folder has no such split, or files without ids in a row; its run has not finished; a source is
-            too short; another tokenizer made one of them. FileError, FormatError: see TokenStream and Manifest.
-    """
+    """Opens the sources of a mixture, sorted by name. Raises ArgumentError for a folder without such a split, without
+    ids in a row, or whose run has not finished; a source that is too short; or one that another tokenizer made."""
     opened = {name: _open(name, mixture.sources[name], mixture.split, length) for name in sorted(mixture.sources)}
     made_by = {name: each.stream.made_by[1] for name, each in opened.items() if each.stream.made_by is not None}
     for name, fingerprint in made_by.items():
@@ -110,12 +106,8 @@ def _open(name: str, source: Any, split: str, length: int) -> PackedSequences:
 
 
 def folder_paths(folder: str, split: str = "train") -> list[str]:
-    """Returns the token files of one split of a folder.
-
-    Raises:
-        ArgumentError: its files do not hold ids in a row; its run has not finished. Otherwise see Manifest.load and
-            split_paths.
-    """
+    """Returns the token files of one split of a folder. Raises ArgumentError if its files do not hold ids in a row, or
+    its run has not finished."""
     manifest = Manifest.load(folder)
     check_finished(folder)
     form = FORMATS.get(str(manifest.settings.get("format")))
@@ -130,11 +122,8 @@ def folder_paths(folder: str, split: str = "train") -> list[str]:
 
 
 def checked_weights(weights: object, names: Sequence[str]) -> dict[str, float]:
-    """Returns weights as floats, in the order of `names`.
-
-    Raises:
-        ArgumentError: they are not one number for each name, 0 or more, with at least one above 0.
-    """
+    """Returns weights as floats, in the order of `names`. Raises ArgumentError unless they are one number for each
+    name, 0 or more, with at least one above 0."""
     if not isinstance(weights, Mapping) or set(weights) != set(names):
         raise ArgumentError(f"weights must have a number for each of {', '.join(names)}, not {shown(weights)}")
     found: dict[str, float] = {}
@@ -175,13 +164,8 @@ def counts_of(weights: Weights, samples: int) -> list[int]:
 
 class MixtureSampler(ResumableSampler):
     """The order of a mixture: a sampler that yields indices of windows. The first source has the lowest, and so on.
-
-    Args:
-        windows: the number of windows of each source, at least 1, by name.
-        weights: see checked_weights.
-        samples: the number of samples per epoch, over all processes.
-        options: as in ResumableSampler. Without shuffling, the samples of the first source come first, in order.
-    """
+    `windows` and `weights` are by name, `samples` are those of an epoch, over all processes, and `options` are as in
+    ResumableSampler. Without shuffling, the samples of the first source come first, in order."""
 
     def __init__(self, windows: Mapping[str, int], weights: Weights, samples: int, **options: Any) -> None:
         super().__init__(samples, **options)

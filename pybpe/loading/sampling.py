@@ -16,11 +16,7 @@ _PLACES = 1 << 12  # positions permuted at once
 
 
 def process_of(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
-    """Returns this process's number, and the number of processes. None for both means one process.
-
-    Raises:
-        ArgumentError: they are not valid, or only one is given.
-    """
+    """Returns this process's number, and the number of processes. None for both means one process."""
     together(rank=rank, num_replicas=num_replicas)
     rank = 0 if rank is None else whole_number("rank", rank, None)
     num_replicas = 1 if num_replicas is None else whole_number("num_replicas", num_replicas, None)

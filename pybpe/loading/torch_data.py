@@ -55,11 +55,8 @@ def torch_class(name: str) -> Any:
 
 
 class Samples(Sequence[tuple[Any, Any]]):
-    """The samples of a batch: item i is (inputs, targets) of sample i.
-
-    Attributes:
-        both: the inputs and the targets, an int64 tensor of shape (2, samples, sequence_length).
-    """
+    """The samples of a batch: item i is (inputs, targets) of sample i. `both` is an int64 tensor of shape (2, samples,
+    sequence_length)."""
 
     def __init__(self, both: Any) -> None:
         self.both = both
@@ -82,12 +79,8 @@ def collate(samples: Sequence[Any]) -> Any:
 
 
 class WindowDataset:
-    """The windows of several sources by index, as (inputs, targets): first the first source's, and so on. The
-    base of the datasets.
-
-    Args:
-        parts: the sources, at least one. Their windows all have the same length.
-    """
+    """The windows of several sources by index, as (inputs, targets): first the first source's, and so on. All have the
+    same length. The base of the datasets."""
 
     def __init__(self, parts: Sequence[PackedSequences]) -> None:
         self._parts = parts
@@ -104,11 +97,7 @@ class WindowDataset:
         return self._parts[part].ids(index - self._starts[part])
 
     def batch(self, indices: Sequence[int]) -> Array:
-        """Returns the inputs and the targets of some windows: int64, shape (2, indices, length).
-
-        Raises:
-            IndexError: there is no such window. FormatError: see PackedSequences.
-        """
+        """Returns the inputs and the targets of some windows: int64, shape (2, indices, length)."""
         both = numpy.empty((2, len(indices), self._parts[0].sequence_length), dtype=numpy.int64)
         if len(indices):
             ids = numpy.concatenate(list(map(self._ids, indices))).reshape(len(indices), -1)

@@ -28,45 +28,35 @@ _UNUSED_IDS = 1 << 20  # at least this many ids may be unused; each of them take
 
 @dataclass(frozen=True)
 class Model:
-    """A tokenizer as plain data.
+    """A tokenizer as plain data."""
 
-    Attributes:
-        tokens: the bytes of id 0, 1, ...; b"" for an unused id. Special tokens are included, as UTF-8.
-        merges: (left id, right id) in rank order.
-        specials: text -> id. Two texts may share an id, as in tiktoken; `tokens` has the text to which the id decodes.
-        pattern: splits text into words.
-        normalizer: None, "NFC" or "NFKC".
-        training: how the tokenizer was trained (tie_break and so on). Saved files have it; it has no other effect.
-        whole_words: whether a word that is a token becomes that token even if merges give other tokens, as in tiktoken
-            and in Hugging Face's models with ignore_merges.
-        visible: the special tokens that readers see as text: Hugging Face's added tokens that are not "special".
-        template: the special tokens that `encode` puts around a text if the caller asks for them.
-        eos: the special token that ends a document; None for <|endoftext|>.
-        chat_template: turns a chat into text, in Jinja, for transformers; "" for no template, None for the one that
-            fits the special tokens.
-        unknown: unk_token and fuse_unk of a tokenizer.json, which saved files keep. They say what Hugging Face does
-            with a byte that has no token. pybpe raises an error for a text with such a byte.
-        matching: text -> flags, for the special tokens that have any.
-        prefix_space: whether a space is added before each text between special tokens, after normalization, unless the
-            text begins with one: Hugging Face's add_prefix_space.
-        dropout: the probability that encoding passes over a merge, each time. If it is not 0, only `encode_dropout`
-            encodes.
-    """
-
-    tokens: Sequence[bytes]
-    merges: Sequence[tuple[int, int]]
+    tokens: Sequence[bytes]  # the bytes of id 0, 1, ...; b"" for an unused id. Special tokens are included, as UTF-8.
+    merges: Sequence[tuple[int, int]]  # (left id, right id) in rank order
+    # text -> id. Two texts may share an id, as in tiktoken; `tokens` has the text to which the id decodes.
     specials: Mapping[str, int]
-    pattern: Pattern
-    normalizer: str | None = None
+    pattern: Pattern  # splits text into words
+    normalizer: str | None = None  # None, "NFC" or "NFKC"
+    # How the tokenizer was trained (tie_break and so on). Saved files have it; it has no other effect.
     training: Mapping[str, object] = field(default_factory=dict)
+    # Whether a word that is a token becomes that token even if merges give other tokens, as in tiktoken and in Hugging
+    # Face's models with ignore_merges.
     whole_words: bool = False
+    # The special tokens that readers see as text: Hugging Face's added tokens that are not "special".
     visible: frozenset[str] = frozenset()
-    template: Template | None = None
-    eos: str | None = None
+    template: Template | None = None  # the special tokens that `encode` puts around a text if the caller asks for them
+    eos: str | None = None  # the special token that ends a document; None for <|endoftext|>
+    # Turns a chat into text, in Jinja, for transformers; "" for no template, None for the one that fits the special
+    # tokens.
     chat_template: str | None = None
+    # unk_token and fuse_unk of a tokenizer.json, which saved files keep. They say what Hugging Face does with a byte
+    # that has no token. pybpe raises an error for a text with such a byte.
     unknown: Mapping[str, object] = field(default_factory=dict)
+    # text -> flags, for the special tokens that have any.
     matching: Mapping[str, Matching] = field(default_factory=dict)
+    # Whether a space is added before each text between special tokens, after normalization, unless the text begins with
+    # one: Hugging Face's add_prefix_space.
     prefix_space: bool = False
+    # The probability that encoding passes over a merge, each time. If it is not 0, only `encode_dropout` encodes.
     dropout: float = 0.0
 
     @cached_property
@@ -253,11 +243,7 @@ def check_specials(specials: Iterable[str]) -> list[str]:
 
 
 def special_ids_of(specials: Iterable[str] | Mapping[str, int]) -> dict[str, int | None]:
-    """Returns a mapping of the special tokens that `check_specials` accepts to their ids, or to None without an id.
-
-    Raises:
-        ArgumentError: as in `check_specials`; or an id is invalid or repeated.
-    """
+    """Returns a mapping of the special tokens that `check_specials` accepts to their ids, or to None without an id."""
     if not isinstance(specials, Mapping):
         return dict.fromkeys(check_specials(specials))
     found: dict[str, int | None] = {}

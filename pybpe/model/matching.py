@@ -14,19 +14,13 @@ from ..errors import ArgumentError
 
 @dataclass(frozen=True)
 class Matching:
-    """The flags of one special token.
+    """The flags of one special token."""
 
-    Attributes:
-        lstrip: a match includes the white space before the token.
-        rstrip: a match includes the white space after the token.
-        single_word: a word character next to the token prevents a match.
-        late: looked for only between the matches of the others, in each part of the text as in a separate text. Hugging
-            Face calls it "normalized".
-    """
-
-    lstrip: bool = False
-    rstrip: bool = False
-    single_word: bool = False
+    lstrip: bool = False  # a match includes the white space before the token
+    rstrip: bool = False  # a match includes the white space after the token
+    single_word: bool = False  # a word character next to the token prevents a match
+    # Looked for only between the matches of the others, in each part of the text as in a separate text. Hugging Face
+    # calls it "normalized".
     late: bool = False
 
     @property
@@ -50,11 +44,8 @@ PLAIN = Matching()
 
 
 def matcher(specials: Mapping[str, int] | Iterable[str], matching: Mapping[str, Matching]) -> _binding.Specials | None:
-    """Returns the C matcher of special tokens, with the flags in `matching`, or None if there are none.
-
-    Raises:
-        ArgumentError: two of them would match the same white space.
-    """
+    """Returns the C matcher of special tokens, with the flags in `matching`, or None if there are none. Raises
+    ArgumentError if two of them would match the same white space."""
     return _binding.Specials.of(specials, {text: rules.flags for text, rules in matching.items()})
 
 

@@ -13,17 +13,11 @@ from ..errors import ArgumentError
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a template.
+    """A part of a template."""
 
-    Attributes:
-        text: "A" or "B" for the first or the second text; otherwise a special token.
-        is_sequence: whether this piece is one of the texts.
-        type_id: Hugging Face's token type. Saved files keep it; it does not affect ids.
-    """
-
-    text: str
-    is_sequence: bool
-    type_id: int = 0
+    text: str  # "A" or "B" for the first or the second text; otherwise a special token
+    is_sequence: bool  # whether this piece is one of the texts
+    type_id: int = 0  # Hugging Face's token type. Saved files keep it; it does not affect ids.
 
     @classmethod
     def parse(cls, spelled: str) -> Piece:

@@ -20,18 +20,12 @@ Paths = Mapping[str, Iterable[str]]  # what the caller calls them -> paths
 
 
 def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None = None) -> None:
-    """Compares the files that a call reads and writes by identity, so that links and other spellings do not matter.
-    Standard input and output ("-"), URLs and devices such as /dev/null are not compared.
+    """Raises ArgumentError if an output is also an input, or two outputs are one file: by identity, so that links and
+    other spellings do not matter. Standard input and output ("-"), URLs and devices such as /dev/null are not compared.
 
-    Args:
-        writes: the outputs, which may not exist yet.
-        reads: tokenizers, models, recipes. A folder stands for itself and the files in it.
-        texts: corpora. A glob stands for its files. A folder stands only for itself, since an output may be inside it:
-            a call leaves its own outputs out of a corpus.
-
-    Raises:
-        ArgumentError: an output is also an input, or two outputs are one file. The error names both.
-    """
+    The outputs in `writes` may not exist yet. `reads` are tokenizers, models, recipes: a folder stands for itself and
+    the files in it. `texts` are corpora: a glob stands for its files, and a folder only for itself, since an output may
+    be inside it, which a call leaves out of its corpus."""
     outputs: dict[object, tuple[str, str]] = {}
     for name, path in _each(writes):
         file = identity(path)

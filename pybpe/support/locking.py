@@ -27,12 +27,8 @@ _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks t
 
 @contextmanager
 def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
-    """Holds the lock of an output folder. Makes the folder if needed; with `temporary`, removes it afterwards if it is
-    empty. If Ctrl-C ends the block and unfinished work is left, the KeyboardInterrupt says so.
-
-    Raises:
-        FileError: another process or thread is writing to this folder.
-    """
+    """Holds the lock of an output folder, or raises FileError. Makes the folder if needed; with `temporary`, removes it
+    afterwards if it is empty. If Ctrl-C ends the block and unfinished work is left, the KeyboardInterrupt says so."""
     refuse_as_output(folder)
     hidden = make_folder(os.path.join(folder, FOLDER))
     paths = (hidden, folder) if temporary else (hidden,)
@@ -52,11 +48,7 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
 
 @contextmanager
 def only_holder(lock: str, target: str) -> Iterator[None]:
-    """Holds a lock file. Error messages name `target` as what is being written.
-
-    Raises:
-        FileError: another process or thread holds it.
-    """
+    """Holds a lock file, or raises FileError. Its message names `target` as what is being written."""
     key, mine = (os.getpid(), os.path.realpath(lock)), object()
     if _held.setdefault(key, mine) is not mine:
         raise _refusal(errno.EAGAIN, target, "another thread")

@@ -46,11 +46,8 @@ def unfinished_folder(path: str) -> str:
 
 
 def output_file(path: str) -> str:
-    """Returns the file to write for a path: the path itself, or the target of a link.
-
-    Raises:
-        FileError: the path is a pipe, a device or the like, which a regular file would replace.
-    """
+    """Returns the file to write for a path: the path itself, or the target of a link. Raises FileError for a pipe, a
+    device or the like, which a regular file would replace."""
     refuse_as_output(path)
     target = os.path.realpath(path) if os.path.islink(path) else path
     if os.path.exists(target) and not os.path.isfile(target):

@@ -41,11 +41,7 @@ def map_ordered(
     A function that loops in Python for more than some milliseconds must call `end_if_unwanted` in the loop. An
     exception from `function` or `items` is re-raised here after the threads have stopped. A thread that does not stop
     within a second, because a regular expression backtracks, is left running: it ends after its match, or with the
-    process.
-
-    Raises:
-        WorkerError: the system has no more threads.
-    """
+    process."""
     count = worker_count(workers)
     if count == 1:
         yield from map(function, items)

@@ -12,14 +12,8 @@ _UNSTEADY = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}]" 
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """A progress bar. It is shown if `shown` is True, or is None and standard error is a terminal.
-
-    Args:
-        description: what is in progress, e.g. "counting".
-        total: the final amount; None if unknown.
-        unit: "B" for bytes (shown as MB, GB), or a word such as "merge".
-        shown: True, False, or None.
-    """
+    """A progress bar. It is shown if `shown` is True, or is None and standard error is a terminal. `total` is None if
+    unknown; `unit` is "B" for bytes (shown as MB, GB), or a word such as "merge"."""
 
     def __init__(self, description: str, total: int | None, unit: str, shown: bool | None) -> None:
         self._bar: Any = None

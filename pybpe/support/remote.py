@@ -44,12 +44,8 @@ def map_by_executor(
     advice: str = "Run the same again: it resumes",
 ) -> Iterator[Result]:
     """Yields function(item) for each item, in order, computed by an executor's workers. At most `pending_items` are
-    submitted at once. `advice` ends the message of the error for a worker that has died.
-
-    Raises:
-        WorkerError: a worker died, and the executor cannot continue; a worker runs another pybpe; or it took too long.
-            Exceptions from `function` are raised here.
-    """
+    submitted at once. Raises WorkerError if a worker died and the executor cannot continue, runs another pybpe, or took
+    too long. `advice` ends the message for a worker that has died."""
     pending: deque[Future[Arrived]] = deque()
     try:
         for item in items:
@@ -66,12 +62,7 @@ def map_by_executor(
 
 
 class Workers:
-    """An executor, and the known state of its cluster.
-
-    Args:
-        executor: the executor.
-        task_timeout: the number of seconds that a task may take; None for any number.
-    """
+    """An executor, and the known state of its cluster. A task may take `task_timeout` seconds; None for any number."""
 
     def __init__(self, executor: Executor, task_timeout: float | None = None) -> None:
         if not hasattr(executor, "submit"):
@@ -93,11 +84,8 @@ class Workers:
         return cls(run.executor, run.task_timeout)
 
     def submit(self, function: Callable[..., object], *args: object) -> Future[Arrived]:
-        """Runs function(*args) on one of the workers. `outcome` returns the result.
-
-        Raises:
-            WorkerError: the executor no longer takes tasks.
-        """
+        """Runs function(*args) on one of the workers. `outcome` returns the result. Raises WorkerError if the executor
+        no longer takes tasks."""
         call: tuple[Any, ...] = (_arrive, build(), function, *args)
         if self._dask is not None:
             call = (pickle.loads, pickle.dumps(_Call(call)))
@@ -213,17 +201,12 @@ class _Call:
 
 
 class Build(NamedTuple):
-    """The versions on which results depend, and the machine that runs them.
+    """The versions on which results depend, and the machine that runs them."""
 
-    Attributes:
-        version: the version of pybpe.
-        unicode: the versions of the C library's Unicode tables, of the package regex, and of Python's tables.
-        host: the name of the machine. It does not affect results.
-    """
-
-    version: str
+    version: str  # the version of pybpe
+    # The versions of the C library's Unicode tables, of the package regex, and of Python's tables.
     unicode: tuple[str, str, str]
-    host: str
+    host: str  # the name of the machine. It does not affect results.
 
 
 @cache
@@ -292,15 +275,10 @@ RUN_MARK = "run"  # a file with the random number of the run
 
 
 class SharedFolder(NamedTuple):
-    """The folder of a run, as workers find it.
+    """The folder of a run, as workers find it."""
 
-    Attributes:
-        path: its path, which must be the same on all machines.
-        number: a random number. A worker that does not find it in the folder sees another folder.
-    """
-
-    path: str
-    number: str
+    path: str  # its path, which must be the same on all machines
+    number: str  # a random number. A worker that does not find it in the folder sees another folder.
 
     @classmethod
     def begin(cls, path: str) -> SharedFolder:
@@ -318,11 +296,8 @@ class SharedFolder(NamedTuple):
         return found == self.number
 
     def new_file(self, name: str, ending: str = "") -> str:
-        """Returns the path of a new file. If a cluster repeats a task, the names differ.
-
-        Raises:
-            WorkerError: this machine sees another folder of this name, or none.
-        """
+        """Returns the path of a new file. If a cluster repeats a task, the names differ. Raises WorkerError if this
+        machine sees another folder of this name, or none."""
         if not self.is_seen():
             raise WorkerError(
                 f"{self.path}: all workers must see this folder of the run: put the output on a shared disk"

@@ -15,24 +15,17 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RunOptions:
     """How a run uses the machine. Results never depend on it. The fields have the names of the public keyword
-    arguments, which its errors name.
+    arguments, which its errors name."""
 
-    Attributes:
-        workers: number of threads or processes; None for all CPUs.
-        executor: an executor that does the work instead, on other processes or machines.
-        memory_limit: number of bytes; None for no limit. Each kind of work has a different minimum.
-        task_timeout: the number of seconds after which a worker of the executor that has not finished a task is given
-            up; None waits forever.
-        progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
-
-    Raises:
-        ArgumentError: a value is invalid.
-    """
-
+    # Number of threads or processes; None for all CPUs.
     workers: int | None = option(None, "number of threads or processes (default: all CPUs)")
-    executor: Executor | None = None
+    executor: Executor | None = None  # an executor that does the work instead, on other processes or machines
+    # Number of bytes; None for no limit. Each kind of work has a different minimum.
     memory_limit: int | None = option(None, "memory to use, in bytes, e.g. 2G", unit="bytes")
+    # True shows progress bars, False does not, None shows them if standard error is a terminal.
     progress: bool | None = None
+    # The number of seconds after which a worker of the executor that has not finished a task is given up; None waits
+    # forever.
     task_timeout: float | None = option(
         None,
         "stop if a worker of --dask takes longer for a task, as it may hang (default: wait)",

@@ -111,11 +111,8 @@ def shown_token(token: bytes) -> str:
 
 
 def explain(model: Model, data: bytes, specials: _binding.Specials | None) -> Explanation:
-    """Returns the steps from a text to its ids. `specials` matches the special tokens to look for.
-
-    Raises:
-        LimitError: a word has more than LONGEST_WORD bytes.
-    """
+    """Returns the steps from a text to its ids. `specials` matches the special tokens to look for. Raises LimitError
+    for a word of more than LONGEST_WORD bytes."""
     special_ids = set(model.specials.values())
     known = {token: i for i, token in enumerate(model.tokens) if i not in special_ids}
     merges = {pair: rank for rank, pair in reversed(list(enumerate(model.merges)))}

@@ -41,17 +41,10 @@ def spans(
     """Returns the spans of ids in bytes and in characters.
 
     A continuation byte belongs to the character before it. So in text that is not UTF-8 this counts lead bytes and
-    single bytes.
-
-    Args:
-        ids: the ids of `data`.
-        token_offsets: the byte offsets at which the tokens of id 0, 1, ... begin if all of them are joined, and at
-            which the last one ends: shape (n_vocab + 1,).
-        data: the bytes that the ids spell.
-        matched: index of an id -> the number of bytes that it represents in `data`, if not its own. A space
-            that was added has none; in characters, it has the span of the character after it, as in Hugging
-            Face's library.
-    """
+    single bytes. `token_offsets`, of shape (n_vocab + 1,), says where the tokens of id 0, 1, ... begin in all of them
+    joined; `data` are the bytes that the ids spell. `matched` maps the index of an id to the number of bytes that it
+    represents in `data`, if not its own. A space that was added has none; in characters, it has the span of the
+    character after it, as in Hugging Face's library."""
     places = sorted(matched)
     text = numpy.frombuffer(data, dtype=numpy.uint8)
     byte_spans: list[Span] = []

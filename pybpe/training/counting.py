@@ -100,10 +100,7 @@ def count_inputs(
     merging: MergingMemory | None = None,
 ) -> Counts:
     """Does the work of `count_words`. Continues where an earlier run has saved its counts, if `inputs` are paths.
-
-    Raises:
-        LimitError: the words are too many for merging.
-    """
+    Raises LimitError if the words are too many for merging."""
     with _counted(inputs, settings, sample, run, saved) as (counter, size):
         return Counts(counter.finish(merging, size), settings)
 
@@ -219,34 +216,17 @@ def _text_pieces(inputs: Any, sample: Sample, cut: Cut) -> Iterator[Piece]:
 
 
 class Counted(NamedTuple):
-    """What was counted.
+    """What was counted."""
 
-    Attributes:
-        size: the number of bytes.
-        doubt: a warning about the encoding of a file, or None.
-        seen: the records.
-        counts: the words, if a worker counted them.
-    """
-
-    size: int
-    doubt: str | None
-    seen: Sequence[Seen]
-    counts: Counts | None = None
+    size: int  # the number of bytes
+    doubt: str | None  # a warning about the encoding of a file, or None
+    seen: Sequence[Seen]  # the records
+    counts: Counts | None = None  # the words, if a worker counted them
 
 
 class _Counting:
-    """Counts a corpus, and saves the counts from time to time.
-
-    Args:
-        plan: the corpus.
-        settings, run: as in `count_inputs`.
-        total: the number of bytes that are counted, if known.
-        saved: what an earlier run saved, or nothing yet; None saves nothing.
-
-    Attributes:
-        counter: has the words.
-        place: the place in the corpus up to which it has them.
-    """
+    """Counts a corpus of `total` bytes, if known, and saves the counts from time to time. `counter` has the words, of
+    the corpus up to `place`. `saved` is what an earlier run saved, or nothing yet; None saves nothing."""
 
     def __init__(
         self,
@@ -304,11 +284,8 @@ class _Counting:
         )
 
     def _by_workers(self, items: Iterator[_Item]) -> Iterator[tuple[_Item, Counted]]:
-        """Yields what workers count, in any order: the words of a task do not wait for a longer task.
-
-        Raises:
-            WorkerError: a worker died, and the executor cannot continue; or a worker runs another pybpe.
-        """
+        """Yields what workers count, in any order: the words of a task do not wait for a longer task. Raises
+        WorkerError if a worker died, and the executor cannot continue; or a worker runs another pybpe."""
         from concurrent.futures import BrokenExecutor
 
         from ..support.remote import Workers

@@ -20,12 +20,9 @@ def default_limit() -> int | None:
 
 
 class Growth(NamedTuple):
-    """How the number of distinct words grows with the text, by Heaps' law: words = K * occurrences ** exponent.
+    """How the number of distinct words grows with the text, by Heaps' law: words = K * occurrences ** exponent."""
 
-    Attributes:
-        first, last: (occurrences, words), when they were counted first and last.
-    """
-
+    # first, last: (occurrences, words), when they were counted first and last.
     first: tuple[int, int] = (0, 0)
     last: tuple[int, int] = (0, 0)
 
@@ -42,15 +39,10 @@ class Growth(NamedTuple):
 
 
 class MergingMemory(NamedTuple):
-    """The memory that merging may take.
+    """The memory that merging may take."""
 
-    Attributes:
-        limit: number of bytes; None for no limit.
-        size: the trainer's vocab_size.
-    """
-
-    limit: int | None
-    size: int
+    limit: int | None  # number of bytes; None for no limit
+    size: int  # the trainer's vocab_size
 
     def need(self, words: int, size: int) -> int:
         """Returns about how many bytes merging takes for distinct words that have `size` bytes. First there are the

@@ -34,11 +34,7 @@ _STEP_BUDGET = 1 << 20  # occurrences per step, which takes some milliseconds
 
 @dataclass(frozen=True)
 class TrainInput:
-    """The input of a training run. The fields are arguments of `pybpe.train`, or are made from them.
-
-    Raises:
-        ArgumentError: the values contradict each other.
-    """
+    """The input of a training run. The fields are arguments of `pybpe.train`, or are made from them."""
 
     inputs: Inputs | None = None
     counts: Counts | Mapping[Text, int] | None = None
@@ -136,11 +132,8 @@ def _count(
 
 
 def learned(base: Model, inputs: Inputs | None, given: Mapping[str, Any]) -> Model:
-    """Does what `pybpe.train` does with a base and these keyword arguments, but takes and returns plain models.
-
-    Raises:
-        TypeError: `pybpe.train` has no such argument.
-    """
+    """Does what `pybpe.train` does with a base and these keyword arguments, but takes and returns plain models. Raises
+    TypeError for an argument that `pybpe.train` does not have."""
     kinds = (TrainOptions, ReadOptions, Sample, RunOptions)
     known = {"counts", "checkpoint"}.union(*(each.__dataclass_fields__ for each in kinds)) - {"base", "documents"}
     for name in sorted(given.keys() - known):

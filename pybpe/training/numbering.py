@@ -14,13 +14,8 @@ from ..pattern import Pattern
 
 def blank(specials: Sequence[str], special_ids: str, tie_break: str, pattern: Pattern, normalizer: str | None) -> Model:
     """Returns what training begins with if it extends no tokenizer: the bytes, and the special tokens unless they are
-    last.
-
-    Args:
-        special_ids: "first" (specials, bytes, merges), "after_bytes" (bytes, specials, merges) or "last".
-        tie_break: with "huggingface" the bytes are numbered as in Hugging Face, by the characters that represent
-            them; otherwise by value.
-    """
+    last. With tie_break "huggingface" the bytes are numbered as in Hugging Face, by the characters that represent
+    them."""
     by_char = tie_break == "huggingface"
     tokens = [bytes([i]) for i in sorted(range(256), key=byte_level.BYTE_TO_CHAR.__getitem__ if by_char else None)]
     ids: dict[str, int] = {}
@@ -32,16 +27,9 @@ def blank(specials: Sequence[str], special_ids: str, tie_break: str, pattern: Pa
 
 
 class Numbering:
-    """A tokenizer in the numbering of a trainer that extends it.
-
-    Attributes:
-        start: the tokenizer.
-        merges: (left, right) of every merge, in rank order.
-        made: the number of tokens that the merges made; two merges may make the same token.
-
-    Raises:
-        ArgumentError: a byte has no token, or a merge joins a token that no earlier merge makes.
-    """
+    """A tokenizer, `start`, in the numbering of a trainer that extends it. `merges` are (left, right) in rank order,
+    which made `made` tokens; two merges may make the same token. Raises ArgumentError if a byte has no token, or a
+    merge joins a token that no earlier merge makes."""
 
     def __init__(self, start: Model) -> None:
         if lacking := start.lacking_bytes:
@@ -63,13 +51,8 @@ class Numbering:
         self._tokens = list(numbers)
 
     def extended(self, merged: Sequence[tuple[int, int, int]], new_specials: Sequence[str], last: bool) -> Model:
-        """Returns the tokenizer with more tokens, which follow its own: special tokens, and what the trainer made.
-
-        Args:
-            merged: (left, right, merged) of all merges, the start's first.
-            new_specials: special tokens that the start lacks.
-            last: whether they follow the tokens that the trainer made.
-        """
+        """Returns the tokenizer with what the trainer made, and with special tokens that the start lacks, at the end if
+        `last`. `merged` has (left, right, merged) of all merges, the start's first."""
         model = self.start if last else with_specials(self.start, new_specials)
         tokens, pairs, by_number = list(model.tokens), list(model.merges), list(self._tokens)
         special_ids = set(model.specials.values())

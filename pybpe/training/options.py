@@ -21,11 +21,7 @@ SPECIAL_IDS = ("first", "after_bytes", "last")
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """What to train. The fields are the keyword arguments of `pybpe.train`, which its errors name.
-
-    Raises:
-        ArgumentError: a value is invalid.
-    """
+    """What to train. The fields are the keyword arguments of `pybpe.train`, which its errors name."""
 
     vocab_size: int = option(MISSING, "number of tokens, including special tokens")
     special_tokens: Iterable[str] | Mapping[str, int] = option(

@@ -80,18 +80,9 @@ def check_inputs(inputs: object, parity: Texts) -> None:
 def count_languages(
     inputs: Texts, options: tuple[Texts, str], settings: CountSettings, sample: Sample, run: RunOptions
 ) -> LanguageWords:
-    """Counts the words of all languages.
-
-    Args:
-        inputs: the texts to learn from.
-        options: the values of the arguments `parity` and `parity_per`.
-        settings: how words are counted.
-        sample: how much text of each language to learn from. Development texts are read as a whole.
-        run: how to count the texts to learn from. This process counts the development texts.
-
-    Raises:
-        ArgumentError: a text is empty, or the development texts are not translations, line by line.
-    """
+    """Counts the words of all languages: of `sample` of the texts to learn from, with `run`, and of the whole
+    development texts, in this process. `options` are the values of the arguments `parity` and `parity_per`. Raises
+    ArgumentError if a text is empty, or the development texts are not translations, line by line."""
     parity, per = options
     kept = {name: _readable_twice(texts) for name, texts in parity.items()}
     if per == "text":

@@ -24,36 +24,23 @@ _RECORDED_IF_SET = ("superwords", "transition", "whole_characters")
 
 
 class Stage(NamedTuple):
-    """One of the stages of a training run. Each continues with the merges of the one before it.
+    """One of the stages of a training run. Each continues with the merges of the one before it."""
 
-    Attributes:
-        words: the pattern that splits the counted texts into the words to learn from; None if the counted texts are
-            these words.
-        size: the trainer's vocab_size: bytes and merged tokens.
-        rules: the rules that forbid merges, as for `_binding.Trainer`.
-        parity: whether each merge helps the language that costs the most.
-    """
-
+    # The pattern that splits the counted texts into the words to learn from; None if the counted texts are these words.
     words: Pattern | None
-    size: int
-    rules: int
-    parity: bool = False
+    size: int  # the trainer's vocab_size: bytes and merged tokens
+    rules: int  # the rules that forbid merges, as for `_binding.Trainer`
+    parity: bool = False  # whether each merge helps the language that costs the most
 
 
 @dataclass(frozen=True)
 class TrainPlan:
-    """Everything except the text that the result depends on.
+    """Everything except the text that the result depends on."""
 
-    Attributes:
-        options: what to train.
-        count: how words are counted; its special tokens are the base's and the new ones.
-        new_specials: the special tokens that the base lacks.
-        words: the pattern of stage 1 if there are two stages, for superwords. `count` then has the pattern of stage 2.
-    """
-
-    options: TrainOptions
-    count: CountSettings
-    new_specials: Sequence[str]
+    options: TrainOptions  # what to train
+    count: CountSettings  # how words are counted; its special tokens are the base's and the new ones
+    new_specials: Sequence[str]  # the special tokens that the base lacks
+    # The pattern of stage 1 if there are two stages, for superwords. `count` then has the pattern of stage 2.
     words: Pattern | None = None
 
     def __post_init__(self) -> None:
@@ -74,11 +61,8 @@ class TrainPlan:
 
     @classmethod
     def of(cls, options: TrainOptions, counted: CountSettings | None, read: ReadOptions) -> TrainPlan:
-        """Returns the plan for the options. `counted` says how words were counted, if they already were.
-
-        Raises:
-            ArgumentError: an option contradicts the base or the counts.
-        """
+        """Returns the plan for the options. `counted` says how words were counted, if they already were. Raises
+        ArgumentError if an option contradicts the base or the counts."""
         base, specials = options.base, options.specials
         parent = counted if base is None else base
         words, pattern = None, _pattern(options, base if options.superwords else parent)

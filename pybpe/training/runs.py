@@ -28,12 +28,8 @@ _RUN_WORDS = 1 << 12  # the number of words in a block of a run; one block of ea
 
 
 class Runs:
-    """The runs in a folder.
-
-    Args:
-        folder: an existing folder for the runs, and for temporary files while they are merged.
-        names: the file names of runs that it already has.
-    """
+    """The runs in an existing folder, which also gets temporary files while they are merged. `names` are those that it
+    already has."""
 
     def __init__(self, folder: str, names: Sequence[str] = ()) -> None:
         self._folder = folder
@@ -53,17 +49,8 @@ class Runs:
 
 
 def merged(paths: Sequence[str], folder: str) -> Iterator[_binding.WordBlock]:
-    """Yields the sum of .counts files, in blocks for a .counts file.
-
-    Args:
-        paths: the files.
-        folder: an existing folder for temporary files, which are needed for more than OPEN_FILES files.
-
-    Raises:
-        FileError: a file cannot be read, or the temporary files cannot be written.
-        FormatError: a file is damaged, or its words are not in order.
-        LimitError: the count of a word exceeds 2^64 - 1.
-    """
+    """Yields the sum of .counts files, in blocks for a .counts file. For more than OPEN_FILES files, `folder` gets
+    temporary files."""
     files = [(_size(path), path, False) for path in paths]
     heapq.heapify(files)
     group = len(files) if len(files) <= OPEN_FILES else (len(files) - 2) % (OPEN_FILES - 1) + 2

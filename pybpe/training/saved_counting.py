@@ -39,33 +39,17 @@ Item = TypeVar("Item")
 
 
 class Place(NamedTuple):
-    """A place in a corpus: all words before it have been counted.
+    """A place in a corpus: all words before it have been counted."""
 
-    Attributes:
-        tasks: the number of tasks before the one in which it is.
-        pieces: the number of pieces of this task before it.
-        size: the number of bytes of all pieces before it.
-    """
-
-    tasks: int = 0
-    pieces: int = 0
-    size: int = 0
+    tasks: int = 0  # the number of tasks before the one in which it is
+    pieces: int = 0  # the number of pieces of this task before it
+    size: int = 0  # the number of bytes of all pieces before it
 
 
 class SavedCounting:
-    """The saved part of the counts of one run.
-
-    Args:
-        folder: the hidden folder of the checkpoint, which exists.
-        settings: everything that the counts depend on, in types that JSON can hold.
-
-    Attributes:
-        runs: the runs of words so far.
-        place: where to resume.
-
-    Raises:
-        ArgumentError: the folder belongs to a run with other settings. FormatError: its state is damaged.
-    """
+    """The saved part of the counts of one run: the `runs` of words so far, and the `place` where to resume. `folder` is
+    the hidden folder of the checkpoint, which exists; `settings` are everything that the counts depend on, in types
+    that JSON can hold. Raises ArgumentError if the folder belongs to a run with other settings."""
 
     def __init__(self, folder: str, settings: Mapping[str, Any]) -> None:
         self._folder = folder
@@ -109,11 +93,7 @@ class SavedCounting:
 @contextmanager
 def resumable(checkpoint: _binding.PathLike, settings: Mapping[str, Any]) -> Iterator[SavedCounting]:
     """Yields what earlier runs with a checkpoint have saved, and holds the lock of its folder. Removes the checkpoint
-    at the end of the block, unless the block raises. `settings` is as in SavedCounting.
-
-    Raises:
-        FileError: another process or thread uses this checkpoint.
-    """
+    at the end of the block, unless the block raises. `settings` is as in SavedCounting."""
     path = _binding.path_text(checkpoint)
     with only_writer(path, temporary=True):
         # The version decides the tasks of a corpus.

@@ -25,11 +25,7 @@ _CHUNKS_OF_DIGITS = _CHUNKS.replace("{1,3}", "", 1)
 
 
 def chunk_pattern(words: Pattern) -> Pattern:
-    """Returns the pattern of stage 2. Digits stay separate if `words`, the pattern of stage 1, separates them.
-
-    Raises:
-        ArgumentError: `words` groups digits from the right; chunks group them from the left.
-    """
+    """Returns the pattern of stage 2. Digits stay separate if `words`, the pattern of stage 1, separates them."""
     ends = words.word_ends(b"1234567")
     if ends == [1, 4, 7]:
         raise ArgumentError("superwords: the pattern groups digits from the right; use digits=1, or leave digits out")
@@ -56,11 +52,7 @@ def words_of(chunks: _binding.Words, pattern: Pattern) -> _binding.Words:
 
 
 def transition_size(transition: float | None, vocab_size: int) -> int:
-    """Returns the number of tokens that a vocabulary has after stage 1.
-
-    Raises:
-        ArgumentError: `transition` is not a number that is at least 0 and less than 1.
-    """
+    """Returns the number of tokens that a vocabulary has after stage 1."""
     share = TRANSITION if transition is None else transition
     instance("transition", share, (int, float), "a share of the vocabulary, such as 0.8")
     if isinstance(share, bool) or not 0 <= share < 1:

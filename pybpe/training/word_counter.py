@@ -31,26 +31,19 @@ _GROWTH_MAX = 4.0  # the most by which an estimate may multiply the size of a ta
 
 @dataclass(frozen=True)
 class CountSettings:
-    """The settings that determine the word counts of a text.
+    """The settings that determine the word counts of a text."""
 
-    Attributes:
-        pattern: splits texts into words.
-        specials: strings that separate words and are not counted. In JSON records they are plain text.
-        normalizer: None, "NFC" or "NFKC": applied before texts are split into words.
-        read: how files are read.
-        tables: Pattern.tables where the words were counted; empty means here. With other tables, a pattern may split a
-            text with recently assigned characters differently.
-        matching: text -> flags, for the special tokens that have any.
-        prefix_space: as in Model.
-    """
-
-    pattern: Pattern
+    pattern: Pattern  # splits texts into words
+    # strings that separate words and are not counted. In JSON records they are plain text.
     specials: tuple[str, ...] = ()
-    normalizer: str | None = None
-    read: ReadOptions = ReadOptions()
+    normalizer: str | None = None  # None, "NFC" or "NFKC": applied before texts are split into words
+    read: ReadOptions = ReadOptions()  # how files are read
+    # Pattern.tables where the words were counted; empty means here. With other tables, a pattern may split a text with
+    # recently assigned characters differently.
     tables: str = ""
+    # text -> flags, for the special tokens that have any.
     matching: Mapping[str, Matching] = field(default_factory=dict)
-    prefix_space: bool = False
+    prefix_space: bool = False  # as in Model
 
     def __post_init__(self) -> None:
         check_normalizer(self.normalizer)
@@ -72,22 +65,12 @@ class CountSettings:
 
 
 class WordCounter:
-    """Counts the words of pieces. Several threads may do so at the same time, each with its own table.
+    """Counts the words of pieces, of divided ones only the documents of the first split. Several threads may do so at
+    the same time, each with its own table.
 
-    Args:
-        settings: the settings that determine the counts.
-        kinds: how the documents in divided pieces are separated.
-        shares: the shares of the splits. Only documents of the first split are counted.
-        workers: number of threads; None for all CPUs.
-        memory_limit: number of bytes that all tables together may take. When the common table is full, and a thread's
-            table has used its share, the thread sorts it and writes it to a temporary folder as a run; `finish` merges
-            the runs. None: no limit.
-        runs: runs of an earlier process, which are added to the result; new ones go to the same folder.
-        expected: the number of bytes of all pieces, if known.
-
-    Attributes:
-        growth: how the number of distinct words grew, as far as they are in the common table.
-    """
+    When the common table is full, and a thread's table has used its share of `memory_limit`, the thread sorts it and
+    writes it to a temporary folder as a run; `finish` merges the runs. `runs` of an earlier process are added to the
+    result; new ones go to the same folder. `expected` is the number of bytes of all pieces, if known."""
 
     def __init__(
         self,

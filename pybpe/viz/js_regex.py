@@ -29,11 +29,8 @@ _UNKNOWN = frozenset(["C", "Cn"])
 
 
 def translate(pattern: str) -> str:
-    """Returns the source of a JavaScript RegExp with the flag u.
-
-    Raises:
-        UnsupportedError: the pattern cannot be translated, or can match the empty string.
-    """
+    """Returns the source of a JavaScript RegExp with the flag u. Raises UnsupportedError if the pattern cannot be
+    translated, or can match the empty string."""
     if THEN in pattern:
         raise UnsupportedError("the pattern has several steps, each of which splits the pieces of the step before it")
     tree = parse(pattern, REGEX)

@@ -26,14 +26,8 @@ __all__ = ["compiled"]
 
 @lru_cache(maxsize=16)
 def compiled(pattern: str, of_bytes: bool = False) -> _binding.Pretok:
-    """Returns the splitter with exactly the words that `regex` finds.
-
-    Args:
-        of_bytes: the splitter reads each byte as the character with that code point.
-
-    Raises:
-        UnsupportedError: the pattern has something that does not compile; the message says what.
-    """
+    """Returns the splitter with exactly the words that `regex` finds; with `of_bytes`, it reads each byte as the
+    character with that code point. UnsupportedError says what in the pattern does not compile."""
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):
         raise UnsupportedError("the pattern can match the empty string")

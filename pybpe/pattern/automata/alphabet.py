@@ -49,16 +49,10 @@ def _parts(members: CharSet) -> Iterator[_Part]:
 
 
 class Alphabet:
-    """The classes of characters that some sets distinguish, and the columns that the automaton reads.
-
-    Attributes:
-        ranges: (first code point, class), ascending, of all code points.
-        size: the number of classes.
-        columns: the number of columns: one for each class, one for a newline at the end of the text, and one for the
-            end of the text.
-
-    A set of columns is an integer with one bit per column.
-    """
+    """The classes of characters that some sets distinguish, and the columns that the automaton reads: one for each
+    class, one for a newline at the end of the text, and one for the end of the text. A set of columns is an integer
+    with one bit per column. `ranges` are (first code point, class), ascending, of all code points; `size` is the number
+    of classes."""
 
     def __init__(self, sets: Iterable[CharSet]) -> None:
         self.ranges: list[tuple[int, int]] = []

@@ -74,11 +74,8 @@ def _as_set(node: Node) -> CharSet | None:
 
 
 class Builder:
-    """Makes the threads of trees, from their ends to their beginnings.
-
-    Attributes:
-        threads: by number; MATCH is Split(()).
-    """
+    """Makes the threads of trees, from their ends to their beginnings. `threads` has them by number; MATCH is
+    Split(())."""
 
     def __init__(self, alphabet: Alphabet) -> None:
         self._alphabet = alphabet

@@ -27,14 +27,8 @@ __all__ = ["ONIGURUMA", "REGEX", "RUST", "Dialect", "parse", "translate", "writt
 
 def translate(pattern: str, source: Dialect, target: Dialect, *, whole: bool = False) -> str:
     """Translates a pattern to another dialect, with the same matches. Returns it unchanged if it means the same there.
-
-    Args:
-        whole: refuse a pattern that may leave text unmatched.
-
-    Raises:
-        UnsupportedError: the pattern has a construct that is not known to mean the same, can match the empty string, or
-            may leave text unmatched. The message says what, and where.
-    """
+    UnsupportedError says what construct, and where, is not known to mean the same. A pattern that can match the empty
+    string is refused, and with `whole` one that may leave text unmatched."""
     tree = parse(pattern, source)
     if can_be_empty(tree):
         raise UnsupportedError("the pattern can match the empty string, after which engines continue differently")

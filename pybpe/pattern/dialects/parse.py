@@ -57,52 +57,33 @@ class Flags:
 
 @dataclass(frozen=True)
 class Dialect:
-    """The way in which one engine reads the constructs that the engines read differently.
+    """The way in which one engine reads the constructs that the engines read differently."""
 
-    Attributes:
-        engine: its name in errors.
-        flags: letter -> field of Flags.
-        sets: letter of an escape -> the set; the capital letter is the complement.
-        anchors: letter of an escape -> its node.
-        start, end: ^ and $; the argument says whether they match at lines.
-        class_word: \\w in a class.
-        operators: operators in a class, such as "&&".
-        nested: whether a class may contain another.
-        posix: whether [:alpha:] and so on are known to mean ASCII.
-        possessive_intervals: whether {n,m}+ is possessive; otherwise it repeats {n,m}, and {n}? may match nothing.
-        open_intervals: whether {,m} is {0,m}.
-        more_cases: the forms of ASCII letters that are beyond ASCII, if case is ignored.
-        cased_names: properties that match, or may match, more characters if case is ignored.
-        ligatures: whether two letters may match one character if case is ignored.
-        joins_lone: whether [^a]|[^b] may miss a and b: regex 2026.11 turns the two into one class.
-        long_hex: which of the letters x and u take digits in braces.
-        short_hex: which of the letters x, u and U take digits without braces.
-        other_spellings: whether \\pL and \\p{Script=Han} are supported.
-        no_escape: characters that have a special meaning if escaped.
-        named_group: the beginning of the longest spelling of a named group.
-    """
-
-    engine: str
-    flags: dict[str, str]
-    sets: dict[str, CharSet]
-    anchors: dict[str, Node]
+    engine: str  # its name in errors
+    flags: dict[str, str]  # letter -> field of Flags
+    sets: dict[str, CharSet]  # letter of an escape -> the set; the capital letter is the complement
+    anchors: dict[str, Node]  # letter of an escape -> its node
+    # start, end: ^ and $; the argument says whether they match at lines.
     start: Callable[[bool], Node]
     end: Callable[[bool], Node]
-    operators: tuple[str, ...] = ()
-    class_word: CharSet = classes.WORD
-    nested: bool = False
-    posix: bool = False
+    operators: tuple[str, ...] = ()  # operators in a class, such as "&&"
+    class_word: CharSet = classes.WORD  # \w in a class
+    nested: bool = False  # whether a class may contain another
+    posix: bool = False  # whether [:alpha:] and so on are known to mean ASCII
+    # Whether {n,m}+ is possessive; otherwise it repeats {n,m}, and {n}? may match nothing.
     possessive_intervals: bool = True
-    open_intervals: bool = True
+    open_intervals: bool = True  # whether {,m} is {0,m}
+    # The forms of ASCII letters that are beyond ASCII, if case is ignored.
     more_cases: dict[str, str] = field(default_factory=lambda: {"s": "\u017f", "k": "\u212a"})
+    # Properties that match, or may match, more characters if case is ignored.
     cased_names: frozenset[str] = classes.CASED
-    ligatures: bool = False
-    joins_lone: bool = False
-    long_hex: str = "xu"
-    short_hex: str = "xuU"
-    other_spellings: bool = True
-    no_escape: str = ""
-    named_group: str = "?P<"
+    ligatures: bool = False  # whether two letters may match one character if case is ignored
+    joins_lone: bool = False  # whether [^a]|[^b] may miss a and b: regex 2026.11 turns the two into one class
+    long_hex: str = "xu"  # which of the letters x and u take digits in braces
+    short_hex: str = "xuU"  # which of the letters x, u and U take digits without braces
+    other_spellings: bool = True  # whether \pL and \p{Script=Han} are supported
+    no_escape: str = ""  # characters that have a special meaning if escaped
+    named_group: str = "?P<"  # the beginning of the longest spelling of a named group
 
 
 _LINE_START = Look(NOT_NEWLINE, behind=True, negated=True)
@@ -161,12 +142,8 @@ ONIGURUMA = Dialect(
 
 
 def parse(pattern: str, dialect: Dialect) -> Node:
-    """Returns the tree of a pattern.
-
-    Raises:
-        UnsupportedError: it has a construct that is not known to mean the same in every engine. The message says what
-            and where.
-    """
+    """Returns the tree of a pattern. UnsupportedError says which construct, and where, is not known to mean the same in
+    every engine."""
     try:
         return _Parser(pattern, dialect).whole()
     except RecursionError:

@@ -19,15 +19,10 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Chars:
-    """One character in these ranges and properties; with `negated`, one that is not.
+    """One character in these ranges and properties; with `negated`, one that is not."""
 
-    Attributes:
-        ranges: (first, last) code points, ascending, neither overlapping nor adjacent.
-        properties: names in classes.PROPERTIES, sorted; "^" before a name means the complement.
-    """
-
-    ranges: tuple[tuple[int, int], ...]
-    properties: tuple[str, ...]
+    ranges: tuple[tuple[int, int], ...]  # (first, last) code points, ascending, neither overlapping nor adjacent
+    properties: tuple[str, ...]  # names in classes.PROPERTIES, sorted; "^" before a name means the complement
     negated: bool
 
 
