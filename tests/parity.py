@@ -26,18 +26,19 @@ from test_tie_breaks import SPECIALS, merges, ours, theirs
 import pybpe
 
 
-def timed(what: str, function: Callable[..., Any], *args: Any) -> Any:
-    """Calls function(*args), and prints how long it took."""
+def timed(what: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Calls function(*args, **options), and prints how long it took."""
     start = time.perf_counter()
-    result = function(*args)
+    result = function(*args, **options)
     print(f"{what}: {time.perf_counter() - start:.2f} s", flush=True)
     return result
 
 
 def training_is_equal(text: str, vocab_size: int, min_frequency: int) -> bool:
     """Compares the two trainers."""
-    found = timed("training, pybpe", ours, text, vocab_size, min_frequency, SPECIALS)
-    expected = timed("training, Hugging Face", theirs, text, vocab_size, min_frequency, SPECIALS)
+    options = {"vocab_size": vocab_size, "min_frequency": min_frequency, "special_tokens": SPECIALS}
+    found = timed("training, pybpe", ours, text, **options)
+    expected = timed("training, Hugging Face", theirs, text, **options)
     a, b = merges(found), merges(expected)
     for rank, (x, y) in enumerate(zip(a, b)):
         if x != y:

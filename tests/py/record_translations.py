@@ -13,8 +13,7 @@ import random
 from pathlib import Path
 
 from engines import WORDS
-from test_dialects import SETS, hostile_texts, random_pattern
-from test_translations import FILE, outcome
+from test_dialects import FILE, SETS, hostile_texts, outcome, random_pattern
 
 # Patterns with one construct, or with two that meet
 SMALL = r"""

@@ -388,14 +388,6 @@ def test_what_workers_cannot_count_is_refused(corpus: Path, tmp_path: Path) -> N
 # Training keeps to its memory limit, or says what it needs and which sample needs less.
 
 
-def test_the_growth_of_words_is_measured() -> None:
-    growth = memory.Growth()
-    for occurrences in range(10**5, 10**6, 10**5):
-        assert growth.exponent is None or growth.exponent == pytest.approx(0.9, abs=1e-3)
-        growth = growth.now(occurrences, round(3 * occurrences**0.9))
-    assert growth.exponent is not None
-
-
 @pytest.mark.parametrize("spilled", [False, True])
 def test_words_that_do_not_fit_are_refused_with_a_sample_that_fits(
     spilled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,9 @@ The oracles are the engines themselves: Python's regex package, tiktoken, and Hu
 from __future__ import annotations
 
 import itertools
+import json
 import random
+from pathlib import Path
 
 import pytest
 from engines import ALL, DIALECTS, WORDS, assigned, members
@@ -20,6 +22,7 @@ from pybpe.pattern import _SPELLINGS, Pattern
 from pybpe.pattern.dialects import REGEX, RUST, classes, translate
 from pybpe.pattern.dialects.cover import first_uncovered
 from pybpe.pattern.dialects.parse import parse
+from pybpe.pattern.dialects.write import write
 
 PAIRS = list(itertools.permutations(WORDS, 2))
 ids = "-to-".join
@@ -152,7 +155,42 @@ def test_real_patterns_of_tiktoken(name: str, target: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What is refused: test_translations.py has the patterns and what is said
+# Translations and errors, which record_translations.py wrote when the engines agreed with them
+
+FILE = Path(__file__).parent / "translations.jsonl"
+
+
+def outcome(pattern: str, source: str) -> list[str | None]:
+    """Returns what a pattern means, as Python's regex package writes it, and the translations of the pattern to each
+    dialect, or one for all if they are equal: None if the pattern stays as it is. An error follows a "!". A pattern
+    that cannot be read is not translated."""
+    read = _read(pattern, source)
+    if read.startswith("!"):
+        return [read]
+    found = [_translated(pattern, source, target) for target in DIALECTS]
+    return [read, *(found[:1] if len(set(found)) == 1 else found)]
+
+
+def _read(pattern: str, source: str) -> str:
+    try:
+        return write(parse(pattern, DIALECTS[source]), REGEX)
+    except pybpe.errors.UnsupportedError as error:
+        return f"!{error}"
+
+
+def _translated(pattern: str, source: str, target: str) -> str | None:
+    try:
+        found = translate(pattern, DIALECTS[source], DIALECTS[target])
+    except pybpe.errors.UnsupportedError as error:
+        return f"!{error}"
+    return None if found == pattern else found
+
+
+@pytest.mark.parametrize("source", DIALECTS)
+def test_translations_and_errors_are_those_recorded(source: str) -> None:
+    for line in FILE.read_text(encoding="ascii").splitlines():
+        pattern, *of_sources = json.loads(line)
+        assert outcome(pattern, source) == of_sources[list(DIALECTS).index(source)], pattern
 
 
 @pytest.mark.slow

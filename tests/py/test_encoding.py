@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 import pytest
-from gpt2 import EOT, EOT_ID, gpt2_tiktoken, gpt2_tokenizer
+from gpt2 import gpt2_tiktoken, gpt2_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import encode as reference
@@ -94,13 +94,6 @@ def test_any_merges_any_word(data: st.DataObject) -> None:
 # GPT-2
 
 GPT2 = gpt2_tokenizer()
-
-
-def test_gpt2_worked() -> None:
-    text = "Hello, do you like tea? <|endoftext|> In the sunlit terracesof someunknownPlace."
-    ids = "15496 11 466 345 588 8887 30 220 50256 554 262 4252 18250 8812 2114 1659 617 34680 27271 13"
-    assert GPT2.encode(text) == [int(id_) for id_ in ids.split()]
-    assert GPT2.encode("") == [] and GPT2.encode(EOT * 2) == [EOT_ID] * 2
 
 
 def test_gpt2_pieces_of_text() -> None:

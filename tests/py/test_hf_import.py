@@ -272,13 +272,6 @@ def test_what_the_families_are() -> None:
     assert qwen.encode("<|im_end|>\u0338")[0] == qwen.special_tokens["<|im_end|>"]
 
 
-def test_long_texts_with_a_normalizer_are_read_in_parts() -> None:
-    qwen = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(json.dumps(qwen_family())))
-    text = "".join(hostile_texts(6, 3000, sorted(qwen.special_tokens)))
-    lines = text.splitlines(keepends=True)
-    assert list(qwen.encode_iterable(lines)) == qwen.encode(text)
-
-
 # ----------------------------------------------------------------------------------------------------
 # What is refused
 

@@ -72,16 +72,6 @@ def numbered(merges: Merges) -> list[tuple[int, int]]:
     return pairs
 
 
-def test_equals_the_definition() -> None:
-    for seed in range(250):
-        rng = random.Random(seed)
-        languages, total, least = random_languages(rng), rng.randint(1, 60), rng.choice([0, 0, 1, 2, 5])
-        whole = seed % 4 == 0
-        options = {"min_frequency": least, "rules": _binding.RULE_WHOLE_CHARACTERS if whole else 0}
-        found = trained(languages, total, rng.choice([1, 3, 100, 1 << 20]), **options)
-        assert found == reference.train(languages, total, least=least, rules=[is_whole] if whole else []), seed
-
-
 def huggingface_order(pair: Pair, merges: Sequence[Pair]) -> tuple[int, int]:
     """The lowest ids first: bytes in the order of the characters that represent them, then merges."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -91,21 +81,19 @@ def huggingface_order(pair: Pair, merges: Sequence[Pair]) -> tuple[int, int]:
     return -ids[pair[0]], -ids[pair[1]]
 
 
-def test_ties_as_in_hugging_face() -> None:
-    for seed in range(50):
+def test_equals_the_definition() -> None:
+    """Of ordinary training, ties as in Hugging Face, and training that continues after earlier merges."""
+    for seed in range(250):
         rng = random.Random(seed)
-        languages, total = random_languages(rng), rng.randint(1, 40)
-        found = trained(languages, total, tie_break="huggingface")
-        assert found == reference.train(languages, total, order=huggingface_order), seed
-
-
-def test_continues_after_earlier_merges() -> None:
-    for seed in range(50):
-        rng = random.Random(seed)
-        languages = random_languages(rng)
-        whole = reference.train(languages, 30)
-        base = whole[: rng.randint(0, len(whole))]
-        assert trained(languages, 40, base=base) == reference.train(languages, 40, merges=base), seed
+        languages, total, least = random_languages(rng), rng.randint(1, 60), rng.choice([0, 0, 1, 2, 5])
+        rules = [is_whole] if seed % 4 == 0 else []
+        order = {"order": huggingface_order} if seed % 5 == 1 else {}
+        first = reference.train(languages, 30, **order) if seed % 5 == 2 else []
+        base = first[: rng.randint(0, len(first))]
+        options = {"rules": _binding.RULE_WHOLE_CHARACTERS if rules else 0, "min_frequency": least, "base": base}
+        options |= {"tie_break": "huggingface"} if order else {}
+        expected = reference.train(languages, total, least=least, rules=rules, merges=base, **order)
+        assert trained(languages, total, rng.choice([1, 3, 100, 1 << 20]), **options) == expected, seed
 
 
 def counted(text: str) -> dict[bytes, int]:

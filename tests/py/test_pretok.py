@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipelines import LLAMA3, O200K, QWEN2
 from reference import pretok as reference
 from selection import one_in
-from texts import BROKEN, HOSTILE, english, hostile_bytes
+from texts import BROKEN, HOSTILE, hostile_bytes
 
 import pybpe
 from pybpe._core import ffi, lib
@@ -164,18 +164,6 @@ def test_long_numbers_take_linear_time() -> None:
     assert tok.count("1" * 20_000_000) == 20_000_000
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_tokenizers_takes_the_same_regex(pattern: int) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(REGEX[pattern]), "isolated")
-    rng = random.Random(2)
-    pieces = [*"aZé中1٣.,/'! \n\r\t\u3000", "'s", "'LL", "  ", "\r\n", "ABc", "12345", "..."]
-    for _ in range(150):
-        text = "".join(rng.choices(pieces, k=rng.randint(1, 30)))
-        found = [word.encode() for word, _ in split.pre_tokenize_str(text)]
-        assert found == reference.words(REGEX[pattern], text.encode()), repr(text)
-
-
 # ----------------------------------------------------------------------------------------------------
 # Words
 
@@ -239,10 +227,6 @@ def test_hostile_texts(splitters: list[tuple[int, Splitter]]) -> None:
 @given(data=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_bytes(splitters: list[tuple[int, Splitter]], data: bytes) -> None:
     check(splitters, data)
-
-
-def test_english(splitters: list[tuple[int, Splitter]]) -> None:
-    check(splitters, english()[:60_000].encode())
 
 
 @pytest.mark.parametrize("pos", range(60, 70))
@@ -335,12 +319,3 @@ def test_generated_files_are_current(name: str, root: Path) -> None:
     if name == "unicode" and reference.load_generator().unicode_version() != UNICODE:
         pytest.skip(f"`regex` does not have Unicode {UNICODE}")
     subprocess.run([sys.executable, root / "csrc" / "generate" / f"{name}_generate.py", "--check"], check=True)
-
-
-def test_classes_of_some_characters() -> None:
-    classes = reference.load_generator().classify()
-    samples = {"A": 1, "ǅ": 1, "z": 2, "ʰ": 4, "中": 4, "\u0301": 8, "\u20dd": 8, "7": 16, "½": 16, "Ⅷ": 16}
-    samples |= {" ": 32, "\t": 32, "\u3000": 32, "\x85": 32, "\n": 96, "\r": 96, ".": 0, "\0": 0, "😀": 0}
-    assert {c: classes[ord(c)] for c in samples} == samples
-    assert not any(classes[0xD800:0xE000])
-    assert set(classes[0x4E00:0xA000]) == {4}  # csrc/pretok/pretok_block.h treats all of these as letters

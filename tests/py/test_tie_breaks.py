@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tokenizers
@@ -34,32 +35,18 @@ TEXTS = {
 }
 
 
-def theirs(text: str, vocab_size: int, min_frequency: int, specials: list[str], **options: int) -> dict:
+def theirs(text: str, **options: Any) -> dict[str, Any]:
     """Returns the model of a tokenizer.json that Hugging Face trained on one whole document."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        min_frequency=min_frequency,
-        special_tokens=specials,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-        **options,
-    )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(initial_alphabet=alphabet, show_progress=False, **options)
     tokenizer.train_from_iterator([text], trainer)
     return json.loads(tokenizer.to_str())["model"]
 
 
-def ours(text: str, vocab_size: int, min_frequency: int, specials: list[str], **options: int) -> dict:
-    tok = pybpe.train(
-        iter([text]),
-        vocab_size=vocab_size,
-        min_frequency=min_frequency,
-        special_tokens=specials,
-        tie_break="huggingface",
-        progress=False,
-        **options,
-    )
+def ours(text: str, **options: Any) -> dict[str, Any]:
+    tok = pybpe.train(iter([text]), tie_break="huggingface", progress=False, **options)
     return tokenizer_json.to_object(tok.model)["model"]
 
 
@@ -71,9 +58,9 @@ def merges(model: dict) -> list[str]:
 @pytest.mark.parametrize(("vocab_size", "min_frequency"), one_in(2, [(500, 0), (8000, 2), (2000, 1), (32_000, 0)]))
 def test_equals_hugging_face(name: str, vocab_size: int, min_frequency: int) -> None:
     text = TEXTS[name]()
-    specials = SPECIALS if vocab_size != 2000 else []
-    expected = theirs(text, vocab_size, min_frequency, specials)
-    found = ours(text, vocab_size, min_frequency, specials)
+    options: dict[str, Any] = {"vocab_size": vocab_size, "min_frequency": min_frequency}
+    options["special_tokens"] = SPECIALS if vocab_size != 2000 else []
+    expected, found = theirs(text, **options), ours(text, **options)
     assert merges(found) == merges(expected)
     assert found["vocab"] == expected["vocab"]
 
@@ -81,10 +68,9 @@ def test_equals_hugging_face(name: str, vocab_size: int, min_frequency: int) -> 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 6, 10])
 @pytest.mark.parametrize("name", ["english", "mixed"])
 def test_the_limit_of_hugging_face_is_one_more(name: str, limit: int) -> None:
-    text = TEXTS[name]()[:30_000]
-    expected = theirs(text, 600, 2, [], max_token_length=limit)
-    found = ours(text, 600, 2, [], max_token_length=max(2, limit - 1))
-    assert merges(found) == merges(expected)
+    text, options = TEXTS[name]()[:30_000], {"vocab_size": 600, "min_frequency": 2}
+    found = ours(text, max_token_length=max(2, limit - 1), **options)
+    assert merges(found) == merges(theirs(text, max_token_length=limit, **options))
 
 
 # ------------------------------------------------------------------------------------------------------

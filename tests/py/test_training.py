@@ -5,48 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import regex
+from gpt2 import GPT2_REGEX
+from reference import encode as reference
+from reference import pretok
 from texts import chinese, english, mixed
 
 import pybpe
+from pybpe import _binding
 from pybpe.errors import FormatError
 from pybpe.pattern import Pattern
-
-GPT2 = regex.compile(r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""")
-
-
-def naive_train(text: str, merges: int, specials: list[str]) -> list[tuple[bytes, bytes]]:
-    """Trains by the definition: recounts everything, and takes the most frequent pair, or the greatest of equals."""
-    segments = regex.split("|".join(map(regex.escape, specials)), text) if specials else [text]
-    words: dict[tuple[bytes, ...], int] = {}
-    for segment in segments:
-        for word in GPT2.findall(segment):
-            key = tuple(bytes([b]) for b in word.encode())
-            words[key] = words.get(key, 0) + 1
-    found = []
-    for _ in range(merges):
-        pairs: dict[tuple[bytes, bytes], int] = {}
-        for word, count in words.items():
-            for pair in zip(word, word[1:]):
-                pairs[pair] = pairs.get(pair, 0) + count
-        if not pairs:
-            break
-        best = max(pairs, key=lambda pair: (pairs[pair], pair))
-        found.append(best)
-        merged: dict[tuple[bytes, ...], int] = {}
-        for word, count in words.items():
-            out: list[bytes] = []
-            i = 0
-            while i < len(word):
-                if word[i : i + 2] == best:
-                    out.append(best[0] + best[1])
-                    i += 2
-                else:
-                    out.append(word[i])
-                    i += 1
-            merged[tuple(out)] = merged.get(tuple(out), 0) + count
-        words = merged
-    return found
+from pybpe.reading.pieces import cutter, stream_pieces
 
 
 @pytest.fixture
@@ -72,9 +40,10 @@ def test_the_worked_example(corpus: Callable[[str], Path]) -> None:
 @pytest.mark.parametrize("name", ["english", "chinese", "mixed"])
 def test_equals_the_naive_trainer(corpus: Callable[[str], Path], name: str) -> None:
     text = {"english": english()[:15_000], "chinese": chinese()[:4000], "mixed": mixed()[:6_000]}[name]
-    text = text[:3000] + "<|endoftext|>" + text[3000:]
-    vocab, merges = pybpe.train_bpe(corpus(text), 256 + 1 + 80, ["<|endoftext|>"])
-    assert merges == naive_train(text, 80, ["<|endoftext|>"])
+    parts = text[:3000], text[3000:]
+    vocab, merges = pybpe.train_bpe(corpus("<|endoftext|>".join(parts)), 256 + 1 + 80, ["<|endoftext|>"])
+    words = [word for part in parts for word in pretok.words(GPT2_REGEX, part.encode())]
+    assert merges == reference.train(words, 80)
     assert vocab[256] == b"<|endoftext|>"
     assert [vocab[257 + i] for i in range(80)] == [a + b for a, b in merges]
 
@@ -102,15 +71,11 @@ def test_any_number_of_workers_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_pieces_do_not_change_the_counts(tmp_path: Path) -> None:
-    from pybpe.reading.pieces import cutter, stream_pieces
-
     text = (english()[:100_000] + chinese() + mixed() + "<|a b|>" * 50 + " " * 500 + "x" * 5000 + "\n").encode()
     path = tmp_path / "corpus.txt"
     path.write_bytes(text)
     pattern = Pattern("gpt2")
     expected = pybpe.count_words(iter([text]), special_tokens=["<|a b|>"])
-    from pybpe import _binding
-
     cut = cutter(pattern, _binding.Specials({"<|a b|>": 0}), None)
     for block in (64, 1000, 65_536):
         with open(path, "rb", buffering=0) as stream:

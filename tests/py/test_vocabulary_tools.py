@@ -11,7 +11,6 @@ import pytest
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
-from pybpe.analysis.differences import differences, differences_on
 from pybpe.analysis.usage import measure, script_of
 from pybpe.cli import main
 from pybpe.model import Model
@@ -119,29 +118,6 @@ def test_scripts(word: str, script: str) -> None:
     assert script_of(word) == script
 
 
-def test_compare(tok: pybpe.Tokenizer) -> None:
-    assert differences(tok, tok) == {"equal": True, "settings": {}, "only_in_a": [], "only_in_b": [], "other_ids": [],
-                                 "first_merge": None}  # fmt: skip
-    small = tok.prune(vocab_size=600)
-    facts = differences(tok, small)
-    assert not facts["equal"] and facts["settings"]["vocab_size"] == [1200, 600] and facts["first_merge"][0] == 342
-    assert len(facts["only_in_a"]) == 600 and facts["only_in_b"] == facts["other_ids"] == []
-    moved = differences(tok, pybpe.Tokenizer(dict(enumerate(tok.model.tokens)), tok.merges).extend(["<z>"]))
-    assert moved["only_in_b"][-1] == "<z>"
-
-
-def test_compare_on_a_text(tok: pybpe.Tokenizer) -> None:
-    small = tok.prune(vocab_size=400)
-    text = english()[:3000].encode()
-    facts = differences_on(tok, small, text)
-    assert facts["tokens_a"] == tok.count(text) and facts["tokens_b"] == small.count(text)
-    for start, ours, theirs in facts["different"]:
-        if not any("\ufffd" in piece for piece in ours + theirs):
-            part = "".join(ours)
-            assert part == "".join(theirs) and ours != theirs and text[start:].startswith(part.encode())
-    assert differences_on(tok, tok, text)["different"] == []
-
-
 # ------------------------------------------------------------------------------------------------------
 # the command line
 
@@ -186,12 +162,22 @@ def test_export(tok: pybpe.Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_compare_on_the_command_line(
     tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    small, text = tok.prune(vocab_size=500), corpus.read_bytes()
     tok.save(tmp_path / "a.json")
     tok.save(tmp_path / "b.bin")
-    tok.prune(vocab_size=500).save(tmp_path / "c.json")
-    assert run(capsys, "compare", tmp_path / "a.json", tmp_path / "b.bin")["equal"]
+    small.save(tmp_path / "c.json")
+    assert run(capsys, "compare", tmp_path / "a.json", tmp_path / "b.bin", "--text", corpus) == {
+        "equal": True, "settings": {}, "only_in_a": [], "only_in_b": [], "other_ids": [], "first_merge": None,
+        "text": {"tokens_a": tok.count(text), "tokens_b": tok.count(text), "different": []},
+    }  # fmt: skip
     facts = run(capsys, "compare", tmp_path / "a.json", tmp_path / "c.json", "--text", corpus, code=1)
-    assert not facts["equal"] and facts["text"]["tokens_a"] < facts["text"]["tokens_b"]
+    assert not facts["equal"] and facts["settings"]["vocab_size"] == [1200, 500] and facts["first_merge"][0] == 242
+    assert len(facts["only_in_a"]) == 700 and facts["only_in_b"] == facts["other_ids"] == []
+    assert (facts["text"]["tokens_a"], facts["text"]["tokens_b"]) == (tok.count(text), small.count(text))
+    for start, ours, theirs in facts["text"]["different"]:
+        if not any("\ufffd" in piece for piece in ours + theirs):
+            part = "".join(ours)
+            assert part == "".join(theirs) and ours != theirs and text[start:].startswith(part.encode())
     assert main(["compare", str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--count", "2"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("different\nvocab_size: 1200 in A, 500 in B\n") and "tokens only in A: 700\n" in shown
@@ -201,12 +187,14 @@ def test_compare_on_the_command_line(
 
 
 def test_what_is_shown_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """inspect shows Chinese tokens as text, and only parts of characters as bytes, and a pattern by its given name."""
-    tokens = [*(bytes([i]) for i in range(256)), b"\xe4\xb8", "中".encode()]
-    model = Model(tokens, [(0xE4, 0xB8), (256, 0xAD)], {}, Pattern("qwen2"))
+    """inspect shows Chinese tokens as text, and only parts of characters as bytes, and a pattern by its given name. The
+    replacement character is valid UTF-8, although it also stands for bytes that are not."""
+    tokens = [*(bytes([i]) for i in range(256)), b"\xe4\xb8", "中".encode(), b"\xef\xbf", b"\xef\xbf\xbd"]
+    model = Model(tokens, [(0xE4, 0xB8), (256, 0xAD), (0xEF, 0xBF), (258, 0xBD)], {}, Pattern("qwen2"))
     pybpe.tokenizer.of_model(model).save(tmp_path / "q.json")
     pybpe.tokenizer.of_model(replace(model, pattern=Pattern("gpt2"))).save(tmp_path / "g.json")
-    assert main(["inspect", str(tmp_path / "q.json"), "--count", "1"]) == 0
+    assert [token["id"] for token in run(capsys, "inspect", tmp_path / "q.json")["not_utf8"]] == [256, 258]
+    assert main(["inspect", str(tmp_path / "q.json"), "--count", "3"]) == 0
     shown = capsys.readouterr().out
     assert "pattern  qwen2\n" in shown and "257  '中'\n" in shown and "256  b'\\xe4\\xb8'\n" in shown
     assert main(["compare", str(tmp_path / "q.json"), str(tmp_path / "g.json")]) == 1
@@ -232,10 +220,3 @@ def test_prune_and_extend(
     for bad in (["prune", path, "-o", small], [*base, "-o", small], [*base, corpus, "-o", small]):
         assert main([*map(str, bad)]) == 2
         assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_inspect_lists_tokens_that_are_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The replacement character is valid UTF-8, although it also stands for bytes that are not."""
-    tokens = [bytes([i]) for i in range(256)] + [b"\xef\xbf", b"\xef\xbf\xbd"]
-    pybpe.Tokenizer(dict(enumerate(tokens)), [(b"\xef", b"\xbf"), (b"\xef\xbf", b"\xbd")]).save(tmp_path / "t.json")
-    assert [token["id"] for token in run(capsys, "inspect", tmp_path / "t.json")["not_utf8"]] == [256]

@@ -12,9 +12,9 @@ Entry = tuple[int, int]  # rank, and where the pair begins
 Outcomes = dict[tuple[bytes, ...], Fraction]
 
 
-def outcomes(word: bytes, merges: Sequence[Pair], rate: Fraction, *, paper: bool = False) -> Outcomes:
+def outcomes(word: bytes, merges: Sequence[Pair], rate: Fraction) -> Outcomes:
     """The queue of Hugging Face's tokenizers: its first entry that is not passed over leaves it, and merges if it is
-    still a pair. With `paper`, only the entries of pairs that exist are tried, as in Provilkov et al. 2020."""
+    still a pair."""
     ranks = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
 
     def entries(parts: tuple[Part, ...]) -> set[Entry]:
@@ -32,7 +32,7 @@ def outcomes(word: bytes, merges: Sequence[Pair], rate: Fraction, *, paper: bool
             left, after = set(queue) - {entry}, parts
             if entry in entries(parts):
                 after = merged(parts, entry[1])
-                left = entries(after) if paper else left | (entries(after) - entries(parts))
+                left |= entries(after) - entries(parts)
             for outcome, chance in continued(after, tuple(sorted(left))).items():
                 found[outcome] += rate**passed * (1 - rate) * chance
         found[tuple(part for _, part in parts)] += rate ** len(queue)
