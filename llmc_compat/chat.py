@@ -42,8 +42,8 @@ from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
 from pybpe._numpy import numpy
+from pybpe.control_tokens import CONTROL_TOKENS_TEMPLATE
 from pybpe.errors import ArgumentError, FormatError, file_errors, note, warn
-from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import read_file

@@ -1,7 +1,7 @@
 """Reads and writes llm.c model checkpoints.
 
 No llm.c flag sets the vocabulary: it comes from the header of the checkpoint that training starts from.
-So a custom tokenizer needs its own checkpoint: a random one (initialization.py), one resized from another
+So a custom tokenizer needs its own checkpoint: a random one, one resized from another
 tokenizer's (resize.py), or one from Hugging Face (huggingface.py). The file is a header of 256 int32,
 
     [0] 20240326  [1] 3 (float32) or 5 (bfloat16)  [2] maxT  [3] V  [4] L  [5] NH  [6] C  [7] Vp
@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from math import prod
+from dataclasses import dataclass
+from math import prod, sqrt
 from typing import Any, BinaryIO
 
 from pybpe import _binding
@@ -228,3 +229,100 @@ def _checked_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
             min(size, expected),
         )
     return config, dtype
+
+
+# ----------------------------------------------------------------------------------------------------
+# A summary of each tensor
+
+
+@dataclass(frozen=True)
+class TensorSummary:
+    """A summary of one tensor; for wte, without the padding.
+
+    Attributes:
+        shape: the shape in the file, padding included.
+        mean, std, min, max: over the finite weights; 0 if there are none.
+        nonfinite: the number of weights that are infinite or NaN, a sign that training diverged.
+    """
+
+    shape: tuple[int, ...]
+    mean: float
+    std: float
+    min: float
+    max: float
+    nonfinite: int
+
+
+def summarize(model: Checkpoint) -> dict[str, TensorSummary]:
+    """Summarizes every tensor of a checkpoint by name, in file order. Reads in blocks.
+
+    Raises:
+        FormatError: the file was truncated in the meantime.
+    """
+    return {name: _summarize(model, name) for name in model.config.tensor_shapes()}
+
+
+def _summarize(model: Checkpoint, name: str) -> TensorSummary:
+    shape = model.config.tensor_shapes()[name]
+    count = nonfinite = 0
+    total = squares = 0.0
+    least, greatest = numpy.inf, -numpy.inf
+    for raw in model.raw_blocks(name, model.config.vocab_size if name == "wte" else shape[0]):
+        weights = from_file_type(raw, model.dtype).astype(numpy.float64)
+        finite = weights[numpy.isfinite(weights)]
+        nonfinite += weights.size - finite.size
+        if finite.size:
+            count += finite.size
+            total += float(finite.sum())
+            squares += float(numpy.square(finite).sum())
+            least, greatest = min(least, float(finite.min())), max(greatest, float(finite.max()))
+    if not count:
+        return TensorSummary(shape, 0.0, 0.0, 0.0, 0.0, nonfinite)
+    mean = total / count
+    return TensorSummary(shape, mean, sqrt(max(0.0, squares / count - mean**2)), least, greatest, nonfinite)
+
+
+# ----------------------------------------------------------------------------------------------------
+# A model to start training from
+
+_BLOCK = 1 << 22  # weights generated at once
+
+
+def write_random_checkpoint(
+    path: _binding.PathLike, config: GPT2Config, *, dtype: str = "fp32", seed: int = 42
+) -> None:
+    """Writes a model to start training from, atomically, with GPT-2's initialization.
+
+    Weights are N(0, 0.02). Those of attproj and fcproj, which feed the residual stream, are
+    N(0, 0.02 / sqrt(2 L)). Layer norms are 1 and 0, biases 0. Rows V..Vp of wte are zero, because CUDA leaves
+    raw logits as the gradient of the padding: with random rows the gradient's norm is 904 instead of 1.7.
+
+    Args:
+        dtype: "fp32" (version 3: CPU, and CUDA built with PRECISION=FP32) or "bf16" (version 5: CUDA).
+        seed: at least 0; the same seed gives the same file.
+
+    Raises:
+        ArgumentError, FileError.
+    """
+    check_dtype(dtype)
+    if seed < 0:
+        raise ArgumentError(f"seed must be at least 0, not {seed}")
+    blocks = (to_file_type(block, dtype) for block in _random_blocks(config, seed))
+    write_blocks(path, config, dtype, blocks)
+
+
+def _random_blocks(config: GPT2Config, seed: int) -> Iterator[numpy.ndarray[Any, Any]]:
+    """Yields the initial weights as flat float32 blocks, so that the model need not fit in memory."""
+    rng = numpy.random.default_rng(seed)
+    for name, shape in config.tensor_shapes().items():
+        size = prod(shape)
+        if name in ("ln1w", "ln2w", "lnfw"):
+            yield numpy.ones(size, dtype=numpy.float32)
+        elif name.endswith("b"):
+            yield numpy.zeros(size, dtype=numpy.float32)
+        else:
+            std = 0.02 / sqrt(2 * config.num_layers) if name in ("attprojw", "fcprojw") else 0.02
+            drawn = config.vocab_size * config.channels if name == "wte" else size
+            for start in range(0, drawn, _BLOCK):
+                yield rng.standard_normal(min(_BLOCK, drawn - start), dtype=numpy.float32) * numpy.float32(std)
+            yield numpy.zeros(size - drawn, dtype=numpy.float32)

@@ -31,10 +31,9 @@ from pybpe.training.options import TrainOptions
 
 from .batch import CPU_BATCH
 from .check import check
-from .checkpoint import check_dtype
-from .checks.names import CPU_DATA, TOKENIZER_NAME
+from .checkpoint import check_dtype, write_random_checkpoint
+from .checks.files import CPU_DATA, TOKENIZER_NAME
 from .gpt2_config import GPT2Config
-from .initialization import write_random_checkpoint
 from .workspace_layout import NAME, Workspace, readme
 
 MAX_VOCAB_SIZE = 65536

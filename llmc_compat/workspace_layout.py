@@ -17,7 +17,7 @@ from math import log
 import pybpe
 
 from .batch import CPU_BATCH, Batch
-from .checks.names import MODEL_NAMES
+from .checks.files import MODEL_NAMES
 from .evals import COMPLETIONS, LLMC_PATH
 from .gpt2_config import GPT2Config
 

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 from .arguments import instance, shown
 from .control_tokens import END_OF_TEXT
 from .errors import ArgumentError, Error, MissingExtraError
-from .formats import byte_level, tiktoken
+from .formats import tiktoken, vocab_merges
 from .pattern import Pattern
 from .reading.streams import read_file
 from .tokenizer import Tokenizer, of_model
 
-_TO_LATIN = {ord(char): byte for char, byte in byte_level.CHAR_TO_BYTE.items()}
+_TO_LATIN = {ord(char): byte for char, byte in vocab_merges.CHAR_TO_BYTE.items()}
 _BETWEEN = "\uffff"  # represents no byte
 
 

@@ -13,7 +13,7 @@ from ._numpy import Array, numpy
 from .arguments import instance
 from .errors import ArgumentError, FormatError, MissingExtraError, UnsupportedError, warn
 from .formats import pretrained, tokenizer_json
-from .formats.byte_level import to_bytes
+from .formats.vocab_merges import to_bytes
 from .model import refuse_dropout
 from .tokenizer import Tokenizer, of_model
 

@@ -18,8 +18,8 @@ from pybpe.errors import Error
 from pybpe.model import END_OF_TEXT
 
 from .contents import EVAL_AGAIN, GPT2_TOKENS, SHARD_AGAIN, TOKENIZER_AGAIN, Seen, ShardFacts, TokenizerFacts
+from .files import split_of
 from .finding import WARNING, Finding, Run
-from .names import split_of
 
 
 def data_faults(seen: Seen) -> Iterator[Finding]:

@@ -14,8 +14,8 @@ from llmc_compat.checkpoint import file_bytes
 from llmc_compat.gpt2_config import Sizes
 
 from .contents import MODEL_AGAIN, ModelFacts, Seen
+from .files import MODEL_NAMES
 from .finding import WARNING, Finding, Run
-from .names import MODEL_NAMES
 
 _VECTOR = {"fp32": 4, "bf16": 8}  # items that a CUDA kernel loads at once (16 bytes)
 _HUGE = 1e4  # the weights of a trained GPT-2 are below 100

@@ -1,4 +1,4 @@
-"""Checks the names that are compiled into llm.c's trainers (names.py): is the expected file there?"""
+"""Checks the names that are compiled into llm.c's trainers (files.py): is the expected file there?"""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .contents import GPT2_TOKENS, Seen, ShardFacts
-from .files import UNKNOWN, Found
-from .finding import Finding
-from .manifests import known_splits
-from .names import (
+from .files import (
     CPU_DATA,
     EVAL_PLACE,
     MODEL_NAMES,
@@ -19,9 +16,13 @@ from .names import (
     STORIES_DATA,
     TOKENIZER_NAME,
     TRAINED_ON,
+    UNKNOWN,
+    Found,
     place_of,
     split_of,
 )
+from .finding import Finding
+from .manifests import known_splits
 
 
 def place_faults(seen: Seen) -> Iterator[Finding]:

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from llmc_compat.batch import Batch
 
 from .contents import Seen, ShardFacts, TokenizerFacts
-from .files import UNKNOWN, Found
+from .files import UNKNOWN, Found, split_of
 from .finding import WARNING, Finding, Run
-from .names import split_of
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\.bin", re.DOTALL)
 _GLOB_SIGNS = set("*?[\\")

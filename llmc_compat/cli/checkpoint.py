@@ -68,7 +68,7 @@ def _add_new(command: Command) -> None:
 
 
 def _run_new(args: argparse.Namespace) -> None:
-    from llmc_compat.initialization import write_random_checkpoint
+    from llmc_compat.checkpoint import write_random_checkpoint
 
     config = chosen(ModelOptions, vars(args)).config(len(load(args.tokenizer)))
     write_random_checkpoint(args.output, config, dtype=args.dtype, seed=args.seed)
@@ -149,8 +149,7 @@ def _from_hugging_face(args: argparse.Namespace, pad: int) -> tuple[dict[str, An
 
 def show(args: argparse.Namespace) -> None:
     """Does the work of `pybpe inspect` for a checkpoint."""
-    from llmc_compat.checkpoint import Checkpoint
-    from llmc_compat.summary import summarize
+    from llmc_compat.checkpoint import Checkpoint, summarize
 
     with Checkpoint(args.path) as model:
         tensors = summarize(model)

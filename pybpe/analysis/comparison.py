@@ -9,8 +9,7 @@ from .._numpy import numpy
 from ..arguments import Text, counted, instance, is_unicode, shown
 from ..errors import ArgumentError, warn
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
-from ..tokenizer import Tokenizer
-from ..tokenizer.named import Tokenizers, named_tokenizers
+from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
 from .comparison_result import ALL, Comparison, Fairness, Measures, VocabularyFacts
 from .measures import RARE, efficiency, gini, renyi_entropy, zipf
 from .tally import Tallier, Tally, TextSize, hidden_specials

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .comparison_page import page
-from .tables import Table, as_text, cut
+from .tables import Table, as_text, cut, page
 from .tally import TextSize
 
 ALL = "all"  # the name of all texts together

@@ -1,17 +1,23 @@
-"""The command `pybpe compare`: the differences between two tokenizers, or measures of several on the same texts."""
+"""The commands `pybpe compare`, `bpb` and `advise`: differences, measures, and what to choose."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
+from .._numpy import Array, numpy
 from ..arguments import counted
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FormatError
 from ..reading.options import ReadOptions
+from ..reading.sample import Sample
 from ..support.run_options import RunOptions
+from ..training.options import TrainOptions
 from .command import Command
-from .common import call, load, load_all, open_source, report, writing
-from .options import named_files
+from .common import CUTTING, call, load, load_all, open_source, report, writing
+from .options import named_files, parse_amount
 
 
 def add_compare(command: Command) -> None:
@@ -98,3 +104,102 @@ def _text_lines(text: dict[str, Any], count: int) -> list[str]:
         return [*lines, "their normalizers or special tokens turn the text into different texts"]
     places = [f"    byte {at}: {a} in A, {b} in B" for at, a, b in text["different"][:count]]
     return [*lines, f"places that are split differently: {len(text['different'])}", *places]
+
+
+# ----------------------------------------------------------------------------------------------------
+# bpb
+
+
+def add_bpb(command: Command) -> None:
+    """Turns the losses of a model on token files into bits per byte of text, which models with different
+    tokenizers can be compared by: the sum of the losses / ln 2 / the bytes of text of the same tokens, parts of
+    characters included. The model predicted each token but the first. Special tokens, which are no text, are
+    left out of both sums, as in nanochat. Losses are in nats, not in bits. Refuses losses that do not fit the
+    files, and a tokenizer that did not make them.
+
+    examples:
+      pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy
+      pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy --limit 10485760
+      pybpe bpb -t tok.json val.bin --losses 3.2829 --count-special      # a mean over all tokens
+    """
+    command.option("files FILE", "token files, which are one stream", nargs="+")
+    command.tokenizer()
+    command.option(
+        "--losses FILE|MEAN",
+        "-ln p of each token: *.npy of floats in any shape, or text with white space between; or their mean",
+        required=True,
+    )
+    command.option("--limit N", "the evaluation stopped after N tokens (default: at the end)", parse_amount)
+    command.option(
+        "--count-special",
+        "add the losses of special tokens: the bits that the documents take together with where they end",
+    )
+    command.runs(_run_bpb)
+
+
+def _run_bpb(args: argparse.Namespace) -> None:
+    from ..analysis.bits_per_byte import bits_per_byte
+
+    found = call(bits_per_byte, args, load(args.tokenizer), args.files, losses=_losses(args.losses))
+    report(args, {"bits_per_byte": found.value, **asdict(found)}, str(found))
+
+
+def _losses(given: str) -> float | Array:
+    from ..formats.id_files import NPY_MAGIC, npy_blocks, read_npy_header
+    from ..reading.streams import open_unchanged
+
+    with suppress(ValueError):
+        if not os.path.lexists(given):
+            return float(given)
+    with open_unchanged(given) as stream:
+        if stream.read(len(NPY_MAGIC)) == NPY_MAGIC:
+            header = read_npy_header(stream, given)
+            return numpy.concatenate([numpy.empty(0, header.dtype), *npy_blocks(stream, header, given, 1 << 24)])
+        stream.seek(0)
+        words = stream.read().split()
+    try:
+        return numpy.array(words, dtype=numpy.float64)
+    except ValueError as error:
+        raise FormatError(f"{given}: expected a .npy file, or numbers: {str(error):.120}") from None
+
+
+# ----------------------------------------------------------------------------------------------------
+# advise
+
+
+def add_advise(command: Command) -> None:
+    """Trains one large vocabulary on a sample of the files, measures how well it and its beginnings compress text
+    that was held out, and suggests the size of a vocabulary for a GPT-2 with this many parameters, if all
+    sizes get the same compute. The reasons are in five lines; docs/vocabularies.md says how far to trust them.
+
+    examples:
+      pybpe advise corpus.txt --params 30M --tokens 600M
+      pybpe advise corpus/ --layers 12 --channels 768 --tokens 10G --plot curve.svg
+      pybpe advise corpus.jsonl.zst --text-key content --params 30M --tokens 600M --pattern o200k --json
+    """
+    command.files()
+    command.option("--params N", "parameters of the model without embeddings, e.g. 30M", parse_amount)
+    command.option("--layers L", "instead of --params, with --channels", int)
+    command.option("--channels C", "width of the model (default: 64 for each layer, as in llm.c)", int)
+    command.option(
+        "--tokens N",
+        "number of tokens to train on, e.g. 600M: with --params it sets the compute, which all sizes get",
+        parse_amount,
+        required=True,
+    )
+    command.options(TrainOptions, *CUTTING, "special_tokens")
+    command.options(ReadOptions, "text_key", "encoding")
+    command.options(Sample, "max_bytes", "seed", max_bytes=200_000_000)
+    command.option("--plot FILE", "draw the curve to *.png, *.svg or *.pdf")
+    command.runs(_run_advise)
+
+
+def _run_advise(args: argparse.Namespace) -> None:
+    from ..analysis import advice, compression_curve
+
+    if args.plot is not None:
+        compression_curve.check_plot(args.plot)
+    found = call(advice.advise, args, args.files)
+    if args.plot is not None:
+        advice.plot(found, args.plot)
+    report(args, found.to_dict(), str(found))

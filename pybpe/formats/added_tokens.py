@@ -15,8 +15,8 @@ from ..arguments import is_unicode
 from ..errors import ArgumentError, FormatError
 from ..model import MOST_IDS, Model
 from ..model.matching import PLAIN, Matching, check_spaces, matcher
-from . import byte_level
-from .json_parts import JsonObject, part
+from . import vocab_merges
+from .pipeline import JsonObject, part
 
 # The key of an entry for a text that shares the id of another special token. Hugging Face has no such tokens, and
 # refuses the file because the entry has no id.
@@ -146,7 +146,7 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
     single = [text for text, rules in model.matching.items() if rules.single_word]
     for text in specials:
         try:
-            word = byte_level.to_bytes(text)
+            word = vocab_merges.to_bytes(text)
         except KeyError:
             continue
         if len(word) > 1 and not (model.whole_words and model.pattern.word_ends(word) == [len(word)]):

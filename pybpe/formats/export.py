@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from .. import _binding, formats
 from ..arguments import one_of
+from ..control_tokens import default_template
 from ..errors import ArgumentError, UnsupportedError, warn
 from ..model import Model, end_of_text
 from ..pattern import Pattern
 from . import patterns, tokenizer_json
-from .chat_templates import default_template
 
 # ----------------------------------------------------------------------------------------------------
 # What each format can hold

@@ -12,7 +12,17 @@ from typing import Any
 
 from ..errors import ArgumentError, FormatError
 from ..model.template import Piece, Template
-from .json_parts import JsonObject, part
+
+JsonObject = dict[str, Any]
+
+
+def part(parent: Any, key: str, kind: type, name: str) -> Any:
+    """Returns a member of a JSON object. Raises FormatError unless it exists and has this type."""
+    value = parent.get(key) if isinstance(parent, dict) else None
+    if type(value) is not kind:
+        raise FormatError(f"{name}: not a tokenizer.json: {key!r} must be of type {kind.__name__}: {value!r:.60}")
+    return value
+
 
 NORMALIZERS = ("NFC", "NFKC")
 

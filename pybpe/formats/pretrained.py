@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _binding
 from ..arguments import instance, is_unicode
+from ..control_tokens import default_template
 from ..errors import ArgumentError, Error, FileMissingError, FormatError, MissingExtraError, UnsupportedError, warn
 from ..model import Model
 from ..model.matching import PLAIN
@@ -21,7 +22,6 @@ from ..pattern import Pattern
 from ..reading.streams import Snapshot, read_file
 from ..support.output_files import make_folder, remove_file, remove_others
 from . import added_tokens, patterns, tokenizer_json, vocab_merges
-from .chat_templates import default_template
 
 TOKENIZER = "tokenizer.json"
 VOCAB, MERGES = "vocab.json", "merges.txt"

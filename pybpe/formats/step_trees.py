@@ -26,8 +26,8 @@ from ..pattern.dialects.tree import (
     without,
 )
 from ..pattern.dialects.write import write
-from .byte_level import BYTE_TO_CHAR
-from .json_parts import JsonObject
+from .pipeline import JsonObject
+from .vocab_merges import BYTE_TO_CHAR
 
 NUMBER = chars(properties=["N"])
 # Laguna's step: line ends begin a piece. The lookahead has no effect, because the repeat takes all line ends. A
@@ -116,8 +116,8 @@ def named(step: Pattern) -> JsonObject | None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Steps that read bytes. In a tokenizer.json they see the characters that stand for bytes (byte_level.py). In a Pattern
-# such a step begins with (?bytes) and sees each byte as the character with that code point.
+# Steps that read bytes. In a tokenizer.json they see the characters that stand for bytes (vocab_merges.py). In a
+# Pattern such a step begins with (?bytes) and sees each byte as the character with that code point.
 
 
 _Pairs = list[tuple[str, int]]  # a character that a set may contain, and the code point that stands for it afterwards

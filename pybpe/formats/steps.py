@@ -5,7 +5,7 @@ Hugging Face runs the steps in order, each on the pieces of the step before it, 
     Split        a regular expression or a string, and a behavior, which says what happens to the matches
     Digits       a Split at \p{N}
     Punctuation  a Split at punctuation
-    ByteLevel    with use_regex a Split with GPT-2's pattern; then every byte becomes a character (byte_level.py)
+    ByteLevel    with use_regex a Split with GPT-2's pattern; then every byte becomes a character (vocab_merges.py)
 
 A Split has its regular expression under "Regex", in the syntax of Hugging Face's engine. If pybpe's own spelling
 differs, it is under "regex" in model.pybpe. A pattern that the engine cannot run is under "PythonRegex", for which
@@ -26,7 +26,7 @@ from typing import Any
 from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..pattern import OF_BYTES, THEN, Pattern, unnamed
 from . import patterns
-from .json_parts import JsonObject, part
+from .pipeline import JsonObject, part
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 _PRIVATE = "PythonRegex"

@@ -21,7 +21,7 @@ from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedE
 from ..model import Model
 from ..pattern import Pattern
 from . import added_tokens, pipeline, steps, versions
-from .json_parts import JsonObject, part
+from .pipeline import JsonObject, part
 from .vocab_merges import NO_MERGE, read_parts, token_names
 
 # Facts of a Model that are stored under "pybpe", besides `training`.

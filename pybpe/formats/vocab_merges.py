@@ -1,6 +1,6 @@
 """GPT-2's two files, vocab.json and merges.txt (OpenAI's encoder.json and vocab.bpe have the same formats).
 
-vocab.json maps tokens, spelled as in byte_level.py, to ids. merges.txt has one line per merge, "left right", in rank
+vocab.json maps tokens, spelled as below, to ids. merges.txt has one line per merge, "left right", in rank
 order, after an optional first line that begins with "#version".
 """
 
@@ -15,7 +15,36 @@ from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..model import END_OF_TEXT, Model, id_problem, special_ids_of
 from ..pattern import Pattern
 from ..reading.streams import Snapshot
-from . import byte_level
+
+# ----------------------------------------------------------------------------------------------------
+# GPT-2's way of writing bytes as printable characters, which vocab.json and tokenizer.json use.
+#
+# Bytes that are printable in Latin-1 represent themselves. The other 68 become U+0100, U+0101, ... in ascending order,
+# so a space is "Ġ" (U+0120) and a newline is "Ċ". Source: bytes_to_unicode() in OpenAI's GPT-2 encoder.py.
+
+_PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+
+
+def _table() -> dict[int, str]:
+    table = {byte: chr(byte) for byte in _PRINTABLE}
+    others = (byte for byte in range(256) if byte not in table)
+    table.update({byte: chr(0x100 + i) for i, byte in enumerate(others)})
+    return table
+
+
+BYTE_TO_CHAR = _table()
+CHAR_TO_BYTE = {char: byte for byte, char in BYTE_TO_CHAR.items()}
+
+
+def to_text(token: bytes) -> str:
+    """Returns a token as printable text."""
+    return token.decode("latin-1").translate(BYTE_TO_CHAR)
+
+
+def to_bytes(text: str) -> bytes:
+    """Returns the token that printable text spells. Raises KeyError if a character does not represent a byte."""
+    return bytes(map(CHAR_TO_BYTE.__getitem__, text))
+
 
 # The beginning of the first line of a merges.txt. Hugging Face drops every line, and every merge in string form, that
 # begins with it.
@@ -98,7 +127,7 @@ def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.Pat
 def token_names(model: Model) -> list[str]:
     """Returns every token as vocab.json spells it; "" for an unused id. Raises UnsupportedError if a special token has
     the same spelling as an ordinary token, so these formats cannot distinguish them."""
-    names = [byte_level.to_text(token) for token in model.tokens]
+    names = [to_text(token) for token in model.tokens]
     aliases = set(model.aliases)
     for text, i in model.specials.items():
         names[i] = names[i] if text in aliases else text
@@ -143,7 +172,7 @@ def read_parts(
 
 def _token_bytes(text: str, i: int, name: str) -> bytes:
     try:
-        return byte_level.to_bytes(text)
+        return to_bytes(text)
     except KeyError as error:
         raise FormatError(
             f"{name}: vocab: token {i}, {text!r}, contains {error}, which represents no byte: this is not a byte-level"

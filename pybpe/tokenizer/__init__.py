@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding, formats
 from .._numpy import numpy
-from ..arguments import Text, instance, is_unicode, probability, utf8, whole_number
+from ..arguments import Text, instance, is_unicode, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..formats.vocab_merges import token_names
 from ..model import Model, check_specials, special_ids_of
@@ -717,3 +717,26 @@ class Tokenizer:
             f"Tokenizer(vocab_size={len(self)}, merges={len(self._model.merges)},"
             f" specials={len(self._model.specials)}, pattern={self._model.pattern.name or 'custom'!r})"
         )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Several tokenizers, each with a name
+
+Tokenizers = Tokenizer | Mapping[str, Tokenizer] | Sequence[Tokenizer]
+
+
+def named_tokenizers(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
+    """Returns tokenizers by name. Those without a name become "tokenizer", or "tokenizer 1", "tokenizer 2" and so
+    on."""
+    if isinstance(tokenizers, Tokenizer):
+        tokenizers = {"tokenizer": tokenizers}
+    if isinstance(tokenizers, (list, tuple)):
+        tokenizers = {f"tokenizer {number}": tok for number, tok in enumerate(tokenizers, 1)}
+    if not isinstance(tokenizers, Mapping):
+        raise ArgumentError(
+            f"tokenizers must be a Tokenizer, a list of them, or a mapping of names to them, not {shown(tokenizers)}"
+        )
+    for name, tok in tokenizers.items():
+        instance("the name of a tokenizer", name, str, "a str")
+        instance(f"tokenizers[{shown(name)}]", tok, Tokenizer, "a Tokenizer")
+    return dict(tokenizers)

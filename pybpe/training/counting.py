@@ -31,9 +31,8 @@ from ..support.parallel import map_ordered, run_interruptibly
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .counts import Counts, header_of
-from .memory import MergingMemory, default_limit
 from .saved_counting import Place, SavedCounting, turns
-from .word_counter import CountSettings, WordCounter
+from .word_counter import CountSettings, MergingMemory, WordCounter, default_limit
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

@@ -11,19 +11,19 @@ from typing import Any
 from .. import _binding
 from ..arguments import Text, counted, instance, shown, utf8, whole_number
 from ..errors import ArgumentError, FormatError, file_error
-from ..formats import counts_file
 from ..model import check_specials, special_ids_of
 from ..pattern import Pattern, PatternLike
 from ..reading.options import ReadOptions
 from ..support.call_paths import check_paths
-from .runs import merged
+from . import counts_file
+from .counts_file import merged
 from .word_counter import CountSettings
 
 
 class Counts:
     """Words with their counts, and the settings with which they were counted. Immutable.
 
-    `a + b` adds two Counts. `save` and `load` write and read files (pybpe/formats/counts_file.py).
+    `a + b` adds two Counts. `save` and `load` write and read files (pybpe/training/counts_file.py).
     """
 
     def __init__(self, words: _binding.Words, settings: CountSettings) -> None:

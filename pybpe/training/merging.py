@@ -21,13 +21,12 @@ from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .counting import count_inputs
 from .counts import Counts
-from .memory import MergingMemory, default_limit
 from .options import TrainOptions
 from .parity import LanguageWords, check_inputs, count_languages
 from .plan import Stage, TrainPlan
 from .saved_counting import SavedCounting, resumable
 from .superwords import words_of
-from .word_counter import CountSettings
+from .word_counter import CountSettings, MergingMemory, default_limit
 
 _STEP_BUDGET = 1 << 20  # occurrences per step, which takes some milliseconds
 

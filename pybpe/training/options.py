@@ -93,21 +93,29 @@ class TrainOptions:
 
     def _take_likeness(self, like: Model) -> dict[str, int | None]:
         """Sets the options that are not given as a tokenizer has them. Returns its special tokens, and the new ones."""
-        from . import likeness
+        from . import superwords
 
         if self.base is not None:
             raise ArgumentError("like cannot be used with base, whose settings the result has: leave one of them out")
-        if self.pattern is None:
-            object.__setattr__(self, "pattern", likeness.pattern(like))
-        own = (
-            ("normalizer", like.normalizer),
-            ("tie_break", like.training.get("tie_break")),
-            ("special_ids", likeness.special_ids(like)),
-        )
-        for name, value in own:
+        if self.pattern is None and superwords.is_chunk_pattern(like.pattern):
+            raise ArgumentError(
+                "like: this tokenizer has superwords, so it does not record the pattern of words: pass pattern, and"
+                " superwords=True"
+            )
+        # In the order of their ids, without those that readers see as text: Hugging Face does not keep added tokens
+        # that are not special.
+        specials = sorted(like.specials.keys() - like.visible, key=lambda text: (like.specials[text], text))
+        first = min(map(like.specials.__getitem__, specials), default=0)
+        own = {
+            "pattern": like.pattern,
+            "normalizer": like.normalizer,
+            "tie_break": like.training.get("tie_break"),
+            "special_ids": "first" if first == 0 else "after_bytes" if first == 256 and like.merges else "last",
+        }
+        for name, value in own.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        return dict.fromkeys([*likeness.special_tokens(like), *check_specials(self.special_tokens)])
+        return dict.fromkeys([*specials, *check_specials(self.special_tokens)])
 
     def _check_stages(self) -> None:
         if self.parity is not None:

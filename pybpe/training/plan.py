@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import counted, shown
 from ..errors import ArgumentError
+from ..formats import vocab_merges
 from ..model import Model
+from ..model.remap import with_specials
 from ..pattern import Pattern, PatternLike
 from ..reading.options import ReadOptions
 from . import superwords
-from .likeness import settings_of
-from .numbering import Numbering, blank
 from .options import TrainOptions
 from .word_counter import CountSettings
 
 _MERGING = ("tie_break", "min_frequency", "max_token_length")  # the options that a saved tokenizer records
+# What a tokenizer takes from the one in whose likeness it is trained.
+_LIKE = ("whole_words", "template", "eos", "chat_template", "unknown", "prefix_space", "dropout")
 _RECORDED_IF_SET = ("superwords", "transition", "whole_characters")
 
 
@@ -70,7 +72,7 @@ class TrainPlan:
             words, pattern = pattern, superwords.chunk_pattern(pattern)
         settings = CountSettings(pattern, tuple(specials), _normalizer(options, parent), read)
         if options.like is not None:
-            kept = settings_of(options.like, specials)
+            kept = _likeness(options.like, specials)
             settings = replace(settings, matching=kept["matching"], prefix_space=kept["prefix_space"])
         if base is None:
             return cls(options, settings, specials, words)
@@ -107,7 +109,7 @@ class TrainPlan:
         settings = options.special_ids, options.tie_break, count.pattern, count.normalizer
         if self.base is not None:
             return Numbering(self.base)
-        kept = {} if options.like is None else settings_of(options.like, count.specials)
+        kept = {} if options.like is None else _likeness(options.like, count.specials)
         return Numbering(replace(blank(self.new_specials, *settings), **kept))
 
     @property
@@ -195,6 +197,16 @@ class TrainPlan:
         return model if options.end_of_text in (None, model.eot) else replace(model, eos=options.end_of_text)
 
 
+def _likeness(like: Model, specials: Collection[str]) -> dict[str, Any]:
+    """Returns the fields of Model that a tokenizer with these special tokens takes over from the one in whose likeness
+    it is trained: all but tokens and merges, as in train_new_from_iterator of transformers. Raises ArgumentError if
+    the template has another token, which is not special."""
+    if like.template is not None:
+        like.template.check(dict.fromkeys(specials, 0))
+    matching = {text: rules for text, rules in like.matching.items() if text in specials}
+    return {"matching": matching, **{name: getattr(like, name) for name in _LIKE}}
+
+
 def _pattern(options: TrainOptions, parent: Model | CountSettings | None) -> Pattern:
     """Returns the pattern: the parent's, if there is one."""
     if parent is None:
@@ -213,3 +225,64 @@ def _normalizer(options: TrainOptions, parent: Model | CountSettings | None) -> 
     if options.normalizer not in (None, parent.normalizer):
         raise ArgumentError(f"normalizer: the base or the counts already have {parent.normalizer!r}: leave it out")
     return parent.normalizer
+
+
+# ----------------------------------------------------------------------------------------------------
+# The ids of the tokens that a trainer makes. It numbers the bytes 0-255, then tokens in the order of creation.
+
+
+def blank(specials: Sequence[str], special_ids: str, tie_break: str, pattern: Pattern, normalizer: str | None) -> Model:
+    """Returns what training begins with if it extends no tokenizer: the bytes, and the special tokens unless they are
+    last. With tie_break "huggingface" the bytes are numbered as in Hugging Face, by the characters that represent
+    them."""
+    by_char = tie_break == "huggingface"
+    tokens = [bytes([i]) for i in sorted(range(256), key=vocab_merges.BYTE_TO_CHAR.__getitem__ if by_char else None)]
+    ids: dict[str, int] = {}
+    if special_ids != "last":
+        first = 0 if special_ids == "first" else 256
+        tokens[first:first] = [text.encode("utf-8") for text in specials]
+        ids = {text: i for i, text in enumerate(specials, first)}
+    return Model(tokens, [], ids, pattern, normalizer)
+
+
+class Numbering:
+    """A tokenizer, `start`, in the numbering of a trainer that extends it. `merges` are (left, right) in rank order,
+    which made `made` tokens; two merges may make the same token. Raises ArgumentError if a byte has no token, or a
+    merge joins a token that no earlier merge makes."""
+
+    def __init__(self, start: Model) -> None:
+        if lacking := start.lacking_bytes:
+            raise ArgumentError(f"base: there is no token for the byte 0x{lacking[0]:02X}: training needs all 256")
+        self.start = start
+        numbers = {bytes([byte]): byte for byte in range(256)}
+        self.merges: list[tuple[int, int]] = []
+        for rank, (left, right) in enumerate(start.merges):
+            parts = start.tokens[left], start.tokens[right]
+            unmade = next((part for part in parts if part not in numbers), None)
+            if unmade is not None:
+                raise ArgumentError(
+                    f"base: merges[{rank}] joins {unmade!r:.60}, which no earlier merge makes: the merges are not in"
+                    " training order, so training cannot extend them. extend(special_tokens) works"
+                )
+            self.merges.append((numbers[parts[0]], numbers[parts[1]]))
+            numbers.setdefault(parts[0] + parts[1], len(numbers))
+        self.made = len(numbers) - 256
+        self._tokens = list(numbers)
+
+    def extended(self, merged: Sequence[tuple[int, int, int]], new_specials: Sequence[str], last: bool) -> Model:
+        """Returns the tokenizer with what the trainer made, and with special tokens that the start lacks, at the end if
+        `last`. `merged` has (left, right, merged) of all merges, the start's first."""
+        model = self.start if last else with_specials(self.start, new_specials)
+        tokens, pairs, by_number = list(model.tokens), list(model.merges), list(self._tokens)
+        special_ids = set(model.specials.values())
+        final = {token: i for i, token in enumerate(tokens) if i not in special_ids}
+        for left, right, new in merged[len(self.merges) :]:
+            token = by_number[left] + by_number[right]
+            if new == len(by_number):
+                by_number.append(token)
+            if token not in final:
+                final[token] = len(tokens)
+                tokens.append(token)
+            pairs.append((final[by_number[left]], final[by_number[right]]))
+        model = replace(model, tokens=tokens, merges=pairs)
+        return with_specials(model, new_specials) if last else model

@@ -3,7 +3,7 @@ words that it has counted. To merge takes less time than to count, and to repeat
 the time of making them, so a run that is killed while it merges begins to merge again.
 
 The checkpoint is a folder. In the hidden folder that all unfinished outputs have, there are sorted runs of words
-(runs.py), and a file that names the runs which together have exactly the words of the corpus up to a place:
+(counts_file.py), and a file that names the runs which together have exactly the words of the corpus up to a place:
 
     tok.checkpoint/.pybpe-unfinished/state.json      the settings of the run, the place, and the names of the runs
                                      run000000-1f3a09c2.counts, run000001-1f3a09c2.counts, ...
@@ -30,7 +30,7 @@ from ..arguments import whole_number
 from ..errors import ArgumentError, FormatError, file_errors
 from ..support.locking import FOLDER, LOCK, only_writer
 from ..support.output_files import remove_others
-from .runs import Runs
+from .counts_file import Runs
 
 SECONDS = 30.0  # between two saves
 _STATE = "state.json"

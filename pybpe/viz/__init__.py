@@ -6,7 +6,6 @@ pybpe.viz.show("Hello, world", tok)  # in a notebook
 
 from __future__ import annotations
 
-from .notebook import Page, show
-from .page import MAX_BYTES, SAMPLE, make_page, write_page
+from .page import MAX_BYTES, SAMPLE, Page, make_page, show, write_page
 
 __all__ = ["MAX_BYTES", "SAMPLE", "Page", "make_page", "show", "write_page"]

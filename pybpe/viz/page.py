@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
 import re
@@ -10,10 +12,9 @@ from importlib import resources
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import Text, utf8
-from ..tokenizer.named import Tokenizers, named_tokenizers
+from ..arguments import Text, utf8, whole_number
+from ..tokenizer import Tokenizers, named_tokenizers
 from .data import page_data
-from .policy import content_policy
 
 MAX_BYTES = 100_000
 
@@ -105,3 +106,53 @@ def _json_in_html(data: object) -> str:
     """Returns JSON that cannot end the script element, or begin a comment in it."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def content_policy(style: str, script: str | None) -> str:
+    """Returns a policy that allows this style and this script, if there is one, and nothing else."""
+
+    def source(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    scripts = f"script-src {source(script)}; " if script is not None else ""
+    return f"default-src 'none'; style-src {source(style)}; {scripts}img-src data:; base-uri 'none'; form-action 'none'"
+
+
+# ----------------------------------------------------------------------------------------------------
+# The page in the frame of a notebook
+
+
+class Page:
+    """A page that a notebook shows when it is the value of a cell.
+
+    Attributes:
+        html: the self-contained page.
+        height: height of the frame, in pixels.
+    """
+
+    def __init__(self, html: str, height: int) -> None:
+        self.html = html
+        self.height = height
+
+    def _repr_html_(self) -> str:
+        # The frame may run the page's script and nothing else; the script has no access to the notebook.
+        return (
+            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" title="Tokens"'
+            f' style="width: 100%; height: {self.height}px; border: 1px solid #8888"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"Page({len(self.html)} characters of HTML; shown in a notebook; pybpe.viz.write_page writes a file)"
+
+
+def show(text: Text, tokenizers: Tokenizers, *, max_bytes: int = MAX_BYTES, height: int = 600) -> Page:
+    """Returns the page of `make_page` for a notebook. Put the call in the last line of a cell.
+
+    Args:
+        height: height of the frame, in pixels.
+
+    Raises:
+        ArgumentError: as in `make_page`; or height is below 1.
+    """
+    height = whole_number("height", height, 1)
+    return Page(make_page(text, tokenizers, max_bytes=max_bytes), height)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 from corpora import documents, jsonl, small_tokenizer  # noqa: E402
 
 import pybpe  # noqa: E402
-from llmc_compat import chat, evals, huggingface, initialization, resize, workspace  # noqa: E402
+from llmc_compat import chat, checkpoint, evals, huggingface, resize, workspace  # noqa: E402
 from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import corpus, viz  # noqa: E402
@@ -83,7 +83,7 @@ def make_inputs(folder: Path) -> None:
         pybpe.binarize(small_tokenizer(), folder / name, folder / f"node{number}", splits=(1,), name="x")
     chat_tokenizer().save(folder / "chat.json")
     huggingface_tokenizer().save(folder / "hf.json")
-    initialization.write_random_checkpoint(folder / "model.bin", CONFIG)
+    checkpoint.write_random_checkpoint(folder / "model.bin", CONFIG)
 
 
 def chat_tokenizer() -> pybpe.Tokenizer:
@@ -244,7 +244,7 @@ OPERATIONS = [
     Operation("clean corpus", _clean(None, "clean.jsonl.gz"), resumes=True, several=True),
     Operation("clean corpus by workers", _clean(_Here(), "clean.jsonl"), resumes=True, several=True),
     Operation("write_shard", lambda inputs, out: write_shard(out / "x.bin", _ids())),
-    Operation("checkpoint", lambda inputs, out: initialization.write_random_checkpoint(out / "m.bin", CONFIG)),
+    Operation("checkpoint", lambda inputs, out: checkpoint.write_random_checkpoint(out / "m.bin", CONFIG)),
     Operation("checkpoint resize", _resize),
     Operation("checkpoint to-hf", lambda inputs, out: huggingface.checkpoint_to_huggingface(
         inputs / "model.bin", pybpe.Tokenizer.from_file(inputs / "hf.json"), out / "hf"), several=True),

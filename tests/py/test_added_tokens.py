@@ -22,14 +22,14 @@ import pybpe
 from pybpe import _binding
 from pybpe.analysis.differences import differences, differences_on
 from pybpe.cli import main
-from pybpe.formats import added_tokens, byte_level
+from pybpe.formats import added_tokens, vocab_merges
 from pybpe.model.matching import Matching, matcher
 from pybpe.reading import pieces, planning
 from pybpe.tokenizer.encoding import TextEncoder
 from pybpe.tokens.verification import verify
 from pybpe.viz.data import tokenizer_data
 
-BYTES = {byte_level.BYTE_TO_CHAR[i]: i for i in range(256)}
+BYTES = {vocab_merges.BYTE_TO_CHAR[i]: i for i in range(256)}
 
 
 def file_of(vocab: dict[str, int], tokens: list[dict[str, Any]], normalizer: str | None = None, **model: Any) -> str:
@@ -235,7 +235,7 @@ def file(
     tokens: Sequence[dict[str, Any]], pre_tokenizer: dict[str, Any] = WITH_REGEX, normalizer: str | None = None
 ) -> str:
     """Returns a tokenizer.json with a few merges, so that words matter."""
-    vocab = {char: i for i, char in enumerate(byte_level.CHAR_TO_BYTE)}
+    vocab = {char: i for i, char in enumerate(vocab_merges.CHAR_TO_BYTE)}
     for text in [merge.replace(" ", "") for merge in MERGES] + [token["content"] for token in tokens]:
         vocab[text] = len(vocab)
     parts = {"normalizer": normalizer and {"type": normalizer}, "decoder": WITH_REGEX}

@@ -26,7 +26,6 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
-from pybpe.formats import counts_file
 from pybpe.reading import planning, sample
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.pieces import stream_pieces
@@ -34,7 +33,7 @@ from pybpe.reading.sample import Sample
 from pybpe.support.locking import FOLDER
 from pybpe.support.platform import machine_memory
 from pybpe.support.run_options import RunOptions
-from pybpe.training import counting, memory, runs, saved_counting, word_counter
+from pybpe.training import counting, counts_file, saved_counting, word_counter
 
 SPECIALS = ["<|endoftext|>"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*this file is empty")
@@ -63,7 +62,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "LEAST_TASK", 7000)
     monkeypatch.setattr(saved_counting, "SECONDS", 0.0)
     monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(memory.MergingMemory, "need", lambda *_: 0)
+    monkeypatch.setattr(word_counter.MergingMemory, "need", lambda *_: 0)
 
 
 def interrupted(run: Callable[[], Any], step: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
@@ -163,8 +162,8 @@ WORDS = [b"\0", b"a", b"a\0", b"ab", b" the", b"\xff\xfe", *(b" word" + b"%d" % 
 @pytest.fixture
 def few_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few files are open at once, and blocks are small."""
-    monkeypatch.setattr(runs, "OPEN_FILES", 3)
-    monkeypatch.setattr(runs, "_RUN_WORDS", 5)
+    monkeypatch.setattr(counts_file, "OPEN_FILES", 3)
+    monkeypatch.setattr(counts_file, "_RUN_WORDS", 5)
     monkeypatch.setattr(counts_file, "BLOCK_WORDS", 7)
 
 
@@ -410,7 +409,7 @@ def test_words_that_do_not_fit_are_refused_with_a_sample_that_fits(
 def test_what_merging_takes_is_said_if_words_grow_as_the_text_does(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(memory, "_LARGE", 1000)
+    monkeypatch.setattr(word_counter, "_LARGE", 1000)
     monkeypatch.setattr(word_counter, "_LARGE_TABLE", 10)
     caplog.set_level(logging.INFO, "pybpe")
     for power, told in ((0.5, []), (1, ["30000 distinct words, which grow with the text to the power of 1.00"])):

@@ -37,7 +37,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 import pybpe
 from pybpe import Template
-from pybpe.formats import byte_level, tokenizer_json
+from pybpe.formats import tokenizer_json, vocab_merges
 
 SPECIALS = ["<|endoftext|>", "<|im_end|>", "<tool>"]
 
@@ -52,7 +52,7 @@ def hostile_texts(seed: int, count: int, specials: Sequence[str] = SPECIALS) -> 
 def changed(pre_tokenizer: dict[str, Any] | None = WITH_REGEX, model: dict[str, Any] = {}, **parts: Any) -> str:  # noqa: B006
     """Returns a tokenizer.json of the bytes without merges, with other parts."""
     data = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
-    data["model"] |= {"vocab": {char: i for i, char in enumerate(byte_level.CHAR_TO_BYTE)}} | model
+    data["model"] |= {"vocab": {char: i for i, char in enumerate(vocab_merges.CHAR_TO_BYTE)}} | model
     return json.dumps(data | {"pre_tokenizer": pre_tokenizer} | parts)
 
 
@@ -153,7 +153,7 @@ def test_random_pre_tokenizers_make_the_words_of_hugging_face() -> None:
             pieces = theirs.pre_tokenizer.pre_tokenize_str(sample)
             data = sample.encode()
             words = [data[a:b] for a, b in pairwise([0, *ours.pattern.word_ends(data)])]
-            assert words == [byte_level.to_bytes(piece) for piece, _ in pieces], (text, sample)
+            assert words == [vocab_merges.to_bytes(piece) for piece, _ in pieces], (text, sample)
     assert refused < 15
 
 

@@ -16,11 +16,9 @@ from texts import english
 
 import pybpe
 from llmc_compat.bfloat16 import from_bfloat16, to_bfloat16
-from llmc_compat.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from llmc_compat.checkpoint import Checkpoint, read_checkpoint, summarize, write_checkpoint, write_random_checkpoint
 from llmc_compat.gpt2_config import GPT2Config
-from llmc_compat.initialization import write_random_checkpoint
 from llmc_compat.resize import resize_checkpoint
-from llmc_compat.summary import summarize
 
 TINY = GPT2Config(vocab_size=300, padded_vocab_size=384, max_seq_len=16, num_layers=2, num_heads=2, channels=8)
 
@@ -250,7 +248,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_bytes_do_not_depend_on_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_random_checkpoint(tmp_path / "a", TINY)
-    monkeypatch.setattr("llmc_compat.initialization._BLOCK", 101)
+    monkeypatch.setattr("llmc_compat.checkpoint._BLOCK", 101)
     write_random_checkpoint(tmp_path / "b", TINY)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 

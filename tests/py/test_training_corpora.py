@@ -26,7 +26,7 @@ from pybpe.cli import main
 from pybpe.pattern import Pattern
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.planning import pieces_of
-from pybpe.training import runs, word_counter
+from pybpe.training import counts_file, word_counter
 from pybpe.training.counting import corpus_plan
 from pybpe.training.word_counter import CountSettings, WordCounter
 
@@ -279,7 +279,7 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
     spill = word_counter.WordCounter._spill
     monkeypatch.setattr(word_counter.WordCounter, "_spill", lambda *args: spilled.append(1) or spill(*args))
     monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(runs, "OPEN_FILES", 2)
+    monkeypatch.setattr(counts_file, "OPEN_FILES", 2)
     copies = corpus.with_name("copies")
     copies.mkdir()
     for name in "123":
