@@ -47,7 +47,7 @@ from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .encoding import Encoded, Encoding, Part
 from .finished import LOG_NAME, files_of_manifest, hashed, stale_tokenizers
-from .manifest import FILE_NAMES, FileRecord, Manifest, Records, ShardRecord, is_plain_name, record_file
+from .manifest import FILE_NAMES, Manifest, Records, ShardRecord, is_plain_name, record_file
 from .options import Layout
 from .spool import Reached
 from .store import Store
@@ -69,11 +69,12 @@ class PartsLog:
         parts: the parts that an earlier run has left.
         shards: the records of each split's shards, without hashes, if all tasks are done, otherwise None.
         files: the names of the files that were about to be published then.
+        stream: the file, to add lines.
     """
 
     def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, LOG_NAME)
-        self._stream: BinaryIO | None = None
+        self.stream: BinaryIO | None = None
         self._drop()
         try:
             with open(self._path, "rb") as stream:
@@ -96,26 +97,23 @@ class PartsLog:
             checksum = zlib.crc32(text, self._end[1])
             if line != b"%08x%s\n" % (checksum, text):
                 break
-            self._take(json.loads(text), (self._end[0] + len(line), checksum))
+            record, self._end = json.loads(text), (self._end[0] + len(line), checksum)
+            self.inputs = record.get("inputs", self.inputs)
+            if not self._ends:
+                if record["log"] != _VERSION:
+                    raise ValueError
+                self.identity, self.older = record["identity"], record["older"]
+                self._ends.append(self._end)
+            elif "shards" in record:
+                self.files = record["files"]
+                self.shards = [[ShardRecord(**shard) for shard in some] for some in record["shards"]]
+            elif "tasks" in record:
+                self._ends.append(self._end)
+                splits = [Reached(*reached) for reached in record["splits"]]
+                skipped = vars(SkipState(**record["skipped"]))
+                self.parts.append(Part(record["tasks"], record["plan"], skipped, splits, record["kept"]))
         if not all(map(is_plain_name, [*self.older, *self.files])):
             raise ValueError
-
-    def _take(self, record: dict[str, Any], end: tuple[int, int]) -> None:
-        self._end = end
-        self.inputs = record.get("inputs", self.inputs)
-        if not self._ends:
-            if record["log"] != _VERSION:
-                raise ValueError
-            self.identity, self.older = record["identity"], record["older"]
-            self._ends.append(end)
-        elif "shards" in record:
-            self.files = record["files"]
-            self.shards = [[ShardRecord(**shard) for shard in some] for some in record["shards"]]
-        elif "tasks" in record:
-            self._ends.append(end)
-            splits = [Reached(*reached) for reached in record["splits"]]
-            skipped = vars(SkipState(**record["skipped"]))
-            self.parts.append(Part(record["tasks"], record["plan"], skipped, splits, record["kept"]))
 
     def begin(self, identity: str, inputs: str, older: list[str]) -> None:
         """Replaces the log by one without parts.
@@ -137,40 +135,28 @@ class PartsLog:
         self._open(self._ends[count] if is_cut else self._end)
         self.parts, self._ends = [], []  # memory must not grow with the corpus
         if kept and (is_cut or inputs != self.inputs):
-            self._append([{"inputs": inputs}])
+            self.append([{"inputs": inputs}])
         return kept
 
     def _open(self, end: tuple[int, int]) -> None:
         self._end = end
         with file_errors(self._path, "cannot be written"):
-            self._stream = open(self._path, "ab", buffering=0)
+            self.stream = open(self._path, "ab", buffering=0)
             os.truncate(self._path, end[0])
 
-    def add(self, parts: Iterable[Part]) -> None:
-        """Writes parts to disk. Their tokens must be there already."""
-        self._append(part._asdict() for part in parts)
-
-    def complete(self, shards: list[list[ShardRecord]], files: Sequence[str]) -> None:
-        """Notes that all tasks are done.
-
-        Args:
-            shards: of each split.
-            files: the names of the files that are about to be published.
-        """
-        self._append([{"shards": [list(map(vars, some)) for some in shards], "files": list(files)}])
-        self.shards = shards
-
-    def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Writes lines to disk: parts, whose tokens must be there already; or, when all tasks are done, the records of
+        each split's shards, and the names of the files that are about to be published."""
         data, (size, checksum) = b"", self._end
         for record in records:
             line, checksum = _line(record, checksum)
             data += line
-        assert self._stream is not None
+        assert self.stream is not None
         with file_errors(self._path, "cannot be written"):
             view = memoryview(data)
             while view:
-                view = view[self._stream.write(view) :]
-            os.fsync(self._stream.fileno())
+                view = view[self.stream.write(view) :]
+            os.fsync(self.stream.fileno())
         self._end = (size + len(data), checksum)
 
     def listed(self) -> Iterator[bytes]:
@@ -178,12 +164,6 @@ class PartsLog:
         with file_errors(self._path, "cannot be read"), open(self._path, "rb") as stream:
             for line in stream:
                 yield json.loads(line[_CHECKSUM_BYTES:]).get("listed", "").encode("utf-8", "surrogateescape")
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._stream is not None:
-            with file_errors(self._path, "cannot be written"):
-                self._stream.close()
 
 
 def _line(record: Mapping[str, Any], checksum: int) -> tuple[bytes, int]:
@@ -228,11 +208,15 @@ class TokenRun:
         kept = self._kept(inputs) if resume and log.identity == identity else None
         if kept is not None:
             for part in log.resume(inputs, kept):
-                self._note(part)
+                store.note(part)
+                self._last = part
         else:
             there = files_of_manifest(layout.folder) + stale_tokenizers(layout.folder, layout.tok)
             log.begin(identity, inputs, sorted({*log.older, *log.files, *there}))
-            self._clean()
+            with file_errors(layout.unfinished, "cannot be emptied"):
+                for name in os.listdir(layout.unfinished):
+                    if name != LOG_NAME and not name.startswith(STAGED):  # staged inputs may belong to this run
+                        remove_entry(os.path.join(layout.unfinished, name))
         self._listed: list[bytes] = []  # lines about records that were skipped since the last part
         self._records = SkippedRecords(self._listed.append, layout.source_names, SkipState(**self._last.skipped))
         self._doubts = Doubts()
@@ -273,14 +257,6 @@ class TokenRun:
                 return min(most, count)
         return min(most, len(parts) + (next(hashes, None) is None))
 
-    def _clean(self) -> None:
-        """Removes an earlier run's files, except staged inputs, which may belong to this run."""
-        folder = self._layout.unfinished
-        with file_errors(folder, "cannot be emptied"):
-            for name in os.listdir(folder):
-                if name != LOG_NAME and not name.startswith(STAGED):
-                    remove_entry(os.path.join(folder, name))
-
     def _remove_work(self) -> None:
         """Ends the run, finished or given up. The log is removed last, so that a kill in between changes nothing."""
         self._close()
@@ -289,10 +265,6 @@ class TokenRun:
             for name in sorted(os.listdir(folder), key=lambda name: name == LOG_NAME):
                 if name != LOCK:
                     remove_entry(os.path.join(folder, name))
-
-    def _note(self, part: Part) -> None:
-        self._last = part
-        self._store.note(part)
 
     # ------------------------------------------------------------------------------------------------
     # The tasks
@@ -310,7 +282,10 @@ class TokenRun:
         """
         try:
             if self._last.tasks:
-                self._say_resumed(total)
+                tokens = sum(split.tokens for split in self._last.splits)
+                text_bytes = sum(split.text_bytes for split in self._last.splits)
+                share = f", at about {min(99, 100 * text_bytes // total)}%" if total and self._unit == "B" else ""
+                note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
             if self._log.shards is None:
                 self._write_parts(options, total)
             shards = self._log.shards or []
@@ -343,12 +318,6 @@ class TokenRun:
             self._close()
         return self._finish(known, records)
 
-    def _say_resumed(self, total: int | None) -> None:
-        reached = self._last.splits
-        tokens, text_bytes = sum(split.tokens for split in reached), sum(split.text_bytes for split in reached)
-        share = f", at about {min(99, 100 * text_bytes // total)}%" if total and self._unit == "B" else ""
-        note(f"{self._layout.folder}: resuming after {tokens} tokens{share}")
-
     def _write_parts(self, options: RunOptions, total: int | None) -> None:
         with Progress(self._description, total, self._unit, options.progress) as bar:
             for step in self._store.steps(self._last, options, self._doubts):
@@ -357,7 +326,9 @@ class TokenRun:
         self._records.check(at_end=True)
         self._checkpoint()
         shards = self._store.shards(self._last)
-        self._log.complete(shards, self._files(shards))
+        described = [[vars(record) for record in some] for some in shards]
+        self._log.append([{"shards": described, "files": self._files(shards)}])
+        self._log.shards = shards
         self._store.close()
 
     def _keep_work(self) -> None:
@@ -375,48 +346,58 @@ class TokenRun:
             tasks, skipped = self._last.tasks + step.tasks, {**vars(self._records.state)}
             listed = b"".join(self._listed).decode("utf-8", "surrogateescape")
             self._listed.clear()
-            part = Part(tasks, step.plan, skipped, step.splits, step.kept)
-            self._note(part)
-            self._unsaved.append(part._replace(listed=listed))
+            self._last = Part(tasks, step.plan, skipped, step.splits, step.kept)
+            self._store.note(self._last)
+            self._unsaved.append(self._last._replace(listed=listed))
             if time.monotonic() - self._saved >= CHECKPOINT_SECONDS:
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
         self._store.sync()
-        self._log.add(self._unsaved)
+        self._log.append(map(Part._asdict, self._unsaved))
         self._unsaved, self._saved = [], time.monotonic()
 
     def _close(self) -> None:
         """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run
         that succeeds, everything is on disk already."""
-        for close in (self._store.close, self._log.close):
-            with suppress(OSError):
-                close()
+        with suppress(OSError):
+            self._store.close()
+        with suppress(OSError):
+            if self._log.stream is not None:
+                self._log.stream.close()
 
     # ------------------------------------------------------------------------------------------------
     # The end
 
-    def _files(self, shards: Sequence[Sequence[ShardRecord]]) -> list[str]:
+    def _files(self, shards: Iterable[Sequence[ShardRecord]]) -> list[str]:
         """Returns the names of all files that get published."""
-        names, index_name = [record.file for some in shards for record in some], self._layout.form.index_name
-        return names + (list(map(index_name, names)) if index_name is not None else []) + [LIST_NAME] * self._skips
+        names = [record.file for some in shards for record in some]
+        return names + self._indexes(shards) + [LIST_NAME] * self._skips
+
+    def _indexes(self, shards: Iterable[Sequence[ShardRecord]]) -> list[str]:
+        name = self._layout.form.index_name
+        return [name(record.file) for some in shards for record in some] if name is not None else []
 
     def _replace_older(self, files: Sequence[str]) -> None:
         """Removes the files of earlier runs that this run does not replace, the manifest first, since it would be wrong
         from then on."""
-        older = sorted(self._log.older, key=lambda name: name not in FILE_NAMES)
-        paths = [os.path.join(self._layout.folder, name) for name in older]
-        left = [path for path in paths if os.path.lexists(path)]
+        folder = self._layout.folder
+        left = [name for name in self._log.older if os.path.lexists(os.path.join(folder, name))]
         if left:
-            some = counted(len(left), "file")
-            warn(f"{self._layout.folder}: replacing {some} of an earlier run, such as {os.path.basename(left[-1])}")
-        for path in left:
-            if os.path.basename(path) not in files:
-                remove_file(path)
+            left.sort(key=lambda name: name not in FILE_NAMES)
+            warn(f"{folder}: replacing {counted(len(left), 'file')} of an earlier run, such as {left[-1]}")
+        for name in left:
+            if name not in files:
+                remove_file(os.path.join(folder, name))
 
     def _finish(self, known: Manifest, records: Records) -> Manifest:
         """Writes the manifest and the other files that belong to the shards."""
-        files, skipped = self._companions(records), None
+        layout, skipped = self._layout, None
+        folder, form = layout.folder, layout.form
+        files = [record_file(os.path.join(folder, name)) for name in self._indexes(records.values())]
+        if form.of_tokenizer is not None:
+            name, content = form.of_tokenizer
+            files.append(record_file(self._write(name, content(layout.tok))))
         if self._skips:
             path = self._write_list()
             with file_errors(path, "cannot be read"), open(path, "rb") as stream:
@@ -429,17 +410,6 @@ class TokenRun:
         self._write(self._layout.form.manifest, manifest.to_json())
         self._remove_work()
         return manifest
-
-    def _companions(self, records: Records) -> list[FileRecord]:
-        folder, form = self._layout.folder, self._layout.form
-        found = []
-        if form.index_name is not None:
-            for record in chain.from_iterable(records.values()):
-                found.append(record_file(os.path.join(folder, form.index_name(record.file))))
-        if form.of_tokenizer is not None:
-            name, content = form.of_tokenizer
-            found.append(record_file(self._write(name, content(self._layout.tok))))
-        return found
 
     def _write_list(self) -> str:
         """Writes the list of skipped records. Returns its path."""

@@ -218,13 +218,13 @@ class SharedStore(Store):
     def unnamed(self, split: int, index: int) -> str:
         return os.path.join(self._folder, f"shard-{self.names[split]}-{index:06d}-{self._plan[:16]}")
 
-    def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[str]:
+    def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[tuple[str, str]]:
         folder = SharedFolder.begin(make_folder(self._folder))
         sent = (order._replace(folder=folder, named=os.path.abspath(order.named)) for order in orders)
         made = map_by_executor(make_shard, sent, Workers.of(options), most_pending(options.workers))
         for order, (path, digest) in zip(orders, made):
             _await(path, order.size)
-            yield digest
+            yield path, digest
 
     def _free(self, order: ShardOrder) -> None:
         for path, start, _ in order.stretches:

@@ -168,8 +168,10 @@ class SplitWriter:
         """Appends a segment."""
         ids, starts = self._placer.place(segment.ids, segment.marks)
         _write(self._tokens_file, ids)
-        if len(starts):
-            _write(self._starts_file, _shifted(starts, self._tokens))
+        if len(starts) == 1:  # as of each small file: a call to C would take longer
+            _write(self._starts_file, array("Q", (self._tokens + starts[0],)))
+        elif starts:
+            _write(self._starts_file, _binding.shift_starts(starts, self._tokens))
         self._tokens += len(ids)
         self._documents += len(starts)
         self._text_bytes += segment.text_bytes
@@ -194,13 +196,6 @@ class SplitWriter:
         for stream in (self._tokens_file, self._starts_file):
             with file_errors(stream.name, "cannot be written"):
                 stream.close()
-
-
-def _shifted(starts: array[int] | memoryview, first: int) -> array[int] | memoryview:
-    """Returns first + start for each document."""
-    if len(starts) == 1:  # as of each small file: a call to C would take longer
-        return array("Q", (first + starts[0],))
-    return _binding.shift_starts(starts, first)
 
 
 def read_items(path: str, typecode: str, offset: int, count: int) -> array[int]:
@@ -240,14 +235,10 @@ def _open(path: str, size: int) -> BinaryIO:
     return stream
 
 
-def stored_bytes(items: array[int] | memoryview) -> memoryview:
-    """Returns integers as `read_items` reads them."""
+def _write(stream: BinaryIO, items: array[int] | memoryview) -> None:
+    """Writes integers as `read_items` reads them."""
     if sys.byteorder == "big":  # pragma: no cover (other machines)
         items = array(memoryview(items).format, items)
         items.byteswap()
-    return memoryview(items).cast("B")
-
-
-def _write(stream: BinaryIO, items: array[int] | memoryview) -> None:
     with file_errors(stream.name, "cannot be written"):
-        stream.write(stored_bytes(items))  # a buffered stream writes everything
+        stream.write(memoryview(items).cast("B"))  # a buffered stream writes everything

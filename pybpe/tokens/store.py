@@ -169,6 +169,9 @@ def make_shard(order: ShardOrder) -> tuple[str, str]:
     """Makes a shard, unless a killed run did. Returns its path, and its SHA-256 or ""."""
     path = order.named if order.is_published else order.path
     if size_of(path) >= order.size:  # what follows in a spool belongs to other shards
+        if path == order.path:  # a spool has only room for the header
+            with file_errors(path, "cannot be written"), open(path, "r+b") as stream:
+                stream.write(order.header)
         return path, file_sha256(path, order.size) if order.is_hashed else ""
     folder, name = order.folder, os.path.basename(path)
     return path, _copy(order, f"{path}.copy" if folder is None else folder.new_file(name, ".tmp"))
@@ -225,6 +228,7 @@ class Store(ABC):
     def __init__(self, layout: Layout, splits: int, threads: int) -> None:
         self._layout, self.names, self._threads = layout, SPLIT_NAMES[:splits], threads
         self._writers: list[SplitWriter] = []
+        self._orders: list[list[ShardOrder]] = []
         self.forget()
 
     @property
@@ -288,11 +292,8 @@ class Store(ABC):
     @abstractmethod
     def _marks(self, place: Place, split: int) -> TextMarks: ...
 
-    def _orders(self, shards: Sequence[Sequence[ShardRecord]]) -> Iterator[list[ShardOrder]]:
-        """Yields what each shard of a split is made of, for each split."""
-        return map(self._orders_of, range(len(shards)), shards)
-
     def _orders_of(self, split: int, shards: Sequence[ShardRecord]) -> list[ShardOrder]:
+        """Returns what each shard of a split is made of."""
         layout, orders, end = self._layout, list[ShardOrder](), 0
         assert layout.form.header is not None
         for index, record in enumerate(shards):
@@ -317,14 +318,16 @@ class Store(ABC):
 
     def can_assemble(self, shards: Sequence[Sequence[ShardRecord]]) -> bool:
         """Returns whether an earlier run has left what `make` and `publish` need."""
-        return all(order.can_be_made() for orders in self._orders(shards) for order in orders)
+        orders = (order for split, found in enumerate(shards) for order in self._orders_of(split, found))
+        return all(map(ShardOrder.can_be_made, orders))
 
     def make(self, shards: Sequence[Sequence[ShardRecord]], options: RunOptions) -> Records:
         """Makes the shards. If killed, resumes when called again. Returns their records by split."""
-        orders = [order for found in self._orders(shards) for order in reversed(found)]
+        self._orders = [self._orders_of(split, found) for split, found in enumerate(shards)]
+        orders = [order for found in self._orders for order in reversed(found)]
         digests = dict[str, str]()
         with Progress("writing shards", len(orders), "shard", options.progress) as bar:
-            for order, digest in zip(orders, self._made(orders, options)):
+            for order, (_, digest) in zip(orders, self._made(orders, options)):
                 digests[os.path.basename(order.named)] = digest
                 self._free(order)
                 bar.add(1)
@@ -332,21 +335,17 @@ class Store(ABC):
         return dict(zip(self.names, complete))
 
     @abstractmethod
-    def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[str]:
-        """Makes shards. Yields the hash of each."""
+    def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[tuple[str, str]]:
+        """Makes shards. Yields what `make_shard` returns for each."""
 
     @abstractmethod
     def _free(self, order: ShardOrder) -> None:
         """Removes what only a shard that is made, and those after it, needed."""
 
     def publish(self, shards: Sequence[Sequence[ShardRecord]]) -> None:
-        """Gives the shards their names. If killed, resumes when called again."""
-
-        def give(order: ShardOrder) -> None:
-            if os.path.exists(order.path):  # otherwise a killed run has done it
-                give_name(order.path, order.named)
-
-        for _ in map_ordered(give, chain.from_iterable(self._orders(shards)), self._threads):
+        """Gives the shards that `make` made their names. If killed, resumes when both are called again."""
+        left = [order for order in chain.from_iterable(self._orders) if os.path.exists(order.path)]
+        for _ in map_ordered(lambda order: give_name(order.path, order.named), left, self._threads):
             pass
 
 
@@ -362,8 +361,9 @@ class AppendStore(Store):
     def __init__(
         self, layout: Layout, splits: int, encoded: Callable[[int, RunOptions, Doubts], Iterator[Encoded]]
     ) -> None:
-        super().__init__(layout, splits, threads=1)
+        self._spools = [spool_files(layout, layout.unfinished, split) for split in range(splits)]
         self._encoded = encoded
+        super().__init__(layout, splits, threads=1)
 
     def forget(self) -> None:
         nothing = [Reached()] * len(self.names)
@@ -376,15 +376,12 @@ class AppendStore(Store):
             add_mark(marks, reached)
 
     def has(self, part: Part) -> bool:
-        return all(self._spool(split).holds(reached) for split, reached in enumerate(part.splits))
-
-    def _spool(self, split: int) -> SpoolFiles:
-        return spool_files(self._layout, self._layout.unfinished, split)
+        return all(map(SpoolFiles.holds, self._spools, part.splits))
 
     def steps(self, last: Part, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
         mode, eot = self._layout.output.mode, self._layout.tok.eot_token
-        for split, reached in enumerate(last.splits):
-            self._writers.append(SplitWriter(self._spool(split), mode, eot, reached))
+        for spool, reached in zip(self._spools, last.splits):
+            self._writers.append(SplitWriter(spool, mode, eot, reached))
         for found in self._encoded(last.tasks, options, doubts):
             for segment in found.segments:
                 self._writers[segment.split].add(segment)
@@ -395,20 +392,14 @@ class AppendStore(Store):
 
     def unnamed(self, split: int, index: int) -> str:
         """The first shard is what is left of the spool."""
-        spool = self._spool(split)
-        return f"{spool.base}-{index:06d}" if index else spool.tokens_path
+        return f"{self._spools[split].base}-{index:06d}" if index else self._spools[split].tokens_path
 
     def can_assemble(self, shards: Sequence[Sequence[ShardRecord]]) -> bool:
-        has_starts = (self._spool(split).holds_starts(reached) for split, reached in enumerate(self._reached))
-        return super().can_assemble(shards) and (self._layout.form.index is None or all(has_starts))
+        has_starts = all(map(SpoolFiles.holds_starts, self._spools, self._reached))
+        return super().can_assemble(shards) and (self._layout.form.index is None or has_starts)
 
-    def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[str]:
-        spools = {self.unnamed(split, 0) for split in range(len(self.names))}
-        for order in orders:
-            if order.path in spools and os.path.exists(order.path):
-                with file_errors(order.path, "cannot be written"), open(order.path, "r+b") as stream:
-                    stream.write(order.header)
-        yield from (digest for _, digest in map_ordered(make_shard, orders, min(worker_count(None), _MOST_AT_ONCE)))
+    def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[tuple[str, str]]:
+        return map_ordered(make_shard, orders, min(worker_count(None), _MOST_AT_ONCE))
 
     def _free(self, order: ShardOrder) -> None:
         for spool, start, end in order.stretches:
@@ -419,8 +410,7 @@ class AppendStore(Store):
 
     def publish(self, shards: Sequence[Sequence[ShardRecord]]) -> None:
         if self._layout.form.index is not None:  # then each split is one file
-            for split, (record,) in enumerate(shards):
-                if os.path.exists(self.unnamed(split, 0)):
-                    path = os.path.join(self._layout.folder, record.file)
-                    self._layout.form.index(self._spool(split), record, path)
+            for spool, (record,) in zip(self._spools, shards):
+                if os.path.exists(spool.tokens_path):
+                    self._layout.form.index(spool, record, os.path.join(self._layout.folder, record.file))
         super().publish(shards)

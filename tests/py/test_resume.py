@@ -284,12 +284,12 @@ def test_the_log_keeps_the_inputs_of_the_last_run(tmp_path: Path) -> None:
     """A run that resumes and is killed before its next part must not look like one with the inputs before it."""
     log = run.PartsLog(str(tmp_path))
     log.begin("settings", "old", [])
-    log.add([encoding.Part(1, "hash", vars(SkipState()), [])])
-    log.close()
+    log.append([encoding.Part(1, "hash", vars(SkipState()), [])._asdict()])
+    log.stream.close()
     for _ in range(3):
         log = run.PartsLog(str(tmp_path))
         assert len(log.resume("new", 1)) == 1
-        log.close()
+        log.stream.close()
     assert run.PartsLog(str(tmp_path)).inputs == "new"
 
 
