@@ -56,19 +56,13 @@ def _tokenizer_faults(described: Described, tokenizers: Mapping[str, TokenizerFa
     fault = f"is not the tokenizer that encoded the shards of {described.path}"
     remedy = "copy the tokenizer.bin that was written with the shards"
     for path, facts in tokenizers.items():
-        found = _fingerprint(path)
+        found = None
+        with suppress(Error):  # what pybpe cannot read is reported separately
+            found = Tokenizer.from_file(path).model.fingerprint
         # Without merges and pattern after the tokens, the fingerprint is not the whole tokenizer's.
         is_other = found is not None if facts.is_complete else tokens not in (None, facts.tokens)
         if expected not in (None, found) and is_other:
             yield Finding(path, fault, "trains, but decodes its samples to wrong text", remedy)
-
-
-def _fingerprint(path: str) -> str | None:
-    """Returns None if pybpe cannot read the tokenizer, which is reported separately."""
-    try:
-        return Tokenizer.from_file(path).model.fingerprint
-    except Error:
-        return None
 
 
 def _tokens_beside(described: Described) -> list[bytes] | None:

@@ -150,19 +150,16 @@ def split_faults(seen: Seen) -> Iterator[Finding]:
                 effect = "validates on its training data, so the validation loss means nothing"
                 yield Finding(paths["val"], fault, effect, "put a shard of the val split there")
                 continue
-            for split, target in real.items():
-                yield from _split_fault(paths[split], split, target, splits)
+            for split, shard in real.items():
+                target = None if shard is None else os.path.realpath(shard)
+                other = None if target is None else splits.get(target) or split_of(target)
+                if other not in (None, split):
+                    fault = f"leads to a shard of the {other} split"
+                    effect = f"{'trains' if split == 'train' else 'validates'} on text that was set apart as {other}"
+                    yield Finding(paths[split], fault, effect, f"put a shard of the {split} split there")
 
 
 def _is_same(a: str | None, b: str | None, shards: Mapping[str, ShardFacts]) -> bool:
     if a is None or b is None:
         return False
     return a == b or (shards[a] == shards[b] and filecmp.cmp(a, b, shallow=False))
-
-
-def _split_fault(path: str, split: str, target: str | None, splits: Mapping[str, str]) -> Iterator[Finding]:
-    other = None if target is None else splits.get(os.path.realpath(target)) or split_of(os.path.realpath(target))
-    if other is not None and other != split:
-        done = "trains" if split == "train" else "validates"
-        effect = f"{done} on text that was set apart as {other}"
-        yield Finding(path, f"leads to a shard of the {other} split", effect, f"put a shard of the {split} split there")

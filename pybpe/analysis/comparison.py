@@ -67,7 +67,9 @@ def compare(
     tallies = {}
     for language, inputs in on.items():
         tallies[language] = tallier.tally(inputs, progress)
-        _check_not_empty(language, tallies[language].size)
+        if not (size := tallies[language].size).bytes:
+            except_for = f" but {counted(size.special_tokens, 'special token')}" if size.special_tokens else ""
+            raise ArgumentError(f"on: {shown(language)} has no text{except_for}: there is nothing to measure")
     texts = {language: tally.size for language, tally in tallies.items()}
     parallel = len(texts) > 1 and len({size.lines for size in texts.values()}) == 1
     if len(texts) > 1 and not parallel:
@@ -101,12 +103,6 @@ def _check_languages(on: object) -> None:
         stdin += path_list(inputs).count(STDIN) if is_path_list(inputs) else 0
     if stdin > 1:
         raise ArgumentError("on: standard input (-) can be read only once")
-
-
-def _check_not_empty(language: str, size: TextSize) -> None:
-    if not size.bytes:
-        except_for = f" but {counted(size.special_tokens, 'special token')}" if size.special_tokens else ""
-        raise ArgumentError(f"on: {shown(language)} has no text{except_for}: there is nothing to measure")
 
 
 class _Vocabulary:

@@ -110,15 +110,11 @@ def _section(table: Table) -> str:
 def _samples(code: Iterable[Mapping[str, Sequence[str]]]) -> str:
     """Returns samples of code with their tokens in alternating colors."""
     rows = "".join(
-        f"<tr><td>{_escaped(name)}</td><td>{_colored(tokens)}</td></tr>"
+        f"<tr><td>{_escaped(name)}</td><td>{''.join(f'<b>{_escaped(token)}</b>' for token in tokens)}</td></tr>"
         for found in code
         for name, tokens in found.items()
     )
     return f'<h2>Code</h2><div><table class="text">{rows}</table></div>'
-
-
-def _colored(tokens: Iterable[str]) -> str:
-    return "".join(f"<b>{_escaped(token)}</b>" for token in tokens)
 
 
 def _escaped(text: str) -> str:

@@ -23,7 +23,7 @@ from ..arguments import Text, instance, utf8
 from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
-from ..reading.input_file import InputFile, known_total
+from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, is_path_list
 from ..reading.pieces import Cut, cutter, data_pieces
@@ -120,7 +120,7 @@ class Tallier:
 
     def tally(self, inputs: Inputs | Iterable[Text], progress: bool | None) -> Tally:
         """Reads paths, or an iterable of texts."""
-        tally = Tally(TextSize(), {name: _zeros(tok.vocab_size) for name, tok in self._tokenizers.items()})
+        tally = Tally(TextSize(), {name: numpy.zeros(len(tok), numpy.int64) for name, tok in self._tokenizers.items()})
         self._doubts = Doubts()
         items, total = self._items(inputs)
         in_word = in_line = False
@@ -140,19 +140,14 @@ class Tallier:
     def _items(self, inputs: Any) -> tuple[Iterator[_Taken], int | None]:
         if is_path_list(inputs):
             files = corpus_files(inputs, ReadOptions(encoding=self._encoding))
-            return (item for file in files for item in self._file_items(file)), known_total(files)
+            kinds = Kinds(ReadOptions(self._text_key))
+            pieces = (enumerate(pieces_of(whole(file), kinds, self._cut)) for file in files)
+            return (_Taken(piece, number > 0) for some in pieces for number, piece in some), known_total(files)
         instance("on", inputs, Iterable, "paths or an iterable of texts")
         if isinstance(inputs, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
             raise ArgumentError(f"on: pass paths, or texts as iter([...]), not a {type(inputs).__name__}")
-        return (item for text in flat_texts(inputs) for item in self._text_items(text)), None
-
-    def _file_items(self, file: InputFile) -> Iterator[_Taken]:
-        for number, piece in enumerate(pieces_of(whole(file), Kinds(ReadOptions(self._text_key)), self._cut)):
-            yield _Taken(piece, number > 0)
-
-    def _text_items(self, text: Text) -> Iterator[_Taken]:
-        for number, data in enumerate(data_pieces(utf8(text), self._cut)):
-            yield _Taken(text_piece(data), number > 0)
+        parts = (enumerate(data_pieces(utf8(text), self._cut)) for text in flat_texts(inputs))
+        return (_Taken(text_piece(data), number > 0) for some in parts for number, data in some), None
 
     def _look(self, item: _Taken) -> _PieceTally:
         piece = item.piece
@@ -214,7 +209,3 @@ def _in_word(edge: bytes, index: int) -> bool:
     """Returns whether a text begins (index 0) or ends (-1) inside a word, judging by the 4 bytes at its edge."""
     decoded = edge.decode("utf-8", "surrogateescape")
     return bool(decoded) and not decoded[index].isspace()
-
-
-def _zeros(size: int) -> Counts:
-    return numpy.zeros(size, dtype=numpy.int64)

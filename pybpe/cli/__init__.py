@@ -43,11 +43,6 @@ def _versions() -> str:
     return f"pybpe {__version__} ({library})"
 
 
-def _include_dir() -> str:
-    found: str = import_module("llmc_compat.cli").include_dir()
-    return found
-
-
 _COMMANDS = {  # name -> the module with its function add_NAME, which is loaded only for this command; its summary
     "train": (".train", "train a tokenizer, or extend one"),
     "encode": (".coding", "turn text into ids"),
@@ -73,7 +68,7 @@ _COMMANDS = {  # name -> the module with its function add_NAME, which is loaded 
 _QUESTIONS = {  # instead of a command -> what answers; its help
     "--version": (_versions, "print the versions and exit"),
     "--include-dir": (
-        _include_dir,
+        lambda: str(import_module("llmc_compat.cli").include_dir()),
         "print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
     ),
 }

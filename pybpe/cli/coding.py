@@ -21,7 +21,7 @@ from ..reading.options import ReadOptions
 from ..support.run_options import RunOptions
 from ..urls import is_url, without_secrets
 from .command import Command
-from .common import load, open_ids, open_source, writing
+from .common import load, open_source, tell_terminal, writing
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -239,9 +239,11 @@ def _dtype_in(path: str, tokenizer: Tokenizer) -> str | None:
 def _read_ids(path: str, dtype: str | None) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
     from ..formats.id_files import NPY_MAGIC
     from ..reading.file_types import llmc_file
+    from ..reading.input_file import InputFile
     from ..tokens.token_files import TokenFile
 
-    with open_ids(path) as stream:
+    tell_terminal(path)
+    with InputFile.look(path)[0].open() as stream:
         start = stream.read(8)
         is_binary = llmc_file(start) == "a token shard" or start.startswith(NPY_MAGIC)
         is_binary |= path.endswith(".bin") and bool(start.translate(_BLANKS, b"0123456789").strip())

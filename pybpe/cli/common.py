@@ -199,14 +199,6 @@ def open_source(path: str, encoding: str | None = None, records: str = "warn") -
     return stream
 
 
-def open_ids(path: str) -> BinaryIO:
-    """Opens a file of ids for reading, and decompresses it if needed. - is standard input."""
-    from ..reading.input_file import InputFile
-
-    tell_terminal(path)
-    return InputFile.look(path)[0].open()
-
-
 def tell_terminal(path: str) -> None:
     if path == "-" and sys.stdin.isatty():
         print("pybpe: reading from the terminal. To end, press Ctrl-D on a new line", file=sys.stderr)

@@ -50,17 +50,6 @@ def read_normalizer(normalizer: Any, name: str) -> str | None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Decoder
-
-
-def check_decoder(decoder: Any, name: str) -> None:
-    """Raises FormatError for a decoder that is not for byte-level tokens."""
-    kind = type_of(decoder)
-    if kind not in (None, "ByteLevel"):
-        raise FormatError(f"{name}: the decoder is {kind!r}; pybpe supports ByteLevel")
-
-
-# ----------------------------------------------------------------------------------------------------
 # Post-processor: our template
 
 

@@ -134,7 +134,10 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
 
 
 def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
-    config, roles_map = _configurations(folder, files)
+    paths = [os.path.join(folder, file) for file in (CONFIG, SPECIALS_MAP)]
+    config, roles_map = (_read_object(path, files) if os.path.exists(path) else {} for path in paths)
+    if "added_tokens_decoder" in config:  # then transformers does not read the map, which otherwise comes first
+        roles_map = {}
     path = os.path.join(folder, TOKENIZER)
     if os.path.exists(path):
         of_transformers = os.path.exists(os.path.join(folder, CONFIG))
@@ -174,14 +177,6 @@ def _refuse_hiding(model: Model, folder: str) -> None:
             f"{path} belongs to another tokenizer, and programs that read the folder use it instead of vocab.json and"
             " merges.txt: remove it, or choose another folder"
         )
-
-
-def _configurations(folder: str, files: Snapshot) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the contents of tokenizer_config.json, and of special_tokens_map.json, which overrides it, if
-    transformers reads that file."""
-    paths = [os.path.join(folder, file) for file in (CONFIG, SPECIALS_MAP)]
-    config, roles_map = (_read_object(path, files) if os.path.exists(path) else {} for path in paths)
-    return config, {} if "added_tokens_decoder" in config else roles_map
 
 
 def _read_two_files(folder: str, config: Mapping[str, Any], pattern: Pattern | None, files: Snapshot) -> Model:

@@ -98,8 +98,11 @@ def behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
 
 def pattern(node: Node, in_bytes: bool) -> Pattern:
     """Returns the pattern of a tree. With `in_bytes` its text is the characters that stand for bytes. Raises
-    UnsupportedError as `_of_bytes` does."""
-    return Pattern(_of_bytes(node) if in_bytes else _spelling(node))
+    UnsupportedError if such a tree has a lookahead, a lookbehind or an anchor."""
+    if not in_bytes:
+        return Pattern(_spelling(node))
+    pairs = [(char, byte) for byte, char in BYTE_TO_CHAR.items()]
+    return Pattern(OF_BYTES + write(_mapped(node, pairs), REGEX))
 
 
 def _spelling(node: Node) -> str:
@@ -123,15 +126,9 @@ def named(step: Pattern) -> JsonObject | None:
 _Pairs = list[tuple[str, int]]  # a character that a set may contain, and the code point that stands for it afterwards
 
 
-def _of_bytes(node: Node) -> str:
-    """Returns the step that does to bytes what a tree does to the characters that stand for them. Raises
-    UnsupportedError if the tree has a lookahead, a lookbehind or an anchor."""
-    return OF_BYTES + write(_mapped(node, [(char, byte) for byte, char in BYTE_TO_CHAR.items()]), REGEX)
-
-
 def of_characters(regex: str) -> str:
     """Returns the regular expression that does to the characters that stand for bytes what a step that reads bytes does
-    to these. Raises UnsupportedError as `_of_bytes` does."""
+    to these. Raises UnsupportedError as `pattern` does."""
     tree = parse(regex.removeprefix(OF_BYTES), REGEX)
     return write(_mapped(tree, [(chr(byte), ord(char)) for byte, char in BYTE_TO_CHAR.items()]), ONIGURUMA)
 

@@ -244,14 +244,6 @@ def ranks_lines(ranks: Mapping[bytes, int]) -> Iterator[bytes]:
     return (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=lambda one: one[1]))
 
 
-def _check_decoding(encoding: Any, model: Model) -> None:
-    """Raises UnsupportedError if special tokens share an id, and tiktoken decodes it to a different one than pybpe."""
-    for text in model.aliases:
-        i = model.specials[text]
-        if encoding.decode_single_token_bytes(i) != model.tokens[i]:
-            raise UnsupportedError(f"tiktoken would decode id {i} to another special token than pybpe, {text!r:.80}")
-
-
 def to_encoding(model: Model, name: str) -> Any:
     """Returns the tiktoken.Encoding. Raises UnsupportedError as `to_ranks` does."""
     ranks = to_ranks(model)
@@ -265,5 +257,8 @@ def to_encoding(model: Model, name: str) -> Any:
         mergeable_ranks=ranks,
         special_tokens=dict(model.specials),
     )
-    _check_decoding(encoding, model)
+    for text in model.aliases:  # an id that several special tokens share decodes to one of them
+        i = model.specials[text]
+        if encoding.decode_single_token_bytes(i) != model.tokens[i]:
+            raise UnsupportedError(f"tiktoken would decode id {i} to another special token than pybpe, {text!r:.80}")
     return encoding

@@ -180,7 +180,8 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
         raise FormatError(f"{name}: model.pybpe contains a lone surrogate, which is not valid Unicode")
     if pattern is None:
         pattern = steps.read_pattern(data.get("pre_tokenizer"), regex if isinstance(regex, str) else None, name)
-    pipeline.check_decoder(data.get("decoder"), name)
+    if (decoder := pipeline.type_of(data.get("decoder"))) not in (None, "ByteLevel"):
+        raise FormatError(f"{name}: the decoder is {decoder!r}; pybpe supports ByteLevel")
     template = pipeline.read_post_processor(data.get("post_processor"), added.specials, name)
     fields = {key: fact for key in _OWN_FACTS if isinstance(fact := facts.pop(key, None), str)}
     return Model(

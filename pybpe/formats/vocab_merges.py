@@ -36,11 +36,6 @@ BYTE_TO_CHAR = _table()
 CHAR_TO_BYTE = {char: byte for byte, char in BYTE_TO_CHAR.items()}
 
 
-def to_text(token: bytes) -> str:
-    """Returns a token as printable text."""
-    return token.decode("latin-1").translate(BYTE_TO_CHAR)
-
-
 def to_bytes(text: str) -> bytes:
     """Returns the token that printable text spells. Raises KeyError if a character does not represent a byte."""
     return bytes(map(CHAR_TO_BYTE.__getitem__, text))
@@ -127,7 +122,7 @@ def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.Pat
 def token_names(model: Model) -> list[str]:
     """Returns every token as vocab.json spells it; "" for an unused id. Raises UnsupportedError if a special token has
     the same spelling as an ordinary token, so these formats cannot distinguish them."""
-    names = [to_text(token) for token in model.tokens]
+    names = [token.decode("latin-1").translate(BYTE_TO_CHAR) for token in model.tokens]
     aliases = set(model.aliases)
     for text, i in model.specials.items():
         names[i] = names[i] if text in aliases else text

@@ -38,11 +38,10 @@ class RunOptions:
             if value is not None:
                 object.__setattr__(self, name, whole_number(name, value, 1))
         if self.task_timeout is not None:
-            self._check_timeout(self.task_timeout)
-
-    def _check_timeout(self, seconds: float) -> None:
-        instance("task_timeout", seconds, (int, float), "a number of seconds")
-        if not 0 < seconds < float("inf"):
-            raise ArgumentError(f"task_timeout must be a number of seconds above 0, not {seconds}")
-        if self.executor is None:
-            raise ArgumentError("task_timeout needs an executor (--dask): threads of this process cannot be given up")
+            instance("task_timeout", self.task_timeout, (int, float), "a number of seconds")
+            if not 0 < self.task_timeout < float("inf"):
+                raise ArgumentError(f"task_timeout must be a number of seconds above 0, not {self.task_timeout}")
+            if self.executor is None:
+                raise ArgumentError(
+                    "task_timeout needs an executor (--dask): threads of this process cannot be given up"
+                )

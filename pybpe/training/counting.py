@@ -22,7 +22,7 @@ from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import STDIN, Inputs, is_path_list
-from ..reading.pieces import Cut, data_pieces
+from ..reading.pieces import data_pieces
 from ..reading.planning import Piece, Plan, Task, anchored, pieces_of, text_piece
 from ..reading.sample import Sample, flat_texts
 from ..reading.splits import SplitOptions
@@ -140,13 +140,18 @@ def _counted(
     if files is None:
         _check_texts(inputs)
     if run.executor is not None:
-        _check_whole_files(files, sample)
+        if files is None or not sample.is_all:
+            raise ArgumentError("an executor counts whole files: pass paths, and leave out max_documents and max_bytes")
+        if any(file.path == STDIN for file in files):
+            raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
     plan = corpus_plan(files or [], settings)
     cut = plan.cutting.cut
     total = sample.max_bytes if files is None or not sample.is_all else known_total(files)
     counting = _Counting(plan, settings, run, total, saved)
     if files is None:
-        items = _placed(_text_pieces(inputs, sample, cut))
+        each: Any = flat_texts(inputs)  # type: ignore[arg-type]
+        texts = each if sample.is_all else sample.texts(each, cut)
+        items = _placed(text_piece(data) for text in texts for data in data_pieces(utf8(text), cut))
     elif not sample.is_all:
         items = _placed(sample.pieces(plan, cut), first=counting.place.pieces)
     else:
@@ -179,14 +184,6 @@ def _check_texts(inputs: object) -> None:
         raise ArgumentError("inputs mixes paths (every str in a list) and other objects: pass texts as iter([...])")
 
 
-def _check_whole_files(files: Sequence[InputFile] | None, sample: Sample) -> None:
-    """Raises ArgumentError if an executor's workers cannot count these files."""
-    if files is None or not sample.is_all:
-        raise ArgumentError("an executor counts whole files: pass paths, and leave out max_documents and max_bytes")
-    if any(file.path == STDIN for file in files):
-        raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
-
-
 # ----------------------------------------------------------------------------------------------------
 # Threads count pieces, an executor's workers count tasks
 
@@ -204,14 +201,6 @@ def _placed(pieces: Iterable[Piece], task: int = 0, first: int = 0) -> Iterator[
     """Yields the pieces of a task from number `first` on."""
     for number, piece in enumerate(islice(pieces, first, None), first):
         yield _Item(piece, Place(task, number + 1))
-
-
-def _text_pieces(inputs: Any, sample: Sample, cut: Cut) -> Iterator[Piece]:
-    """Yields the pieces of texts. Each text is separate."""
-    texts = flat_texts(inputs)
-    for text in texts if sample.is_all else sample.texts(texts, cut):
-        for data in data_pieces(utf8(text), cut):
-            yield text_piece(data)
 
 
 class Counted(NamedTuple):

@@ -85,12 +85,12 @@ def _little(numbers: array[int]) -> bytes:
 
 
 class Reader:
-    """Reads a .counts file from its start, block by block; `header` is as in `write`. FormatError says at which offset
-    the file is damaged, here or in `blocks`. As a context manager, it raises FileChangedError after the block if
-    somebody wrote to the file."""
+    """Reads a .counts file, `path`, from its start, block by block; `header` is as in `write`. FormatError says at
+    which offset the file is damaged, here or in `blocks`. As a context manager, it raises FileChangedError after the
+    block if somebody wrote to the file."""
 
     def __init__(self, path: _binding.PathLike) -> None:
-        self._path = _binding.path_text(path)
+        self.path = _binding.path_text(path)
         self._raw = open_unchanged(path)
         self._stream: BinaryIO = io.BufferedReader(self._raw)
         try:
@@ -112,7 +112,7 @@ class Reader:
 
     def _fail(self, what: str) -> FormatError:
         offset = self._stream.tell()
-        return FormatError(f"{self._path}: not a complete .counts file: {what} before byte {offset}", offset)
+        return FormatError(f"{self.path}: not a complete .counts file: {what} before byte {offset}", offset)
 
     def _read(self, size: int) -> bytes:
         data = self._stream.read(size) if size <= self._size else b""
@@ -132,7 +132,7 @@ class Reader:
         version, length = struct.unpack_from("<II", start, 8)
         if not start.startswith(MAGIC):
             raise self._fail(f"it does not begin with {MAGIC.decode()}")
-        versions.check(version, VERSION, f"{self._path}: this .counts file", 8)
+        versions.check(version, VERSION, f"{self.path}: this .counts file", 8)
         text = self._read(length)
         self._check(start, text)
         try:
@@ -144,7 +144,7 @@ class Reader:
         return header
 
     def blocks(self) -> Iterator[_binding.WordBlock]:
-        """Yields the blocks of the file."""
+        """Yields the blocks of the file. Raises FormatError after the last of them if the file has more data."""
         total = 0
         while True:
             start = self._read(4)
@@ -154,6 +154,8 @@ class Reader:
                 self._check(start, end)
                 if struct.unpack("<Q", end)[0] != total:
                     raise self._fail("the number of words does not match")
+                if self._stream.tell() != self._size:
+                    raise self._fail("the data should end")
                 return
             total += count
             numbers = self._read(12 * count)
@@ -166,24 +168,6 @@ class Reader:
             blob = self._read(sum(lengths))
             self._check(start, numbers, blob)
             yield _binding.WordBlock(blob, lengths, counts)
-
-    def sorted_words(self) -> _binding.SortedWords:
-        """Returns all words of the file. Raises FormatError after the last of them if the file has more data."""
-        return _binding.SortedWords(self._path, self._blocks_to_end())
-
-    def _blocks_to_end(self) -> Iterator[_binding.WordBlock]:
-        yield from self.blocks()
-        self.check_end()
-
-    def check_end(self) -> None:
-        """Raises FormatError if the file has more data than was read."""
-        if self._stream.tell() != self._size:
-            raise self._fail("the data should end")
-
-    @property
-    def stream(self) -> BinaryIO:
-        """The file, positioned after what was read, so that a caller can read what it stored after the counts."""
-        return self._stream
 
 
 def sorted_blocks(words: _binding.Words) -> Iterator[_binding.WordBlock]:
@@ -258,4 +242,6 @@ def _size(path: str) -> int:
 
 def _merged(files: Sequence[tuple[int, str, bool]], stack: ExitStack, block_words: int) -> Iterator[_binding.WordBlock]:
     readers = [stack.enter_context(Reader(path)) for _, path, _ in files]
-    return _binding.merged_blocks([reader.sorted_words() for reader in readers], block_words)
+    return _binding.merged_blocks(
+        [_binding.SortedWords(reader.path, reader.blocks()) for reader in readers], block_words
+    )

@@ -86,7 +86,13 @@ def count_languages(
     parity, per = options
     kept = {name: _readable_twice(texts) for name, texts in parity.items()}
     if per == "text":
-        _check_lines({name: _lines(texts, settings) for name, texts in kept.items()})
+        lines = {name: _lines(texts, settings) for name, texts in kept.items()}
+        if len(set(lines.values())) > 1:
+            counts = ", ".join(f"{name} has {count}" for name, count in lines.items())
+            raise ArgumentError(
+                f"parity: the development texts are not translations of each other, line by line ({counts} lines): use"
+                " translations, or compare languages by parity_per='character' or 'byte'"
+            )
     alone = replace(run, executor=None, memory_limit=None)
     languages = []
     for name, texts in kept.items():
@@ -129,15 +135,6 @@ def _size(words: _binding.Words, per: str) -> int:
         (len(word.decode("utf-8", "surrogateescape")) if characters else len(word)) * count
         for word, count in words.to_dict().items()
     )
-
-
-def _check_lines(lines: Mapping[str, int]) -> None:
-    if len(set(lines.values())) > 1:
-        found = ", ".join(f"{name} has {count}" for name, count in lines.items())
-        raise ArgumentError(
-            f"parity: the development texts are not translations of each other, line by line ({found} lines): use"
-            " translations, or compare languages by parity_per='character' or 'byte'"
-        )
 
 
 def _lines(texts: Any, settings: CountSettings) -> int:

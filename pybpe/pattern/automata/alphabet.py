@@ -80,14 +80,11 @@ class Alphabet:
                 raise UnsupportedError(f"the pattern distinguishes more than {_MOST_CLASSES} classes of characters")
         return list(numbers)
 
-    def _class_of(self, point: int) -> int:
-        return self.ranges[bisect_right(self.ranges, (point, self.size)) - 1][1]
-
     def columns_of(self, members: CharSet) -> int:
         """Returns the columns of the characters of a set."""
         if id(members) not in self._known:  # repeats ask for the same set many times
             found = sum(1 << i for i, holding in enumerate(self._holding) if self._holds(members, holding))
-            is_newline = found >> self._class_of(ord("\n")) & 1
+            is_newline = found >> self.ranges[bisect_right(self.ranges, (ord("\n"), self.size)) - 1][1] & 1
             self._known[id(members)] = members, found | (self.last_newline if is_newline else 0)
         return self._known[id(members)][1]
 

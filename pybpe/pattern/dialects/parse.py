@@ -335,10 +335,7 @@ class _Parser:
         if letter and letter in self.dialect.anchors:
             self.at += 1
             return self.dialect.anchors[letter]
-        return self._member(flags, self.at - 1)
-
-    def _member(self, flags: Flags, at: int) -> CharSet:
-        """Returns the set that an escape outside a class means. `at` is the backslash."""
+        at = self.at - 1  # the backslash
         found = self._escaped_set(flags, at, self.dialect.sets)
         if found is not None:
             return found
@@ -376,7 +373,9 @@ class _Parser:
         if found is not None:
             digits = next(group for group in found.groups() if group)
             if found[0][0] not in self.dialect.short_hex or (len(digits) == 2 and int(digits, 16) > 0x7F):
-                return self._high_byte(int(digits, 16), at)
+                if self.dialect.short_hex != "xuU":  # \x80 to \xff are bytes in Oniguruma, characters elsewhere
+                    self._unlike(self.pattern[at : self.at], at)
+                return int(digits, 16)
             return self._point(digits, at)
         found = self._match(_LONG_HEX) if self._rest(1) in self.dialect.long_hex else None
         if found is not None:
@@ -387,12 +386,6 @@ class _Parser:
         if not (" " <= char <= "~") or char.isalnum() or char in self.dialect.no_escape:
             self._unlike(f"\\{char}", at)
         return ord(char)
-
-    def _high_byte(self, point: int, at: int) -> int:
-        r"""\x80 to \xff: bytes in Oniguruma, characters elsewhere."""
-        if self.dialect.short_hex != "xuU":
-            self._unlike(self.pattern[at : self.at], at)
-        return point
 
     def _point(self, digits: str, at: int) -> int:
         point = int(digits, 16)
