@@ -70,9 +70,11 @@ def oracle(
 def test_lines_become_examples_with_a_space_before_completions(
     tok: pybpe.Tokenizer, jsonl: Callable[..., Path], tmp_path: Path
 ) -> None:
-    path = jsonl(ROOF, "\n", "  \n", BOAT)
+    hellaswag = {"ind": 24, "ctx": ROOF["context"], "endings": ROOF["completions"], "label": 3, "ctx_a": "A man"}
+    path = jsonl(ROOF, "\n", "  \n", BOAT, hellaswag)
     examples = list(evals.encode_examples(tok, path))
-    assert [(e.context, e.completions, e.label) for e in examples] == [oracle(tok, ROOF), oracle(tok, BOAT)]
+    expected = [oracle(tok, record) for record in (ROOF, BOAT, ROOF)]
+    assert [(e.context, e.completions, e.label) for e in examples] == expected
     assert tok.decode(examples[0].completions[0]) == " wraps skis."
     assert tok.eot_token not in examples[1].completions[3]  # the text cannot forge it
     plain = list(evals.encode_examples(tok, path, separator=""))
@@ -100,12 +102,6 @@ def test_words_that_would_be_joined_are_named(tok: pybpe.Tokenizer, jsonl: Calla
     assert len(found) == 1
 
 
-def test_the_names_of_hellaswag_serve_too(tok: pybpe.Tokenizer, jsonl: Callable[..., Path]) -> None:
-    record = {"ind": 24, "ctx": ROOF["context"], "endings": ROOF["completions"], "label": 3, "ctx_a": "A man"}
-    (example,) = evals.encode_examples(tok, jsonl(record))
-    assert (example.context, example.completions, example.label) == oracle(tok, ROOF)
-
-
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
@@ -131,9 +127,6 @@ def test_a_bad_line_is_named(tok: pybpe.Tokenizer, jsonl: Callable[..., Path], r
     with pytest.raises(FormatError, match=f"evals.jsonl: line 3: .*{problem}") as caught:
         list(evals.encode_examples(tok, path))
     assert caught.value.offset == len(json.dumps(ROOF)) + 2
-
-
-def test_too_long_a_line_is_named(tok: pybpe.Tokenizer, jsonl: Callable[..., Path]) -> None:
     with pytest.raises(LimitError, match="line 2: takes [0-9]+ bytes; an example can have at most 65534"):
         list(evals.encode_examples(tok, jsonl(ROOF, {**ROOF, "context": "qZ" * 20_000})))
 
@@ -226,6 +219,10 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     for count in (0, -1):
         path.write_bytes(data[:8] + count.to_bytes(4, "little", signed=True) + data[12:])
         with pytest.raises(FormatError, match="the header says that there are"):
+            evals.read_eval(path)
+    for longest in (0, 2, 26, -1, -(2**31)):  # llm.c allocates this size, and does not check the examples
+        path.write_bytes(data[:12] + longest.to_bytes(4, "little", signed=True) + data[16:])
+        with pytest.raises(FormatError, match=r"e\.bin.*(overflows its buffer|llm\.c aborts)"):
             evals.read_eval(path)
     path.write_bytes(data + b"\0")
     with pytest.raises(FormatError, match="has 1 byte after the last example"):

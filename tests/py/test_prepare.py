@@ -55,7 +55,7 @@ def test_any_number_of_workers_and_an_executor_make_the_same_files(tmp_path: Pat
     (tmp_path / "in" / "b.txt").write_text("<|endoftext|>".join(texts[::-1]))
     for workers in (1, 4):
         pybpe.prepare(tmp_path / "in", tmp_path / f"{workers}", vocab_size=500, workers=workers)
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as processes:
         pybpe.prepare(tmp_path / "in", tmp_path / "processes", vocab_size=500, executor=processes, workers=2)
     expected = content(tmp_path / "1")
     assert all(content(tmp_path / name) == expected for name in ("4", "processes")) and len(expected) == 6

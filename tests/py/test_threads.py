@@ -88,7 +88,7 @@ loader = DataLoader(sys.argv[1], 1, 4, should_shuffle=True)
 expected = loader.next_batch()[0].tolist()
 
 def work(call):
-    for _ in range(2000):
+    for _ in range(500):
         call()
 
 calls = [loader.next_batch] * 2 + [lambda: loader.seek(3 * loader.batches_per_epoch)] * 4

@@ -7,7 +7,7 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -129,9 +129,10 @@ def test_the_page_loads_nothing() -> None:
 
 
 def test_the_page_is_the_same_each_time(tmp_path: Path) -> None:
-    tokenizers = {"a": tokenizer(), "b": tokenizer("qwen2")}
+    """A list of tokenizers is numbered."""
+    tokenizers = {"tokenizer 1": tokenizer(), "tokenizer 2": tokenizer("qwen2")}
     write_page(tmp_path / "page.html", SAMPLE, tokenizers)
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == make_page(SAMPLE, tokenizers)
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == make_page(SAMPLE, list(tokenizers.values()))
 
 
 def test_a_vocabulary_of_32000_tokens_makes_a_small_page() -> None:
@@ -167,12 +168,6 @@ def test_bad_arguments() -> None:
     for wrong in (None, "tok.json", 3, [tokenizer(), None], {"a": "tok.json"}, {1: tokenizer()}):
         with pytest.raises(pybpe.errors.ArgumentError, match="must be a"):
             make_page("x", wrong)  # type: ignore[arg-type]
-
-
-def test_a_list_of_tokenizers_is_numbered() -> None:
-    assert make_page("x", [tokenizer(), tokenizer()]) == make_page(
-        "x", {"tokenizer 1": tokenizer(), "tokenizer 2": tokenizer()}
-    )
 
 
 def test_a_notebook_shows_the_page() -> None:
@@ -284,36 +279,42 @@ def test_the_page_encodes_as_python_does(pattern: str, digits: Digits) -> None:
         assert ids == tok.encode(text), text
 
 
-@pytest.mark.parametrize("normalizer", ["NFC", "NFKC"])
-def test_the_page_normalises(normalizer: str) -> None:
-    tok = tokenizer(normalizer=normalizer)
-    texts = [text.encode() for text in ("e\u0301", "ﬁ ½ Å", mixed(3000, 4), "\uac00\u11a8", "１２")] + [
-        b"e\xcc\x81\xff\xcc"
-    ]
-    assert encode_in_page(tok, texts)["ids"] == [tok.encode(text) for text in texts]
+def whole_words(whole: bool) -> pybpe.Tokenizer:
+    vocab = {i: bytes([i]) for i in range(256)} | {256: b"he", 257: b" hello", 258: b"hel"}
+    tok = pybpe.Tokenizer(vocab, [(b"h", b"e")])
+    return pybpe.tokenizer.of_model(replace(tok.model, whole_words=whole))
 
 
-def test_long_words_and_merges_that_reuse_a_token() -> None:
-    # Two merges spell "aaa"; ids are not in the order of merges; a special looks like a token.
-    bytes_ = {i + 3: bytes([i]) for i in range(256)}
-    vocab = bytes_ | {0: b"aaaa", 1: b"aaa", 2: b"aa", 260: b"ab"}
+def reused_token() -> pybpe.Tokenizer:
+    """Two merges spell "aaa"; ids are not in the order of merges; a special looks like a token."""
+    vocab = {i + 3: bytes([i]) for i in range(256)} | {0: b"aaaa", 1: b"aaa", 2: b"aa", 260: b"ab"}
     merges = [(b"a", b"a"), (b"aa", b"a"), (b"a", b"aa"), (b"aa", b"aa"), (b"a", b"b")]
-    tok = pybpe.Tokenizer(vocab, merges, ["aab"])
-    texts = [b"a" * n for n in (1, 2, 3, 4, 5, 7, 1000, 20_001)] + [b"aab aaab", b"ab" * 5000 + b"a" * 99]
+    return pybpe.Tokenizer(vocab, merges, ["aab"])
+
+
+TO_NORMALIZE = [*map(str.encode, ("e\u0301", "ﬁ ½ Å", mixed(3000, 4), "\uac00\u11a8", "１２")), b"e\xcc\x81\xff\xcc"]
+HELLOS = [b"he", b"hello hello hel", b"hel", b" hello", b" hellohello"]
+RUNS_OF_A = [b"a" * n for n in (1, 2, 3, 4, 5, 7, 1000, 20_001)] + [b"aab aaab", b"ab" * 5000 + b"a" * 99]
+INVALID = [HOSTILE, random_bytes(500, 3), b"\xf0\x9f\x98\x80<|end|>\xed\xa0"]
+
+
+@pytest.mark.parametrize(
+    ("make", "texts"),
+    [
+        (lambda: tokenizer(normalizer="NFC"), TO_NORMALIZE),
+        (lambda: tokenizer(normalizer="NFKC"), TO_NORMALIZE),
+        (reused_token, RUNS_OF_A),
+        (lambda: whole_words(True), HELLOS),
+        (lambda: whole_words(False), HELLOS),
+        (lambda: tokenizer(r"(?i:[a-z]+)|\s++|[^\s]"), [english()[:5000].encode(), *INVALID]),
+    ],
+    ids=["NFC", "NFKC", "a token twice", "whole words", "no whole words", "custom pattern"],
+)
+def test_the_page_encodes_as_an_odd_tokenizer_does(make: Callable[[], pybpe.Tokenizer], texts: list[bytes]) -> None:
+    tok = make()
     got = encode_in_page(tok, texts)
     assert got["ids"] == [tok.encode(text) for text in texts]
     assert [base64.b64decode(token) for token in got["tokens"]] == list(tok.model.tokens)
-
-
-def test_words_that_are_taken_whole() -> None:
-    tok = pybpe.Tokenizer(
-        {i: bytes([i]) for i in range(256)} | {256: b"he", 257: b" hello", 258: b"hel"}, [(b"h", b"e")]
-    )
-    whole = pybpe.tokenizer.of_model(replace(tok.model, whole_words=True))
-    texts = [b"he", b"hello hello hel", b"hel", b" hello", b" hellohello"]
-    assert encode_in_page(whole, texts)["ids"] == [whole.encode(text) for text in texts]
-    assert whole.encode(" hello") == [257] != tok.encode(" hello")
-    assert encode_in_page(tok, texts)["ids"] == [tok.encode(text) for text in texts]
 
 
 def test_what_keeps_the_page_from_encoding() -> None:
@@ -395,17 +396,6 @@ def test_the_page_of_a_pattern_without_translation_says_so() -> None:
     shown = page_data(make_page("some words", tok))["tokenizers"][0]
     assert shown["pattern"]["javascript"] is None and r"\X" in shown["pattern"]["why"]
     assert encode_in_page(tok, [b"x"])["ids"] is None
-
-
-def test_a_custom_pattern_encodes_in_the_page() -> None:
-    tok = tokenizer(r"(?i:[a-z]+)|\s++|[^\s]")
-    texts: Sequence[bytes] = [
-        english()[:5000].encode(),
-        HOSTILE,
-        random_bytes(500, 3),
-        b"\xf0\x9f\x98\x80<|end|>\xed\xa0",
-    ]
-    assert encode_in_page(tok, texts)["ids"] == [tok.encode(text) for text in texts]
 
 
 def test_the_scripts_are_valid() -> None:
