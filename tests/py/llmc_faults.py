@@ -57,15 +57,17 @@ def make_sound(folder: Path) -> Path:
 # Kinds of damage
 
 
-def patch(name: str, offset: int, *values: int, size: int = 4) -> Damage:
+def damage(function: Callable[..., object]) -> Callable[..., Damage]:
+    """Makes a function of a workspace and more arguments one of these arguments, which returns the damage."""
+    return lambda *given, **named: lambda work: function(work, *given, **named)
+
+
+@damage
+def patch(work: Path, name: str, offset: int, *values: int, size: int = 4) -> None:
     """Writes other integers at an offset."""
-
-    def damage(work: Path) -> None:
-        with open(work / name, "r+b") as stream:
-            stream.seek(offset)
-            stream.write(b"".join(v.to_bytes(size, "little", signed=v < 0) for v in values))
-
-    return damage
+    with open(work / name, "r+b") as stream:
+        stream.seek(offset)
+        stream.write(b"".join(v.to_bytes(size, "little", signed=v < 0) for v in values))
 
 
 def floats(name: str, offset: int, *values: float) -> Damage:
@@ -83,28 +85,22 @@ def cut(name: str, size: int) -> Damage:
     return lambda work: os.truncate(work / name, size)
 
 
-def swap_bytes(name: str, width: int = 4, start: int = 0, end: int | None = None) -> Damage:
+@damage
+def swap_bytes(work: Path, name: str, width: int = 4, start: int = 0, end: int | None = None) -> None:
     """Makes the numbers big-endian."""
-
-    def damage(work: Path) -> None:
-        raw = bytearray((work / name).read_bytes())
-        stop = len(raw) if end is None else end
-        stop -= (stop - start) % width
-        raw[start:stop] = numpy.frombuffer(raw[start:stop], f">u{width}").astype(f"<u{width}").tobytes()
-        (work / name).write_bytes(raw)
-
-    return damage
+    raw = bytearray((work / name).read_bytes())
+    stop = len(raw) if end is None else end
+    stop -= (stop - start) % width
+    raw[start:stop] = numpy.frombuffer(raw[start:stop], f">u{width}").astype(f"<u{width}").tobytes()
+    (work / name).write_bytes(raw)
 
 
-def remove(*names: str) -> Damage:
+@damage
+def remove(work: Path, *names: str) -> None:
     """Removes files, links or folders."""
-
-    def damage(work: Path) -> None:
-        for name in names:
-            path = work / name
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-
-    return damage
+    for name in names:
+        path = work / name
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def folder(name: str) -> Damage:
@@ -117,60 +113,45 @@ def pipe(name: str) -> Damage:
     return steps(remove(name), lambda work: os.mkfifo(work / name))
 
 
-def link(name: str, target: str) -> Damage:
+def empty_place(path: Path) -> Path:
+    """Removes a file or link, and makes the folder where it would be."""
+    if path.is_symlink() or path.exists():
+        path.unlink()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@damage
+def link(work: Path, name: str, target: str) -> None:
     """Links to another file, or to none."""
-
-    def damage(work: Path) -> None:
-        if (work / name).is_symlink() or (work / name).exists():
-            (work / name).unlink()
-        (work / name).parent.mkdir(parents=True, exist_ok=True)
-        os.symlink(os.path.relpath(work / target, (work / name).parent), work / name)
-
-    return damage
+    os.symlink(os.path.relpath(work / target, (work / name).parent), empty_place(work / name))
 
 
-def swap(a: str, b: str) -> Damage:
+@damage
+def swap(work: Path, a: str, b: str) -> None:
     """Swaps two files."""
-
-    def damage(work: Path) -> None:
-        (work / a).rename(work / "swapping")
-        (work / b).rename(work / a)
-        (work / "swapping").rename(work / b)
-
-    return damage
+    (work / a).rename(work / "swapping")
+    (work / b).rename(work / a)
+    (work / "swapping").rename(work / b)
 
 
-def move(old: str, new: str) -> Damage:
+@damage
+def move(work: Path, old: str, new: str) -> None:
     """Renames a file."""
-
-    def damage(work: Path) -> None:
-        (work / new).parent.mkdir(parents=True, exist_ok=True)
-        (work / old).rename(work / new)
-
-    return damage
+    (work / old).rename(work / new)
 
 
-def copy(old: str, new: str) -> Damage:
+@damage
+def copy(work: Path, old: str, new: str) -> None:
     """Copies a file over another, which may be a link."""
-
-    def damage(work: Path) -> None:
-        raw = (work / old).read_bytes()
-        if (work / new).is_symlink():
-            (work / new).unlink()
-        (work / new).parent.mkdir(parents=True, exist_ok=True)
-        (work / new).write_bytes(raw)
-
-    return damage
+    shutil.copy(work / old, empty_place(work / new))
 
 
-def steps(*damages: Damage) -> Damage:
+@damage
+def steps(work: Path, *damages: Damage) -> None:
     """Makes several changes in turn."""
-
-    def damage(work: Path) -> None:
-        for each in damages:
-            each(work)
-
-    return damage
+    for each in damages:
+        each(work)
 
 
 def write(name: str, data: bytes) -> Damage:
@@ -178,15 +159,12 @@ def write(name: str, data: bytes) -> Damage:
     return lambda work: (work / name).write_bytes(data)
 
 
-def tokens(name: str, count: int, value: int | None = None) -> Damage:
+@damage
+def tokens(work: Path, name: str, count: int, value: int | None = None) -> None:
     """Writes a shard with this many tokens."""
-
-    def damage(work: Path) -> None:
-        ids = numpy.arange(count) % 300 if value is None else numpy.full(count, value)
-        (work / name).parent.mkdir(exist_ok=True)
-        write_shard(work / name, ids.astype(numpy.uint16))
-
-    return damage
+    ids = numpy.arange(count) % 300 if value is None else numpy.full(count, value)
+    (work / name).parent.mkdir(exist_ok=True)
+    write_shard(work / name, ids.astype(numpy.uint16))
 
 
 def model(
@@ -219,25 +197,26 @@ def fit(**sizes: int) -> Damage:
     return cut(MODEL, HEADER + 4 * parameters(**sizes))
 
 
+def place_of(raw: bytearray, token: int) -> int:
+    """Returns where a token begins in a tokenizer's bytes."""
+    at = HEADER
+    for _ in range(token):
+        at += 1 + raw[at]
+    return at
+
+
 def without_trailer(work: Path) -> None:
     """Removes the merges after the tokens, as llm.c's own scripts write tokenizers."""
     for path in (work / TOKENIZER, work / "data" / "tokenizer.bin"):
         raw = bytearray(path.read_bytes())
-        end = HEADER
-        for _ in range(V):
-            end += 1 + raw[end]
         raw[16:28] = bytes(12)
-        path.write_bytes(raw[:end])
+        path.write_bytes(raw[: place_of(raw, V)])
 
 
 def swap_tokens(work: Path) -> None:
     """Swaps two tokens of the same length."""
     raw = bytearray((work / TOKENIZER).read_bytes())
-    at, places = HEADER, {}
-    for i in range(V):
-        places[i] = at
-        at += 1 + raw[at]
-    a, b = places[20], places[21]
+    a, b = place_of(raw, 20), place_of(raw, 21)
     raw[a : a + 2], raw[b : b + 2] = raw[b : b + 2], raw[a : a + 2]
     (work / TOKENIZER).write_bytes(raw)
 
@@ -250,9 +229,7 @@ def other_tokenizer(work: Path) -> None:
 def repeat_token(work: Path) -> None:
     """Gives token 21 the bytes of token 20."""
     raw = bytearray((work / TOKENIZER).read_bytes())
-    at = HEADER
-    for _ in range(20):
-        at += 1 + raw[at]
+    at = place_of(raw, 20)
     raw[at + 2 : at + 4] = raw[at : at + 2]
     (work / TOKENIZER).write_bytes(raw)
 

@@ -224,11 +224,9 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypa
     [
         ("in.jsonl -o out.txt", "name it .jsonl"),
         ("in.jsonl -o in.jsonl", "would replace the input"),
-        ("in.jsonl -o o.jsonl --normalize NFX", "normalizer must be"),
         ("in.jsonl -o o.jsonl --filters best", "--filters must be one of gopher, fineweb"),
         ("in.jsonl -o o.jsonl --near-dedup 1.5", "--near-dedup must be"),
         ("in.jsonl -o o.jsonl --max-score nowhere:f=1", "MODULE:FUNCTION=NUMBER"),
-        ("in.jsonl -o o.jsonl --workers 0", "workers must be"),
         ("in.jsonl -o o.jsonl --memory-limit 1k --dedup", "--memory-limit must be"),
         ("in.jsonl -o o.jsonl --text-key body", "string 'body'"),
         ("--dedup in.jsonl -o o.jsonl", "not 'in.jsonl'; put files before this option"),

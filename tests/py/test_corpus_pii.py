@@ -103,21 +103,11 @@ def test_scrubbed_text_has_nothing_left() -> None:
         assert find_pii(replace_pii(text, find_pii(text))) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "is_card"),
-    [
-        ("4222222222222", True),
-        ("4222222222223", False),
-        ("6304000000000000000", True),
-        ("6666666666666", False),  # the sum of its digits is right
-        ("378282246310005", True),
-        ("3782 822463 10005", True),
-        ("4111-1111-1111-1111", True),
-        ("422222222222", False),
-    ],
-)
-def test_cards_have_a_check_digit(text: str, is_card: bool) -> None:
-    assert ("CREDIT_CARD" in [finding.kind for finding in find_pii(text)]) == is_card
+def test_cards_have_a_check_digit() -> None:
+    cards = ["4222222222222", "6304000000000000000", "378282246310005", "3782 822463 10005", "4111-1111-1111-1111"]
+    others = ["4222222222223", "422222222222", "6666666666666"]  # the sum of the last one is right
+    found = [text for text in cards + others if any(finding.kind == "CREDIT_CARD" for finding in find_pii(text))]
+    assert found == cards
 
 
 def check_digit(digits: str) -> str:
@@ -142,20 +132,15 @@ def test_chinese_numbers_have_a_date_and_a_check_digit() -> None:
     assert found > 50
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_what_is_too_simple_is_not_found() -> None:
+    for text, kind in (
         ("64.1.2.3", "IP_ADDRESS"),
-        ("63.1.2.3", None),
         ("1.2.3.64", "IP_ADDRESS"),
-        ("api_key=abcd1234abcd1234", None),
         ("api_key=abcd1234abcd1234e", "API_KEY"),
-        ("api_key=abcdefghijklmnopq", None),
-        ("api_key=12345678901234567", None),
-    ],
-)
-def test_what_is_too_simple_is_not_found(text: str, kind: str | None) -> None:
-    assert [finding.kind for finding in find_pii(text)] == ([kind] if kind else [])
+    ):
+        assert [finding.kind for finding in find_pii(text)] == [kind]
+    keys = ("abcd1234abcd1234", "abcdefghijklmnopq", "12345678901234567")
+    assert [find_pii(text) for text in ("63.1.2.3", *(f"api_key={key}" for key in keys))] == [[]] * 4
 
 
 def test_what_is_no_text() -> None:

@@ -10,7 +10,7 @@ import numpy
 import pytest
 from commands import pybpe_command
 from corpora import content
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Template, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -107,6 +107,7 @@ turns = st.one_of(
 conversations = st.lists(turns, min_size=1, max_size=5)
 
 
+@settings(max_examples=50)
 @given(conversations, st.booleans())
 def test_the_template_says_the_same(tok: pybpe.Tokenizer, messages: list[dict[str, Any]], prompt: bool) -> None:
     text = render(messages, add_generation_prompt=prompt)
@@ -142,6 +143,7 @@ def mask_by_rule(ids: list[int]) -> list[int]:
     return mask
 
 
+@settings(max_examples=50)
 @given(st.lists(conversations, min_size=1, max_size=3), st.lists(st.integers(0, 200), max_size=4))
 def test_the_mask_of_parts_is_that_of_the_whole(tok: pybpe.Tokenizer, many: list[Any], cuts: list[int]) -> None:
     format = ChatFormat(tok)
@@ -305,9 +307,9 @@ def test_bad_sources_leave_nothing(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: 
     empty.write_text("\n")
     with pytest.raises(LimitError, match="at least 257"):
         chat.write_chat(tok, [empty], tmp_path / "out")
-    for settings in ({"shard_tokens": 0}, {"splits": ()}, {"splits": (0, 1)}, {"name": "../x"}):
+    for wrong in ({"shard_tokens": 0}, {"splits": ()}, {"splits": (0, 1)}, {"name": "../x"}):
         with pytest.raises(ArgumentError):
-            chat.write_chat(tok, [jsonl], tmp_path / "out", **settings)
+            chat.write_chat(tok, [jsonl], tmp_path / "out", **wrong)
     assert not list((tmp_path / "out").iterdir())
 
 

@@ -153,7 +153,7 @@ examples_ = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(examples_)
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, examples: list[Example]) -> None:
     path = tmp_path_factory.mktemp("evals") / "e.bin"

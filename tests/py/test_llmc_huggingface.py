@@ -125,6 +125,9 @@ def test_there_and_back_is_the_same_file(
     assert {entry[0] for entry in parse(tmp_path / "hf" / "model.safetensors").values()} == {code}
     assert checkpoint_from_huggingface(tmp_path / "hf", tmp_path / "back.bin", dtype=dtype) == CONFIG
     assert (tmp_path / "back.bin").read_bytes() == (tmp_path / "m.bin").read_bytes()
+    checkpoint_from_huggingface(tmp_path / "hf", tmp_path / "other.bin", dtype="bf16", pad=64)
+    with Checkpoint(tmp_path / "other.bin") as model:
+        assert (model.config.padded_vocab_size, model.dtype) == (448, "bf16")
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -172,13 +175,6 @@ def test_weights_of_other_types_are_read(
     for name, tensor in read_checkpoint(tmp_path / "back.bin")[1].items():
         rounded = from_bfloat16(to_bfloat16(tensors[name])) if code == "BF16" else tensors[name].astype(dtype)
         assert numpy.array_equal(tensor, rounded.astype("f4")), name
-
-
-def test_the_padding_and_the_type_can_be_chosen(tmp_path: Path, hf: Path) -> None:
-    checkpoint_from_huggingface(hf, tmp_path / "back.bin", dtype="bf16", pad=64)
-    with Checkpoint(tmp_path / "back.bin") as model:
-        config, dtype = model.config, model.dtype
-    assert (config.padded_vocab_size, dtype) == (448, "bf16")
 
 
 @pytest.mark.parametrize(
@@ -256,12 +252,10 @@ def test_a_file_cut_anywhere_is_an_error(tmp_path: Path, hf: Path) -> None:
         path.write_bytes(start + data[8:])
         with pytest.raises(pybpe.errors.FormatError, match="not a safetensors file"):
             checkpoint_from_huggingface(hf, tmp_path / "back.bin")
-    path.write_bytes((2).to_bytes(8, "little") + b"[]")
-    with pytest.raises(pybpe.errors.FormatError, match="not a JSON object"):
-        checkpoint_from_huggingface(hf, tmp_path / "back.bin")
-    path.write_bytes((2).to_bytes(8, "little") + b"{]")
-    with pytest.raises(pybpe.errors.FormatError, match="its header is not JSON"):
-        checkpoint_from_huggingface(hf, tmp_path / "back.bin")
+    for text, message in ((b"[]", "not a JSON object"), (b"{]", "its header is not JSON")):
+        path.write_bytes((2).to_bytes(8, "little") + text)
+        with pytest.raises(pybpe.errors.FormatError, match=message):
+            checkpoint_from_huggingface(hf, tmp_path / "back.bin")
 
 
 def test_missing_files_are_named(tmp_path: Path, hf: Path) -> None:

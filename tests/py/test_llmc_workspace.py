@@ -185,7 +185,6 @@ def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None
         ({"depth": 7}, "depth must be one of"),
         ({"heads": 3}, "multiple of num_heads"),
         ({"pad": 4}, "pad must be a multiple of 8"),
-        ({"pad": 0}, "pad must be a multiple of 8"),
         ({"vocab_size": 65537}, "at most 65536"),
         ({"special_tokens": ["<|user|>"]}, "no special token is the end of text"),
         ({"splits": (1,)}, "val split"),

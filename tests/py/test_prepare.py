@@ -83,9 +83,7 @@ def test_a_run_that_died_while_it_encoded(
     [
         ({"format": "csv"}, "format must be one of"),
         ({"split_by": "line"}, "split_by must be one of"),
-        ({"splits": (0, 1)}, "splits must be"),
         ({"vocab_size": 100}, "vocab_size 100 is too small"),
-        ({"tie_break": "none"}, "tie_break must be one of"),
         ({"pattern": "("}, "not a valid regular expression"),
         ({"normalizer": "NFD"}, "normalizer must be"),
         ({"documents": "page"}, "documents must be one of"),
