@@ -221,7 +221,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.
     """Whatever the size of the blocks; the weights in bf16 are the rounded ones."""
     for name, seed, dtype in (("a", 7, "fp32"), ("c", 8, "fp32"), ("d", 7, "bf16")):
         write_random_checkpoint(tmp_path / name, TINY, seed=seed, dtype=dtype)
-    monkeypatch.setattr("llmc_compat.initialization._BLOCK", 101)
+    monkeypatch.setattr("llmc_compat.checkpoint._BLOCK", 101)
     write_random_checkpoint(tmp_path / "b", TINY, seed=7)
     a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
     assert a == b and a != c
