@@ -24,7 +24,7 @@ from pybpe.analysis.differences import differences, differences_on
 from pybpe.cli import main
 from pybpe.formats import added_tokens, vocab_merges
 from pybpe.model.matching import Matching, matcher
-from pybpe.reading import pieces, planning
+from pybpe.reading import planning
 from pybpe.tokenizer.encoding import TextEncoder
 from pybpe.tokens.verification import verify
 from pybpe.viz.data import tokenizer_data
@@ -64,11 +64,7 @@ def same(ours: pybpe.Tokenizer, text: str, texts: list[str]) -> None:
         ({"ab": 256}, [added(256, "<a>")], "id 256 is used twice"),
         ({"ab": 258}, [added(256, "<a>")], "'<a>' has id 256, .* assigns 257"),
         ({"<a>": 256}, [added(257, "<a>")], "the vocabulary gives it 256"),
-        (
-            {},
-            [added(256, "<a>"), added(256, "<a>", special=False)],
-            "'<a>' occurs twice, with different ids",
-        ),
+        ({}, [added(256, "<a>"), added(256, "<a>", special=False)], "'<a>' occurs twice, with different ids"),
         ({}, [added(256, "<a>"), added(257, "<a>")], "'<a>' occurs twice, with different ids"),
         ({}, [added(256, "<a>", special=1)], "'special' must be of type bool"),
         ({}, [added(256.0, "<a>")], "'id' must be of type int"),
@@ -292,7 +288,7 @@ def cases(seed: int, count: int, normalizer: str | None = None, prefix: bool = F
 
 
 def test_the_reference_is_hugging_face_and_saved_files_keep_the_flags(tmp_path: Path) -> None:
-    for file_text, ours, theirs, flags, texts in cases(1, 60):
+    for file_text, ours, theirs, flags, texts in cases(1, 40):
         ours.save(tmp_path / "t.json")
         ours.save_pretrained(tmp_path / "folder")
         copies = [pybpe.Tokenizer.from_file(tmp_path / name) for name in ("t.json", "folder")]
@@ -377,7 +373,7 @@ def test_pieces_of_any_size_give_the_ids_of_the_whole(normalizer: str | None, pr
     """Cuts are forced as often as possible, for patterns with cuts at different places."""
     cuts = 0
     patterns = (None, "gpt2", "cl100k", r"[^\n]*\n|[^\n]+", r"\s+|\S+", r"(?:[^ ] )+|.|\n", r"(?bytes)[\xa0-\xff]")
-    for _, ours, _, flags, texts in cases(3, 25, normalizer, prefix):
+    for _, ours, _, flags, texts in cases(3, 10, normalizer, prefix):
         for pattern in patterns:
             model = ours.model if pattern is None else pybpe.Tokenizer.from_hf(ours.to_hf(), pattern=pattern).model
             encoder = TextEncoder(model, model.to_vocab())
@@ -388,25 +384,7 @@ def test_pieces_of_any_size_give_the_ids_of_the_whole(normalizer: str | None, pr
                 found = [encoder.encode(part, encoder.specials) for part in parts]
                 assert sum(found, []) == encoder.encode(data, encoder.specials), (flags, pattern, parts)
                 cuts += len(parts)
-    assert cuts > 3000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pre_tokenizer", [WITH_REGEX, PREFIX])
-def test_long_texts_with_threads(pre_tokenizer: dict[str, Any]) -> None:
-    tokens = [token("<mask>", lstrip=True), token("<r>", rstrip=True), token("word", single_word=True)]
-    tokens += [token("   ", normalized=True), token("<n>", lstrip=True, normalized=True)]
-    theirs = tokenizers.Tokenizer.from_str(file(tokens, pre_tokenizer))
-    ours = pybpe.Tokenizer.from_hf(theirs)
-    texts = random_texts(random.Random(4), ["<mask>", "<r>", "word", "   ", "<n>", "word", "lorem ipsum", "中文"], 300)
-    block = f" start {''.join(texts)} end"  # Hugging Face needs quadratic time for a long text
-    start, rest = (theirs.encode(text, add_special_tokens=False).ids for text in ("x", block))
-    long, expected = "x" + block * 200, start + rest * 200
-    assert len(long.encode()) > pieces.PIECE_BYTES
-    assert ours.encode(long) == expected and ours.encode(long.encode()) == expected
-    assert ours.encode_to_numpy(long, num_threads=4).tolist() == expected
-    assert ours.encode_batch([long, "x <mask>"], 2) == [expected, ours.encode("x <mask>")]
-    assert ours.count(long) == len(expected)
+    assert cuts > 1200
 
 
 def test_bytes_that_are_not_utf8() -> None:
@@ -575,11 +553,7 @@ def test_training_that_extends_counts_what_is_encoded(
     (tmp_path / "t.txt").write_text(text)
     (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": part}) + "\n" for part in text.split("<m>")))
     records = "<m>".join(text.split("<m>") if pre_tokenizer != PREFIX else [" qz"] * 3)
-    for inputs, same in (
-        (tmp_path / "t.txt", spelled),
-        (iter([text]), spelled),
-        (tmp_path / "t.jsonl", records),
-    ):
+    for inputs, same in ((tmp_path / "t.txt", spelled), (iter([text]), spelled), (tmp_path / "t.jsonl", records)):
         longer = tok.extend(inputs=inputs, vocab_size=tok.vocab_size + 3, progress=False)
         expected = plain.extend(inputs=iter([same]), vocab_size=tok.vocab_size + 3, progress=False)
         assert longer.merges == expected.merges and longer.model.prefix_space == tok.model.prefix_space

@@ -315,13 +315,18 @@ def count_by(executor: Executor, corpus: Path, output: Path, limit: int | None =
     return counting.count_to_file(str(corpus), expected.settings, Sample(), run, output), expected
 
 
-@pytest.mark.parametrize("limit", [None, 1000])
+@pytest.mark.parametrize(("kind", "limit"), [(ThreadPoolExecutor, None), (ThreadPoolExecutor, 1000), (Twice, None)])
 def test_workers_give_the_same_file(
-    limit: int | None, corpus: Path, small_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[Executor],
+    limit: int | None,
+    corpus: Path,
+    small_tasks: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)  # with the limit, each task is a run on the disk
     (tmp_path / "out").mkdir()
-    with ThreadPoolExecutor(3) as executor:
+    with kind(3) as executor:
         words, expected = count_by(executor, corpus, tmp_path / "out" / "x.counts", limit)
     expected.save(tmp_path / "expected")
     assert (tmp_path / "out" / "x.counts").read_bytes() == (tmp_path / "expected").read_bytes()
@@ -346,12 +351,6 @@ def test_a_corpus_of_any_size_keeps_many_workers_busy(tmp_path: Path, monkeypatc
         with Counting(2) as executor:
             count_by(executor, tmp_path / "a.txt", tmp_path / "x.counts")
         assert 0.95 * expected <= executor.tasks <= expected + 1
-
-
-def test_tasks_that_run_twice_count_once(corpus: Path, small_tasks: None, tmp_path: Path) -> None:
-    with Twice(2) as executor:
-        _, expected = count_by(executor, corpus, tmp_path / "x.counts")
-    assert pybpe.Counts.load(tmp_path / "x.counts") == expected
 
 
 @pytest.mark.filterwarnings("ignore:.*records are not valid")

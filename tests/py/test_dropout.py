@@ -128,12 +128,9 @@ def test_tokenizer_json_holds_the_dropout(tmp_path: Path) -> None:
     tok = pybpe.train(iter([english()[:50_000]]), vocab_size=700)
     path = tmp_path / "tok.json"
     tok.replace(dropout=0.25).save(path)
-    assert json.loads(path.read_bytes())["model"]["dropout"] == 0.25
     assert tokenizers.Tokenizer.from_file(str(path)).model.dropout == 0.25
     loaded = pybpe.Tokenizer.from_file(path)
-    assert loaded.model.dropout == 0.25
-    assert loaded == tok.replace(dropout=0.25)
-    assert loaded != tok
+    assert loaded == tok.replace(dropout=0.25) != tok
     text = english()[:2000]
     assert loaded.encode_dropout(text, seed=4) == tok.encode_dropout(text, seed=4, dropout=0.25)
     loaded.replace(dropout=0).save(path)
@@ -155,9 +152,6 @@ def test_what_needs_one_result_is_refused(tmp_path: Path) -> None:
         lambda: tok.encode_with_offsets("one"),
         lambda: tok.count("one"),
         lambda: pybpe.binarize(tok, corpus, tmp_path / "out"),
-        lambda: tok.save(tmp_path / "t.bin"),
-        lambda: tok.save(tmp_path / "t.tiktoken"),
-        lambda: tok.save(tmp_path / "files", "files"),
     ]
     for call in calls:
         with pytest.raises(pybpe.errors.UnsupportedError, match=r"replace\(dropout=0\)"):

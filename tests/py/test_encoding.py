@@ -235,10 +235,9 @@ def test_threads_share_a_tokenizer(tok: pybpe.Tokenizer) -> None:
         assert all(pool.map(work, range(8)))
 
 
-@pytest.mark.slow
 def test_ids_outlive_their_tokenizer() -> None:
     ids = []
-    for _ in range(20):
+    for _ in range(3):
         other = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [])
         ids.append(other.encode("é the cat"))
         array_of = other.encode_to_numpy("é the cat")

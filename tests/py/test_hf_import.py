@@ -79,7 +79,7 @@ def test_ids_are_those_of_hugging_face(pipeline: str, tmp_path: Path) -> None:
     path.write_text(trained(pipeline))
     ours = pybpe.Tokenizer.from_file(path)
     texts = [*CORNER_TEXTS, english()[60_000:80_000], chinese()[9000:12_000], mixed()[15_000:30_000]]
-    texts += hostile_texts(2, 400)
+    texts += hostile_texts(2, 200)
     expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
     for text, ids in zip(texts, expected, strict=True):
         assert ours.encode(text) == ids, text[:80]
@@ -242,7 +242,6 @@ def test_families_have_the_ids_of_hugging_face(family: str, tmp_path: Path) -> N
     path.write_text(json.dumps(data))
     theirs = tokenizers.Tokenizer.from_str(json.dumps(data))
     for ours in (pybpe.Tokenizer.from_file(path), pybpe.Tokenizer.from_hf(theirs)):
-        assert ours.pattern == pybpe.tokenizer.of_model(ours.model).pattern
         assert ours.pattern.name is not None and ours.vocab_size == theirs.get_vocab_size()
         texts = [*CORNER_TEXTS, english()[:20_000], chinese()[:3000], mixed()[:20_000]]
         for text in [*texts, *hostile_texts(5, 300, sorted(ours.special_tokens))]:
@@ -431,25 +430,14 @@ def test_a_template_that_does_nothing_is_none(tmp_path: Path) -> None:
         swapped.save(tmp_path / "swapped.bin")
 
 
-def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -> None:
-    path = tmp_path / "t.json"
-    path.write_text(changed(splits(r"\s+|\w+|[^\s\w]+|\R")))
-    theirs = tokenizers.Tokenizer.from_file(str(path))
-    ours = pybpe.Tokenizer.from_file(path, pattern=r"\s+|\w+|[^\s\w]+")
-    assert ours.encode(english()[:5000]) == theirs.encode(english()[:5000], add_special_tokens=False).ids
-
-
-def test_an_object_that_takes_special_tokens_as_text_is_refused() -> None:
+def test_other_objects_are_refused() -> None:
+    for thing in (None, 3, "tok.json", object()):
+        with pytest.raises(pybpe.errors.ArgumentError, match="tokenizers"):
+            pybpe.Tokenizer.from_hf(thing)
     theirs = tokenizers.Tokenizer.from_str(changed())
     theirs.encode_special_tokens = True
     with pytest.raises(pybpe.errors.ArgumentError, match="the Tokenizer encodes special tokens as text"):
         pybpe.Tokenizer.from_hf(theirs)
-
-
-@pytest.mark.parametrize("thing", [None, 3, "tok.json", object()])
-def test_other_objects_are_refused(thing: object) -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="tokenizers"):
-        pybpe.Tokenizer.from_hf(thing)
 
 
 def test_training_and_encoding_find_specials_before_they_normalise(tmp_path: Path) -> None:

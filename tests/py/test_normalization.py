@@ -100,7 +100,7 @@ def test_normalising_does_not_notice_cuts(form: str, name: str) -> None:
         "\u0338\u0323\u0307\u0301\u3099\u1161\u11a8\u1100\ub098<>'\u2019\uff07\u2120"
         "\u3392\u2026\u00b4\u00bd\u2003\u00a0\u2028\u1e9b\u30fd"
     )
-    for _ in range(1000):
+    for _ in range(250):
         alphabet = ["a", "Z", "1", ".", " ", "\n", "\u4e2d", "\u3002", *rng.sample(rare, 4), *rng.sample(changed, 4)]
         check_cuts("".join(rng.choices(alphabet, k=12)), form, pattern)
 
@@ -127,7 +127,10 @@ def test_cutting_a_corpus_changes_no_id(tmp_path: Path, monkeypatch: pytest.Monk
 # The normalizer of the C library against Hugging Face's, on every code point, every pair, and hostile texts
 
 FORMS = ["NFC", "NFKC"]
-CODE_POINTS = [chr(i) for i in range(sys.maxunicode + 1) if not 0xD800 <= i < 0xE000]
+# Unicode puts nothing into the planes between, of which these are some.
+_PLANES = (range(0xD800), range(0xE000, 0x32400), range(0x32400, 0xE0000, 97), range(0xE0000, 0xE0200),
+           range(0xE0200, sys.maxunicode + 1, 97))  # fmt: skip
+CODE_POINTS = [chr(i) for part in _PLANES for i in part]
 
 
 def check(text: str | bytes, form: str) -> None:

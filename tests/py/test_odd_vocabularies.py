@@ -11,8 +11,6 @@ import pytest
 import tiktoken
 import tokenizers
 from pipelines import WITH_REGEX, added
-from test_hf_import import llama3_family
-from tokenizers import Tokenizer as Theirs
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 import pybpe
@@ -235,10 +233,7 @@ def test_what_has_gaps_in_its_ids_is_saved_and_read_again(tmp_path: Path) -> Non
     theirs = tiktoken.Encoding(
         "small", pat_str=r"\s+|\S+", mergeable_ranks={bytes([i]): i for i in range(256)}, special_tokens={"<s>": 3000}
     )
-    for tok in (
-        pybpe.Tokenizer(BYTES, [], {"<s>": 3000}, pattern="cl100k"),
-        pybpe.Tokenizer.from_tiktoken(theirs),
-    ):
+    for tok in (pybpe.Tokenizer(BYTES, [], {"<s>": 3000}, pattern="cl100k"), pybpe.Tokenizer.from_tiktoken(theirs)):
         for path in (tmp_path / "t.json", tmp_path / "folder"):
             tok.save(path)
             assert pybpe.Tokenizer.from_file(path) == tok
@@ -311,11 +306,3 @@ def test_what_is_taken_whole_teaches_nothing() -> None:
     base = pybpe.tokenizer.of_model(replace(model, whole_words=True))
     longer = pybpe.train(base=base, counts={" whole": 1000, "abab": 5}, vocab_size=260)
     assert [longer.model.vocab[i] for i in range(258, longer.vocab_size)] == [b"abab"]
-
-
-def test_the_family_of_llama_3_says_why() -> None:
-    tok = pybpe.Tokenizer.from_hf(Theirs.from_str(json.dumps(llama3_family())))
-    with pytest.raises(pybpe.errors.ArgumentError, match="no earlier merge makes"):
-        pybpe.train(base=tok, counts={"abc": 2}, vocab_size=tok.vocab_size + 1)
-    with pytest.raises(pybpe.errors.ArgumentError, match="only a later merge makes"):
-        tok.prune(vocab_size=tok.vocab_size - 1)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import subprocess
 import warnings
 from pathlib import Path
 
@@ -184,13 +182,6 @@ def test_pattern_knows_the_spellings_of_named_patterns(tmp_path: Path) -> None:
 # Built-in patterns in a tokenizer.json
 
 BUILT_IN = [Pattern(name, digits) for name in NAMES for digits in (None, 1, "3-from-right")]
-JAVASCRIPT = """
-import fs from "fs";
-import { Tokenizer } from "@huggingface/tokenizers";
-const [file, texts] = process.argv.slice(2).map((path) => JSON.parse(fs.readFileSync(path)));
-const tokenizer = new Tokenizer(file, {});
-console.log(JSON.stringify(texts.map((text) => tokenizer.encode(text, { add_special_tokens: false }).ids)));
-"""
 
 
 @pytest.mark.parametrize("pattern", BUILT_IN, ids=str)
@@ -207,22 +198,3 @@ def test_a_built_in_pattern_is_written_for_every_reader_and_recognized(pattern: 
     theirs = tokenizers.Tokenizer.from_str(text)
     for sample in (*texts(), "a  ", " \n x  \n ", "\n\n  "):
         assert theirs.encode(sample).ids == tok.encode(sample)
-
-
-def test_transformers_js_gives_the_same_ids(tmp_path: Path) -> None:
-    """npm install @huggingface/tokenizers in the folder of the repository, or in one above it, runs this test."""
-    node, here = shutil.which("node"), Path(__file__).resolve()
-    package = next((p for p in here.parents if (p / "node_modules/@huggingface/tokenizers").is_dir()), None)
-    if node is None or package is None:
-        pytest.skip("needs node and npm's @huggingface/tokenizers")
-    samples = ["a  ", " \n x  \n ", "IT'S it's  2024 12345", TEXT, *hostile_texts(random.Random(7), 200)]
-    samples = [sample for sample in samples if sample.isprintable() or sample.isascii()]
-    (tmp_path / "texts.json").write_text(json.dumps(samples))
-    (tmp_path / "run.mjs").write_text(JAVASCRIPT)
-    (tmp_path / "node_modules").symlink_to(package / "node_modules")
-    for pattern in BUILT_IN:
-        tok = pybpe.train(iter([TEXT]), vocab_size=420, pattern=pattern)
-        tok.save(tmp_path / "t.json")
-        command = [node, "run.mjs", "t.json", "texts.json"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert json.loads(done.stdout) == [tok.encode(sample) for sample in samples], pattern

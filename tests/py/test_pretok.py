@@ -161,7 +161,7 @@ def test_digits3(name: str) -> None:
 def test_long_numbers_take_linear_time() -> None:
     """The end of a run of digits is searched for once, so this ends soon."""
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], digits="3-from-right")
-    assert tok.count("1" * 20_000_000) == 20_000_000
+    assert tok.count("1" * 5_000_000) == 5_000_000
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_hostile_texts(splitters: list[tuple[int, Splitter]]) -> None:
 
 
 @same_unicode
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_bytes(splitters: list[tuple[int, Splitter]], data: bytes) -> None:
     check(splitters, data)

@@ -74,11 +74,11 @@ def check(pattern: str, texts: list[bytes]) -> int:
 def test_random_sequences() -> None:
     rng = random.Random(1)
     cuts = 0
-    for _ in range(400):
+    for _ in range(100):
         steps = rng.choices(STEPS, k=rng.choice([2, 2, 3, 3, 4, 7]))
         pattern = THEN.join(sorted(steps, key=lambda step: step.startswith("(?bytes)")))
         cuts += check(pattern, [hostile_bytes(rng, 30) for _ in range(20)])
-    assert cuts > 1000
+    assert cuts > 250
 
 
 def test_a_single_step_of_bytes() -> None:
@@ -147,7 +147,7 @@ def test_a_step_that_does_not_compile() -> None:
 @pytest.mark.slow
 def test_a_long_text_takes_linear_time() -> None:
     """Each word of the first step is long or has one byte; the second step looks far ahead and finds no match."""
-    for text in (b"a" * 200_000, b"a1" * 500_000, b"1" * 1_000_000, b" " * 1_000_000, b"aaaa1" * 200_000):
+    for text in (b"a" * 200_000, b"a1" * 100_000, b"1" * 200_000, b" " * 200_000, b"aaaa1" * 40_000):
         ends = Pattern(r"\p{N}(?then)a*b|a|[^a](?then)gpt2").word_ends(text)
         assert ends[-1] == len(text)
 

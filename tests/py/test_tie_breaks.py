@@ -29,7 +29,7 @@ def code() -> str:
 
 TEXTS = {
     "english": lambda: english()[:300_000],
-    "chinese": lambda: chinese(6_000),
+    "chinese": lambda: chinese(4_000),
     "code": code,
     "mixed": lambda: mixed(100_000) + english()[:70_000] + chinese(1500),
 }
@@ -55,7 +55,7 @@ def merges(model: dict) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize(("vocab_size", "min_frequency"), one_in(2, [(500, 0), (8000, 2), (2000, 1), (32_000, 0)]))
+@pytest.mark.parametrize(("vocab_size", "min_frequency"), one_in(2, [(500, 0), (8000, 2), (2000, 1), (20_000, 0)]))
 def test_equals_hugging_face(name: str, vocab_size: int, min_frequency: int) -> None:
     text = TEXTS[name]()
     options: dict[str, Any] = {"vocab_size": vocab_size, "min_frequency": min_frequency}
@@ -102,6 +102,6 @@ def test_merges_of_a_text(text: str) -> None:
 def test_merges_of_many_small_corpora() -> None:
     """With few letters, most merges are ties. No two merges make the same bytes, so rustbpe's ids are the tokens."""
     rng = random.Random(7)
-    for _ in range(100):
+    for _ in range(50):
         letters = rng.choice(["ab", "aab1", "中文字ab", "abcdefgh ", "a'sé1 .\n", "\x00\x7f ~ÿ"])
         check(["".join(rng.choices(letters, k=rng.randrange(60))) for _ in range(8)], rng.randrange(40))

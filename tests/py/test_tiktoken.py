@@ -43,17 +43,6 @@ def with_specials(text: str, specials: list[str], seed: int) -> str:
 
 
 @both
-def test_what_an_encoding_is(name: str) -> None:
-    encoding, tokenizer = ENCODINGS[name], TOKENIZERS[name]
-    assert tokenizer.pattern == Pattern(name)
-    assert tokenizer.vocab_size == encoding.n_vocab and tokenizer.eot_token == encoding.eot_token
-    assert tokenizer.special_tokens == encoding._special_tokens
-    ordinary = {i: token for i, token in tokenizer.model.vocab.items() if i not in tokenizer.special_tokens.values()}
-    assert {token: i for i, token in ordinary.items()} == encoding._mergeable_ranks
-    assert len(tokenizer.merges) == len(encoding._mergeable_ranks) - 256
-
-
-@both
 @pytest.mark.parametrize("text", [english(), chinese(), mixed()], ids=["english", "chinese", "mixed"])
 def test_ids_are_tiktokens(name: str, text: str) -> None:
     encoding, tokenizer = ENCODINGS[name], TOKENIZERS[name]
@@ -147,7 +136,7 @@ def test_a_token_that_no_merge_makes_is_taken_as_a_whole_word(extra: dict[bytes,
     builtin = pybpe.Tokenizer.from_file(path, pattern="gpt2")
     gpt2 = tiktoken.Encoding("y", pat_str=gpt2_tiktoken()._pat_str, mergeable_ranks=BYTES | extra, special_tokens={})
     rng = random.Random(5)
-    for _ in range(300):
+    for _ in range(80):
         words = rng.choices(["abc", "ab", "c", "abcd" * 20, "abcabc", "ééa", "xééa", "é"], k=rng.randint(0, 600))
         text = rng.choice([" ", "  ", "\n", "."]).join(words)
         assert custom.encode(text) == encoding.encode(text)
