@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, documents, split_of_tokens, tokens_of
+from corpora import EOT, tokens_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.dataset import documents_of, streams
@@ -67,44 +67,6 @@ def test_the_manifest_describes_the_files(tok: pybpe.Tokenizer, novel: Path, tmp
 
 # ------------------------------------------------------------------------------------------------------
 # Documents
-
-
-@pytest.mark.parametrize("style", ["between", "before", "after", "doubled", "files"])
-def test_every_document_gets_one_mark(tok: pybpe.Tokenizer, tmp_path: Path, style: str) -> None:
-    docs = documents(100)
-    (tmp_path / "in").mkdir()
-    texts = {
-        "between": [EOT.join(docs)],
-        "before": ["".join(EOT + doc for doc in docs)],
-        "after": ["".join(doc + EOT for doc in docs)],
-        "doubled": [(EOT + EOT).join(["", *docs, ""])],
-        "files": docs,
-    }[style]
-    for i, text in enumerate(texts):
-        (tmp_path / "in" / f"{i:03d}.txt").write_bytes(text.encode())
-    for split_by, eot in zip(("hash", "document", "token"), ("prepend", "append", "none")):
-        pybpe.binarize(tok, tmp_path / "in", tmp_path / eot, split_by=split_by, eot=eot, name="x", splits=(1,))
-        before, after = [tok.eot_token] * (eot == "prepend"), [tok.eot_token] * (eot == "append")
-        expected = [i for doc in docs for i in before + tok.encode_ordinary(doc) + after]
-        assert tokens_of(tmp_path / eot, "train") == expected
-
-
-def test_hash_splits_keep_documents_whole_and_stable(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
-    docs = documents(400)
-    found: dict[str, set[str]] = {}
-    for size in (300, 400):
-        path = tmp_path / f"{size}.txt"
-        path.write_bytes(EOT.join(docs[:size]).encode())
-        out = tmp_path / f"out{size}"
-        pybpe.binarize(tok, path, out, split_by="hash", name="x")
-        for split in ("train", "val", "test"):
-            parts = split_of_tokens(tokens_of(out, split), tok.eot_token)[1:]
-            texts = {tok.decode(part) for part in parts}
-            assert texts <= set(docs)
-            assert found.get(split, set()) <= texts  # earlier files are unchanged
-            found[split] = texts
-    assert sum(map(len, found.values())) == 400
-    assert 250 < len(found["train"]) < 380 and found["val"] and found["test"]
 
 
 @settings(max_examples=50)

@@ -78,8 +78,10 @@ def test_raw_has_nanogpts_meta(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Pat
     assert [record.file for record in manifest.files] == ["meta.pkl"]
 
 
-@pytest.mark.parametrize("eot", ["prepend", "append", "none"])
-@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron"])
+@pytest.mark.parametrize(
+    ("format", "eot"),
+    [("llmc", "append"), ("llmc", "none"), ("raw", "prepend"), ("npy", "append"), ("megatron", "none")],
+)
 def test_files_are_read_back_and_are_well(
     tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, format: str, eot: str
 ) -> None:
@@ -97,17 +99,13 @@ def test_files_are_read_back_and_are_well(
     assert verify(tmp_path / "out", tok)[1] == []
 
 
-@pytest.mark.slow
-def test_formats_of_rows_are_packed(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
-    sizes: dict[str, Any] = {"sequence_length": 64, "shard_tokens": 9000}
-    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", format="webdataset", **sizes)
-    pybpe.binarize(tok, corpus, tmp_path / "llmc", shard_tokens=9000, min_shard_tokens=0)
+def test_formats_of_rows_are_packed(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(EOT.join(documents(40)))
+    sizes: dict[str, Any] = {"sequence_length": 64, "shard_tokens": 3000}
+    manifest = pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "out", format="webdataset", **sizes)
+    pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "llmc", shard_tokens=3000, min_shard_tokens=0)
     pybpe.pack(tok, tmp_path / "llmc", tmp_path / "rows", format="webdataset", packing="concat", **sizes)
     assert content(tmp_path / "out") == content(tmp_path / "rows") and manifest.packing is not None
-    for records in manifest.shards.values():
-        for record in records:
-            blocks = list(FORMATS["webdataset"].read(str(tmp_path / "out" / record.file), "uint16"))
-            assert sum(map(len, blocks)) == record.tokens
 
 
 def test_parquet_without_pyarrow_says_what_to_install(

@@ -311,15 +311,15 @@ def test_small_files_that_are_read_together(
         b"\r\n",
     ]
     begins = [b"", b"", b"", b"\xef\xbb\xbf", b"\xff\xfe", b'{"text": "in a record"}\n{"text": "b"}']
-    for number in range(400):
-        begin = rng.choice(begins) if rng.random() < 0.04 else b""
+    for number in range(150):
+        begin = rng.choice(begins) if rng.random() < 0.1 else b""
         data = b"".join(rng.choices(parts, k=rng.randrange(4)))
         if begin == b"\xff\xfe":
             data = data.decode("utf-8", "ignore").encode("utf-16-le")
         elif begin[:1] == b"{":
             data = b""
         name, content = f"{number:04}.txt", begin + data
-        if rng.random() < 0.04:
+        if rng.random() < 0.1:
             name, content = f"{name}.gz", gzip.compress(content)
         (corpus / name).write_bytes(content)
     results = []

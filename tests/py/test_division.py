@@ -77,7 +77,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
     rng = random.Random(5)
     letters = b'"\\{}[]:,u0123dD89abeE+-.nNtfI \t\n\r\x00\x1f\x7f\x80\xc3'
     accepted = 0
-    for number in range(2400):
+    for number in range(1200):
         data = bytearray(b"\n".join([*(line_of(rng) for _ in range(rng.randrange(3))), b" \r" * rng.randrange(2)]))
         for _ in range(number % 3 if data else 0):
             data[rng.randrange(len(data))] = rng.choice(letters)
@@ -91,7 +91,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
             ]
             lines = [json_line(line, {"text": text.decode()}) for text, line in pairs]
             assert found == ([text for text, _ in pairs], lines, seen.records, seen.lines), bytes(data)
-    assert accepted > 900
+    assert accepted > 400
 
 
 def test_damaged_records_are_never_accepted_otherwise() -> None:
@@ -99,7 +99,7 @@ def test_damaged_records_are_never_accepted_otherwise() -> None:
     rng = random.Random(2)
     letters = b'"\\{}[]:,u0123dD89abeE+-.nNtfI \t\n\r\x00\x0b\x0c\x1f\x7f\x80\xc3\xed\xa0'
     accepted = 0
-    for _ in range(3000):
+    for _ in range(1200):
         data = bytearray(b"\n".join(line_of(rng) for _ in range(rng.randrange(1, 3))))
         for _ in range(rng.randrange(1, 4)):
             at = rng.randrange(len(data))
@@ -108,7 +108,7 @@ def test_damaged_records_are_never_accepted_otherwise() -> None:
         if found is not None:
             accepted += 1
             assert found == expected("jsonl", bytes(data), (8.0, 1.0, 1.0)), bytes(data)
-    assert accepted > 250
+    assert accepted > 90
 
 
 @pytest.mark.parametrize("shares", [*SHARES, (3.0, 0.0, 0.0), (1e-9, 1.0), (0.9, 0.05, 0.05)])

@@ -133,16 +133,16 @@ def test_training_resumes_at_any_batch(tok: pybpe.Tokenizer, tmp_path: Path, sma
     how = {**SHORT, "packing": packing, "rank": 1, "num_replicas": 2, "window": 7}
     rows = DocumentRows(tok, path, **how)
     states, batches = [], []
-    for batch in islice(rows, 70):
+    for batch in islice(rows, 50):
         states.append(json.loads(json.dumps(rows.state_dict())))
         batches.append(batch.tolist())
     assert rows.epoch >= 2
-    for number, state in enumerate(states[:-4]):
+    for number, state in enumerate(states[:-4:2]):
         again = DocumentRows(tok, path, **how)
         again.load_state_dict(state)
-        if number % 10 == 0:
+        if number % 5 == 0:
             again = pickle.loads(pickle.dumps(again))
-        assert [batch.tolist() for batch in islice(again, 3)] == batches[number + 1 : number + 4]
+        assert [batch.tolist() for batch in islice(again, 3)] == batches[2 * number + 1 : 2 * number + 4]
 
     larger = DocumentRows(tok, path, **{**how, "batch_size": 6})
     larger.load_state_dict(states[1])

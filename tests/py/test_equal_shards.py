@@ -22,7 +22,7 @@ from pybpe.tokens.verification import verify
 def corpus(tmp_path: Path) -> Path:
     """Writes a corpus of about 50,000 tokens."""
     path = tmp_path / "corpus.txt"
-    path.write_text(EOT.join(documents(300)), encoding="utf-8")
+    path.write_text(EOT.join(documents(200)), encoding="utf-8")
     return path
 
 
@@ -141,16 +141,10 @@ def test_llmc_resumes_at_every_step(
             shown = resumes(program, f"{tmp_path}/corpus_train_*.bin", B, T, processes)
             assert shown.endswith(" resumed, 0 aborts, 0 other batches\n")
             assert int(shown.split()[0]) > 20
-
-
-def test_the_check_sees_a_short_last_shard(
-    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, programs: list[Path]
-) -> None:
-    pybpe.binarize(tok, corpus, tmp_path, splits=(1,))
-    ids = read_shard(tmp_path / "corpus_train_000000.bin")
+    ids = numpy.concatenate([read_shard(path) for path in sorted(tmp_path.glob("corpus_train_*.bin"))])
     for i, part in enumerate((ids[:6000], ids[6000:12_000], ids[12_000:14_440])):
         writer = _binding.ShardWriter(str(tmp_path / f"short_{i}.bin"), "llmc", 2)
         writer.write(part)
         writer.finish()
-    for program in programs:
+    for program in programs:  # a short last shard is seen
         assert " 0 aborts" not in resumes(program, f"{tmp_path}/short_*.bin", 4, 64, 1)

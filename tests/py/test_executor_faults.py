@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from corpora import EOT, content, documents, small_tokenizer
 
 import pybpe
+from pybpe.cli import common, count, main
 from pybpe.corpus import clean
 from pybpe.support import remote
 from pybpe.support.locking import FOLDER
@@ -76,11 +78,18 @@ def test_a_worker_that_hangs_is_given_up(
     assert 0 < len(started) < len(every)  # the first ones were not done again
 
 
-def test_other_calls_have_the_timeout_too(corpus: list[Path], tmp_path: Path, end: threading.Event) -> None:
+def test_every_call_has_the_timeout(
+    corpus: list[Path],
+    tmp_path: Path,
+    end: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     calls: list[Callable[..., Any]] = [
         lambda **given: pybpe.count_words(corpus, **given),
         lambda **given: clean(corpus, tmp_path / "out.jsonl", progress=False, **given),
         lambda **given: pybpe.prepare(corpus, tmp_path / "p", vocab_size=400, progress=False, **given),
+        lambda **given: pybpe.encode_files(small_tokenizer(), corpus, tmp_path / "out.npy", progress=False, **given),
     ]
     for call in calls:
         with pytest.raises(pybpe.errors.WorkerError, match="took longer than task_timeout, 0.1 seconds"):
@@ -90,6 +99,16 @@ def test_other_calls_have_the_timeout_too(corpus: list[Path], tmp_path: Path, en
                 call(executor=Changed(lambda number: None), task_timeout=wrong)
         with pytest.raises(pybpe.errors.ArgumentError, match="task_timeout needs an executor"):
             call(task_timeout=5)
+
+    hanging = nullcontext(Changed(lambda number: end.wait()))
+    for module in (common, count):
+        monkeypatch.setattr(module, "dask_executor", lambda address: hanging if address else nullcontext())
+    small_tokenizer().save(tmp_path / "tok.json")
+    for command, out in (("count", "out.counts"), ("corpus", "out.jsonl"), (f"binarize -t {tmp_path}/tok.json", "out")):
+        words = [*command.split(), str(corpus[0]), "-o", str(tmp_path / out), "--dask", "any", "--task-timeout", "0.1"]
+        assert main(words) == 2
+        assert "took longer than task_timeout, 0.1 seconds" in capsys.readouterr().err
+    assert not {"out.counts", "out.jsonl", "out.npy", "out/manifest.json"} & content(tmp_path).keys()
 
 
 def test_a_worker_with_another_pybpe_is_refused(

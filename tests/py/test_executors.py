@@ -1,6 +1,5 @@
 """binarize with an executor, whose workers write the token files, writes what one machine writes."""
 
-import inspect
 import os
 import pickle
 import random
@@ -10,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from corpora import EOT, content, documents, jsonl, small_tokenizer, write_corpu
 from texts import english
 
 import pybpe
-from pybpe.cli import common, count, main
 from pybpe.errors import ShardTooSmallError
 from pybpe.reading import planning
 from pybpe.support.remote import SharedFolder
@@ -310,49 +307,3 @@ def test_a_result_that_came_is_used_although_its_dask_worker_died(corpus: Path, 
     pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=LostInTime(), workers=2)
     assert content(tmp_path / "out") == content(tmp_path / "local")
     assert pybpe.count_words(corpus, executor=LostInTime()) == pybpe.count_words(corpus)
-
-
-GIVE_UP: dict[str, Callable[[Path], list[str]]] = {
-    "out.counts": lambda folder: ["count", str(folder / "text.txt")],
-    "out.jsonl": lambda folder: ["corpus", str(folder / "text.txt"), "--min-chars", "1"],
-    "out": lambda folder: ["binarize", str(folder / "text.txt"), "-t", str(folder / "tok.json")],
-}
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
-# Python's thread of the pool cannot give a result to what was canceled when the worker was killed.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("name", [*GIVE_UP, "out.npy"])
-def test_a_stopped_worker_is_given_up(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It neither dies nor answers after SIGSTOP. With --task-timeout, each command with --dask ends with an error,
-    and leaves no output."""
-    (tmp_path / "text.txt").write_text(english()[:5000], encoding="utf-8")
-    small_tokenizer().save(tmp_path / "tok.json")
-    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-    process = pool.submit(os.getpid).result()
-    os.kill(process, signal.SIGSTOP)
-    for module in (common, count):
-        monkeypatch.setattr(module, "dask_executor", lambda address: nullcontext(pool if address else None))
-    try:
-        if name == "out.npy":
-            with pytest.raises(pybpe.errors.WorkerError, match="took longer than task_timeout, 0.3 seconds"):
-                pybpe.encode_files(
-                    small_tokenizer(), tmp_path / "text.txt", tmp_path / name, executor=pool, task_timeout=0.3
-                )
-        else:
-            limits = ["-o", str(tmp_path / name), "--dask", "any", "--task-timeout", "0.3"]
-            assert main([*GIVE_UP[name](tmp_path), *limits]) != 0
-            assert "took longer than task_timeout, 0.3 seconds" in capsys.readouterr().err
-    finally:
-        os.kill(process, signal.SIGKILL)
-        pool.shutdown()
-    assert not [path for path in (tmp_path / name, tmp_path / name / "manifest.json") if path.is_file()]
-
-
-def test_every_function_with_an_executor_has_a_time_limit() -> None:
-    functions = [getattr(pybpe, name) for name in pybpe.__all__] + [pybpe.corpus.clean]
-    found = [inspect.signature(f).parameters for f in functions if callable(f) and not inspect.isclass(f)]
-    found = [parameters for parameters in found if "executor" in parameters]
-    assert len(found) >= 6 and all("task_timeout" in parameters for parameters in found)

@@ -200,7 +200,7 @@ def test_validity_is_what_pythons_codec_says() -> None:
     pieces = [
         b"a" * 40, "é中😀".encode(), b"\xff", b"\xe4\xb8", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf", b"\0",
     ]  # fmt: skip
-    for _ in range(3000):
+    for _ in range(1000):
         data = b"".join(rng.choices(pieces, [9, 9, 1, 1, 1, 1, 1, 1], k=rng.randrange(9)))
         try:
             data.decode("utf-8")

@@ -30,7 +30,7 @@ from pybpe.reading.options import ReadOptions
 from pybpe.reading.unpacking import ENDINGS, packing_of_content
 
 TEXT = english()[:30_000]
-LINES = b"".join(json.dumps({"text": line, "id": 1}).encode() + b"\n" for line in english()[:200_000].splitlines())
+LINES = b"".join(json.dumps({"text": line, "id": 1}).encode() + b"\n" for line in english()[:40_000].splitlines())
 
 # ------------------------------------------------------------------------------------------------------
 # Text, JSON lines and rows
@@ -271,7 +271,7 @@ def test_a_plain_start_is_what_the_whole_look_finds() -> None:
     ]
     marks += ["\u4e2d\u6587".encode(), "\uff08".encode(), "\U0001f600".encode(), b"the ", b"<html>", b'"text": "']
     plain = 0
-    for _ in range(8_000):
+    for _ in range(4_000):
         head = b"".join(rng.choices(marks, k=rng.randrange(1, 4)))
         head += bytes(rng.randrange(256) for _ in range(rng.choice((0, 0, 1, 40)))) + b"text " * rng.randrange(9)
         others = b"{}" + head + rng.choice((b"\0", b"plain"))
@@ -281,7 +281,7 @@ def test_a_plain_start_is_what_the_whole_look_finds() -> None:
         file = InputFile("a.txt", len(head), 1)
         assert packing_of_content(head) is None and not file_types.begins_like_json(head), head
         assert file._described(head) == (file, None), head
-    assert plain > 200
+    assert plain > 100
     said = (*ENDINGS, *file_types.ROW_ENDINGS, *file_types._NAMES_OF_RECORDS, ".json")
     assert not any(input_file._says_nothing(ending.upper()) for ending in said)
     assert input_file._says_nothing(".txt")
@@ -328,7 +328,7 @@ def random_json(rng: random.Random, depth: int) -> str:
 def test_fields_that_pass_through_stay_exactly_what_they_were(tmp_path: Path) -> None:
     rng = random.Random(11)
     lines, spelled = [], []
-    for number in range(400):
+    for number in range(150):
         values = {f"f{i}": random_json(rng, 3) for i in range(rng.randrange(5))}
         members = [f'"{key}": {value}' for key, value in values.items()]
         members.insert(

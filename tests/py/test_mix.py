@@ -168,12 +168,6 @@ def test_texts_are_encoded_first(tok: pybpe.Tokenizer, data: Path, tmp_path: Pat
     assert os.listdir(tmp_path / "out" / FOLDER) == [] if (tmp_path / "out" / FOLDER).exists() else True
 
 
-def test_held_out_documents_are_never_trained_on(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    pybpe.mix(tok, recipe_of("repeated", data), tmp_path / "out", sequence_length=T)
-    found = {split: set(map(tuple, texts)) for split, texts in texts_of(tmp_path / "out", tok).items()}
-    assert found["val"] and found["test"] and not found["train"] & (found["val"] | found["test"])
-
-
 # ----------------------------------------------------------------------------------------------------
 # What reads the result, and refusals
 

@@ -144,7 +144,7 @@ def _amount(rng: random.Random) -> dict[str, Any]:
 def test_random_recipes_ask_what_the_slow_version_asks() -> None:
     rng = random.Random(1)
     fits = 0
-    for _ in range(250):
+    for _ in range(120):
         content = random_recipe(rng)
         sizes = {name: rng.randint(100, 20_000) for name in content["sources"]}
         try:
@@ -158,13 +158,13 @@ def test_random_recipes_ask_what_the_slow_version_asks() -> None:
         fits += 1
         for phase, amounts in zip(content["phases"], found):
             assert "tokens" not in phase or sum(amounts.values()) == phase["tokens"]
-    assert fits > 60
+    assert fits > 25
 
 
 def test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not() -> None:
     rng = random.Random(2)
     named = 0
-    for _ in range(400):
+    for _ in range(200):
         content = random_recipe(rng)
         sizes = {name: rng.randint(100, 5000) for name in content["sources"]}
         try:
@@ -182,7 +182,7 @@ def test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not() -
             named += 1
         except pybpe.errors.ArgumentError:
             continue
-    assert named > 30
+    assert named > 12
 
 
 def _only_fault(content: dict[str, Any], sizes: dict[str, int]) -> int | None:

@@ -28,7 +28,7 @@ from pybpe.tokens.pack.rows import COLUMNS, row_fault
 from pybpe.tokens.verification import dataset_statistics, verify
 
 T = 64
-DOCUMENTS = 120
+DOCUMENTS = 70
 
 
 @pytest.fixture(scope="module")

@@ -171,7 +171,7 @@ def test_a_stream_is_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ask", FakeServer(DATA))
     rng = random.Random(0)
     file = RemoteFile(URL_OF_DATA, len(DATA), "a")
-    for _ in range(100):
+    for _ in range(40):
         start = rng.randrange(len(DATA))
         end = rng.choice([None, rng.randrange(start, len(DATA) + 1)])
         expected = io.BytesIO(DATA)
