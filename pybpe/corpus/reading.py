@@ -75,7 +75,7 @@ def batches(task: Task, kinds: Kinds) -> Iterator[Batch]:
 
 
 def _documents(piece: Piece, kinds: Kinds) -> tuple[list[bytes], list[bytes]]:
-    key, data, seen = kinds.text_key, piece.data, piece.seen
+    key, data, seen = kinds.read.text_key, piece.data, piece.seen
     if not isinstance(data, memoryview):
         return _from_texts(data, key)
     if piece.kind != "jsonl":

@@ -29,7 +29,7 @@ from .. import _binding
 from ..arguments import shown, utf8
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
-from ..model.matching import PLAIN, Matching
+from ..model.matching import Matching
 from .bad_records import Seen
 from .input_file import InputFile
 from .options import ReadOptions
@@ -67,11 +67,6 @@ class Kinds:
                 f"documents='special': the tokenizer has no end of text to separate documents: {NAME_IT}"
             )
 
-    @property
-    def text_key(self) -> str:
-        """The key of the text in a record."""
-        return self.read.text_key
-
     def kind(self, file: InputFile) -> str:
         """Returns the kind of a file."""
         if file.form in RECORDS:
@@ -91,8 +86,8 @@ class Kinds:
         the key "cluster" (see pybpe.corpus), otherwise the document itself. `seen` says where the piece begins, and
         notes its records."""
         if kind == "jsonl":
-            for record, _ in records(data, self.text_key, seen):
-                document = bytes(utf8(record[self.text_key]))
+            for record, _ in records(data, self.read.text_key, seen):
+                document = bytes(utf8(record[self.read.text_key]))
                 cluster = record.get("cluster")
                 if document:
                     yield document, utf8(cluster) if isinstance(cluster, str) else document
@@ -151,11 +146,11 @@ def check_mark(
     Raises:
         ArgumentError: documents could not be separated.
     """
-    texts = [file for file in files if kinds.kind(file) == "special"]
-    if kinds.mark is None or not texts:
+    mark, texts = kinds.mark, [file for file in files if kinds.kind(file) == "special"]
+    if mark is None or not texts:
         return
-    mark = kinds.mark
-    if (rules := matching.get(mark, PLAIN)).strips or rules.single_word:
+    rules = matching.get(mark)
+    if rules is not None and (rules.strips or rules.single_word):
         raise ArgumentError(
             f"the end of text {shown(mark)} has {rules.names[0]} on, so the text next to it decides what it matches:"
             " pass another value of documents (--documents), or use JSON lines"
@@ -166,8 +161,12 @@ def check_mark(
                 f"the special token {shown(other)} overlaps the end of text {shown(mark)}, so documents in text"
                 f" cannot be separated: pass another value of documents (--documents), or use JSON lines"
             )
-    if mark != END_OF_TEXT:
-        _warn_of_usual_mark(texts[:_LOOKED_AT], mark)
+    for file in texts[:_LOOKED_AT] if mark != END_OF_TEXT else ():
+        with file.open() as stream:
+            if END_OF_TEXT.encode() in stream.read(_LOOK_BYTES):
+                told = f"has {END_OF_TEXT}, which is plain text to this tokenizer: its documents end with"
+                warn(f"{file.path}: {told} {shown(mark)}")
+                return
 
 
 def overlaps(special: str, mark: str) -> bool:
@@ -175,17 +174,6 @@ def overlaps(special: str, mark: str) -> bool:
     "<|endoftext|>", or one that is longer. So can the mark, if it overlaps itself."""
     ends = range(1, min(len(special), len(mark)) + (special != mark))
     return (special != mark and mark in special) or any(special[-size:] == mark[:size] for size in ends)
-
-
-def _warn_of_usual_mark(files: Iterable[InputFile], mark: str) -> None:
-    for file in files:
-        with file.open() as stream:
-            if END_OF_TEXT.encode() in stream.read(_LOOK_BYTES):
-                warn(
-                    f"{file.path}: has {END_OF_TEXT}, which is plain text to this tokenizer: its documents end with"
-                    f" {shown(mark)}"
-                )
-                return
 
 
 @lru_cache(maxsize=8)

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain, groupby, pairwise, repeat, starmap
+from operator import attrgetter
 from typing import BinaryIO, NamedTuple
 
 from .. import _binding
@@ -50,11 +51,6 @@ class Range(NamedTuple):
     split: int | None
     ends_document: bool
 
-    @property
-    def path(self) -> str:
-        """The name of the file."""
-        return self.file.path
-
 
 Task = Sequence[Range]
 
@@ -88,7 +84,7 @@ def hashed_tasks(tasks: Iterable[Task], identities: Mapping[str, object]) -> Ite
 def described(task: Task, identities: Mapping[str, object]) -> bytes:
     """Returns what distinguishes a task from others: the files and ranges that it reads. `identities` is as in
     `hashed_tasks`."""
-    parts = (repr((identities[file.path], start, end, split, ends)) for file, start, end, split, ends in task)
+    parts = [repr((identities[each.file.path], *each[1:])) for each in task]
     return "\n".join(parts).encode("utf-8", "surrogateescape")
 
 
@@ -103,12 +99,6 @@ class _Extent(NamedTuple):
         position is in another file."""
         share = (at - self.start) / (self.end - self.start) if self.end > self.start else 0.0
         return int(size * min(1.0, max(0.0, share)))
-
-
-class _Border(NamedTuple):
-    """Where a file is divided into val and then train: at a byte or a row; 0 if all is train, None if all is val."""
-
-    at: int | None
 
 
 class Plan:
@@ -181,7 +171,7 @@ class Plan:
         """Yields ranges of about `size` bytes, each with its approximate size. They do not end at cuts yet."""
         whole, length = Range(file, 0, None, 0, False), file.known_size
         if file.form == "parquet":
-            rows = RowGroups(file, self.kinds.text_key)
+            rows = RowGroups(file, self.kinds.read.text_key)
             yield from ((whole._replace(start=start, end=end), most) for start, end, most in rows.between(0, rows.rows))
         elif length is None or length <= size or self._inner_cut(file) is None:
             yield whole, file.size or 0
@@ -212,13 +202,14 @@ class Plan:
     def _end_of_val(self) -> tuple[int, int | None]:
         return end_of_first(self.files, self.kinds, self._val_documents or 0)
 
-    def _extents(self) -> Iterator[_Extent | _Border]:
+    def _extents(self) -> Iterator[_Extent | int | None]:
         """Yields the extent of each file: 0 to 1, so that each file is cut into splits, or, if documents must not be
-        cut, its range in the corpus; or where its first documents end."""
+        cut, its range in the corpus. With val_documents, the byte or row where the file is divided into val and then
+        train: 0 if all is train, None if all is val."""
         if self._val_documents is not None:
             last, end = self._end_of_val
             for number in range(len(self.files)):
-                yield _Border(end if number == last else None if number < last else 0)
+                yield end if number == last else None if number < last else 0
             return
         if not self.between_documents:
             yield from repeat(_Extent(0.0, 1.0), len(self.files))
@@ -228,7 +219,7 @@ class Plan:
 
     def _text_bytes(self, file: InputFile) -> int:
         if file.form == "parquet":
-            groups = RowGroups(file, self.kinds.text_key)
+            groups = RowGroups(file, self.kinds.read.text_key)
             return sum(size for _, _, size in groups.between(0, groups.rows))
         if file.form == "arrow":
             return file.size or 0
@@ -237,7 +228,7 @@ class Plan:
         with file.open() as stream:
             return _length(stream)
 
-    def _ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterable[tuple[Range, int]]:
+    def _ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterable[tuple[Range, int]]:
         """Returns the ranges of a file, each with its approximate size in bytes."""
         size = file.size
         if file.form == "parquet":
@@ -248,24 +239,24 @@ class Plan:
             return [(Range(file, 0, size, None if self.hashed else 0, True), size)] if size else []
         return self._byte_ranges(file, extent)
 
-    def _row_ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterator[tuple[Range, int]]:
-        groups = RowGroups(file, self.kinds.text_key)
+    def _row_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
+        groups = RowGroups(file, self.kinds.read.text_key)
         for split, start, end in self._shares(groups.rows, extent, lambda row: row):
             for first, last, size in groups.between(start, end):
                 yield Range(file, first, last, split, True), size
 
-    def _sequential_ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterator[tuple[Range, int]]:
+    def _sequential_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a file that is read from its start: one, or one per split."""
         size = file.size or 0
         if self.hashed or len(self.splits) == 1:
             yield Range(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
-        elif isinstance(extent, _Border):
-            if extent.at != 0:
-                yield Range(file, 0, extent.at, _VAL, True), size
-            if extent.at is not None:
-                yield Range(file, extent.at, None, _TRAIN, True), size
+        elif not isinstance(extent, _Extent):
+            if extent != 0:
+                yield Range(file, 0, extent, _VAL, True), size
+            if extent is not None:
+                yield Range(file, extent, None, _TRAIN, True), size
         elif file.form == "arrow":
-            rows = open_rows(file, self.kinds.text_key).rows
+            rows = open_rows(file, self.kinds.read.text_key).rows
             for split, start, end in self._shares(rows, extent, lambda row: row):
                 yield Range(file, start, end, split, True), size * (end - start) // rows
         else:
@@ -288,7 +279,7 @@ class Plan:
                     return None
             return hash_split_of_range(stream, 0, sys.maxsize, self.splits)
 
-    def _byte_ranges(self, file: InputFile, extent: _Extent | _Border) -> Iterator[tuple[Range, int]]:
+    def _byte_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
         size = file.size or 0
         whole_documents = self.hashed and not self.kinds.is_divided(file)
         with file.open() as stream:
@@ -354,14 +345,14 @@ class Plan:
         return find_cut(stream, at, self.kinds.document_cut(file), self._context)
 
     def _shares(
-        self, size: int, extent: _Extent | _Border, border: Callable[[int], int]
+        self, size: int, extent: _Extent | int | None, border: Callable[[int], int]
     ) -> Iterator[tuple[int | None, int, int]]:
         """Yields (split, start, end) of each split's share of the `size` bytes or rows of a file."""
         if self.hashed:
             yield None, 0, size
             return
-        if isinstance(extent, _Border):
-            at = size if extent.at is None else extent.at
+        if not isinstance(extent, _Extent):
+            at = size if extent is None else extent
             yield from (share for share in ((_VAL, 0, at), (_TRAIN, at, size)) if share[1] < share[2])
             return
         start, total = 0, sum(self.splits)
@@ -483,22 +474,25 @@ def text_piece(data: memoryview) -> Piece:
 
 def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
     """Yields the pieces of a task, in order. They depend only on the task."""
-    for split, ranges in groupby(task, lambda planned: planned.split if _is_small(planned) else _ALONE):
+    for split, ranges in groupby(task, _split_if_small):
         if split != _ALONE and kinds.read.documents in _WHOLE:
             for some in _together(((planned, planned.end or 0) for planned in ranges), PIECE_BYTES // 2):
                 yield from _small_pieces(some, kinds, text_cut)
             continue
-        for file, parts in groupby(ranges, lambda planned: planned.file):
+        for file, parts in groupby(ranges, attrgetter("file")):
             if file.has_rows:
                 yield from _row_pieces(file, parts, kinds)
             else:
-                yield from chain.from_iterable(_byte_pieces(planned, kinds, text_cut) for planned in parts)
+                yield from chain.from_iterable(map(_byte_pieces, parts, repeat(kinds), repeat(text_cut)))
 
 
-def _is_small(planned: Range) -> bool:
-    file, start, end, _, ends_document = planned
+def _split_if_small(planned: Range) -> int | None:
+    """Returns the split of a range that is a small file of text, or _ALONE."""
+    file, start, end, split, ends_document = planned
+    if end is None or end > _SMALL or start > 0 or not ends_document or end != file.size:
+        return _ALONE
     is_plain = file.form == "text" and not file.is_sequential and file.remote is None and not file.has_mark
-    return end is not None and end <= _SMALL and start == 0 and ends_document and end == file.size and is_plain
+    return split if is_plain else _ALONE
 
 
 def _small_pieces(ranges: Sequence[Range], kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
@@ -523,7 +517,7 @@ def _small_pieces(ranges: Sequence[Range], kinds: Kinds, text_cut: Cut) -> Itera
 
 
 def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
-    rows, kind = open_rows(file, kinds.text_key), kinds.kind(file)
+    rows, kind = open_rows(file, kinds.read.text_key), kinds.kind(file)
     for _, start, end, split, _ in ranges:
         for texts, seen in rows.texts(start, end, Seen(file.path, start, kinds.read.skips)):
             yield Piece(file.path, seen.start, seen.start + len(texts), split, texts, True, True, seen, kind)
@@ -546,5 +540,6 @@ def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memo
     """Returns a piece. `ends` says whether a document ends with it although the piece is not divided."""
     kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
     text = data if kind == "jsonl" else without_mark(data, start)
-    seen = Seen(planned.path, start, kinds.read.skips)
-    return Piece(planned.path, start, start + len(data), planned.split, text, divided, divided or ends, seen, kind)
+    path = planned.file.path
+    seen = Seen(path, start, kinds.read.skips)
+    return Piece(path, start, start + len(data), planned.split, text, divided, divided or ends, seen, kind)

@@ -50,7 +50,15 @@ class SplitOptions:
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "splits", tuple(_checked(self.splits)))
+        try:
+            shares = tuple(map(float, self.splits))
+            right = 1 <= len(shares) <= 3 and min(shares) >= 0 and shares[0] > 0 and math.isfinite(sum(shares))
+        except (TypeError, ValueError, OverflowError):
+            right = False
+        if not right:
+            told = "splits must be 1 to 3 shares such as (8, 1, 1), the first above 0"
+            raise ArgumentError(f"{told}, not {shown(self.splits)}")
+        object.__setattr__(self, "splits", shares)
         one_of("split_by", self.split_by, SPLIT_BY)
         if self.val_documents is not None:
             for name, value, default in (("splits", self.splits, DEFAULT_SPLITS), ("split_by", self.split_by, "hash")):
@@ -64,18 +72,6 @@ class SplitOptions:
     def names(self) -> tuple[str, ...]:
         """The names of the splits."""
         return SPLIT_NAMES[: len(self.splits)]
-
-
-def _checked(splits: Sequence[float]) -> list[float]:
-    """Raises ArgumentError unless there are one to three shares, none negative, the first positive."""
-    try:
-        shares = list(map(float, splits))
-        right = 1 <= len(shares) <= 3 and min(shares) >= 0 and shares[0] > 0 and math.isfinite(sum(shares))
-    except (TypeError, ValueError, OverflowError):
-        right = False
-    if not right:
-        raise ArgumentError(f"splits must be 1 to 3 shares such as (8, 1, 1), the first above 0, not {shown(splits)}")
-    return shares
 
 
 def hash_split(document: bytes, splits: Sequence[float]) -> int:
@@ -163,7 +159,7 @@ def end_of_first(files: Sequence[InputFile], kinds: Kinds, count: int) -> tuple[
 def _document_ends(file: InputFile, kinds: Kinds) -> Iterator[int | None]:
     """Yields where each non-empty document of a file ends, as a byte or a row; None means the end of the file."""
     if file.has_rows:
-        for texts, seen in open_rows(file, kinds.text_key).texts(0, None, Seen(file.path, 0, kinds.read.skips)):
+        for texts, seen in open_rows(file, kinds.read.text_key).texts(0, None, Seen(file.path, 0, kinds.read.skips)):
             offsets = (pair for _, some in texts.parts for pair in pairwise(some))
             yield from (row for row, (start, end) in enumerate(offsets, seen.start + 1) if end > start)
         return

@@ -11,12 +11,11 @@ from itertools import accumulate, chain, groupby, islice, pairwise, tee
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._numpy import numpy
 from ..arguments import Text
 from ..model import END_OF_TEXT
 from ..model.matching import PLAIN
 from ..reading.bad_records import Seen
-from ..reading.division import Dividers, add_documents, divide, dividers, shares_of
+from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks, pieces_of
@@ -67,8 +66,17 @@ class TaskEncoder:
             assert piece.split is not None and isinstance(piece.data, memoryview)
             ids = self._ids(piece.data, "all")
             return [self._segment(piece, piece.split, ids, len(piece.data))]
-        found = self._joined_segments(piece)
-        return self._listed_segments(piece) if found is None else found
+        mark, records = self.tok.model.eot, piece.kind in RECORDS
+        if mark is not None and self.joins and not (self.tok.model.matching and self._mark_matters):
+            others: Iterable[str] = [mark] if records else self.tok.special_tokens
+            if not any(overlaps(special, mark) for special in others):  # otherwise some marks would not be found
+                shares = shares_of(piece, self.splits)
+                with dividers(mark.encode(), self.kinds.mark, self.kinds.read.text_key, shares).take() as divider:
+                    if add_documents(divider, piece):
+                        found = self._joined_segments(divider, piece, {mark} if records else "all")
+                        if found is not None:
+                            return found
+        return self._listed_segments(piece)
 
     def _listed_segments(self, piece: Piece) -> list[Segment]:
         """Returns the segments of a divided piece whose documents are encoded one by one: one segment per split with
@@ -92,30 +100,11 @@ class TaskEncoder:
                 found += [Segment(split, part, 0, length, True) for part, length in parts]
         return found
 
-    def _joined_segments(self, piece: Piece) -> list[Segment] | None:
-        """Returns the segments of a divided piece, encoded with one call per split; None if its documents must be read
-        or encoded one by one."""
-        records = piece.kind in RECORDS
-        free = self._dividers(piece, records)
-        if free is None:
-            return None
-        with free.take() as divider:
-            if not add_documents(divider, piece):
-                return None
-            return self._segments_of(divider, piece, {self.tok.model.eot or ""} if records else "all")
-
-    def _dividers(self, piece: Piece, records: bool) -> Dividers | None:
-        """Returns what puts marks between the documents of a piece; None if some would not be found there."""
-        mark = self.tok.model.eot
-        if mark is None or not self.joins or self._mark_matters:
-            return None
-        if any(overlaps(special, mark) for special in ([mark] if records else self.tok.special_tokens)):
-            return None
-        return dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
-
-    def _segments_of(self, divider: _binding.Divider, piece: Piece, allowed: AllowedSpecial) -> list[Segment] | None:
-        """Returns the segments of a piece whose documents a divider has; None if one of its records contains the mark's
-        text, which is not a mark there."""
+    def _joined_segments(
+        self, divider: _binding.Divider, piece: Piece, allowed: AllowedSpecial
+    ) -> list[Segment] | None:
+        """Returns the segments of a piece whose documents a divider has, encoded with one call per split; None if one
+        of its records contains the mark's text, which is not a mark there."""
         found = []
         for place in range(divider.splits):
             text, documents = divider.joined(place)
@@ -157,10 +146,10 @@ class TaskEncoder:
     def _mark_matters(self) -> bool:
         """Whether a mark next to a text may change which special tokens are found in it, or the text may change whether
         the mark is found. Only special tokens with flags look at the text next to them."""
-        mark, matching = self.tok.model.eot or "", self.tok.model.matching
-        rules = matching.get(mark, PLAIN)
-        is_neutral = mark[:1] in _NEUTRAL and mark[-1:] in _NEUTRAL and not rules.strips and not rules.single_word
-        return bool(matching) and not is_neutral
+        mark = self.tok.model.eot or ""
+        rules = self.tok.model.matching.get(mark, PLAIN)
+        is_neutral = mark[:1] in _NEUTRAL and mark[-1:] in _NEUTRAL
+        return not is_neutral or rules.strips or rules.single_word
 
     @property
     def _mark_bytes(self) -> int:
@@ -172,7 +161,7 @@ def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
     to C for each would take longer than the encoding."""
     mark = None if (eot := encoder.tok.model.eot) is None else eot.encode()
     found = list[Segment]()
-    for split, some in groupby(pieces, lambda piece: piece.split if _is_small(piece, mark) else _ALONE):
+    for split, some in groupby(pieces, partial(_split_if_small, mark)):
         if split != _ALONE:
             small = list(some)
             ends = array("Q", accumulate((len(piece.text) for piece in small), initial=0))
@@ -182,11 +171,12 @@ def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
     return found
 
 
-def _is_small(piece: Piece, mark: bytes | None) -> bool:
-    """Returns whether a piece is one small document without marks."""
-    if piece.kind not in ("special", "file") or not piece.ends_document or not isinstance(piece.data, memoryview):
-        return False
-    return 0 < len(piece.data) <= _SMALL and (mark is None or mark not in bytes(piece.data))
+def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
+    """Returns the split of a piece that is one small document without marks, or _ALONE."""
+    if piece.kind in ("special", "file") and piece.ends_document and isinstance(piece.data, memoryview):
+        if 0 < len(piece.data) <= _SMALL and (mark is None or mark not in bytes(piece.data)):
+            return piece.split
+    return _ALONE
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -275,9 +265,12 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, 
 
 def _encode(encoder: TaskEncoder, some: Sequence[Piece], tasks: int, doubts: Doubts) -> Encoded:
     segments = segments_of(encoder, some)  # which also notes the records
-    seen = [piece.seen for piece in some if piece.seen.end]
-    doubt = next((doubt for piece in some if (doubt := piece.doubt(doubts.look)) is not None), None)
-    return Encoded(segments, sum(piece.size for piece in some), tasks, doubt, seen)
+    size, doubt, seen = 0, None, list[Seen]()
+    for piece in some:
+        size, doubt = size + piece.size, doubt or piece.doubt(doubts.look)
+        if piece.seen.end:
+            seen.append(piece.seen)
+    return Encoded(segments, size, tasks, doubt, seen)
 
 
 def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -338,14 +331,6 @@ def _encoder(pickled: bytes) -> TaskEncoder:
 
 # ----------------------------------------------------------------------------------------------------
 # Sizes of texts
-
-
-def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
-    """Returns the number of bytes of each id: int64, shape (n_vocab,). <|endoftext|> is not text and counts as 0."""
-    lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.vocab_size)
-    if tok.eot_token is not None:
-        lengths[tok.eot_token] = 0
-    return lengths
 
 
 def text_length(tok: Tokenizer, ids: array[int] | memoryview) -> int:

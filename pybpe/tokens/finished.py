@@ -34,6 +34,7 @@ from ..tokenizer import Tokenizer
 from ..urls import is_url
 from .formats import FORMATS
 from .manifest import Manifest, ShardRecord, check_tokenizer, manifest_name, split_paths
+from .spool import size_of
 
 LOG_NAME = "parts.log"
 TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
@@ -42,35 +43,30 @@ _SAMPLED = 256  # the number of files whose content is sampled
 _BLOCK = 4096  # bytes; a sample has three blocks
 
 
-def call_of(settings: object, staged: Staged | None = None) -> str:
-    """Returns the hash of a call. `settings` has a `repr` that is the same in every process."""
-    return hashed(settings, [] if staged is None else _inputs(staged))
-
-
 def hashed(*parts: object) -> str:
     """Returns a hash of this version of pybpe and of objects, whose `repr` is the same in every process."""
     return hashlib.sha256(repr((__version__, *parts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _inputs(staged: Staged) -> list[tuple[object, ...]]:
-    every = -(-len(staged.files) // _SAMPLED) or 1
-    found: list[tuple[object, ...]] = []
+def call_of(settings: object, staged: Staged | None = None) -> str:
+    """Returns the hash of a call. `settings` has a `repr` that is the same in every process."""
+    if staged is None:
+        return hashed(settings, [])
+    inputs, every = list[tuple[object, ...]](), -(-len(staged.files) // _SAMPLED) or 1
     for number, (file, known) in enumerate(zip(staged.files, staged.identities)):
         if file.remote is not None or file.path in staged.names or file.size is None:
-            found.append(known)
-        else:
-            sample = _sample(file) if number % every == 0 else b""
-            found.append((file.path, file.size, file.packing, file.encoding, sample))
-    return found
-
-
-def _sample(file: InputFile) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    with file_errors(file.location, "cannot be read"), open(file.location, "rb") as stream:
-        for start in (0, (file.size or 0) // 2, (file.size or 0) - _BLOCK):
-            stream.seek(max(0, start))
-            digest.update(stream.read(_BLOCK))
-    return digest.digest()
+            inputs.append(known)
+            continue
+        sample = b""
+        if number % every == 0:
+            digest = hashlib.blake2b(digest_size=16)
+            with file_errors(file.location, "cannot be read"), open(file.location, "rb") as stream:
+                for start in (0, file.size // 2, file.size - _BLOCK):
+                    stream.seek(max(0, start))
+                    digest.update(stream.read(_BLOCK))
+            sample = digest.digest()
+        inputs.append((file.path, file.size, file.packing, file.encoding, sample))
+    return hashed(settings, inputs)
 
 
 @dataclass(frozen=True)
@@ -101,10 +97,12 @@ class Goal:
             ArgumentError: the folder has token files of another call.
         """
         made = self._made(call_of((call, self.rows)) if self.rows else call, tok, inputs)
+        hidden = hidden_folder(self.folder)
         if made is None and self.rows:
             check_only_tokens(self.folder)
-        elif made is None:
-            _drop_unpacked(self.folder)
+        elif made is None and os.path.isdir(hidden):  # a killed call would have packed these tokens into the folder
+            with only_writer(os.path.dirname(hidden), temporary=True):
+                remove_folder(hidden)
         return made
 
     def _made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile]) -> Manifest | None:
@@ -130,7 +128,8 @@ class Goal:
         newer = next((file.path for file in inputs if file.mtime_ns > written_ns), None)
         if newer is not None:
             raise _refusal(folder, f"was written before {newer} changed")
-        if unfinished or not _is_whole(folder, found):
+        records = [(os.path.join(folder, record.file), record.bytes) for record in found.records]
+        if unfinished or any(size_of(path) != size for path, size in records):
             return None
         note(f"{folder}: already complete ({sum(map(len, found.shards.values()))} shards, {found.tokens} tokens)")
         return found
@@ -139,15 +138,6 @@ class Goal:
 def hidden_folder(out: _binding.PathLike) -> str:
     """Returns where the token files go before they are packed."""
     return os.path.join(unfinished_folder(real_output(out) + ".tokens"), "data")
-
-
-def _drop_unpacked(out: str) -> None:
-    """Removes the token files that a call left that would have packed them into `out`, and was killed. Raises FileError
-    if it is still running."""
-    folder = hidden_folder(out)
-    if os.path.isdir(folder):
-        with only_writer(os.path.dirname(folder), temporary=True):
-            remove_folder(folder)
 
 
 def _token_file(folder: str) -> str | None:
@@ -159,18 +149,11 @@ def _token_file(folder: str) -> str | None:
 
 def check_only_tokens(target: str) -> None:
     """Raises ArgumentError if the output folder has anything but what a manifest lists: it is replaced as a whole."""
-    if not os.path.lexists(target):
-        return
-    left = (
-        set(os.listdir(target)) - {*files_of_manifest(target), *TOKENIZER_NAMES} if os.path.isdir(target) else {target}
-    )
+    left = {target} if os.path.lexists(target) else set()
+    if os.path.isdir(target):
+        left = set(os.listdir(target)) - {*files_of_manifest(target), *TOKENIZER_NAMES}
     if left:
         raise ArgumentError(f"{target}: has something else, such as {min(left)}: name another folder")
-
-
-def _is_whole(folder: str, manifest: Manifest) -> bool:
-    paths = [(os.path.join(folder, record.file), record.bytes) for record in manifest.records]
-    return all(os.path.exists(path) and os.path.getsize(path) == size for path, size in paths)
 
 
 def _refusal(folder: str, what: str) -> ArgumentError:

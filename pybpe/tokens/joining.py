@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -80,7 +80,8 @@ def join(
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
         OutputOptions(settings["format"], name=name).check_used()
-    output = _output(settings, name or parts[0].manifest.name).for_vocabulary(tok.vocab_size, tok.model.eot)
+    output = OutputOptions(**{key: settings[key] for key in _SETTINGS}, name=name or parts[0].manifest.name)
+    output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     identity = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):
         made = Goal(target, force).made(identity, tok)
@@ -108,29 +109,20 @@ def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[TokenFold
         missing = [key for key in (*_SETTINGS, "splits", "split_by") if key not in part.manifest.settings]
         if missing:
             raise FormatError(f"{path}: the manifest's settings have no {missing[0]}: `binarize` did not write it")
-        if parts:
-            _check_equal(parts[0], part)
+        first = parts[0] if parts else part
+        theirs, ours = part.manifest.settings, first.manifest.settings
+        for key in sorted((theirs.keys() | ours.keys()) - {"joined", "sequence_length"}):
+            if theirs.get(key) != ours.get(key):
+                raise ArgumentError(
+                    f"{path}: was made with {key}={theirs.get(key)!r}, and {first.path} with {ours.get(key)!r}: make"
+                    " both with the same arguments"
+                )
         for split, records in part.manifest.shards.items():
             if records:
                 split_paths(path, part.manifest, split)
         parts.append(part)
     check_different([(part.path, part.inputs, part.manifest) for part in parts])
     return parts
-
-
-def _output(settings: Mapping[str, Any], name: str | None = None) -> OutputOptions:
-    """Returns the options of the files that a manifest's settings describe."""
-    return OutputOptions(**{key: settings[key] for key in _SETTINGS}, name=name)
-
-
-def _check_equal(first: TokenFolder, other: TokenFolder) -> None:
-    theirs, ours = dict(other.manifest.settings), dict(first.manifest.settings)
-    for key in sorted((theirs.keys() | ours.keys()) - {"joined", "sequence_length"}):
-        if theirs.get(key) != ours.get(key):
-            raise ArgumentError(
-                f"{other.path}: was made with {key}={theirs.get(key)!r}, and {first.path} with {ours.get(key)!r}: make"
-                " both with the same arguments"
-            )
 
 
 def _described(part: TokenFolder) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -152,14 +152,6 @@ class Manifest:
     def split_documents(self, split: str) -> int:
         """Returns the number of documents in one split; 0 if there is no such split."""
         return sum(shard.documents for shard in self.shards.get(split, ()))
-
-    def of_file(self, file: str) -> Manifest:
-        """Returns the manifest with only this file. Raises KeyError if it does not list the file."""
-        shards = {split: [record for record in found if record.file == file] for split, found in self.shards.items()}
-        files = [record for record in self.files if record.file == file]
-        if not files and not any(shards.values()):
-            raise KeyError(file)
-        return replace(self, shards=shards, files=files)
 
     @property
     def records(self) -> list[ShardRecord | FileRecord]:

@@ -8,7 +8,7 @@ import random
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from .. import _binding
@@ -19,7 +19,6 @@ from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256
 from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
-from .encoding import token_lengths
 from .finished import is_unfinished
 from .formats import FORMATS, LLMC
 from .manifest import FileRecord, Manifest, ShardRecord, named_folder
@@ -65,10 +64,10 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     name, only = named_folder(folder)
     manifest = Manifest.load(name)
     if only is not None:
-        try:
-            manifest = manifest.of_file(only)
-        except KeyError:
-            raise ArgumentError(f"{os.fsdecode(folder)}: the manifest in this folder does not list this file") from None
+        if only not in manifest.file_names:
+            raise ArgumentError(f"{os.fsdecode(folder)}: the manifest in this folder does not list this file")
+        shards = {split: [each for each in found if each.file == only] for split, found in manifest.shards.items()}
+        manifest = replace(manifest, shards=shards, files=[each for each in manifest.files if each.file == only])
     problems: list[Problem] = []
     if tok is None and os.path.exists(os.path.join(name, "tokenizer.json")):
         tok = Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
@@ -142,7 +141,9 @@ def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterato
 
 
 def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: Tokenizer) -> Iterator[Problem]:
-    lengths = token_lengths(tok)
+    lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.vocab_size)
+    if tok.eot_token is not None:
+        lengths[tok.eot_token] = 0  # it is not text
     if manifest.packing is not None and manifest.packing["pad"] < tok.vocab_size:
         lengths[manifest.packing["pad"]] = 0  # padding is not text
     rng = random.Random(shard.sha256)
@@ -169,17 +170,14 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
         yield Problem(
             shard.file, f"represents {counted(text_bytes, 'byte')} of text, but the manifest says {shard.text_bytes}"
         )
-    for block in samples if manifest.packing is None else ():  # packing may cut documents anywhere
-        begin = _wrong_document(block, tok, rng, cut=_has_cuts(manifest))
+    # The ends of some documents of a mixture may be cut off, to make amounts exact. Packing cuts documents anywhere.
+    phases = manifest.mixture["phases"] if manifest.mixture is not None else ()
+    cut = any(part["cuts"] for phase in phases for part in phase["sources"].values())
+    for block in samples if manifest.packing is None else ():
+        begin = _wrong_document(block, tok, rng, cut)
         if begin is not None:
             text = tok.decode(block[begin : begin + 12].tolist())
             yield Problem(shard.file, f"a document encodes to different ids; it begins {text!r}")
-
-
-def _has_cuts(manifest: Manifest) -> bool:
-    """Returns whether the ends of some documents were cut off, to make amounts of a mixture exact."""
-    phases = manifest.mixture["phases"] if manifest.mixture is not None else ()
-    return any(part["cuts"] for phase in phases for part in phase["sources"].values())
 
 
 def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random, cut: bool) -> int | None:

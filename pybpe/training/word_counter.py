@@ -152,7 +152,7 @@ class WordCounter:
             counter.add(piece.data)
             return True
         shares = shares_of(piece, self._shares)
-        with dividers(b"", self._kinds.mark, self._kinds.text_key, shares).take() as divider:
+        with dividers(b"", self._kinds.mark, self._kinds.read.text_key, shares).take() as divider:
             if not add_documents(divider, piece):
                 return False
             counter.add_documents(divider.documents(0))
