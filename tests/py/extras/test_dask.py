@@ -82,7 +82,7 @@ def cluster() -> Iterator[Any]:
         yield cluster
 
 
-@pytest.mark.parametrize("write", [binarize, binarize_through_messages, count, clean])
+@pytest.mark.parametrize("write", [binarize_through_messages, clean])
 def test_a_killed_worker_changes_nothing(corpus: Path, tmp_path: Path, write: Callable[..., None]) -> None:
     write(corpus, tmp_path / "one")
     with new_cluster() as cluster, distributed.Client(cluster) as client:
@@ -170,10 +170,10 @@ asyncio.run(serve())
 
 
 @contextmanager
-def process(code: str, *arguments: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process(code: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd, env=environment) as started:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as started:
         assert started.stdout is not None
         try:
             yield started, started.stdout.readline().strip()
@@ -181,59 +181,96 @@ def process(code: str, *arguments: str, cwd: Path | None = None) -> Iterator[tup
             started.kill()
 
 
-@contextmanager
-def cluster_of_one(first: str = "", cwd: Path | None = None) -> Iterator[tuple[Any, str, str]]:
-    """Yields an executor and the addresses of worker and scheduler. The worker runs `first` before it starts."""
-    with process(SCHEDULER) as (_, address), process(WORKER, address, first, cwd=cwd) as (_, worker):
+@pytest.fixture(scope="module")
+def one_worker() -> Iterator[tuple[Any, str]]:
+    """Yields a client of a cluster of one worker, and the worker's address."""
+    with process(SCHEDULER) as (_, address), process(WORKER, address, "") as (_, worker):
         with distributed.Client(address, set_as_default=False) as client:
-            yield client.get_executor(), worker, address
+            yield client, worker
 
 
-def test_relative_paths_are_those_of_the_caller(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def changed(client: Any, owner: str, name: str, value: str) -> Iterator[None]:
+    """Replaces an attribute of a module or class in the worker by the value of an expression."""
+    find = f"import os, pybpe.support.remote as remote, pybpe.reading.input_file as files; owner = {owner}"
+    client.run(
+        exec,
+        f"{find}; os.kept = vars(owner)[{name!r}]; setattr(owner, {name!r}, {value}); remote.build.cache_clear()",
+        {},
+    )
+    try:
+        yield
+    finally:
+        client.run(exec, f"{find}; setattr(owner, {name!r}, os.kept); remote.build.cache_clear()", {})
+
+
+def test_relative_paths_are_those_of_the_caller(
+    one_worker: tuple[Any, str], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The worker runs in another folder. The files are the same as without Dask, including the names of sources."""
     monkeypatch.chdir(tmp_path)
-    for name in ("elsewhere", "here", "there"):
+    client, _ = one_worker
+    for name in ("here", "there"):
         (tmp_path / name).mkdir()
-    with cluster_of_one(cwd=tmp_path / "elsewhere") as (executor, _, _):
-        for call in CALLS:
-            call(Path("corpus"), tmp_path / "there", executor)
-            call(Path("corpus"), tmp_path / "here")
+    for call in CALLS:
+        call(Path("corpus"), tmp_path / "there", client.get_executor())
+        call(Path("corpus"), tmp_path / "here")
     assert content(tmp_path / "here") == content(tmp_path / "there")
 
 
-def test_workers_with_another_version_or_other_tables_are_refused_by_name(corpus: Path, tmp_path: Path) -> None:
-    for change, message in (
-        ("remote.__version__ = '0.0.7'", "has pybpe 0.0.7 with Unicode .* and this run needs pybpe"),
-        ("remote.unicodedata = type('U', (), {'unidata_version': '3.2'})", "Python's Unicode 3.2"),
-        ("del remote._arrive", "a worker cannot run the tasks of pybpe"),
-    ):
-        with cluster_of_one(f"from pybpe.support import remote; {change}") as (executor, worker, _):
-            for call in CALLS[: 4 if "version__" in change else 1]:
-                with pytest.raises(pybpe.errors.WorkerError, match=message) as error:
-                    call(corpus, tmp_path, executor)
-                assert worker in str(error.value) or "cannot run" in message
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("remote", "__version__", "'0.0.7'"), "has pybpe 0.0.7 with Unicode .* and this run needs pybpe"),
+        (("remote", "unicodedata", "type('U', (), {'unidata_version': '3.2'})"), "Python's Unicode 3.2"),
+    ],
+)
+def test_workers_with_another_version_or_other_tables_are_refused_by_name(
+    one_worker: tuple[Any, str], corpus: Path, tmp_path: Path, change: tuple[str, str, str], message: str
+) -> None:
+    client, worker = one_worker
+    with changed(client, *change):
+        for call in CALLS[: 4 if "__version__" in change else 1]:
+            with pytest.raises(pybpe.errors.WorkerError, match=message) as error:
+                call(corpus, tmp_path, client.get_executor())
+            assert worker in str(error.value)
 
 
-def test_errors_name_the_worker(corpus: Path, tmp_path: Path) -> None:
-    """One worker sees a different copy of a file, and another one does not see the file."""
-    shorter = "import os; stat = os.fstat; os.fstat = lambda h: os.stat_result([*stat(h)[:6], 7, *stat(h)[7:]])"
-    missing = (
-        "from pybpe.reading import input_file as i;"
-        " i.InputFile.location = property(lambda file: '/nowhere/' + file.path)"
-    )
-    for first, kind, message in (
-        (shorter, pybpe.errors.FileError, "now has 7 bytes"),
-        (missing, FileNotFoundError, "nowhere.*cannot be opened"),
-    ):
-        with cluster_of_one(first) as (executor, worker, _):
-            for call in CALLS:
-                with pytest.raises(kind, match=message) as error:
-                    call(corpus, tmp_path, executor)
-                assert f"(on the worker {worker})" in str(error.value)
+def test_a_worker_that_cannot_run_tasks_is_refused(corpus: Path, tmp_path: Path) -> None:
+    without = "from pybpe.support import remote; del remote._arrive"
+    with process(SCHEDULER) as (_, address), process(WORKER, address, without):
+        with distributed.Client(address, set_as_default=False) as client:
+            with pytest.raises(pybpe.errors.WorkerError, match="a worker cannot run the tasks of pybpe"):
+                binarize(corpus, tmp_path, client.get_executor())
 
 
-@pytest.mark.parametrize("call", [binarize, count, clean], ids=lambda call: call.__name__)
-def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path, call: Any) -> None:
+SHORTER = "lambda handle: os.stat_result([*os.kept(handle)[:6], 7, *os.kept(handle)[7:]])"
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        (("os", "fstat", SHORTER), pybpe.errors.FileError, "now has 7 bytes"),
+        (
+            ("files.InputFile", "location", "property(lambda file: '/nowhere/' + file.path)"),
+            FileNotFoundError,
+            "nowhere.*cannot be opened",
+        ),
+    ],
+    ids=["another copy of a file", "no file"],
+)
+def test_errors_name_the_worker(
+    one_worker: tuple[Any, str], corpus: Path, tmp_path: Path, change: tuple[str, str, str], kind: Any, message: str
+) -> None:
+    client, worker = one_worker
+    with changed(client, *change):
+        for call in CALLS:
+            with pytest.raises(kind, match=message) as error:
+                call(corpus, tmp_path, client.get_executor())
+            assert f"(on the worker {worker})" in str(error.value)
+
+
+def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path) -> None:
     slow = "import time, pybpe.support.remote; pybpe.support.remote._arrive = lambda *_: time.sleep(600)"
     with process(SCHEDULER) as (scheduler, address), process(WORKER, address, slow):
         with distributed.Client(address, set_as_default=False) as client:
@@ -242,7 +279,7 @@ def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path, c
             with pytest.raises(
                 pybpe.errors.WorkerError, match=f"the connection to the Dask scheduler {address} is lost"
             ):
-                call(corpus, tmp_path, client.get_executor())
+                binarize(corpus, tmp_path, client.get_executor())
 
 
 def test_that_there_are_no_workers_is_said(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

