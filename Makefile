@@ -43,7 +43,7 @@ all: build/extension.stamp .venv/test-stamp build/libpybpe.a llmc_compat/include
 # The demo needs neither the tools of the tests nor the other programs.
 ## train, binarize and check everything on a corpus; CORPUS="files" and vocab=20009 choose others
 demo: build/extension.stamp llmc_compat/include/pybpe.c build/tests/decode_test
-	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
+	$(VENV)/python tests/demo.py $(if $(CORPUS),--corpus "$(CORPUS)") \
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
 
 ## remove everything that make has made

@@ -249,7 +249,7 @@ class _Counting:
         numbered = (item._replace(number=number) for number, item in enumerate(items))
         with Progress("counting", self._total, "B", self._run.progress) as bar:
             bar.add(self.place.size)
-            for turn in turns(numbered, self._saved):
+            for turn in [numbered] if self._saved is None else turns(numbered):
                 self._save()
                 for item, found in count(turn):
                     self._doubts.tell(found.doubt)

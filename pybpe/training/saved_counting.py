@@ -19,7 +19,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -102,15 +102,11 @@ def resumable(checkpoint: _binding.PathLike, settings: Mapping[str, Any]) -> Ite
         saved.remove_except(())
 
 
-def turns(items: Iterable[Item], saved: SavedCounting | None) -> Iterator[Iterator[Item]]:
-    """Yields the items in turns of SECONDS, so that the caller can save between two turns; in one turn if nothing is to
-    be saved. The caller must process all items of a turn before it takes the next one."""
-    rest = iter(items)
-    if saved is None:
-        yield rest
-        return
-    for first in rest:
-        yield chain((first,), _until(time.monotonic() + SECONDS, rest))
+def turns(items: Iterator[Item]) -> Iterator[Iterator[Item]]:
+    """Yields the items in turns of SECONDS, so that the caller can save between two turns. The caller must process all
+    items of a turn before it takes the next one."""
+    for first in items:
+        yield chain((first,), _until(time.monotonic() + SECONDS, items))
 
 
 def _until(due: float, items: Iterator[Item]) -> Iterator[Item]:

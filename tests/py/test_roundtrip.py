@@ -13,9 +13,12 @@ from gpt2 import gpt2_tokenizer
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from llmc_compat import demo
 from llmc_compat.shards import write_shard
 from pybpe.model import CONTROL_TOKENS
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import demo  # noqa: E402
 
 TEXTS = {
     "english": english().encode(),
