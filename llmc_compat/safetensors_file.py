@@ -21,7 +21,7 @@ from pybpe._numpy import numpy
 from pybpe.errors import FormatError
 from pybpe.reading.streams import open_unchanged, read_items
 
-from .bfloat16 import from_bfloat16
+from .checkpoint import from_bfloat16
 
 _MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 _MAX_DIMENSIONS = 8

@@ -5,7 +5,7 @@ their compression of text that the run did not see. The answer is the middle one
 
     cheapest   the size with which a byte of text takes the least compute: (parameters + embeddings) / (bytes per
                token) is the smallest
-    power law  approach 2 of Tao et al., which does not depend on the text: see scaling_law.py
+    power law  approach 2 of Tao et al., which does not depend on the text
     loss law   the size with the lowest loss by approach 3 of Tao et al. when every size gets the same compute. The law
                knows the tokens of English in the paper, so the bytes of text that the compute can read are converted to
                these.
@@ -36,7 +36,6 @@ from ..trainer import train
 from ..training.counting import corpus_plan, count_piece, files_to_count
 from ..training.counts import Counts
 from ..training.word_counter import CountSettings, WordCounter
-from . import scaling_law
 from .compression_curve import new_figure, save_figure
 from .measures import RARE
 from .tables import Table
@@ -251,7 +250,7 @@ def _point(tok: Tokenizer, size: int, words: Mapping[bytes, int], model: _Model,
         tokens=tokens,
         bytes=text,
         compute_per_byte=budget / max(text, 1.0),
-        loss=scaling_law.loss(model.parameters, embeddings, max(text, 1.0) * scaling_law.tokens_per_character(size)),
+        loss=loss_law(model.parameters, embeddings, max(text, 1.0) * papers_tokens_per_character(size)),
         frequent=sum(count * scale >= RARE for count in usage.counts) / size,
     )
 
@@ -263,7 +262,7 @@ def _nearest(points: Sequence[AdvicePoint], size: float) -> AdvicePoint:
 def _advice(points: list[AdvicePoint], model: _Model, budget: float, held_out: bool) -> Advice:
     estimates = {
         "cheapest": min(points, key=lambda point: point.compute_per_byte).vocab_size,
-        "power law": round(scaling_law.power_law(*model)),
+        "power law": round(power_law(*model)),
         "loss law": min(points, key=lambda point: point.loss).vocab_size,
     }
     best = _nearest(points, max(median(estimates.values()), _LEAST))
@@ -312,13 +311,13 @@ def _choice(points: Sequence[AdvicePoint], estimates: Mapping[str, int]) -> str:
 
 
 def _predicts(points: Sequence[AdvicePoint], parameters: int) -> bool:
-    is_fitted = scaling_law.SMALLEST <= parameters <= scaling_law.LARGEST
+    is_fitted = SMALLEST_MODEL <= parameters <= LARGEST_MODEL
     return is_fitted and max(point.loss for point in points) < 0
 
 
 def _caution(points: Sequence[AdvicePoint], estimates: Mapping[str, int], model: _Model) -> str:
     doubts = []
-    if not scaling_law.SMALLEST <= model.parameters <= scaling_law.LARGEST:
+    if not SMALLEST_MODEL <= model.parameters <= LARGEST_MODEL:
         doubts.append("the laws were fitted to models of 33M to 1.13G parameters, so here they extrapolate")
     if not _predicts(points, model.parameters):
         doubts.append("the loss law is outside its range, so its losses are not shown")
@@ -328,3 +327,35 @@ def _caution(points: Sequence[AdvicePoint], estimates: Mapping[str, int], model:
         doubts.append("an estimate is the largest size that was tried")
     doubt = "; ".join(doubts) or "the laws were fitted to English"
     return f"Caution: {doubt}. Train small models with two sizes to be sure."
+
+
+# ----------------------------------------------------------------------------------------------------
+# How large a vocabulary should be, after Tao et al. 2024, "Scaling Laws with Vocabulary" (arXiv 2407.13623).
+#
+# The paper trains models of 33 million to 1.13 billion parameters without embeddings, with vocabularies of 4,000 to
+# 96,000 tokens, on English. The numbers below are from the authors' program, optimal_Nv_predict.py and utils.py in
+# sail-sg/scaling-with-vocab. The compute of training is 6 * (parameters + embeddings) * tokens, where embeddings
+# are one matrix: vocab_size * channels.
+
+SMALLEST_MODEL, LARGEST_MODEL = 33_000_000, 1_130_000_000  # parameters without embeddings of the models in the paper
+
+
+def power_law(parameters: float, channels: int) -> float:
+    """Returns the vocabulary size of approach 2: the embeddings grow as parameters^0.84, from the best vocabulary of
+    the smallest model."""
+    return 3_145_728 * math.pow(parameters / SMALLEST_MODEL, 0.8353974035228025) / channels
+
+
+def papers_tokens_per_character(vocab_size: float) -> float:
+    """Returns the compression of the tokenizers of the paper."""
+    log = math.log(min(vocab_size, 200_000))
+    return 0.00639222 * log**2 - 0.15811069 * log + 1.20470122
+
+
+def loss_law(parameters: float, embeddings: float, tokens: float) -> float:
+    """Returns the loss of approach 3, in nats per token, less the entropy of the tokens' frequencies. The difference
+    makes it comparable between vocabularies."""
+    of_parameters = 1.8313851559554126 / math.pow(parameters / 1e6, 0.44660634152009615)
+    of_embeddings = 0.19584238398665638 / math.pow(embeddings / 1e6, 0.6707374679896795)
+    of_tokens = 2.1241123120064955 / math.pow(tokens / 1e9, 0.44660634152009615)
+    return of_parameters + of_embeddings + of_tokens - 5.5327846803337435

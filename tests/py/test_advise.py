@@ -11,7 +11,7 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.analysis import advice, scaling_law
+from pybpe.analysis import advice
 from pybpe.cli import main
 
 
@@ -25,9 +25,9 @@ def test_the_laws_give_table_1_of_the_paper(parameters: float, channels: int, de
 
     def loss(size: int) -> float:
         embeddings = size * channels
-        return scaling_law.loss(parameters, embeddings, compute / (6 * (parameters + embeddings)))
+        return advice.loss_law(parameters, embeddings, compute / (6 * (parameters + embeddings)))
 
-    assert abs(scaling_law.power_law(parameters, channels) / 1000 - derivative) < 1
+    assert abs(advice.power_law(parameters, channels) / 1000 - derivative) < 1
     assert abs(min(range(10_000, 400_000, 250), key=loss) / 1000 - parametric) < 1
 
 
@@ -52,8 +52,8 @@ def test_each_number_of_the_curve(found: pybpe.Advice) -> None:
         assert point.tokens == pytest.approx(found.compute / 6 / (1_000_000 + point.embeddings))
         assert point.bytes == pytest.approx(point.tokens * point.bytes_per_token)
         assert point.compute_per_byte == pytest.approx(6 * (1e6 + point.embeddings) / point.bytes_per_token)
-        characters = point.bytes * scaling_law.tokens_per_character(point.vocab_size)
-        assert point.loss == pytest.approx(scaling_law.loss(1e6, point.embeddings, characters))
+        characters = point.bytes * advice.papers_tokens_per_character(point.vocab_size)
+        assert point.loss == pytest.approx(advice.loss_law(1e6, point.embeddings, characters))
         assert before < point.bytes_per_token < 7
         assert 0 <= point.frequent <= 1
         before = point.bytes_per_token

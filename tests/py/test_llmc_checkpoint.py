@@ -15,8 +15,15 @@ from gpt2 import gpt2_tokens_and_merges
 from texts import english
 
 import pybpe
-from llmc_compat.bfloat16 import from_bfloat16, to_bfloat16
-from llmc_compat.checkpoint import Checkpoint, read_checkpoint, summarize, write_checkpoint, write_random_checkpoint
+from llmc_compat.checkpoint import (
+    Checkpoint,
+    from_bfloat16,
+    read_checkpoint,
+    summarize,
+    to_bfloat16,
+    write_checkpoint,
+    write_random_checkpoint,
+)
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.resize import resize_checkpoint
 

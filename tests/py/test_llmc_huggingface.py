@@ -13,9 +13,8 @@ import pytest
 from texts import english
 
 import pybpe
-from llmc_compat.bfloat16 import from_bfloat16, to_bfloat16
 from llmc_compat.chat import CHAT_TEMPLATE
-from llmc_compat.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from llmc_compat.checkpoint import Checkpoint, from_bfloat16, read_checkpoint, to_bfloat16, write_checkpoint
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
 from pybpe.control_tokens import CONTROL_TOKENS
