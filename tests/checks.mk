@@ -36,9 +36,9 @@ ctest: $(C_TESTS)
 
 # Two processes, because many tests wait; each runs whole files, whose tests share what they set up.
 PYTEST = $(VENV)/python -m pytest -q -rfE --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-## the Python tests that do not take long
+## the Python tests that do not take long; make test-extras has those of optional features
 pytest: all .venv/texts/stamp
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" --ignore=tests/py/extras
 
 pytest-all: all .venv/texts/stamp
 	$(PYTEST)

@@ -272,6 +272,7 @@ def test_little_memory_changes_nothing(small_tasks: None, tmp_path: Path, monkey
 def test_too_little_memory_for_so_many_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results so far stay, so that the same command with more memory resumes."""
     monkeypatch.setattr(decisions, "_LEAST_MEMORY", 1)
+    monkeypatch.setattr(work, "_RESULT_BYTES", 100_000)  # a task has several results
     (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "{i}"}}\n' for i in range(3200)), encoding="utf-8")
     with pytest.raises(pybpe.errors.ArgumentError, match="memory_limit must be at least 102400 .* 3200 documents"):
         cleaned(tmp_path, "out.jsonl", near_dedup=0.9, memory_limit=10**5, workers=1)
