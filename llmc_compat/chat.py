@@ -236,7 +236,7 @@ def write_chat(
     check_name(name)
     options = SplitOptions(splits)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=min_shard_tokens, name=name)
-    layout = _HiddenLayout(tok, output.for_vocabulary(tok.vocab_size, tok.model.eot), _binding.path_text(out), name)
+    layout = _HiddenLayout(tok, output.for_vocabulary(tok.vocab_size, tok.model.eot), _binding.path_text(out), name, {})
     folder = layout.folder
     if not force and os.path.exists(os.path.join(folder, manifest_name(folder))):
         finished_manifest(folder, tok)  # refuses the token files of another tokenizer

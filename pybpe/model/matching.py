@@ -6,14 +6,13 @@ csrc/special/special_rules.c explains what they mean. Most special tokens have n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import _binding
 from ..errors import ArgumentError
 
 
-@dataclass(frozen=True)
-class Matching:
+class Matching(NamedTuple):
     """The flags of one special token."""
 
     lstrip: bool = False  # a match includes the white space before the token

@@ -18,7 +18,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -46,7 +45,6 @@ class BadRecord(NamedTuple):
     row: int | None = None
 
 
-@dataclass
 class Seen:
     """The records of a piece.
 
@@ -60,13 +58,10 @@ class Seen:
         bad: the bad records.
     """
 
-    path: str
-    start: int
-    skips: bool
-    end: int = 0
-    lines: int = 0
-    records: int = 0
-    bad: list[BadRecord] = field(default_factory=list)
+    def __init__(self, path: str, start: int, skips: bool) -> None:
+        self.path, self.start, self.skips = path, start, skips
+        self.end = self.lines = self.records = 0
+        self.bad = list[BadRecord]()
 
     def bad_line(self, offset: int, line: int, reason: str) -> None:
         """Notes a line that is not a record. Raises FormatError unless bad records are skipped."""
@@ -88,10 +83,11 @@ class Seen:
     def of(cls, plain: Any) -> Seen:
         """Returns what `plain` was made from."""
         path, start, skips, end, lines, records, bad = plain
-        return cls(path, start, skips, end, lines, records, [BadRecord(*one) for one in bad])
+        seen = cls(path, start, skips)
+        seen.end, seen.lines, seen.records, seen.bad = end, lines, records, [BadRecord(*one) for one in bad]
+        return seen
 
 
-@dataclass
 class SkipState:
     """How far a run has come, as JSON values.
 
@@ -102,11 +98,9 @@ class SkipState:
         lines: the number of line ends of this file before that place; None if the run did not read all of them.
     """
 
-    records: int = 0
-    skipped: int = 0
-    path: str = ""
-    end: int = 0
-    lines: int | None = 0
+    def __init__(self, records: int = 0, skipped: int = 0, path: str = "", end: int = 0, lines: int | None = 0) -> None:
+        self.records, self.skipped = records, skipped
+        self.path, self.end, self.lines = path, end, lines
 
 
 class SkippedRecords:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -48,7 +47,6 @@ _LOOKED_AT, _LOOK_BYTES = 100, 1 << 20  # files, and bytes of each, that are sea
 _BLANK_CONTEXT = 3  # bytes before a position that decide whether a blank line ends there
 
 
-@dataclass(frozen=True)
 class Kinds:
     """Decides the kind of each file.
 
@@ -58,11 +56,9 @@ class Kinds:
         mark: the tokenizer's end of text; None if it has none.
     """
 
-    read: ReadOptions = ReadOptions()
-    mark: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.read.documents == "special" and self.mark is None:
+    def __init__(self, read: ReadOptions, mark: str | None = None) -> None:
+        self.read, self.mark = read, mark
+        if read.documents == "special" and mark is None:
             raise ArgumentError(
                 f"documents='special': the tokenizer has no end of text to separate documents: {NAME_IT}"
             )

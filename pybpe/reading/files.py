@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 
@@ -209,7 +208,6 @@ def open_text(path: str, encoding: str | None = None) -> BinaryIO:
 # Inputs that can be read only once
 
 
-@dataclass
 class Staged:
     """The files to read.
 
@@ -219,9 +217,8 @@ class Staged:
         identities: what distinguishes each file from another file with the same name.
     """
 
-    files: list[InputFile] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    identities: list[tuple[object, ...]] = field(default_factory=list)
+    def __init__(self, files: list[InputFile], identities: list[tuple[object, ...]]) -> None:
+        self.files, self.names, self.identities = files, dict[str, str](), identities
 
 
 def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequence[str]) -> Staged:
@@ -231,7 +228,7 @@ def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequen
     Raises:
         ArgumentError, FileError, FormatError: an input is missing, cannot be read, or is not text.
     """
-    staged = Staged()
+    staged = Staged([], [])
     for file in corpus_files(inputs, read, outputs):
         if file.size is None:
             copy, digest = _copy(file, folder, len(staged.names))

@@ -13,7 +13,6 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
@@ -30,11 +29,11 @@ Result = TypeVar("Result")
 _Part = tuple[memoryview, memoryview]  # bytes, and 64-bit numbers: text i is data[offsets[i] : offsets[i + 1]]
 
 
-@dataclass(frozen=True)
 class Texts:
     """The texts of some rows, in the memory of Arrow, or of small files: `parts` in order, each with at least one."""
 
-    parts: Sequence[_Part]
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self.parts = parts
 
     def __iter__(self) -> Iterator[bytes]:
         """Yields the texts that are not empty."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import _binding
@@ -172,7 +171,7 @@ def binarize(
         with only_writer(folder):
             staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
             layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
-            layout = replace(layout, call=call_of(_identity(layout, options), staged))
+            layout = layout._replace(call=call_of(_identity(layout, options), staged))
             made = goal.made(layout.call, tok, staged.files)
             return tok, made or write_dataset(layout, options, kinds, staged, run, resume)
 

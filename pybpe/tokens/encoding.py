@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate, chain, groupby, islice, pairwise, tee
 from typing import Any, NamedTuple
@@ -34,8 +33,7 @@ _ALONE = -1  # instead of the split of a piece that is not small
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
 
 
-@dataclass(frozen=True)
-class TaskEncoder:
+class TaskEncoder(NamedTuple):
     """Encodes tasks and pieces. An executor sends this object to its workers.
 
     Attributes:

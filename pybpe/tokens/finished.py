@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from .. import _binding
@@ -69,8 +68,7 @@ def call_of(settings: object, staged: Staged | None = None) -> str:
     return hashed(settings, inputs)
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(NamedTuple):
     """What a call makes in the end.
 
     Attributes:

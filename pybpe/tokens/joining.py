@@ -87,7 +87,7 @@ def join(
         made = Goal(target, force).made(identity, tok)
         if made is not None:
             return made
-        layout = Layout(tok, output, target, output.name or "", call=identity)
+        layout = Layout(tok, output, target, output.name or "", {}, identity)
         store = AppendStore(layout, len(settings["splits"]), partial(_copied, parts, layout))
         run = TokenRun(layout, store, identity, ("joining", "B"), resume=resume)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)

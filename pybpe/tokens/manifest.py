@@ -42,8 +42,7 @@ Input = tuple[str, "int | None"]
 """The name of an input and its size."""
 
 
-@dataclass(frozen=True)
-class FileRecord:
+class FileRecord(NamedTuple):
     """A file next to the token files.
 
     Attributes:
@@ -57,8 +56,7 @@ class FileRecord:
     sha256: str
 
 
-@dataclass(frozen=True)
-class ShardRecord:
+class ShardRecord(NamedTuple):
     """One token file.
 
     Attributes:
@@ -165,8 +163,8 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Returns the content of manifest.json."""
-        shards = {split: [vars(record) for record in found] for split, found in self.shards.items()}
-        files = [vars(record) for record in self.files]
+        shards = {split: [record._asdict() for record in found] for split, found in self.shards.items()}
+        files = [record._asdict() for record in self.files]
         content = {versions.KEY: VERSION, **vars(self), "shards": shards, "files": files}
         del content["inputs"]
         if self.skipped is None:
@@ -286,7 +284,8 @@ def _check_types(manifest: Manifest) -> None:
     if not all(isinstance(text, str) for text in (manifest.call, *(record.sha256 for record in manifest.records))):
         raise ValueError("hashes must be strings")
     for record in manifest.records:
-        _check_numbers(f"the record of {record.file!r}", vars(record), *(vars(record).keys() - {"file", "sha256"}))
+        facts = record._asdict()
+        _check_numbers(f"the record of {record.file!r}", facts, *(facts.keys() - {"file", "sha256"}))
     _check_numbers("text_bytes", manifest.text_bytes, *manifest.text_bytes)
     if manifest.skipped is not None:
         _check_numbers("skipped", manifest.skipped, "records", "skipped")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import astuple, dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 from .. import _binding
 from ..arguments import instance, one_of, option, refuse_unused, whole_number
@@ -226,8 +226,7 @@ class RowOptions:
         return Goal(real_output(out), force, also, astuple(self))
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """Where the token files of a run go, and what they are: what all of its splits share.
 
     Attributes:
@@ -243,7 +242,7 @@ class Layout:
     output: OutputOptions
     folder: str
     name: str
-    source_names: Mapping[str, str] = field(default_factory=dict)
+    source_names: Mapping[str, str]
     call: str = ""
 
     @property

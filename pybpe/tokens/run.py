@@ -326,7 +326,7 @@ class TokenRun:
         self._records.check(at_end=True)
         self._checkpoint()
         shards = self._store.shards(self._last)
-        described = [[vars(record) for record in some] for some in shards]
+        described = [[record._asdict() for record in some] for some in shards]
         self._log.append([{"shards": described, "files": self._files(shards)}])
         self._log.shards = shards
         self._store.close()

@@ -31,7 +31,6 @@ import os
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from operator import itemgetter
@@ -331,7 +330,7 @@ class Store(ABC):
                 digests[os.path.basename(order.named)] = digest
                 self._free(order)
                 bar.add(1)
-        complete = ([replace(record, sha256=digests[record.file]) for record in found] for found in shards)
+        complete = ([record._replace(sha256=digests[record.file]) for record in found] for found in shards)
         return dict(zip(self.names, complete))
 
     @abstractmethod

@@ -98,7 +98,7 @@ def mix(
         call = call_of((given.content, given.seed, tok.model.fingerprint, output, calls))
         texts = [file for source in sources if isinstance(source, TextSource) for file in source.files]
         made = Goal(folder, force).made(call, tok, texts)
-        layout = Layout(tok, output, folder, output.name or "mix", call=call)
+        layout = Layout(tok, output, folder, output.name or "mix", {}, call)
         return made or _mixed(layout, given, sources, length, RunOptions(workers, None, memory_limit, progress))
 
 

@@ -109,7 +109,7 @@ class TextSource:
     @property
     def call(self) -> str:
         """See TokenSource."""
-        return call_of((), Staged(list(self.files), {}, [file.identity for file in self.files]))
+        return call_of((), Staged(list(self.files), [file.identity for file in self.files]))
 
     @property
     def splits(self) -> Sequence[float]:
