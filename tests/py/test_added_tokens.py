@@ -19,7 +19,6 @@ from test_hf_import import changed
 from tokenizers import processors
 
 import pybpe
-from pybpe import _binding
 from pybpe.analysis.differences import differences, differences_on
 from pybpe.cli import main
 from pybpe.formats import added_tokens, vocab_merges
@@ -422,8 +421,6 @@ def test_white_space_that_two_tokens_would_take_is_refused(tmp_path: Path) -> No
     assert tok.encode("<r>  x") == tok.encode("<r>x")
     with pytest.raises(pybpe.errors.ArgumentError, match="begins with white space, and special token 0 has rstrip"):
         matcher(["<r>", "\u2003"], {"<r>": Matching(rstrip=True)})
-    with pytest.raises(pybpe.errors.ArgumentError, match="unknown flags"):
-        _binding.Specials({"a": 0}, {"a": 16})
 
 
 def test_disallowed_tokens_are_those_that_match() -> None:

@@ -184,19 +184,6 @@ def blocks_of(words: list[bytes]) -> list[_binding.WordBlock]:
     return [_binding.WordBlock(b"".join(words), array("I", map(len, words)), array("Q", [1] * len(words)))]
 
 
-@pytest.mark.parametrize("size", [1, 3, 64, 5000])
-def test_blocks_of_words_are_sorted(size: int) -> None:
-    words = {word: i for i, word in enumerate(random.Random(1).sample(WORDS, len(WORDS)))}
-    found = []
-    for block in _binding.Words.from_dict(words).sorted_blocks(size):
-        at = 0
-        for length, count in zip(block.lengths, block.counts):
-            found.append((block.blob[at : at + length], count))
-            at += length
-        assert at == len(block.blob) and len(block.counts) in (size, len(words) % size)
-    assert found == sorted(words.items())
-
-
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 20])
 def test_any_number_of_files_is_added(number: int, few_words: None, tmp_path: Path) -> None:
     paths, total = files_of(tmp_path, number, number)

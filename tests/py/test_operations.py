@@ -65,10 +65,6 @@ def test_added_tokens(tmp_path: Path, flag: str) -> None:
     check_growth(works)
 
 
-def load_files(folder: Path) -> pybpe.Tokenizer:
-    return pybpe.Tokenizer.from_file(folder / "vocab.json")
-
-
 def save_unusual(tok: pybpe.Tokenizer, folder: Path) -> None:
     """Writes a tokenizer.json that C leaves to Python."""
     path = folder / "tokenizer.json"
@@ -89,23 +85,14 @@ def save_ranks_late(tok: pybpe.Tokenizer, folder: Path) -> None:
     save_ranks(tok, folder, b"never made")
 
 
-def load_ranks(folder: Path) -> pybpe.Tokenizer:
-    return pybpe.Tokenizer.from_file(folder / "x.tiktoken", special_tokens={}, pattern="gpt2")
-
-
-FORMATS: dict[str, tuple[Callable[[pybpe.Tokenizer, Path], object], Callable[[Path], pybpe.Tokenizer]]] = {
-    "tokenizer.bin": (
-        lambda tok, folder: tok.save(folder / "tokenizer.bin"),
-        lambda folder: pybpe.Tokenizer.from_file(folder / "tokenizer.bin"),
-    ),
-    "tokenizer.json": (
-        lambda tok, folder: tok.save(folder / "tokenizer.json"),
-        lambda folder: pybpe.Tokenizer.from_file(folder / "tokenizer.json"),
-    ),
-    "unusual tokenizer.json": (save_unusual, lambda folder: pybpe.Tokenizer.from_file(folder / "tokenizer.json")),
-    "vocab.json and merges.txt": (lambda tok, folder: tok.save(folder, "files"), load_files),
-    "ranks": (save_ranks, load_ranks),
-    "late ranks": (save_ranks_late, load_ranks),
+# How a tokenizer is saved to a folder, and what is loaded
+FORMATS: dict[str, tuple[Callable[[pybpe.Tokenizer, Path], object], str]] = {
+    "tokenizer.bin": (lambda tok, folder: tok.save(folder / "tokenizer.bin"), "tokenizer.bin"),
+    "tokenizer.json": (lambda tok, folder: tok.save(folder / "tokenizer.json"), "tokenizer.json"),
+    "unusual tokenizer.json": (save_unusual, "tokenizer.json"),
+    "vocab.json and merges.txt": (lambda tok, folder: tok.save(folder, "files"), "vocab.json"),
+    "ranks": (save_ranks, "x.tiktoken"),
+    "late ranks": (save_ranks_late, "x.tiktoken"),
 }
 
 
@@ -113,13 +100,14 @@ FORMATS: dict[str, tuple[Callable[[pybpe.Tokenizer, Path], object], Callable[[Pa
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_loaders(tmp_path: Path, shape: str, name: str) -> None:
-    save, load = FORMATS[name]
+    save, file = FORMATS[name]
+    options: dict[str, Any] = {"special_tokens": {}, "pattern": "gpt2"} if file == "x.tiktoken" else {}
     works, sizes = [], []
     for size in SIZES:
         folder = tmp_path / str(size)
         folder.mkdir()
         save(tokenizer_of(SHAPES[shape](size)), folder)
-        works.append(lambda folder=folder: load(folder))
+        works.append(lambda path=folder / file: pybpe.Tokenizer.from_file(path, **options))
         sizes.append(sum(path.stat().st_size for path in folder.iterdir()))
     check_growth(works, sizes)
 

@@ -1,99 +1,18 @@
-"""Parity-aware training, against its definition; and what it refuses."""
+"""Parity-aware training against its definition, and what it refuses. Random languages: tests/c/test_train_random.c."""
 
 import json
-import random
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from reference import parity as reference
-from reference.encode import Pair
 from reference.superwords import is_whole
 from texts import chinese, english
 
 import pybpe
-from pybpe import _binding
 from pybpe.analysis.measures import gini
 from pybpe.cli import main
-
-Merges = list[tuple[bytes, bytes]]
-
-
-def random_words(rng: random.Random, alphabet: bytes, most: int, large: int) -> dict[bytes, int]:
-    """Few letters, so that many pairs are equally frequent and merges overlap."""
-    counts = [0, 1, 1, 2, 3, rng.randint(1, 50), large]
-    return {bytes(rng.choices(alphabet, k=rng.randint(1, 7))): rng.choice(counts) for _ in range(rng.randint(0, most))}
-
-
-def random_languages(rng: random.Random) -> list[reference.Language]:
-    """One to five languages. Large counts make the trainer lower its thresholds, at different times."""
-    alphabet = rng.choice([b"ab", b"aab", b"abc", b"abcdefgh", "aé中".encode()])
-    large = rng.choice([1, 1000, 10**6])
-    return [
-        reference.Language(
-            words=random_words(rng, alphabet, 12, large),
-            measured=random_words(rng, alphabet, 8, 1),
-            size=rng.choice([1, rng.randint(1, 30)]),
-        )
-        for _ in range(rng.randint(1, 5))
-    ]
-
-
-def trained(
-    languages: Sequence[reference.Language], total: int, budget: int = 1 << 20, base: Merges = (), **given: object
-) -> Merges:
-    arguments: dict = {"max_token_length": 255, "min_frequency": 0, "tie_break": "lexicographic"} | given
-    words = _binding.Words.from_dict
-    trainer = _binding.Trainer(
-        [_binding.Language(words(dict(a)), words(dict(b)), size) for a, b, size in languages],
-        vocab_size=256 + total,
-        base_merges=numbered(base),
-        **arguments,
-    )
-    while not trainer.step(budget):
-        pass
-    tokens = [bytes([i]) for i in range(256)]
-    merges = []
-    for left, right, made in trainer.merges():
-        merges.append((tokens[left], tokens[right]))
-        if made == len(tokens):
-            tokens.append(tokens[left] + tokens[right])
-    return merges
-
-
-def numbered(merges: Merges) -> list[tuple[int, int]]:
-    ids = {bytes([i]): i for i in range(256)}
-    pairs = []
-    for left, right in merges:
-        pairs.append((ids[left], ids[right]))
-        ids.setdefault(left + right, len(ids))
-    return pairs
-
-
-def huggingface_order(pair: Pair, merges: Sequence[Pair]) -> tuple[int, int]:
-    """The lowest ids first: bytes in the order of the characters that represent them, then merges."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    ids = {bytes([b]): i for i, b in enumerate(printable + sorted(set(range(256)) - set(printable)))}
-    for left, right in merges:
-        ids.setdefault(left + right, len(ids))
-    return -ids[pair[0]], -ids[pair[1]]
-
-
-def test_equals_the_definition() -> None:
-    """Of ordinary training, ties as in Hugging Face, and training that continues after earlier merges."""
-    for seed in range(250):
-        rng = random.Random(seed)
-        languages, total, least = random_languages(rng), rng.randint(1, 60), rng.choice([0, 0, 1, 2, 5])
-        rules = [is_whole] if seed % 4 == 0 else []
-        order = {"order": huggingface_order} if seed % 5 == 1 else {}
-        first = reference.train(languages, 30, **order) if seed % 5 == 2 else []
-        base = first[: rng.randint(0, len(first))]
-        options = {"rules": _binding.RULE_WHOLE_CHARACTERS if rules else 0, "min_frequency": least, "base": base}
-        options |= {"tie_break": "huggingface"} if order else {}
-        expected = reference.train(languages, total, least=least, rules=rules, merges=base, **order)
-        assert trained(languages, total, rng.choice([1, 3, 100, 1 << 20]), **options) == expected, seed
 
 
 def counted(text: str) -> dict[bytes, int]:
@@ -111,12 +30,13 @@ def by_language(texts: dict[str, str]) -> dict:
     return {name: iter([text]) for name, text in texts.items()}
 
 
-@pytest.mark.parametrize("per", ["character", "byte"])
-def test_train_equals_the_definition(per: str) -> None:
+@pytest.mark.parametrize(("per", "whole"), [("character", False), ("byte", False), ("byte", True)])
+def test_train_equals_the_definition(per: str, whole: bool) -> None:
     sizes = {name: len(text) if per == "character" else len(text.encode()) for name, text in FEW_DEV.items()}
     languages = [reference.Language(counted(FEW[n]), counted(FEW_DEV[n]), sizes[n]) for n in FEW]
-    tok = pybpe.train(by_language(FEW), parity=by_language(FEW_DEV), parity_per=per, vocab_size=330)
-    assert tok.merges == reference.train(languages, 330 - 256)
+    given = {"parity": by_language(FEW_DEV), "parity_per": per, "vocab_size": 330, "whole_characters": whole}
+    tok = pybpe.train(by_language(FEW), **given)
+    assert tok.merges == reference.train(languages, 330 - 256, rules=[is_whole] if whole else [])
 
 
 def test_translations_are_compared_by_tokens() -> None:
@@ -257,16 +177,3 @@ def test_inputs_must_have_languages() -> None:
         pybpe.train(by_language(TRAIN), vocab_size=300)
     with pytest.raises(pybpe.errors.ArgumentError, match="only once"):
         pybpe.train({"en": "-", "zh": "-"}, parity=dev, vocab_size=300)
-
-
-def test_a_trainer_refuses_what_does_not_fit() -> None:
-    few = {b"ab": 1}
-    for languages, message in (
-        ([], "at least one"),
-        ([reference.Language(few, few, 0)], "empty or larger"),
-        ([reference.Language(few, few, 1 << 32)], "empty or larger"),
-        ([reference.Language(few, {b"ab": 1 << 31}, 1)], "empty or larger"),
-        ([reference.Language(few, few, 1), reference.Language({b"ab": 1 << 42}, few, 1)], "less than 2\\^43"),
-    ):
-        with pytest.raises((pybpe.errors.ArgumentError, pybpe.errors.LimitError), match=message):
-            trained(languages, 4)

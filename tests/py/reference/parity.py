@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from .encode import Pair, apply, split
 
-Order = Callable[[Pair], object]
 Rule = Callable[[bytes], bool]
 
 
@@ -46,13 +45,10 @@ def train(
     total: int,
     *,
     merges: Sequence[Pair] = (),
-    least: int = 1,
     rules: Iterable[Rule] = (),
-    order: Callable[[Pair, Sequence[Pair]], object] = lambda pair, _: pair,
 ) -> list[Pair]:
     """Up to `total` tokens besides bytes. Each step takes the language with the highest cost, of several the first,
-    that has a pair that the rules allow and that occurs `least` times in its words; of its most frequent pairs, the
-    greatest in an order, which may depend on the merges before it."""
+    that has a pair that the rules allow; of its most frequent pairs, the greatest."""
     rules = list(rules)
     made = list(merges)
     learned = [_segmented(language.words, made) for language in languages]
@@ -65,9 +61,9 @@ def train(
         best = None
         for i in sorted(range(len(languages)), key=lambda i: (-costs[i], i)):
             pairs = _pairs(learned[i])
-            allowed = [p for p, n in pairs.items() if n >= max(least, 1) and all(rule(p[0] + p[1]) for rule in rules)]
+            allowed = [p for p, n in pairs.items() if n > 0 and all(rule(p[0] + p[1]) for rule in rules)]
             if allowed:
-                best = max(allowed, key=lambda pair: (pairs[pair], order(pair, made)))
+                best = max(allowed, key=lambda pair: (pairs[pair], pair))
                 break
         if best is None:
             break
