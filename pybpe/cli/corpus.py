@@ -33,7 +33,9 @@ def add_corpus(command: Command) -> None:
     command.output("*.jsonl, *.jsonl.gz or *.jsonl.zst; - is stdout")
     command.options(ReadOptions)
     _add_steps(command)
-    _add_limits(command)
+    with command.group("limits", "drop texts outside these limits; sources: pybpe/corpus/filters.py"):
+        command.option("--filters SET", "published limits, gopher or fineweb; limits that you give override them")
+        command.options(Filters)
     command.options(RunOptions, "memory_limit", "workers")
     command.dask("do the steps; they need the files at the same paths")
     command.option("--report FILE", "write counts, histograms and samples to *.html or *.json")
@@ -68,12 +70,6 @@ def _add_steps(command: Command) -> None:
     command.option("--near-dedup J", "drop near duplicates: Jaccard similarity of shingles, e.g. 0.8", float)
     command.option("--keep-near", "keep near duplicates, marked with their cluster")
     command.option("--dedup-paragraphs", "keep only the first of repeated paragraphs")
-
-
-def _add_limits(command: Command) -> None:
-    with command.group("limits", "drop texts outside these limits; sources: pybpe/corpus/filters.py"):
-        command.option("--filters SET", "published limits, gopher or fineweb; limits that you give override them")
-        command.options(Filters)
 
 
 # Two options have optional values, so if one comes right before a file, it takes the file as its value.

@@ -38,6 +38,7 @@ _PLAIN_MODEL = {
     "byte_fallback": False,
     "ignore_merges": False,
 }
+_UNKNOWN = {"unk_token": str, "fuse_unk": bool}  # what Model.unknown has, without empty values
 _ALWAYS_PLAIN = ("type", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 
 
@@ -194,18 +195,14 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
         whole_words="ignore_merges" in model and part(model, "ignore_merges", bool, name),
         visible=added.visible,
         template=template,
-        unknown=_read_unknown(model, name),
+        unknown={
+            key: part(model, key, kind, name) for key, kind in _UNKNOWN.items() if model.get(key) not in (None, False)
+        },
         matching=added.matching,
         prefix_space=steps.read_prefix_space(data.get("pre_tokenizer"), name),
         dropout=_read_dropout(model, name),
         **fields,
     )
-
-
-def _read_unknown(model: JsonObject, name: str) -> dict[str, object]:
-    """Returns Model.unknown, without empty values."""
-    kinds = {"unk_token": str, "fuse_unk": bool}
-    return {key: part(model, key, kind, name) for key, kind in kinds.items() if model.get(key) not in (None, False)}
 
 
 def _read_dropout(model: JsonObject, name: str) -> float:
