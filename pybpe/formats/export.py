@@ -25,13 +25,8 @@ from . import patterns, tokenizer_json
 
 
 class _Feature(NamedTuple):
-    """Attributes:
-    found: returns what of this a model has, as an error names it; a false value if nothing.
-    without: the fields of a Model that leave this out; empty if ids depend on it.
-    """
-
-    found: Callable[[Model], object]
-    without: Mapping[str, Any] = {}
+    found: Callable[[Model], object]  # returns what of this a model has, as an error names it; a false value if nothing
+    without: Mapping[str, Any] = {}  # the fields of a Model that leave this out; empty if ids depend on it
 
 
 def _matching(model: Model) -> str | None:
@@ -145,15 +140,9 @@ def _write_version_1(model: Model, path: _binding.PathLike) -> None:
 
 
 class _Format(NamedTuple):
-    """Attributes:
-    name: what errors call it.
-    lacked: the features that it cannot hold.
-    write: writes a file or folder; None for an object of another library.
-    """
-
-    name: str
-    lacked: set[str]
-    write: Callable[[Model, _binding.PathLike], None] | None
+    name: str  # what errors call it
+    lacked: set[str]  # the features that it cannot hold
+    write: Callable[[Model, _binding.PathLike], None] | None  # None for an object of another library
 
 
 _OF_BIN = _OF_JSON | {"chat_template", "visible"}

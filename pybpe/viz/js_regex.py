@@ -45,30 +45,24 @@ class _JavaScript(Writer):
         self._groups = 0
 
     def possessive(self, base: str, count: str) -> str:
-        """See Writer."""
         return self.atomic(base + count)
 
     def atomic(self, source: str) -> str:
-        """See Writer."""
         self._groups += 1
         name = f"a{self._groups}"
         return f"(?:(?=(?<{name}>{source}))\\k<{name}>)"
 
     def anchor(self, start: bool) -> str:
-        """See Writer."""
         return "^" if start else "$"
 
     def short(self, members: Chars) -> str | None:
-        """See Writer."""
         return {ANY: "[^]", without(ANY): "[]"}.get(members)
 
     def property(self, name: str, negated: bool) -> str:
-        """See Writer."""
         if name in _UNKNOWN:
             raise UnsupportedError(f"the pattern has \\p{{{name}}}, which depends on the version of Unicode")
         return f"\\{'P' if negated else 'p'}{{{'Script=' * (name in SCRIPTS)}{name}}}"
 
     def char(self, point: int) -> str:
-        """See Writer."""
         char = chr(point)
         return char if char.isascii() and char.isalnum() else f"\\u{{{point:x}}}"
