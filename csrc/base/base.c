@@ -189,13 +189,28 @@ void mem_free(const pybpe_allocator *mem, void *ptr) {
     }
 }
 
+/* Sets t->block to new memory of n bytes, or NULL. A large table gets new pages from the system: malloc may return memory
+   that the program has used before, and pages that exist do not become huge ones. */
+static void mem_table_take(mem_table *t, const pybpe_allocator *mem, size_t n, bool large, bool zeroed) {
+#if defined(MADV_HUGEPAGE)
+    if (large && (mem == NULL || mem->resize == malloc_resize)) {
+        void *pages = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        t->block = pages != MAP_FAILED ? pages : NULL;
+        t->mapped = n;
+        return;
+    }
+#endif
+    (void)large;
+    t->block = zeroed ? mem_alloc_zeroed(mem, n, 1) : mem_alloc(mem, n);
+}
+
 static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size, bool zeroed) {
     /* On 4 KiB pages, every lookup in a large table costs a TLB miss. Huge pages are 2 MiB and must be requested before
        the first access; a table smaller than one gains nothing from them. */
     const size_t huge = (size_t)2 << 20;
     size_t n;
     size_t padded;
-    *t = (mem_table){NULL, NULL};
+    *t = (mem_table){0};
     if (!size_mul(count, size, &n) || n == 0) {
         return false;
     }
@@ -203,7 +218,7 @@ static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t coun
     if (!size_add(n, align, &padded)) {
         return false;
     }
-    t->block = zeroed ? mem_alloc_zeroed(mem, padded, 1) : mem_alloc(mem, padded);
+    mem_table_take(t, mem, padded, n >= huge, zeroed);
     if (t->block == NULL) {
         return false;
     }
@@ -227,8 +242,14 @@ bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t cou
 }
 
 void mem_table_free(mem_table *t, const pybpe_allocator *mem) {
+#if defined(MADV_HUGEPAGE)
+    if (t->mapped > 0) {
+        munmap(t->block, t->mapped);
+        t->block = NULL;
+    }
+#endif
     mem_free(mem, t->block);
-    *t = (mem_table){NULL, NULL};
+    *t = (mem_table){0};
 }
 
 hash_seed hash_seed_draw(void) {

@@ -96,8 +96,9 @@ pybpe_allocator mem_of(const pybpe_allocator *mem);
 /* Like mem_alloc_array, but aligned to 64 bytes and backed by huge pages where the system has them; not zeroed. For
    large tables that are accessed at random. Free with mem_table_free. */
 typedef struct mem_table {
-    void *data;  /* aligned */
-    void *block; /* the allocation */
+    void *data;    /* aligned */
+    void *block;   /* the allocation */
+    size_t mapped; /* its bytes if the system gave them, 0 if the allocator did */
 } mem_table;
 bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);
 bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);

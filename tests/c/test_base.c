@@ -101,6 +101,11 @@ static void test_allocator(void) {
             CHECK_EQ((uintptr_t)table.data % (n >= (size_t)2 << 20 ? (size_t)2 << 20 : 64), 0);
             memset(table.data, 1, n);
             mem_table_free(&table, mem);
+            CHECK(mem_table_alloc_zeroed(&table, mem, n, 1));
+            const uint8_t *bytes = table.data;
+            CHECK(bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0); /* all are equal */
+            mem_table_free(&table, mem);
+            CHECK(table.data == NULL && table.block == NULL && table.mapped == 0);
         }
         CHECK_EQ(counted.blocks, 0);
     }
