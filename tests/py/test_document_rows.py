@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import pytest
 from corpora import EOT, documents, jsonl, standard_input
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.document_rows import epoch_rows, filled, split
 
@@ -82,6 +82,7 @@ def test_an_iteration_can_be_an_epoch(tok: pybpe.Tokenizer, tmp_path: Path) -> N
     assert rows_of(rows) == rows_of(first)
 
 
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(2, 20), st.sampled_from(["u2", "u4"]))
 def test_documents_fill_rows(lengths: list[int], width: int, dtype: str) -> None:
     numbers = iter(range(1, 10_000))

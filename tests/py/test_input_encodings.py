@@ -306,12 +306,12 @@ print(int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) /
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell the memory of a process")
 def test_decoding_takes_no_more_memory_for_a_longer_text(tmp_path: Path) -> None:
     used = []
-    for times in (10, 1500):
+    for times in (10, 1000):
         path = tmp_path / f"{times}.txt"
         path.write_bytes((TEXT * times).encode("utf-16"))
         found = subprocess.run([sys.executable, "-c", DECODING, path], capture_output=True, text=True, check=True)
         used.append(int(found.stdout))
-    assert used[1] < used[0] + 20  # megabytes; the text has 60
+    assert used[1] < used[0] + 20  # megabytes; the text has 40
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -364,5 +364,5 @@ def test_utf16_without_a_mark_is_refused(tmp_path: Path, capsys: pytest.CaptureF
         with pytest.raises(FormatError, match=r"not text, but binary data.* in which encoding \(--encoding"):
             pybpe.count_words(path)
         assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
-        assert main(["count", "-t", "gpt2", str(path)]) == 2
+        assert main(["count", str(path), "-o", str(tmp_path / "x.counts")]) == 2
         assert "say in which encoding (--encoding)" in capsys.readouterr().err

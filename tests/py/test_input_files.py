@@ -9,6 +9,7 @@ import os
 import re
 import threading
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy
@@ -116,8 +117,10 @@ MAKERS = {
 EMPTY = {"a.txt": b"", "a.txt.gz": gzip.compress(b""), "marked.txt": codecs.BOM_UTF8, "wide.txt": codecs.BOM_UTF16_LE}
 
 
-@pytest.mark.parametrize("command", MAKERS)
-@pytest.mark.parametrize("name", [*EMPTY, "folder", "-", "pipe"])
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [*(("count", name) for name in [*EMPTY, "pipe"]), *product(MAKERS, ["folder", "-"])],
+)
 def test_a_command_refuses_an_empty_input(
     command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

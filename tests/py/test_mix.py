@@ -98,7 +98,7 @@ def test_a_mixture_is_that_of_the_slow_version(
     assert verify(tmp_path / "out", tok)[1] == []
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", ["half", "weights and tokens", "phases"])
 def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Tokenizer, data: Path, tmp_path: Path,
                                                                 name: str) -> None:  # fmt: skip
     recipe = recipe_of(name, data)

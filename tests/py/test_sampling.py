@@ -44,9 +44,9 @@ def test_the_order_never_changes() -> None:
 
 
 def test_all_orders_are_about_equally_likely() -> None:
-    counts = Counter(tuple(permutation(4, seed)) for seed in range(6000))
+    counts = Counter(tuple(permutation(4, seed)) for seed in range(3000))
     assert len(counts) == 24
-    assert 180 < min(counts.values()) <= max(counts.values()) < 320  # 250 each, deviation 15
+    assert 75 < min(counts.values()) <= max(counts.values()) < 175  # 125 each, deviation 11
 
 
 def test_neighbours_are_not_neighbours_any_more() -> None:

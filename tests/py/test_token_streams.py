@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pybpe
@@ -191,6 +191,7 @@ def test_files_without_tokens(tmp_path: Path, name: str) -> None:
     assert PackedSequences([path, other, path], 4)[0].targets.tolist() == [1, 2, 3, 4]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.integers(1, 9), st.integers(1, 9))
 def test_several_files_are_one(tmp_path_factory: pytest.TempPathFactory, sizes: list, length: int, stride: int) -> None:
     folder = tmp_path_factory.mktemp("files")

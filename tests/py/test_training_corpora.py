@@ -244,7 +244,7 @@ def test_any_executor_gives_the_same_and_the_same_errors(corpus: Path, tmp_path:
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
     with ThreadPoolExecutor(3) as threads:
         assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=threads) == expected
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=processes) == expected
         tok = pybpe.train(corpus, vocab_size=500, special_tokens=SPECIALS, executor=processes)
         with pytest.raises(FileNotFoundError, match="missing"):

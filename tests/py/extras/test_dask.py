@@ -6,10 +6,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
-from pybpe.errors import PybpeWarning  # noqa: E402
+from pybpe.errors import PybpeWarning, warn  # noqa: E402
 from pybpe.support import remote  # noqa: E402
 from pybpe.tokens import shared_store  # noqa: E402
 
@@ -285,16 +284,14 @@ def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path) -
 def test_that_there_are_no_workers_is_said(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_PATIENCE_SECONDS", 0.0)
     with process(SCHEDULER) as (_, address), distributed.Client(address, set_as_default=False) as client:
-        workers: list[Any] = []
+        with ExitStack() as stack:
 
-        def start() -> None:
-            time.sleep(3)
-            context = process(WORKER, address, "")
-            workers.append((context, context.__enter__()))
+            def warn_and_start(message: str) -> None:
+                warn(message)
+                stack.enter_context(process(WORKER, address, ""))
 
-        threading.Thread(target=start).start()
-        with pytest.warns(PybpeWarning, match=f"the Dask scheduler {address} has no workers. Waiting for one"):
-            binarize(corpus, tmp_path, client.get_executor())
-        workers[0][0].__exit__(None, None, None)
+            monkeypatch.setattr(remote, "warn", warn_and_start)
+            with pytest.warns(PybpeWarning, match=f"the Dask scheduler {address} has no workers. Waiting for one"):
+                binarize(corpus, tmp_path, client.get_executor())
     binarize(corpus, tmp_path / "alone")
     assert content(tmp_path / "o") == content(tmp_path / "alone" / "o")

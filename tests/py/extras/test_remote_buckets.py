@@ -184,7 +184,7 @@ def test_workers_in_other_processes(bucket: Bucket, corpus: Path, tmp_path: Path
     tok, url = small_tokenizer(), put(bucket, corpus)
     pybpe.binarize(tok, corpus, tmp_path / "local")
     pybpe.corpus.clean(corpus, tmp_path / "local.jsonl", workers=2)
-    with ProcessPoolExecutor(2, SPAWN) as executor:
+    with ProcessPoolExecutor(1, SPAWN) as executor:
         pybpe.binarize(tok, url, tmp_path / "remote", executor=executor)
         counts = pybpe.count_words(url + "/**/*.jsonl*", executor=executor)
     pybpe.corpus.clean(url, tmp_path / "remote.jsonl", workers=2)

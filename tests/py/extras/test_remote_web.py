@@ -3,7 +3,6 @@ error."""
 
 import bz2
 import gzip
-import multiprocessing
 import os
 import shutil
 import signal
@@ -12,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from pybpe.errors import FileChangedError, FileError, FormatError, PybpeWarning 
 from pybpe.reading import planning, remote  # noqa: E402
 from pybpe.reading.files import corpus_files  # noqa: E402
 
-SPAWN = multiprocessing.get_context("spawn")
 DATA = b"".join(b"line %d of a text\n" % i for i in range(60_000))
 
 
@@ -268,7 +266,7 @@ def test_every_way_in(server: Server, corpus: Path, tmp_path: Path, capsys: pyte
 
 def test_one_large_file_is_divided_among_workers(server: Server, tmp_path: Path, corpus: Path) -> None:
     url = server.put("/b.jsonl", jsonl(documents(900)))
-    with ProcessPoolExecutor(3, SPAWN) as executor:
+    with ThreadPoolExecutor(3) as executor:
         pybpe.binarize(small_tokenizer(), url, tmp_path / "out", executor=executor, workers=3)
     ranges = {entry[1] for entry in server.log}
     assert len(ranges) > 5 and None not in ranges

@@ -6,7 +6,6 @@ import importlib.util
 import io
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from test_memory import peak_megabytes  # noqa: E402
 from texts import chinese, english  # noqa: E402
 
 import pybpe  # noqa: E402
+from pybpe.cli import main  # noqa: E402
 from pybpe.corpus import clean  # noqa: E402
 from pybpe.errors import FileError, FormatError, PybpeWarning  # noqa: E402
 from pybpe.reading import rows as row_reading  # noqa: E402
@@ -288,8 +288,8 @@ def test_records_are_separate_texts(corpus: Path, tmp_path: Path, small_tasks: N
     assert pybpe.count_words(corpus, special_tokens=[EOT], memory_limit=1 << 24) == words
     for options in ({"normalizer": "NFC"}, {"pattern": r"(?<=a)b|\s?\S+|\s"}):
         assert pybpe.count_words(corpus, **options) == pybpe.count_words(iter(DOCUMENTS), **options)
-    command = [sys.executable, "-m", "pybpe", "train", str(corpus), "--vocab-size", "700", "--special-token", EOT]
-    subprocess.run([*command, "-o", str(tmp_path / "tok.json"), "--quiet"], check=True)
+    command = ["train", str(corpus), "--vocab-size", "700", "--special-token", EOT]
+    assert main([*command, "-o", str(tmp_path / "tok.json"), "--quiet"]) == 0
     assert pybpe.Tokenizer.from_file(tmp_path / "tok.json").merges == expected.merges
 
 

@@ -151,7 +151,7 @@ def test_training_resumes_at_any_batch(num_workers: int, drop_last: bool) -> Non
         assert found == batches
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", None])
+@pytest.mark.parametrize("method", ["fork", None])
 def test_worker_processes_give_the_same_batches(tmp_path: Path, method: str | None) -> None:
     numpy.arange(2000, dtype=numpy.uint16).tofile(tmp_path / "raw.bin")
     expected = seen(create_dataloader(tmp_path / "raw.bin", None, 4, 8, 8))
@@ -166,7 +166,8 @@ def test_worker_processes_give_the_same_batches(tmp_path: Path, method: str | No
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_an_iteration_that_is_left_early_after_a_resume_starts_over_there(num_workers: int) -> None:
     """Looking at one batch first must not make training see the whole epoch again."""
-    loader, resumed = loader_of(20), loader_of(20, num_workers=num_workers)
+    options = {"num_workers": num_workers, "multiprocessing_context": "fork"} if num_workers else {}
+    loader, resumed = loader_of(20), loader_of(20, **options)
     batches = iter(loader)
     next(batches), next(batches)
     resumed.load_state_dict(loader.state_dict())
