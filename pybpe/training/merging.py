@@ -22,12 +22,13 @@ from ..support.run_options import RunOptions
 from .counting import count_inputs
 from .counts import Counts
 from .options import TrainOptions
-from .parity import LanguageWords, check_inputs, count_languages
+from .parity import check_inputs, count_languages, words_of_all
 from .plan import Stage, TrainPlan
 from .saved_counting import SavedCounting, resumable
 from .superwords import words_of
 from .word_counter import CountSettings, MergingMemory, default_limit
 
+TrainWords = _binding.Words | list[_binding.Language]  # with parity, the words of each language
 _STEP_BUDGET = 1 << 20  # occurrences per step, which takes some milliseconds
 
 
@@ -117,7 +118,7 @@ def _count(
     run: RunOptions,
     ready: Counts | None = None,
     saved: SavedCounting | None = None,
-) -> _binding.Words | LanguageWords:
+) -> TrainWords:
     options = plan.options
     merging = MergingMemory(run.memory_limit or default_limit(), plan.stages[-1].size)
     if ready is not None:
@@ -157,9 +158,7 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
         raise ArgumentError(f"the base has {what}, without which words were counted: pass inputs instead of counts")
 
 
-def _merge(
-    held: list[_binding.Words | LanguageWords], plan: TrainPlan, progress: bool | None
-) -> list[tuple[int, int, int]]:
+def _merge(held: list[TrainWords], plan: TrainPlan, progress: bool | None) -> list[tuple[int, int, int]]:
     """Returns all merges, the base's included. Empties `held`, which has the words, when the last trainer has copied
     them: they take much memory."""
     earlier, stages = plan.numbering.merges, plan.stages
@@ -177,19 +176,15 @@ def _merge(
     return merges
 
 
-def _words_of_stage(
-    counted: _binding.Words | LanguageWords, plan: TrainPlan, stage: Stage
-) -> _binding.Words | Sequence[_binding.Language]:
-    if isinstance(counted, LanguageWords):
+def _words_of_stage(counted: TrainWords, plan: TrainPlan, stage: Stage) -> _binding.Words | Sequence[_binding.Language]:
+    if isinstance(counted, list):
         if stage.parity:
-            return [plan.language_without_whole_words(language) for language in counted.languages]
-        counted = counted.together()
+            return [plan.language_without_whole_words(language) for language in counted]
+        counted = words_of_all(counted)
     return plan.without_whole_words(counted if stage.words is None else words_of(counted, stage.words))
 
 
-def _trainer(
-    counted: _binding.Words | LanguageWords, plan: TrainPlan, stage: Stage, earlier: list[tuple[int, int]]
-) -> _binding.Trainer:
+def _trainer(counted: TrainWords, plan: TrainPlan, stage: Stage, earlier: list[tuple[int, int]]) -> _binding.Trainer:
     """Returns the trainer of a stage, which continues after the merges `earlier`."""
     return _binding.Trainer(
         _words_of_stage(counted, plan, stage),

@@ -12,7 +12,7 @@ translations. Their hybrid variant is `transition`: ordinary BPE up to this shar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .. import _binding
@@ -33,18 +33,12 @@ UNITS = ("text", "character", "byte")
 Texts = Mapping[str, Any]  # as for `inputs` of pybpe.train: Inputs | Iterable[Text]
 
 
-@dataclass(frozen=True)
-class LanguageWords:
-    """The words of all languages."""
-
-    languages: Sequence[_binding.Language]
-
-    def together(self) -> _binding.Words:
-        """Returns the words to learn from, of all languages together."""
-        counter = _binding.Counter(None, None)
-        for language in self.languages:
-            counter.add_words(language.words)
-        return counter.export()
+def words_of_all(languages: Sequence[_binding.Language]) -> _binding.Words:
+    """Returns the words to learn from, of all languages."""
+    counter = _binding.Counter(None, None)
+    for language in languages:
+        counter.add_words(language.words)
+    return counter.export()
 
 
 def check_options(parity: object, per: object) -> None:
@@ -79,7 +73,7 @@ def check_inputs(inputs: object, parity: Texts) -> None:
 
 def count_languages(
     inputs: Texts, options: tuple[Texts, str], settings: CountSettings, sample: Sample, run: RunOptions
-) -> LanguageWords:
+) -> list[_binding.Language]:
     """Counts the words of all languages: of `sample` of the texts to learn from, with `run`, and of the whole
     development texts, in this process. `options` are the values of the arguments `parity` and `parity_per`. Raises
     ArgumentError if a text is empty, or the development texts are not translations, line by line."""
@@ -102,7 +96,7 @@ def count_languages(
             if not len(found):
                 raise ArgumentError(f"{argument}: {shown(name)} has no text")
         languages.append(_binding.Language(words, measured, _size(measured, per)))
-    return LanguageWords(languages)
+    return languages
 
 
 def _readable_twice(texts: Any) -> Any:
