@@ -292,11 +292,9 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("\n".join(lines))
     command = [sys.executable, "-m", "pybpe", "corpus", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.jsonl")]
     command += ["--documents", "line", "--dedup", "--scrub-pii", "--workers", "2"]
-    # While coverage is measured, an interrupt inside coverage's own lock would leave it locked forever.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     child, terminal = pty.fork()
     if child == 0:
-        os.execve(command[0], command, environment)
+        os.execve(command[0], command, ENVIRONMENT)
     while not (tmp_path / ".out.jsonl.unfinished").exists():
         assert os.waitpid(child, os.WNOHANG) == (0, 0)
         time.sleep(0.01)
