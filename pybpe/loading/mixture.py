@@ -28,7 +28,7 @@ from ..errors import ArgumentError
 from ..support.permutation import Permutation
 from ..tokenizer import Tokenizer
 from ..tokens.finished import check_finished
-from ..tokens.formats import FORMATS
+from ..tokens.formats import FLAT
 from ..tokens.manifest import Manifest, split_paths
 from ..tokens.token_files import Paths
 from .sampling import ResumableSampler
@@ -110,10 +110,8 @@ def folder_paths(folder: str, split: str = "train") -> list[str]:
     its run has not finished."""
     manifest = Manifest.load(folder)
     check_finished(folder)
-    form = FORMATS.get(str(manifest.settings.get("format")))
-    if form is None or not form.is_flat:
-        flat = ", ".join(name for name, each in FORMATS.items() if each.is_flat)
-        raise ArgumentError(f"{folder}: its files are {manifest.settings.get('format')}, not one of {flat}")
+    if manifest.settings.get("format") not in FLAT:
+        raise ArgumentError(f"{folder}: its files are {manifest.settings.get('format')}, not one of {', '.join(FLAT)}")
     return split_paths(folder, manifest, split)
 
 

@@ -456,7 +456,7 @@ class Piece(NamedTuple):
 
     def doubt(self, look: Callable[[memoryview, str, int], str | None] = doubt_of) -> str | None:
         """Returns the warning about a text that is not UTF-8, from `look`; or None."""
-        if not self.is_text or not isinstance(self.data, memoryview):
+        if self.kind in RECORDS or not isinstance(self.data, memoryview):
             return None
         return look(self.data, self.path, self.start)
 

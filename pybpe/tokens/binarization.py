@@ -263,7 +263,7 @@ def write_dataset(
     encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
     identity = _identity(layout, options)
     store: Store = AppendStore(layout, len(splits), encoding.encoded)
-    if run.executor is not None and layout.form.index is None:
+    if run.executor is not None and layout.output.form.index is None:
         from .shared_store import SharedStore, is_shared
 
         if is_shared(layout.unfinished, run):

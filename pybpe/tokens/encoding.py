@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, chain, groupby, islice, pairwise, tee
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -236,7 +237,7 @@ class Encoding(NamedTuple):
     def encoded(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
         """Yields the tokens of all tasks from number `first`."""
         found, done = tee(islice(self.hashed(), first, None))
-        tasks = (task for task, _ in found)
+        tasks = map(itemgetter(0), found)
         if options.executor is not None:
             results = run_by_executor(self.encoder, tasks, options)
         else:
@@ -258,10 +259,11 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, 
                 yield some, 0
             yield [], 1
 
-    return map_ordered(lambda item: _encode(encoder, *item, doubts), items(), workers)
+    return map_ordered(partial(_encode, encoder, doubts), items(), workers)
 
 
-def _encode(encoder: TaskEncoder, some: Sequence[Piece], tasks: int, doubts: Doubts) -> Encoded:
+def _encode(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], int]) -> Encoded:
+    some, tasks = item
     segments = segments_of(encoder, some)  # which also notes the records
     size, doubt, seen = 0, None, list[Seen]()
     for piece in some:
@@ -316,7 +318,7 @@ def run_task(pickled: bytes, task: Task) -> Encoded:
 def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Encoded]:
     """Yields the results of a task's pieces, in groups."""
     for some in _groups(encoder.task_pieces(task)):
-        yield _encode(encoder, some, 0, Doubts())
+        yield _encode(encoder, Doubts(), (some, 0))
 
 
 @lru_cache(maxsize=2)

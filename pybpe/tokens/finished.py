@@ -31,7 +31,7 @@ from ..support.locking import FOLDER, only_writer
 from ..support.output_files import real_output, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
 from ..urls import is_url
-from .formats import FORMATS
+from .formats import FLAT
 from .manifest import Manifest, ShardRecord, check_tokenizer, manifest_name, split_paths
 from .spool import size_of
 
@@ -265,12 +265,11 @@ class TokenFolder(NamedTuple):
         """Raises ArgumentError unless the folder has the documents of its inputs, each with a mark, or if it is the
         output folder `out`."""
         settings = self.manifest.settings
-        form = FORMATS.get(str(settings.get("format")))
         if out is not None and os.path.realpath(self.path) == os.path.realpath(out):
             raise ArgumentError(f"{self.path}: this is also the output folder: choose another output")
         if self.manifest.mixture is not None:
             raise ArgumentError(f"{self.path}: is a mixture: name all of its sources in one recipe")
-        if form is None or not form.is_flat:
+        if settings.get("format") not in FLAT:
             told = "expected llmc, raw, npy or megatron"
             raise ArgumentError(f"{self.path}: has files of the format {settings.get('format')}, {told}")
         if settings.get("eot") not in ("prepend", "append") or self.manifest.tokenizer.get("eot") is None:

@@ -80,11 +80,6 @@ class Format:
         """Whether a split may have several files."""
         return "{index" in self.file
 
-    @property
-    def is_flat(self) -> bool:
-        """Whether the file is a header followed by the ids."""
-        return self.header is not None
-
     def pattern(self, split: str) -> str:
         """Returns a glob pattern that matches the files of a split, whatever {name} and {index} are."""
         return self.file.replace("{name}", "*").replace("{split}", split).replace("{index:06d}", "*")
@@ -225,3 +220,4 @@ def _read_webdataset(path: str, dtype: str) -> Iterator[Array]:
 WEBDATASET = Format(name="webdataset", file="{name}_{split}_{index:06d}.tar", read=_read_webdataset)
 
 FORMATS: dict[str, Format] = {form.name: form for form in (LLMC, RAW, NPY, MEGATRON, PARQUET, WEBDATASET)}
+FLAT = tuple(name for name, form in FORMATS.items() if form.header is not None)  # a header followed by the ids

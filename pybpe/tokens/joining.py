@@ -146,7 +146,7 @@ def _copied(
         for record in records
     )
     for split, part, record, is_last in islice(every, first, None):
-        for block in layout.form.read(part.checked(record), layout.output.dtype):
+        for block in layout.output.form.read(part.checked(record), layout.output.dtype):
             end_if_unwanted()
             ids = array(TYPECODES[layout.output.dtype], block.tobytes())
             marks = _binding.count_id(ids, layout.tok.eot_token or 0)

@@ -21,7 +21,7 @@ from ..support.locking import FOLDER
 from ..support.output_files import real_output
 from ..tokenizer import Tokenizer
 from .finished import Goal
-from .formats import FORMATS, LLMC, Format
+from .formats import FLAT, FORMATS, LLMC, Format
 from .manifest import check_name
 from .spool import EOT_MODES, ID_BYTES, KEEP
 
@@ -34,7 +34,7 @@ class OutputOptions:
     """The token files to write.
 
     Attributes:
-        format: the name of one of FORMATS that is flat.
+        format: one of FLAT.
         eot: where the mark goes; None uses the format's default.
         dtype: "uint16", "uint32", or "auto": `for_vocabulary` chooses.
         shard_tokens: the maximum number of tokens per shard.
@@ -63,7 +63,7 @@ class OutputOptions:
     """Whether the manifest has the SHA-256 of shards."""
 
     def __post_init__(self) -> None:
-        one_of("format", self.format, [name for name, form in FORMATS.items() if form.is_flat])
+        one_of("format", self.format, FLAT)
         one_of("eot", self.mode, self.EOT_MODES)
         one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
         least = whole_number("min_shard_tokens", self.least_tokens, 0)
@@ -213,7 +213,7 @@ class RowOptions:
             ArgumentError: there is only `packing`. Otherwise as RowOptions.
         """
         instance("pack", pack, bool, "True or False")
-        if not pack and (format not in FORMATS or FORMATS[format].is_flat):
+        if not pack and (format not in FORMATS or format in FLAT):
             if packing is not None:
                 raise ArgumentError("packing needs pack=True")
             return None
@@ -246,15 +246,10 @@ class Layout(NamedTuple):
     call: str = ""
 
     @property
-    def form(self) -> Format:
-        """The format of the files."""
-        return self.output.form
-
-    @property
     def unfinished(self) -> str:
         """The hidden folder, for unfinished work."""
         return os.path.join(self.folder, FOLDER)
 
     def path(self, split: str, index: int) -> str:
         """Returns the file of a shard."""
-        return os.path.join(self.folder, self.form.file.format(name=self.name, split=split, index=index))
+        return os.path.join(self.folder, self.output.form.file.format(name=self.name, split=split, index=index))

@@ -262,9 +262,9 @@ class TokenRun:
         self._close()
         folder = self._layout.unfinished
         with file_errors(folder, "cannot be removed"):
-            for name in sorted(os.listdir(folder), key=lambda name: name == LOG_NAME):
-                if name != LOCK:
-                    remove_entry(os.path.join(folder, name))
+            names = set(os.listdir(folder)) - {LOCK}
+            for name in [*sorted(names - {LOG_NAME}), *(names & {LOG_NAME})]:
+                remove_entry(os.path.join(folder, name))
 
     # ------------------------------------------------------------------------------------------------
     # The tasks
@@ -375,7 +375,7 @@ class TokenRun:
         return names + self._indexes(shards) + [LIST_NAME] * self._skips
 
     def _indexes(self, shards: Iterable[Sequence[ShardRecord]]) -> list[str]:
-        name = self._layout.form.index_name
+        name = self._layout.output.form.index_name
         return [name(record.file) for some in shards for record in some] if name is not None else []
 
     def _replace_older(self, files: Sequence[str]) -> None:
@@ -393,7 +393,7 @@ class TokenRun:
     def _finish(self, known: Manifest, records: Records) -> Manifest:
         """Writes the manifest and the other files that belong to the shards."""
         layout, skipped = self._layout, None
-        folder, form = layout.folder, layout.form
+        folder, form = layout.folder, layout.output.form
         files = [record_file(os.path.join(folder, name)) for name in self._indexes(records.values())]
         if form.of_tokenizer is not None:
             name, content = form.of_tokenizer
@@ -407,7 +407,7 @@ class TokenRun:
         manifest = replace(
             known, text_bytes=text_bytes, shards=records, files=files, skipped=skipped, call=self._layout.call
         )
-        self._write(self._layout.form.manifest, manifest.to_json())
+        self._write(self._layout.output.form.manifest, manifest.to_json())
         self._remove_work()
         return manifest
 

@@ -228,7 +228,7 @@ class SharedStore(Store):
 
     def _free(self, order: ShardOrder) -> None:
         for path, start, _ in order.stretches:
-            if start == self._layout.form.header_bytes:  # no earlier shard has tokens of this file
+            if start == self._layout.output.form.header_bytes:  # no earlier shard has tokens of this file
                 remove_file(path)
 
 

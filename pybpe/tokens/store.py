@@ -99,7 +99,7 @@ def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
         ShardTooSmallError: the split is too small for one shard. LimitError: a shard would be larger than its readers
             can read.
     """
-    form, most, least = layout.form, layout.output.shard_tokens, layout.output.least_tokens
+    form, most, least = layout.output.form, layout.output.shard_tokens, layout.output.least_tokens
     if form.equal_shards:
         check_least(layout.path(split, 0), tokens, least)
         sizes = shard_sizes(tokens, most, least)
@@ -212,7 +212,7 @@ class Place(NamedTuple):
 
 def spool_files(layout: Layout, folder: str, split: int) -> SpoolFiles:
     """Returns the spool of a split in a folder."""
-    return SpoolFiles(os.path.join(folder, SPLIT_NAMES[split]), layout.form.header_bytes, layout.output.dtype)
+    return SpoolFiles(os.path.join(folder, SPLIT_NAMES[split]), layout.output.form.header_bytes, layout.output.dtype)
 
 
 class Store(ABC):
@@ -273,7 +273,7 @@ class Store(ABC):
             found.append([])
             for index, (size, ((a, c), (b, d))) in enumerate(zip(sizes, borders)):
                 file = os.path.basename(layout.path(name, index))
-                file_bytes = layout.form.header_bytes + size * ID_BYTES[layout.output.dtype]
+                file_bytes = layout.output.form.header_bytes + size * ID_BYTES[layout.output.dtype]
                 found[-1].append(ShardRecord(file, size, file_bytes, "", b - a, d - c))
         return found
 
@@ -294,7 +294,7 @@ class Store(ABC):
     def _orders_of(self, split: int, shards: Sequence[ShardRecord]) -> list[ShardOrder]:
         """Returns what each shard of a split is made of."""
         layout, orders, end = self._layout, list[ShardOrder](), 0
-        assert layout.form.header is not None
+        assert layout.output.form.header is not None
         for index, record in enumerate(shards):
             start, end, stretches = end, end + record.tokens, list[tuple[str, int, int]]()
             first = bisect_right(self._places, start, key=lambda place: place.after[split].tokens)
@@ -306,7 +306,7 @@ class Store(ABC):
                 if low < high:
                     stretches.append((files.tokens_path, files.end(low), files.end(high)))
             named = os.path.join(layout.folder, record.file)
-            header = layout.form.header(record.tokens, layout.output.dtype)
+            header = layout.output.form.header(record.tokens, layout.output.dtype)
             path = self.unnamed(split, index)
             orders.append(ShardOrder(path, named, record.bytes, header, stretches, layout.output.HASHED))
         return orders
@@ -330,8 +330,10 @@ class Store(ABC):
                 digests[os.path.basename(order.named)] = digest
                 self._free(order)
                 bar.add(1)
-        complete = ([record._replace(sha256=digests[record.file]) for record in found] for found in shards)
-        return dict(zip(self.names, complete))
+        records: Records = {}
+        for name, found in zip(self.names, shards):
+            records[name] = [record._replace(sha256=digests[record.file]) for record in found]
+        return records
 
     @abstractmethod
     def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[tuple[str, str]]:
@@ -343,9 +345,13 @@ class Store(ABC):
 
     def publish(self, shards: Sequence[Sequence[ShardRecord]]) -> None:
         """Gives the shards that `make` made their names. If killed, resumes when both are called again."""
-        left = [order for order in chain.from_iterable(self._orders) if os.path.exists(order.path)]
-        for _ in map_ordered(lambda order: give_name(order.path, order.named), left, self._threads):
+        for _ in map_ordered(_publish, chain.from_iterable(self._orders), self._threads):
             pass
+
+
+def _publish(order: ShardOrder) -> None:
+    if os.path.exists(order.path):  # otherwise a killed run has done it
+        give_name(order.path, order.named)
 
 
 class AppendStore(Store):
@@ -395,7 +401,7 @@ class AppendStore(Store):
 
     def can_assemble(self, shards: Sequence[Sequence[ShardRecord]]) -> bool:
         has_starts = all(map(SpoolFiles.holds_starts, self._spools, self._reached))
-        return super().can_assemble(shards) and (self._layout.form.index is None or has_starts)
+        return super().can_assemble(shards) and (self._layout.output.form.index is None or has_starts)
 
     def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[tuple[str, str]]:
         return map_ordered(make_shard, orders, min(worker_count(None), _MOST_AT_ONCE))
@@ -408,8 +414,8 @@ class AppendStore(Store):
                     os.truncate(spool, size)
 
     def publish(self, shards: Sequence[Sequence[ShardRecord]]) -> None:
-        if self._layout.form.index is not None:  # then each split is one file
+        if self._layout.output.form.index is not None:  # then each split is one file
             for spool, (record,) in zip(self._spools, shards):
                 if os.path.exists(spool.tokens_path):
-                    self._layout.form.index(spool, record, os.path.join(self._layout.folder, record.file))
+                    self._layout.output.form.index(spool, record, os.path.join(self._layout.folder, record.file))
         super().publish(shards)
