@@ -228,22 +228,26 @@ class Plan:
         with file.open() as stream:
             return _length(stream)
 
-    def _ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterable[tuple[Range, int]]:
-        """Returns the ranges of a file, each with its approximate size in bytes."""
+    def _ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
+        """Yields the ranges of a file, each with its approximate size in bytes."""
         size = file.size
         if file.form == "parquet":
-            return self._row_ranges(file, extent)
-        if size is None or file.is_sequential:
-            return self._sequential_ranges(file, extent)
-        if self._is_one_range and size <= self.task_bytes:  # whatever it contains
-            return [(Range(file, 0, size, None if self.hashed else 0, True), size)] if size else []
-        return self._byte_ranges(file, extent)
-
-    def _row_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
-        groups = RowGroups(file, self.kinds.read.text_key)
-        for split, start, end in self._shares(groups.rows, extent, lambda row: row):
-            for first, last, size in groups.between(start, end):
-                yield Range(file, first, last, split, True), size
+            groups = RowGroups(file, self.kinds.read.text_key)
+            for split, start, end in self._shares(groups.rows, extent, lambda row: row):
+                for first, last, row_bytes in groups.between(start, end):
+                    yield Range(file, first, last, split, True), row_bytes
+        elif size is None or file.is_sequential:
+            yield from self._sequential_ranges(file, extent)
+        elif self._is_one_range and size <= self.task_bytes:  # whatever it contains
+            if size:
+                yield Range(file, 0, size, None if self.hashed else 0, True), size
+        else:
+            with file.open() as stream:
+                if self.hashed and not self.kinds.is_divided(file):
+                    yield from self._hashed_ranges(file, stream, size)
+                    return
+                for split, start, end in self._shares(size, extent, lambda at: self._border(file, stream, at, size)):
+                    yield from self._cut_ranges(file, stream, start, end, split)
 
     def _sequential_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a file that is read from its start: one, or one per split."""
@@ -278,16 +282,6 @@ class Plan:
                 if following > end:
                     return None
             return hash_split_of_range(stream, 0, sys.maxsize, self.splits)
-
-    def _byte_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
-        size = file.size or 0
-        whole_documents = self.hashed and not self.kinds.is_divided(file)
-        with file.open() as stream:
-            if whole_documents:
-                yield from self._hashed_ranges(file, stream, size)
-                return
-            for split, start, end in self._shares(size, extent, lambda at: self._border(file, stream, at, size)):
-                yield from self._cut_ranges(file, stream, start, end, split)
 
     def _cut_ranges(
         self, file: InputFile, stream: BinaryIO, start: int, end: int, split: int | None
@@ -324,7 +318,10 @@ class Plan:
             if end - start <= 2 * self.task_bytes:
                 yield Range(file, start, stop, None, True), stop - start
             else:
-                begin = _last_mark_end(stream, self.kinds, start, self.task_bytes) if marked else start
+                begin = start  # or where the last mark of these bytes ends; the end of the bytes comes as an empty mark
+                stream.seek(start)
+                for mark, after in marks(Limited(stream, self.task_bytes), self.kinds, start) if marked else ():
+                    begin = after if after > mark else begin
                 if begin > start:
                     yield Range(file, start, begin, None, True), begin - start
                 split = hash_split_of_range(stream, begin, end, self.splits)
@@ -384,16 +381,6 @@ def _first_mark(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:
     offset = max(0, at - kinds.context)
     stream.seek(offset)
     return next(marks(stream, kinds, offset))
-
-
-def _last_mark_end(stream: BinaryIO, kinds: Kinds, start: int, size: int) -> int:
-    """Returns where the last mark in the `size` bytes after a position ends, or that position if there is none."""
-    stream.seek(start)
-    last = start
-    for begin, end in marks(Limited(stream, size), kinds, start):
-        if end > begin:  # otherwise it is the end of these bytes, not a mark
-            last = end
-    return last
 
 
 def _length(stream: BinaryIO) -> int:

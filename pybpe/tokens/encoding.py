@@ -235,11 +235,17 @@ class Encoding(NamedTuple):
     identities: Mapping[str, object]
 
     def encoded(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
-        """Yields the tokens of all tasks from number `first`."""
+        """Yields the tokens of all tasks from number `first`. Raises WorkerError if a worker died and the executor
+        cannot continue."""
         found, done = tee(islice(self.hashed(), first, None))
         tasks = map(itemgetter(0), found)
         if options.executor is not None:
-            results = run_by_executor(self.encoder, tasks, options)
+            import pickle
+
+            from ..support.remote import Workers, map_by_executor
+
+            call, pending = partial(run_task, pickle.dumps(self.encoder)), most_pending(options.workers)
+            results = map_by_executor(call, map(anchored, tasks), Workers.of(options), pending)
         else:
             results = run_local(self.encoder, tasks, options.workers, doubts)
         for result in results:
@@ -285,16 +291,6 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
             group, size = [], 0
     if group:
         yield group
-
-
-def run_by_executor(encoder: TaskEncoder, tasks: Iterable[Task], run: RunOptions) -> Iterator[Encoded]:
-    """Runs each task on an executor's worker. Raises WorkerError if a worker died and the executor cannot continue."""
-    import pickle
-
-    from ..support.remote import Workers, map_by_executor
-
-    call = partial(run_task, pickle.dumps(encoder))
-    return map_by_executor(call, map(anchored, tasks), Workers.of(run), most_pending(run.workers))
 
 
 def most_pending(workers: int | None) -> int:

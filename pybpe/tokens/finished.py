@@ -96,11 +96,16 @@ class Goal(NamedTuple):
         """
         made = self._made(call_of((call, self.rows)) if self.rows else call, tok, inputs)
         hidden = hidden_folder(self.folder)
-        if made is None and self.rows:
-            check_only_tokens(self.folder)
-        elif made is None and os.path.isdir(hidden):  # a killed call would have packed these tokens into the folder
+        if made is None and not self.rows and os.path.isdir(hidden):
+            # A killed call would have packed these tokens into the folder. Raises FileError if it is still running.
             with only_writer(os.path.dirname(hidden), temporary=True):
                 remove_folder(hidden)
+        if made is None and self.rows and os.path.lexists(self.folder):  # it is replaced as a whole
+            left = {self.folder}
+            if os.path.isdir(self.folder):
+                left = set(os.listdir(self.folder)) - {*files_of_manifest(self.folder), *TOKENIZER_NAMES}
+            if left:
+                raise ArgumentError(f"{self.folder}: has something else, such as {min(left)}: name another folder")
         return made
 
     def _made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile]) -> Manifest | None:
@@ -143,15 +148,6 @@ def _token_file(folder: str) -> str | None:
         return None
     with file_errors(folder, "cannot be read"):
         return next(filter(TOKEN_FILE.fullmatch, sorted(os.listdir(folder))), None)
-
-
-def check_only_tokens(target: str) -> None:
-    """Raises ArgumentError if the output folder has anything but what a manifest lists: it is replaced as a whole."""
-    left = {target} if os.path.lexists(target) else set()
-    if os.path.isdir(target):
-        left = set(os.listdir(target)) - {*files_of_manifest(target), *TOKENIZER_NAMES}
-    if left:
-        raise ArgumentError(f"{target}: has something else, such as {min(left)}: name another folder")
 
 
 def _refusal(folder: str, what: str) -> ArgumentError:

@@ -291,9 +291,10 @@ class _Files:
     be unchanged."""
 
     def __init__(self, paths: Sequence[str], dtype: str | None) -> None:
-        seen = list[tuple[int, ...]]()
+        seen, limit = list[tuple[int, ...]](), platform.open_files_limit()
 
-        @lru_cache(_most_open())
+        # A quarter of this process's limit on descriptors.
+        @lru_cache(_MOST_OPEN if limit is None else max(4, min(_MOST_OPEN, limit // 4)))
         def opened(i: int) -> TokenFile:
             file = TokenFile(paths[i], dtype)
             if i < len(seen) and file.identity != seen[i]:
@@ -316,12 +317,6 @@ class _Files:
     def read(self, i: int, start: int, stop: int) -> numpy.ndarray[Any, Any]:
         """Returns ids start .. stop of one file."""
         return self._opened(i).read(start, stop)
-
-
-def _most_open() -> int:
-    """Returns how many files may stay open: a quarter of this process's limit on descriptors."""
-    limit = platform.open_files_limit()
-    return _MOST_OPEN if limit is None else max(4, min(_MOST_OPEN, limit // 4))
 
 
 def _token_paths(source: Paths) -> tuple[list[str], list[FileFacts | None]]:
