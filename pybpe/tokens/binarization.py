@@ -260,7 +260,7 @@ def write_dataset(
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
     plan = planning.Plan(files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
-    encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
+    encoding = Encoding(plan, encoder, {file.path: known for file, known in zip(files, staged.identities)})
     identity = _identity(layout, options)
     store: Store = AppendStore(layout, len(splits), encoding.encoded)
     if run.executor is not None and layout.output.form.index is None:
