@@ -228,26 +228,32 @@ class Plan:
         with file.open() as stream:
             return _length(stream)
 
-    def _ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges of a file, each with its approximate size in bytes."""
+    def _ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterable[tuple[Range, int]]:
+        """Returns the ranges of a file, each with its approximate size in bytes."""
         size = file.size
+        if size is None or size > self.task_bytes or not self._is_one_range or file.form == "parquet":
+            return self._several_ranges(file, extent)
+        if file.is_sequential:
+            return self._sequential_ranges(file, extent)
+        return [(Range(file, 0, size, None if self.hashed else 0, True), size)] if size else []
+
+    def _several_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
         if file.form == "parquet":
             groups = RowGroups(file, self.kinds.read.text_key)
             for split, start, end in self._shares(groups.rows, extent, lambda row: row):
                 for first, last, row_bytes in groups.between(start, end):
                     yield Range(file, first, last, split, True), row_bytes
-        elif size is None or file.is_sequential:
+            return
+        size = file.size
+        if size is None or file.is_sequential:
             yield from self._sequential_ranges(file, extent)
-        elif self._is_one_range and size <= self.task_bytes:  # whatever it contains
-            if size:
-                yield Range(file, 0, size, None if self.hashed else 0, True), size
-        else:
-            with file.open() as stream:
-                if self.hashed and not self.kinds.is_divided(file):
-                    yield from self._hashed_ranges(file, stream, size)
-                    return
-                for split, start, end in self._shares(size, extent, lambda at: self._border(file, stream, at, size)):
-                    yield from self._cut_ranges(file, stream, start, end, split)
+            return
+        with file.open() as stream:
+            if self.hashed and not self.kinds.is_divided(file):
+                yield from self._hashed_ranges(file, stream, size)
+                return
+            for split, start, end in self._shares(size, extent, lambda at: self._border(file, stream, at, size)):
+                yield from self._cut_ranges(file, stream, start, end, split)
 
     def _sequential_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a file that is read from its start: one, or one per split."""
