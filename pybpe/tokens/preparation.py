@@ -114,7 +114,7 @@ def prepare_dataset(
         staged = stage(given, folder, options.read, [folder])
         check_mark(kinds, counting.specials, counting.matching, staged.files)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
-        settings = (training, counting.pattern.regex, (kinds, counting), options.split)
+        settings = (training, counting.pattern.regex, (kinds.read, kinds.mark, counting), options.split)
         name = options.output.name or name_of(given, staged)
         call = call_of((settings, options, name, goal.also), staged)
         made = goal.made(call, None, staged.files)
