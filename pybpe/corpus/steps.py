@@ -116,7 +116,7 @@ class Steps:
         ]
         rest = {
             # A task in which nothing was skipped is the same.
-            "kinds": Kinds(replace(self.read, on_error="stop", skipped=None), END_OF_TEXT),
+            "read": replace(self.read, on_error="stop", skipped=None),
             "normalizer": self.normalizer,
             "filters": self.filters,
             "languages": self.languages,
