@@ -109,6 +109,7 @@ def test_long_texts_in_every_way(long_text: str) -> None:
         for text in (long_text, data):
             ids = GPT2.encode_to_numpy(text, num_threads=threads)
             assert ids.dtype == numpy.uint16 and ids.tolist() == expected
+    assert GPT2.encode_batch([long_text, "a"]) == [expected, GPT2.encode("a")]
     assert GPT2.count(long_text) == GPT2.count(data) == len(expected)
     assert GPT2.decode(expected) == long_text
     assert GPT2.decode_bytes(numpy.array(expected, dtype=numpy.uint16)) == data
