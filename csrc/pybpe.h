@@ -801,6 +801,13 @@ typedef struct pybpe_records {
 int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
                        pybpe_error *err);
 
+/* Writes a record for each text, with nothing but the text: {NAME: "TEXT"}, where `name` is spelled as JSON. Line i is
+   lines[offsets[i]] up to but not including lines[offsets[i + 1]]. The caller provides the memory: 6 bytes for each byte
+   of the texts, and name_n + 7 for each text. Returns PYBPE_ERR_FORMAT if a text is not UTF-8; the offset of the error
+   is its number. Then the output means nothing. */
+int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *texts, const uint8_t *name,
+                        size_t name_n, pybpe_error *err);
+
 /* ---------------------------------------------------------------------------------------------------
 Documents in a stream of tokens
 */

@@ -23,7 +23,7 @@ static uint64_t special_bytes(uint64_t x) {
     return bytes_equal(x, '"') | bytes_equal(x, '\\') | control;
 }
 
-static const uint8_t *find_special(const uint8_t *at, const uint8_t *end) {
+const uint8_t *record_special(const uint8_t *at, const uint8_t *end) {
     for (; end - at >= 8; at += 8) {
         uint64_t found = special_bytes(load_u64(at));
         if (found != 0) {
@@ -40,7 +40,7 @@ static const uint8_t *find_special(const uint8_t *at, const uint8_t *end) {
 static const uint8_t *string_read(const uint8_t *at, const uint8_t *end, record_string *string) {
     string->at = at;
     string->escaped = false;
-    while ((at = find_special(at, end)) < end) {
+    while ((at = record_special(at, end)) < end) {
         if (*at == '"') {
             string->n = (size_t)(at - string->at);
             return at + 1;

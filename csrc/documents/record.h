@@ -24,6 +24,9 @@ typedef struct json_record {
    valid UTF-8. If a name is repeated, the last one counts. */
 bool record_read(const uint8_t *at, const uint8_t *end, const uint8_t *key, size_t key_n, json_record *found);
 
+/* The first byte that a JSON string must escape: a quote, a backslash or a control character; `end` if there is none. */
+const uint8_t *record_special(const uint8_t *at, const uint8_t *end);
+
 /* Writes the UTF-8 of a string, whose n bytes `out` must have room for. Returns false for a surrogate without its other
    half. */
 bool record_unescape(const record_string *string, uint8_t *out, size_t *n);

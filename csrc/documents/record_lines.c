@@ -21,16 +21,24 @@ static bool is_usual(const record_string *string) {
     return true;
 }
 
+static uint8_t *bytes_write(const uint8_t *from, const uint8_t *end, uint8_t *to) {
+    memcpy(to, from, (size_t)(end - from));
+    return to + (end - from);
+}
+
 /* Writes a string with its quotes. Returns the place after it. */
-static uint8_t *string_write(const uint8_t *text, size_t n, uint8_t *to) {
+static uint8_t *string_write(const uint8_t *at, size_t n, uint8_t *to) {
     static const char digits[] = "0123456789abcdef";
+    const uint8_t *const end = at + n;
     *to++ = '"';
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t c = text[i];
-        if (c >= 0x20 && c != '"' && c != '\\') {
-            *to++ = c;
-            continue;
+    for (;; at++) {
+        const uint8_t *const stop = record_special(at, end);
+        to = bytes_write(at, stop, to);
+        at = stop;
+        if (at == end) {
+            break;
         }
+        const uint8_t c = *at;
         const uint8_t letter = json_escape_letter(c);
         if (letter != 0) {
             *to++ = '\\';
@@ -44,11 +52,6 @@ static uint8_t *string_write(const uint8_t *text, size_t n, uint8_t *to) {
     }
     *to++ = '"';
     return to;
-}
-
-static uint8_t *bytes_write(const uint8_t *from, const uint8_t *end, uint8_t *to) {
-    memcpy(to, from, (size_t)(end - from));
-    return to + (end - from);
 }
 
 /* From here on, record_read has checked the line. */
@@ -167,6 +170,28 @@ int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const
     }
     if (!ok) {
         return error_set(err, PYBPE_ERR_FORMAT, (uint64_t)(at - lines), "this line needs a complete parser of JSON");
+    }
+    return PYBPE_OK;
+}
+
+int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *texts, const uint8_t *name,
+                        size_t name_n, pybpe_error *err) {
+    uint8_t *to = lines;
+    offsets[0] = 0;
+    for (size_t i = 0; i < texts->count; i++) {
+        const uint8_t *const text = texts->bytes + texts->offsets[i];
+        const size_t n = (size_t)(texts->offsets[i + 1] - texts->offsets[i]);
+        if (pybpe_utf8_valid(text, n) != n) {
+            return error_set(err, PYBPE_ERR_FORMAT, i, "text %zu is not UTF-8", i);
+        }
+        *to++ = '{';
+        to = bytes_write(name, name + name_n, to);
+        *to++ = ':';
+        *to++ = ' ';
+        to = string_write(text, n, to);
+        *to++ = '}';
+        *to++ = '\n';
+        offsets[i + 1] = (uint64_t)(to - lines);
     }
     return PYBPE_OK;
 }

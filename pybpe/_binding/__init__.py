@@ -2,6 +2,7 @@
 
 from .core import NO_ID as NO_ID
 from .core import Data as Data
+from .core import Strings as Strings
 from .core import fill as fill
 from .core import new_block as new_block
 from .core import version as version
@@ -16,6 +17,7 @@ from .documents import measure_texts as measure_texts
 from .documents import minhash_texts as minhash_texts
 from .documents import read_records as read_records
 from .documents import shingle_hashes as shingle_hashes
+from .documents import write_records as write_records
 from .encoder import Encoder as Encoder
 from .encoder import ShortCalls as ShortCalls
 from .files import Output as Output

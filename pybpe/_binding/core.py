@@ -97,16 +97,26 @@ def make_handle(handle: str, function: Any, free: Any, *args: Any) -> Any:
 
 
 class Strings:
-    """A `pybpe_strings` with the memory it points to."""
+    """A `pybpe_strings` with the memory it points to: some strings; or `data`, their bytes, and `offsets`, of type Q:
+    string i is data[offsets[i] : offsets[i + 1]], from offset 0 on."""
 
-    def __init__(self, strings: Sequence[bytes]) -> None:
-        # A subclass of bytes may report a wrong length.
-        self._offsets = array("Q", accumulate(map(bytes.__len__, strings), initial=0))
-        self._bytes = b"".join(strings)
+    def __init__(self, strings: Sequence[bytes] = (), data: Data | None = None, offsets: Data = b"") -> None:
+        if data is None:
+            # A subclass of bytes may report a wrong length.
+            offsets = array("Q", accumulate(map(bytes.__len__, strings), initial=0))
+            data = b"".join(strings)
+        self.data, self.offsets = memoryview(data), memoryview(offsets).cast("B").cast("Q")
         self.c = ffi.new("pybpe_strings *")
-        self.c.bytes = ffi.from_buffer("uint8_t[]", self._bytes)
-        self.c.offsets = ffi.from_buffer("uint64_t[]", self._offsets)
-        self.c.count = len(strings)
+        self.c.bytes = ffi.from_buffer("uint8_t[]", self.data)
+        self.c.offsets = ffi.from_buffer("uint64_t[]", self.offsets)
+        self.c.count = len(self.offsets) - 1
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def list(self) -> list[bytes]:
+        """Returns them as bytes."""
+        return strings_list(self.c)
 
 
 def strings_list(c: Any) -> list[bytes]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._numpy import numpy
-from .core import Data, Strings, call, ffi, lib, make_handle, new_block, new_uncleared, raise_error, strings_list
+from .core import Data, Strings, call, ffi, lib, make_handle, new_block, new_uncleared, raise_error
 from .text import Specials
 
 DOCUMENTS: dict[str, int] = {
@@ -67,6 +67,14 @@ class Divider:
     def documents(self, split: int) -> Any:
         """Returns the documents of a split as a pybpe_strings, valid until the next call."""
         return lib.pybpe_divider_documents(self.c, split)
+
+    def texts(self) -> Strings:
+        """Returns a copy of the documents of the only split, each with the separator."""
+        strings = self.documents(0)
+        offsets = bytes(ffi.buffer(strings.offsets, 8 * (strings.count + 1))) if strings.count else bytes(8)
+        return Strings(
+            (), bytes(ffi.buffer(strings.bytes, strings.offsets[strings.count])) if strings.count else b"", offsets
+        )
 
     def joined(self, split: int) -> tuple[memoryview, int]:
         """Returns the documents of a split with the separator between them, valid until the next call, and the number
@@ -130,8 +138,8 @@ class Records(NamedTuple):
     """Some JSON lines."""
 
     # texts, lines: the texts that are not empty, and their records, written in one form.
-    texts: list[bytes]
-    lines: list[bytes]
+    texts: Strings
+    lines: Strings
     # records, line_ends: the number of records, and of line ends.
     records: int
     line_ends: int
@@ -148,12 +156,25 @@ def read_records(data: Data, key: str) -> Records | None:
         return None
     if code:
         raise_error(err)
-    texts, lines = (strings_list(ffi.new("pybpe_strings *", [memory[i], memory[i + 2], out.count])) for i in (0, 1))
+    texts, lines = (_strings(memory[i], memory[i + 2], out.count) for i in (0, 1))
     return Records(texts, lines, out.records, out.line_ends)
 
 
+def write_records(texts: Strings, name: bytes) -> Strings | None:
+    """Returns a JSON line for each text (see pybpe_records_write in csrc/pybpe.h). Returns None if one is not UTF-8."""
+    lines = new_uncleared(f"uint8_t[{6 * len(texts.data) + (len(name) + 7) * len(texts)}]")
+    offsets, err = new_uncleared(f"uint64_t[{len(texts) + 1}]"), ffi.new("pybpe_error *")
+    code = lib.pybpe_records_write(lines, offsets, texts.c, ffi.from_buffer(name), len(name), err)
+    return None if code else _strings(lines, offsets, len(texts))
+
+
+def _strings(data: Any, offsets: Any, count: int) -> Strings:
+    """Returns strings in memory from C, which stays alive with them."""
+    return Strings((), ffi.buffer(data, offsets[count]), ffi.buffer(offsets, 8 * (count + 1)))
+
+
 def measure_texts(
-    texts: Sequence[bytes],
+    texts: Strings,
     characters: Characters,
     ngrams: Sequence[int],
     words: bool,
@@ -163,19 +184,18 @@ def measure_texts(
     """Returns counts: uint64, shape (texts, MEASURES, then two columns for each of `ngrams`, which ascend). Without
     `words`, `repeated_words` and `ngrams`, the measures of characters and words are 0, except "chars"."""
     out = numpy.empty((len(texts), lib.PYBPE_MEASURES + 2 * len(ngrams)), dtype=numpy.uint64)
-    strings, lengths = Strings(texts), ffi.new("uint32_t[]", list(ngrams))
+    lengths = ffi.new("uint32_t[]", list(ngrams))
     what = ffi.new("pybpe_measuring *", [lengths, len(ngrams), repeated_words, lines, not words])
     target = ffi.from_buffer("uint64_t[]", out, require_writable=True)
-    call(lib.pybpe_texts_measure, target, strings.c, characters.c, what, ffi.NULL)
+    call(lib.pybpe_texts_measure, target, texts.c, characters.c, what, ffi.NULL)
     return out
 
 
-def minhash_texts(texts: Sequence[bytes], characters: Characters) -> numpy.ndarray[Any, Any]:
+def minhash_texts(texts: Strings, characters: Characters) -> numpy.ndarray[Any, Any]:
     """Returns signatures: uint32, shape (texts, MINHASH_SIZE)."""
     out = numpy.empty((len(texts), MINHASH_SIZE), dtype=numpy.uint32)
-    strings = Strings(texts)
     target = ffi.from_buffer("uint32_t[]", out, require_writable=True)
-    call(lib.pybpe_texts_minhash, target, strings.c, characters.c, ffi.NULL)
+    call(lib.pybpe_texts_minhash, target, texts.c, characters.c, ffi.NULL)
     return out
 
 

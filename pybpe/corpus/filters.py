@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from .. import _binding
 from .._numpy import Array
 from ..arguments import instance, option, whole_number
 from ..errors import ArgumentError
@@ -154,18 +155,20 @@ class Filters:
         >>> Filters(min_chars=5, max_digit_ratio=0.5).reasons(["hi", "a text", "1234567 a"])
         ['min_chars', None, 'max_digit_ratio']
         """
-        return self.judge(check_texts(texts))[0]
+        encoded = check_texts(texts)
+        reasons = self.judge(encoded)[0]
+        return [reasons.get(place) for place in range(len(encoded))]
 
-    def judge(self, texts: Sequence[str | bytes]) -> tuple[list[str | None], dict[str, Array], Array]:
-        """Returns the reasons; the measures they come from: name -> numbers, one per text; and the texts' numbers of
-        characters. Bytes are UTF-8."""
-        reasons: list[str | None] = [None] * len(texts)
+    def judge(self, texts: _binding.Strings) -> tuple[dict[int, str], dict[str, Array], Array]:
+        """Returns the reasons by the places of the texts that are dropped; the measures they come from: name ->
+        numbers, one per text; and the texts' numbers of characters."""
+        reasons: dict[int, str] = {}
         limits = self.limits()
         measures = Measures(texts, [name[4:] for name, _ in limits])
         known = {name[4:]: measures.value(name[4:]) for name, _ in limits}  # without min_ or max_
         for name, limit in limits:
             values = known[name[4:]]
             # NaN means that the measure does not apply to the text: both comparisons are false.
-            for i in (values < limit if name.startswith("min_") else values > limit).nonzero()[0]:
-                reasons[i] = reasons[i] or name
+            for i in (values < limit if name.startswith("min_") else values > limit).nonzero()[0].tolist():
+                reasons.setdefault(i, name)
         return reasons, known, measures.value("chars")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 
 from .. import _binding
@@ -92,14 +92,14 @@ def _lower() -> bytes:
     )
 
 
-def check_texts(texts: Sequence[str]) -> list[str]:
-    """Returns the texts as a list. Raises ArgumentError for a single text, or for bytes, which have no characters."""
+def check_texts(texts: Iterable[str]) -> _binding.Strings:
+    """Returns texts as UTF-8. Raises ArgumentError for a single text, or for bytes, which have no characters."""
     if isinstance(texts, str):
         raise ArgumentError("expected a list of texts, not one str")
     texts = list(texts)
     for text in texts:
         instance("a text", text, str, "a str")
-    return texts
+    return _binding.Strings([bytes(utf8(text)) for text in texts])
 
 
 class Measures:
@@ -107,18 +107,17 @@ class Measures:
     apply to a text.
 
     Args:
-        texts: the texts.
+        texts: the texts, in UTF-8.
         names: the measures that will be asked for. They decide what C counts.
     """
 
-    def __init__(self, texts: Sequence[str | bytes], names: Iterable[str]) -> None:
+    def __init__(self, texts: _binding.Strings, names: Iterable[str]) -> None:
         names = {*names}
         self._ngrams = sorted({_n_of(name) for name in names if name.startswith((TOP_NGRAMS, REPEATED_NGRAMS))})
-        encoded = [bytes(utf8(text)) for text in texts]
         repeated_words = not names.isdisjoint(_OF_WORDS)
         lines = any(_SHARES.get(name, ("", ""))[1].startswith(("line", "paragraph")) for name in names)
         words = not names <= {"chars"}
-        counts = _binding.measure_texts(encoded, characters(), self._ngrams, words, repeated_words, lines)
+        counts = _binding.measure_texts(texts, characters(), self._ngrams, words, repeated_words, lines)
         self._counts = counts.astype("int64")
 
     def _count(self, name: str) -> Array:
@@ -128,7 +127,7 @@ class Measures:
     def value(self, name: str) -> Array:
         """Returns a measure by the name of its limit, without min_ or max_.
 
-        >>> Measures(["some 12"], ["digit_ratio"]).value("digit_ratio").tolist()
+        >>> Measures(_binding.Strings([b"some 12"]), ["digit_ratio"]).value("digit_ratio").tolist()
         [0.3333333333333333]
         """
         if name.startswith((TOP_NGRAMS, REPEATED_NGRAMS)):

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._numpy import Array, numpy
-from ..arguments import utf8
 from ..errors import ArgumentError
 from .measures import characters, check_texts
 
@@ -77,7 +76,7 @@ class Banding(NamedTuple):
 
 def signatures(texts: Sequence[str]) -> Array:
     """Returns the signatures of texts: uint32, shape (texts, PERMUTATIONS)."""
-    return _binding.minhash_texts(list(map(utf8, check_texts(texts))), characters())
+    return _binding.minhash_texts(check_texts(texts), characters())
 
 
 def band_keys(banding: Banding, rows: Array) -> Array:
@@ -105,7 +104,8 @@ def jaccard(first: str, second: str) -> float:
     >>> round(jaccard("one two three four five six", "one two three four five seven"), 3)
     0.333
     """
-    a, b = (set(_binding.shingle_hashes(utf8(text), characters()).tolist()) for text in check_texts([first, second]))
+    texts = check_texts([first, second]).list()
+    a, b = (set(_binding.shingle_hashes(text, characters()).tolist()) for text in texts)
     return len(a & b) / len(a | b)
 
 

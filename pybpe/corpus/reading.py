@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import _binding
 from ..arguments import is_unicode, utf8
 from ..errors import FormatError
+from ..model import END_OF_TEXT
 from ..reading.bad_records import Seen
-from ..reading.documents import Kinds, records
+from ..reading.documents import Kinds, mark_matcher, records
 from ..reading.files import Staged
 from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, described, pieces_of
 from ..reading.splits import SplitOptions
 
+_LAST_HASH = 2**64 - 1  # of the only split
 _LEAST_TASK = 1 << 20
 _LEAST_TASKS = 64  # a task takes seconds, and progress is reported per task
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
@@ -58,8 +61,8 @@ class Batch(NamedTuple):
         doubt: a warning about the first file of the task that is not UTF-8.
     """
 
-    texts: list[bytes]
-    lines: list[bytes]
+    texts: _binding.Strings
+    lines: _binding.Strings
     size: int
     seen: Seen
     doubt: str | None
@@ -74,37 +77,45 @@ def batches(task: Task, kinds: Kinds) -> Iterator[Batch]:
         yield Batch(*_documents(piece, kinds), piece.size, piece.seen, doubt)
 
 
-def _documents(piece: Piece, kinds: Kinds) -> tuple[list[bytes], list[bytes]]:
+def _documents(piece: Piece, kinds: Kinds) -> tuple[_binding.Strings, _binding.Strings]:
+    """Returns the texts of a piece, and their records."""
     key, data, seen = kinds.read.text_key, piece.data, piece.seen
+    if piece.kind == "jsonl":
+        assert isinstance(data, memoryview)  # no other kind of texts has records
+        if (found := _binding.read_records(data, key)) is not None:
+            seen.end, seen.records, seen.lines = seen.start + len(data), found.records, found.line_ends
+            return found.texts, found.lines
+        pairs = [(utf8(record[key]), line) for record, line in records(data, key, seen) if record[key]]
+        lines = [json_line(line, {key: text.decode()}) for text, line in pairs]
+        return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)
+    divider = _binding.Divider(b"", mark_matcher(END_OF_TEXT), key, [_LAST_HASH])
     if not isinstance(data, memoryview):
-        return _from_texts(data, key)
-    if piece.kind != "jsonl":
-        return _from_texts((document for document, _ in kinds.divide(piece.kind, data, seen)), key)
-    if (found := _binding.read_records(data, key)) is not None:
-        seen.end, seen.records, seen.lines = seen.start + len(data), found.records, found.line_ends
-        return found.texts, found.lines
-    pairs = [(utf8(record[key]), line) for record, line in records(data, key, seen) if record[key]]
-    return [text for text, _ in pairs], [json_line(line, {key: text.decode()}) for text, line in pairs]
-
-
-def _from_texts(texts: Iterable[bytes], key: str) -> tuple[list[bytes], list[bytes]]:
-    valid = [text.decode("utf-8", "replace") for text in texts]
-    return [text.encode() for text in valid], [json_line(b"", {key: text}) for text in valid]
+        for part in data.parts:
+            divider.add(*part)
+    elif piece.kind == "file":
+        divider.add(data, array("Q", [0, len(data)]))
+    else:
+        divider.divide(piece.kind, data)
+    name, texts = _dumped(key).encode(), divider.texts()
+    if (made := _binding.write_records(texts, name)) is None:
+        texts = _binding.Strings([text.decode("utf-8", "replace").encode() for text in texts.list()])
+        made = _binding.write_records(texts, name)
+        assert made is not None  # all are UTF-8 now
+    return texts, made
 
 
 def json_line(line: bytes, changes: Mapping[str, object], without: str | None = None) -> bytes:
     """Returns a record as a line, with the newline.
 
     Args:
-        line: the record; or nothing, for one that has only the changes.
+        line: the record.
         changes: new fields, or new values of some fields.
         without: a field to leave out.
 
     Raises:
         FormatError: there are too many brackets in brackets.
     """
-    fields = _fields(line) if line else {}
-    fields |= {name: _dumped(value) for name, value in changes.items()}
+    fields = _fields(line) | {name: _dumped(value) for name, value in changes.items()}
     return ("{" + ", ".join(f"{_dumped(name)}: {fields[name]}" for name in fields if name != without) + "}\n").encode()
 
 

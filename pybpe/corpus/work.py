@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from .. import _binding
@@ -36,7 +37,7 @@ class Work:
         found = _Found(self.steps)
         for batch in batches(task, self.steps.kinds):
             found.note(batch)
-            if batch.texts:
+            if len(batch.texts):
                 self._batch(batch, found)
             if found.size >= _RESULT_BYTES:
                 yield found.packed()
@@ -55,43 +56,54 @@ class Work:
                 output.write(result)
 
     def _batch(self, batch: Batch, found: _Found) -> None:
-        steps, tally, texts, lines = self.steps, found.tally, batch.texts, batch.lines
-        tally.count("in", len(texts), sum(map(len, texts)))
+        steps, tally = self.steps, found.tally
+        tally.count("in", len(batch.texts), len(batch.texts.data))
         if steps.normalizer is not None:
-            for place, text in enumerate(texts):
-                self._change(batch, place, normalize_text(text.decode(), steps.normalizer), {})
-        reasons, measures, chars = steps.filters.judge(texts)
+            normalized_texts = (normalize_text(text.decode(), steps.normalizer) for text in batch.texts.list())
+            batch = self._changed(batch, ((place, text, {}) for place, text in enumerate(normalized_texts)))
+        reasons, measures, chars = steps.filters.judge(batch.texts)
         tally.measure("chars in", chars)
         for name, values in measures.items():
             tally.measure(name, values)
         if steps.languages or steps.scorers or steps.scrub_pii:
-            for place in [place for place, reason in enumerate(reasons) if reason is None]:
-                reasons[place] = self._looked_at(batch, place, chars, tally)
-        for place, reason in enumerate(reasons):
-            if reason is not None:
-                tally.count(reason, 1, len(texts[place]))
-                tally.sample(reason, texts[place].decode())
-        kept = [place for place, reason in enumerate(reasons) if reason is None]
-        found.add([texts[place] for place in kept], [lines[place] for place in kept], chars[kept])
+            batch = self._changed(batch, self._looked_at(batch.texts.list(), reasons, chars, tally))
+        texts, lines = batch.texts, batch.lines
+        if reasons:
+            kept = numpy.ones(len(chars), dtype=bool)
+            all_texts, all_lines = texts.list(), lines.list()
+            for place, reason in sorted(reasons.items()):
+                kept[place] = False
+                tally.count(reason, 1, len(all_texts[place]))
+                tally.sample(reason, all_texts[place].decode())
+            texts, lines = (_binding.Strings(list(compress(some, kept))) for some in (all_texts, all_lines))
+            chars = chars[kept]
+        found.add(texts, lines, chars)
 
-    def _change(self, batch: Batch, place: int, text: str, extra: dict[str, Any]) -> None:
-        """Changes the text of a document, and adds fields to its record."""
-        data = text.encode()
-        if data != batch.texts[place]:
-            batch.texts[place] = data
-            extra = {self.steps.read.text_key: text, **extra}
-        if extra:
-            batch.lines[place] = json_line(batch.lines[place], extra)
+    def _changed(self, batch: Batch, changes: Iterable[tuple[int, str, dict[str, Any]]]) -> Batch:
+        """Returns a batch with other texts at some places, and with more fields in their records."""
+        texts, lines = batch.texts.list(), batch.lines.list()
+        for place, text, extra in changes:
+            data = text.encode()
+            if data != texts[place]:
+                texts[place] = data
+                extra = {self.steps.read.text_key: text, **extra}
+            if extra:
+                lines[place] = json_line(lines[place], extra)
+        return batch._replace(texts=_binding.Strings(texts), lines=_binding.Strings(lines))
 
-    def _looked_at(self, batch: Batch, place: int, chars: Array, tally: Tally) -> str | None:
-        """Returns why a document is dropped, if it is. Otherwise changes it as the steps want."""
-        text, extra = batch.texts[place].decode(), dict[str, Any]()
-        if reason := self._language(text, tally, extra) or self._scored(text, tally):
-            return reason
-        text = self._scrubbed(text, tally)
-        chars[place] = len(text)
-        self._change(batch, place, text, extra)
-        return None
+    def _looked_at(
+        self, texts: Sequence[bytes], reasons: dict[int, str], chars: Array, tally: Tally
+    ) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """Looks at the texts without a reason to be dropped. Adds to the reasons, or yields what is to change, and
+        updates the numbers of characters."""
+        for place in [place for place in range(len(texts)) if place not in reasons]:
+            text, extra = texts[place].decode(), dict[str, Any]()
+            if reason := self._language(text, tally, extra) or self._scored(text, tally):
+                reasons[place] = reason
+                continue
+            text = self._scrubbed(text, tally)
+            chars[place] = len(text)
+            yield place, text, extra
 
     def _language(self, text: str, tally: Tally, extra: dict[str, Any]) -> str | None:
         if not self.steps.languages:
@@ -132,7 +144,7 @@ class _Found:
         self.tally = Tally()
         self.size = 0
         self._read: dict[str, Any] = {"read": 0, "doubts": [], "seen": []}
-        self._lines: list[bytes] = []
+        self._lines: list[memoryview] = []
         self._sizes = [numpy.empty((0, 2), dtype="<i8")]
         self._digests: list[bytes] = []
         self._signatures = [numpy.empty((0, PERMUTATIONS), dtype="<u4")]
@@ -146,28 +158,30 @@ class _Found:
         if batch.seen.end:  # there were records
             self._read["seen"].append(batch.seen.plain())
 
-    def add(self, texts: Sequence[bytes], lines: Sequence[bytes], chars: Array) -> None:
+    def add(self, texts: _binding.Strings, lines: _binding.Strings, chars: Array) -> None:
         """Adds documents, with their numbers of characters."""
         steps = self._steps
-        self._lines += lines
-        self._sizes.append(numpy.stack([chars, numpy.fromiter(map(len, texts), "<i8", len(texts))], axis=1))
-        self.size += sum(map(len, lines))
+        self._lines.append(lines.data)
+        self._sizes.append(numpy.stack([chars, numpy.diff(numpy.frombuffer(texts.offsets, "<i8"))], axis=1))
+        self.size += len(lines.data)
         if steps.dedup == "normalized":
-            self._digests += [digest(normalized(text.decode())) for text in texts]
+            self._digests += [digest(normalized(text.decode())) for text in texts.list()]
         elif steps.dedup is not None or steps.near_dedup is not None:
-            self._digests += map(digest, texts)
-        if steps.near_dedup is not None and texts:
+            self._digests += map(digest, texts.list())
+        if steps.near_dedup is not None and len(texts):
             self._signatures.append(_binding.minhash_texts(texts, characters()))
             self.size += self._signatures[-1].nbytes
         if steps.dedup_paragraphs:
-            self._paragraphs += [paragraph_digests(text.decode()) for text in texts]
+            self._paragraphs += [paragraph_digests(text.decode()) for text in texts.list()]
 
     def packed(self) -> bytes:
         """Returns the result."""
-        signatures, lines, near = numpy.concatenate(self._signatures), self._lines, self._steps.near_dedup
-        if near is not None:  # a cluster is from an earlier run; writing.py adds the new one
-            lines = [json_line(line, {}, "cluster") if b'"cluster"' in line else line for line in lines]
-        header = {"tally": self.tally.to_json(), "documents": len(lines), **self._read}
+        signatures, sizes = numpy.concatenate(self._signatures), numpy.concatenate(self._sizes)
+        lines, near = b"".join(self._lines), self._steps.near_dedup
+        if near is not None and b'"cluster"' in lines:  # from an earlier run; writing.py adds the new one
+            each = [line + b"\n" for line in lines.split(b"\n")[:-1]]
+            lines = b"".join(json_line(line, {}, "cluster") if b'"cluster"' in line else line for line in each)
+        header = {"tally": self.tally.to_json(), "documents": len(sizes), **self._read}
         counts = numpy.array([len(digests) // DIGEST_BYTES for digests in self._paragraphs], dtype="<i8")
         sections = {
             "digests": b"".join(self._digests),
@@ -175,7 +189,7 @@ class _Found:
             "signatures": signatures.tobytes(),
             "paragraph_counts": counts.tobytes(),
             "paragraphs": b"".join(self._paragraphs),
-            "sizes": numpy.concatenate(self._sizes).tobytes(),
-            "lines": b"".join(lines),
+            "sizes": sizes.tobytes(),
+            "lines": lines,
         }
         return packed(header, sections)

@@ -292,6 +292,33 @@ static void test_records_in_one_form(void) {
     }
 }
 
+/* Records of nothing but texts, in memory of the promised size. */
+static void test_written_records(void) {
+    const uint8_t texts[] = "\x01\x1f\n\"\\/abcdefgh\"\x7F\xC3\xA9";
+    const char lines[] =
+        "{\"t\": \"\\u0001\\u001f\\n\\\"\\\\/abcdefgh\"}\n{\"t\": \"\"}\n{\"t\": \"\\\"\x7F\xC3\xA9\"}\n";
+    const uint64_t offsets[] = {0, 14, 14, sizeof texts - 1};
+    const size_t room = 6 * (sizeof texts - 1) + 3 * (3 + 7);
+    uint8_t *to = malloc(room);
+    uint64_t ends[4];
+    const pybpe_strings strings = {.bytes = texts, .offsets = offsets, .count = 3};
+    CHECK_EQ(pybpe_records_write(to, ends, &strings, (const uint8_t *)"\"t\"", 3, NULL), PYBPE_OK);
+    CHECK_EQ(ends[3], sizeof lines - 1);
+    CHECK(ends[0] == 0 && ends[1] == 37 && ends[2] == 47 && memcmp(to, lines, sizeof lines - 1) == 0);
+    /* The worst case: each byte needs six. */
+    const pybpe_strings worst = {
+        .bytes = (const uint8_t *)"\x01\x02\x03", .offsets = (const uint64_t[]){0, 3}, .count = 1};
+    CHECK_EQ(pybpe_records_write(to, ends, &worst, (const uint8_t *)"\"t\"", 3, NULL), PYBPE_OK);
+    CHECK_EQ(ends[1], 6 * 3 + 3 + 7);
+    /* Two halves of a character are two texts that are not UTF-8. */
+    const pybpe_strings halves = {
+        .bytes = (const uint8_t *)"a\xC3\xA9", .offsets = (const uint64_t[]){0, 1, 2, 3}, .count = 3};
+    pybpe_error err;
+    CHECK_EQ(pybpe_records_write(to, ends, &halves, (const uint8_t *)"\"t\"", 3, &err), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.offset, 1);
+    free(to);
+}
+
 /* Random changes to records must not read outside them. Whatever is accepted has as many documents as lines. */
 static void test_damage(void) {
     static const char start[] = "{\"id\":12,\"text\":\"a\\n\\ud83d\\ude00b\\\\\",\"m\":{\"k\":[1,2.5e3,null]}}\n";
@@ -407,6 +434,7 @@ int main(void) {
     test_offsets();
     test_missing();
     test_records_in_one_form();
+    test_written_records();
     test_damage();
     test_memory();
     return check_report("test_divide");

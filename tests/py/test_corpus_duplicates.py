@@ -39,7 +39,7 @@ def test_signatures_are_what_they_are_defined_to_be(texts: list[str]) -> None:
     encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
     for text, data in zip(texts, encoded):
         assert _binding.shingle_hashes(data, characters()).tolist() == reference.shingles(text)
-    rows = _binding.minhash_texts(encoded, characters())
+    rows = _binding.minhash_texts(_binding.Strings(encoded), characters())
     assert rows.tolist() == [reference.signature(text) for text in texts]
 
 

@@ -10,8 +10,9 @@ from reference.corpus import measures
 from texts import english
 
 import pybpe
+from pybpe import _binding
 from pybpe.corpus import Filters
-from pybpe.corpus.measures import Measures, characters
+from pybpe.corpus.measures import Measures, characters, check_texts
 
 PIECES = st.sampled_from(
     [
@@ -41,7 +42,7 @@ def test_measures_are_what_they_are_defined_to_be(texts: list[str]) -> None:
     """Bytes that are not UTF-8 are escaped as lone surrogates for the reference."""
     expected = [measures(text) for text in texts]
     names = sorted({name for values in expected for name in values})
-    encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
+    encoded = _binding.Strings([text.encode("utf-8", "surrogateescape") for text in texts])
     found = Measures(encoded, names)
     assert Measures(encoded, ["chars"]).value("chars").tolist() == found.value("chars").tolist()  # C reads no words
     for name in names:
@@ -61,13 +62,13 @@ def test_letters_of_scripts_without_spaces_are_words_of_their_own(new_tables: No
     others = "\u10a0\ua4d0\ufb00\uffa0\U0001b170"
     selectors = "\U000e0100\U000e01ef"  # marks of the letter before them; no letter follows them
     for some, words in ((unspaced, 3), (others + selectors, 1), ("\U000e01f0", 2)):
-        found = Measures([f"a{c}a" for c in some], ["chars", "words"])
+        found = Measures(check_texts([f"a{c}a" for c in some]), ["chars", "words"])
         assert set(found.value("words")) == {words}
 
 
 def test_words_are_equal_in_any_case_and_in_any_iterable(new_tables: None) -> None:
     texts = ["Жук жук ЖУК", "Ÿa ÿa", "Жук лук"]
-    assert Measures(iter(texts), ["repeated_words"]).value("repeated_words").tolist() == [1, 1, 0.5]
+    assert Measures(check_texts(iter(texts)), ["repeated_words"]).value("repeated_words").tolist() == [1, 1, 0.5]
 
 
 def test_ngrams_of_a_long_text() -> None:
@@ -79,7 +80,7 @@ def test_ngrams_of_a_long_text() -> None:
     text = letters[::8]  # the low bytes of int64
     triples = (numbers[:-2] * 676 + numbers[1:-1]) * 676 + numbers[2:]
     _, first, counts = numpy.unique(triples, return_index=True, return_counts=True)
-    found = Measures([text], ["top_ngrams_3", "repeated_ngrams_3"])
+    found = Measures(_binding.Strings([text]), ["top_ngrams_3", "repeated_ngrams_3"])
     repeats = numpy.ones(len(triples), dtype=bool)
     repeats[first] = False
     covered = numpy.zeros(len(numbers), dtype=bool)
@@ -139,7 +140,7 @@ def test_the_published_limits_drop_what_they_are_for(text: str, reason: str) -> 
 
 def _all_reasons(text: str) -> set[str]:
     filters = Filters.gopher()
-    values = filters.judge([text])[1]
+    values = filters.judge(check_texts([text]))[1]
     return {
         name
         for name, limit in filters.limits()

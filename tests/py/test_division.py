@@ -90,8 +90,16 @@ def test_records_for_cleaning_are_those_of_python() -> None:
                 if record["text"]
             ]
             lines = [json_line(line, {"text": text.decode()}) for text, line in pairs]
-            assert found == ([text for text, _ in pairs], lines, seen.records, seen.lines), bytes(data)
+            got = found.texts.list(), found.lines.list(), found.records, found.line_ends
+            assert got == ([text for text, _ in pairs], lines, seen.records, seen.lines), bytes(data)
     assert accepted > 400
+
+
+def test_records_of_texts_are_those_of_python() -> None:
+    texts = [first + second for first in STRINGS for second in STRINGS]
+    lines = _binding.write_records(_binding.Strings([text.encode() for text in texts]), b'"text"')
+    assert lines is not None
+    assert lines.list() == [(json.dumps({"text": text}, ensure_ascii=False) + "\n").encode() for text in texts]
 
 
 def test_damaged_records_are_never_accepted_otherwise() -> None:
