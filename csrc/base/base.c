@@ -389,13 +389,16 @@ int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_alloc
    of the last write; or 0, and a size of UINT64_MAX. */
 static size_t start_read(const char *path, uint8_t *bytes, size_t room, size_t most, uint64_t *size,
                          int64_t *modified) {
-    file_in f;
     struct stat st;
     size_t n = 0;
     *size = UINT64_MAX;
     *modified = 0;
     /* Opening a pipe wakes the program that waits to write to it, whose bytes are lost when the pipe is closed. */
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || file_in_open(&f, path, NULL) != PYBPE_OK) {
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) {
+        return 0;
+    }
+    file_in f = {retry_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), (uint64_t)st.st_size, modified_ns(&st)};
+    if (f.fd < 0) {
         return 0;
     }
     uint8_t unexpected;
