@@ -359,6 +359,42 @@ def test_after_a_worker_died_the_same_call_resumes(web: Path) -> None:
     assert sorted(os.listdir(web.parent)) == ["one.jsonl", "out.jsonl", "web.jsonl"]
 
 
+JOB = """
+import os, sys
+from pybpe.corpus import Filters, clean
+from pybpe.reading import planning
+
+planning.TASK_BYTES, calls = 15_000, 0
+
+
+def counted(text):
+    global calls
+    calls += 1
+    if calls == int(sys.argv[2]):
+        os._exit(9)
+    return 0
+
+
+filters = Filters(min_chars=513)
+scorers = [("counted", counted, 1)]
+clean(sys.argv[1], "killed.jsonl", filters=filters, scorers=scorers, scrub_pii=True, dedup="exact", workers=1)
+print(calls)
+"""
+
+
+def test_a_killed_process_is_resumed_by_another(web: Path) -> None:
+    """The settings have the same hash there."""
+
+    def calls(dies_at: int) -> str:
+        web.with_name("job.py").write_text(JOB)
+        order = [sys.executable, "job.py", "web.jsonl", str(dies_at)]
+        return subprocess.run(order, cwd=web.parent, capture_output=True, text=True).stdout
+
+    whole = int(calls(-1))
+    assert calls(whole * 3 // 4) == ""
+    assert 0 < int(calls(-1)) < whole // 2
+
+
 def test_a_result_that_became_shorter_is_refused(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the duplicates are searched for."""
 
