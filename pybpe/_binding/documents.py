@@ -71,10 +71,10 @@ class Divider:
     def texts(self) -> Strings:
         """Returns a copy of the documents of the only split, each with the separator."""
         strings = self.documents(0)
-        offsets = bytes(ffi.buffer(strings.offsets, 8 * (strings.count + 1))) if strings.count else bytes(8)
-        return Strings(
-            (), bytes(ffi.buffer(strings.bytes, strings.offsets[strings.count])) if strings.count else b"", offsets
-        )
+        if not strings.count:
+            return Strings()
+        data = bytes(ffi.buffer(strings.bytes, strings.offsets[strings.count]))
+        return Strings(data=data, offsets=bytes(ffi.buffer(strings.offsets, 8 * (strings.count + 1))))
 
     def joined(self, split: int) -> tuple[memoryview, int]:
         """Returns the documents of a split with the separator between them, valid until the next call, and the number
@@ -170,7 +170,7 @@ def write_records(texts: Strings, name: bytes) -> Strings | None:
 
 def _strings(data: Any, offsets: Any, count: int) -> Strings:
     """Returns strings in memory from C, which stays alive with them."""
-    return Strings((), ffi.buffer(data, offsets[count]), ffi.buffer(offsets, 8 * (count + 1)))
+    return Strings(data=ffi.buffer(data, offsets[count]), offsets=ffi.buffer(offsets, 8 * (count + 1)))
 
 
 def measure_texts(

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import _binding
 from ..arguments import is_unicode, utf8
 from ..errors import FormatError
-from ..model import END_OF_TEXT
 from ..reading.bad_records import Seen
-from ..reading.documents import Kinds, mark_matcher, records
+from ..reading.division import add_documents, dividers
+from ..reading.documents import Kinds, records
 from ..reading.files import Staged
 from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, described, pieces_of
 from ..reading.splits import SplitOptions
 
-_LAST_HASH = 2**64 - 1  # of the only split
+_ONE_SPLIT = (1.0,)
 _LEAST_TASK = 1 << 20
 _LEAST_TASKS = 64  # a task takes seconds, and progress is reported per task
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
@@ -88,15 +87,11 @@ def _documents(piece: Piece, kinds: Kinds) -> tuple[_binding.Strings, _binding.S
         pairs = [(utf8(record[key]), line) for record, line in records(data, key, seen) if record[key]]
         lines = [json_line(line, {key: text.decode()}) for text, line in pairs]
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)
-    divider = _binding.Divider(b"", mark_matcher(END_OF_TEXT), key, [_LAST_HASH])
-    if not isinstance(data, memoryview):
-        for part in data.parts:
-            divider.add(*part)
-    elif piece.kind == "file":
-        divider.add(data, array("Q", [0, len(data)]))
-    else:
-        divider.divide(piece.kind, data)
-    name, texts = _dumped(key).encode(), divider.texts()
+    with dividers(b"", kinds.mark, key, _ONE_SPLIT).take() as divider:
+        is_whole = add_documents(divider, piece)
+        assert is_whole  # only JSON lines need Python
+        texts = divider.texts()
+    name = _dumped(key).encode()
     if (made := _binding.write_records(texts, name)) is None:
         texts = _binding.Strings([text.decode("utf-8", "replace").encode() for text in texts.list()])
         made = _binding.write_records(texts, name)
