@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -23,6 +24,7 @@ from .tally import Tally
 
 _RESULT_BYTES = 1 << 22  # of lines and signatures; how results are divided does not change the output
 _AROUND = 40  # characters shown on each side of a replacement
+_Change = tuple[int, str, dict[str, Any]]  # the place of a document, its new text, and new fields of its record
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,13 @@ class Work:
         steps, tally = self.steps, found.tally
         tally.count("in", len(batch.texts), len(batch.texts.data))
         if steps.normalizer is not None:
-            normalized_texts = (normalize_text(text.decode(), steps.normalizer) for text in batch.texts.list())
-            batch = self._changed(batch, ((place, text, {}) for place, text in enumerate(normalized_texts)))
+            batch = self._changed(batch, self._normalized)
         reasons, measures, chars = steps.filters.judge(batch.texts)
         tally.measure("chars in", chars)
         for name, values in measures.items():
             tally.measure(name, values)
         if steps.languages or steps.scorers or steps.scrub_pii:
-            batch = self._changed(batch, self._looked_at(batch.texts.list(), reasons, chars, tally))
+            batch = self._changed(batch, partial(self._looked_at, reasons, chars, tally))
         texts, lines = batch.texts, batch.lines
         if reasons:
             kept = numpy.ones(len(chars), dtype=bool)
@@ -79,10 +80,10 @@ class Work:
             chars = chars[kept]
         found.add(texts, lines, chars)
 
-    def _changed(self, batch: Batch, changes: Iterable[tuple[int, str, dict[str, Any]]]) -> Batch:
+    def _changed(self, batch: Batch, step: Callable[[Sequence[bytes]], Iterator[_Change]]) -> Batch:
         """Returns a batch with other texts at some places, and with more fields in their records."""
         texts, lines = batch.texts.list(), batch.lines.list()
-        for place, text, extra in changes:
+        for place, text, extra in step(texts):
             data = text.encode()
             if data != texts[place]:
                 texts[place] = data
@@ -91,9 +92,14 @@ class Work:
                 lines[place] = json_line(lines[place], extra)
         return batch._replace(texts=_binding.Strings(texts), lines=_binding.Strings(lines))
 
+    def _normalized(self, texts: Sequence[bytes]) -> Iterator[_Change]:
+        assert self.steps.normalizer is not None
+        for place, text in enumerate(texts):
+            yield place, normalize_text(text.decode(), self.steps.normalizer), {}
+
     def _looked_at(
-        self, texts: Sequence[bytes], reasons: dict[int, str], chars: Array, tally: Tally
-    ) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        self, reasons: dict[int, str], chars: Array, tally: Tally, texts: Sequence[bytes]
+    ) -> Iterator[_Change]:
         """Looks at the texts without a reason to be dropped. Adds to the reasons, or yields what is to change, and
         updates the numbers of characters."""
         for place in [place for place in range(len(texts)) if place not in reasons]:
