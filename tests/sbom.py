@@ -51,7 +51,7 @@ def unicode_tables() -> list[dict[str, Any]]:
 
 
 def requirements(metadata: Message) -> list[dict[str, Any]]:
-    """Returns the packages that pip installs with the wheel, without those of extras. pip chooses their versions."""
+    """Returns the packages that pip installs with the wheel, without extras. pip chooses their versions."""
     made = []
     for line in metadata.get_all("Requires-Dist") or []:
         match = REQUIREMENT.fullmatch(line)

@@ -1,8 +1,8 @@
 /*
 Stage 2 of encode_stages.c: divides tokens into phrases and merges these.
 
-Up to 64 tokens are a group, which begins and ends with a phrase. Its masks have a bit for each place between two
-tokens, that of the second one:
+Up to 64 tokens are a group, which begins and ends with a phrase. In its masks, the place between two
+tokens has the bit of the second one:
 
     tokens    of   the   people   ,    by   the   way
     joints     .    1      .      .     1    1     1      where phrases continue

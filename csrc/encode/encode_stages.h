@@ -34,8 +34,8 @@ static inline uint64_t stages_joint_index(const encode_stages *s, uint32_t a, ui
     return ((uint64_t)a << 32 | b) * UINT64_C(0x9E3779B97F4A7C15) >> s->joints_shift; /* as in boundary.h */
 }
 
-/* Whether a merge of stage 2 may join two parts of which the left one ends with a, or is a, and the right one begins
-   with b, or is b. Of a and b, at least one is a token of stage 1. */
+/* Whether a merge of stage 2 may join two parts, if the left one ends with a, or is a, and the right one begins with b,
+   or is b. At least one of a and b is a token of stage 1. */
 static inline bool stages_joint_has(const encode_stages *s, uint32_t a, uint32_t b) {
     uint64_t index = stages_joint_index(s, a, b);
     uint64_t bits = s->joints[index >> 12];

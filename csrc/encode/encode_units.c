@@ -15,7 +15,7 @@ static const uint64_t ID_UNIT = UINT64_C(1) << 55;
 The second stage: from units to ids
 */
 
-/* Whether there is a table for merging units too long for apply_short, of which n more bytes will follow. Filling the
+/* Whether there is a table for merging units too long for apply_short, if n more bytes of them follow. Filling the
    table takes a few milliseconds and makes merging several times faster, so it is filled when there are many such
    bytes. */
 static bool work_has_blocks(encode_work *work, size_t n) {

@@ -3,8 +3,8 @@ r"""Writes csrc/special/special_data.h: the word characters of Hugging Face's `t
     python csrc/generate/special_generate.py            write the file
     python csrc/generate/special_generate.py --check    compare it with what would be written; exit 1 if it differs
 
-An added token with `single_word` does not match next to a word character: what \w matches in the crate `regex`, whose
-version of Unicode is that of the crate. So this script asks `tokenizers` about each code point.
+An added token with `single_word` does not match next to a word character: what \w matches in the crate `regex`, which
+has its own version of Unicode. So this script asks `tokenizers` about each code point.
 """
 
 from __future__ import annotations

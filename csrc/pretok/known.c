@@ -1,5 +1,5 @@
 /*
-Regular expressions that the library knows besides the named patterns: those of the models in docs/models.md. Each is an
+Regular expressions that the library knows besides the named patterns, for the models in docs/models.md. Each is an
 automaton, which Python has compiled (known_data.h, from csrc/generate/known_generate.py).
 
 A character has the class of its category, unless it is in one of the ranges that are listed.

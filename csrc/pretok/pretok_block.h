@@ -59,7 +59,7 @@ typedef struct block_ops {
     /* Classifies the common non-ASCII characters in p[0..64). */
     common_chars (*common)(const uint8_t *p);
     common_chars (*common_cased)(const uint8_t *p);
-    /* Returns those of the places in a block that no merge can cross. */
+    /* Of some places in a block, returns the ones that no merge can cross. */
     uint64_t (*hard)(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n, size_t base);
     /* Writes the set bits as offsets from the text and returns how many there are; may overwrite ends[0..64). */
     size_t (*emit)(size_t *ends, size_t base, uint64_t starts);
@@ -231,8 +231,7 @@ are few such places. Elsewhere most places are such, and the masks show which pl
 too.
 */
 
-/* The places in a block to check, other than starts of words: those between two characters of which at least one is not
-   ASCII. */
+/* The places in a block to check, other than starts of words: between two characters, unless both are ASCII. */
 static inline uint64_t block_places(const block *b, const uint8_t *text, size_t base, uint64_t starts) {
     uint64_t high_before = base > 0 && !byte_is_ascii(text[base - 1]);
     return (b->high | b->high << 1 | high_before) & ~b->inner & ~starts & bits_below(b->length);

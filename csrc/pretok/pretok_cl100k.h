@@ -130,7 +130,7 @@ static inline uint64_t starts_of_letters(const block *b, const split_state *s, c
     return starts;
 }
 
-/* Rule 5, for numbers of one byte, of which a word has at most `most`: 2 or 3. */
+/* Rule 5, for numbers of one byte. A word has at most `most` of them: 2 or 3. */
 static inline uint64_t starts_of_numbers(const block *b, split_state *s, const pretok_carry *c, unsigned most) {
     uint64_t number = b->number;
     if (number == 0) {

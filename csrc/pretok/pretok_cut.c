@@ -173,8 +173,8 @@ static int candidate_ask(const cut_candidate *c, special_reader *r, size_t *unti
     return low < *until ? SPECIAL_TOUCHES : special_reader_ask(r, low, high, until);
 }
 
-/* Whether a cut would divide white space of which a special may take all, or a character. (An automaton may read bytes,
-   so a candidate may be inside a character.) */
+/* Whether a cut would divide white space that a special may take as a whole, or a character. (An automaton may read
+   bytes, so a candidate may be inside a character.) */
 static bool flags_forbid(unsigned flags, const uint8_t *text, size_t n, size_t at) {
     if (flags == 0 || byte_is_continuation(text[at])) {
         return flags != 0;

@@ -25,7 +25,7 @@ static bool is_whole(const uint8_t *bytes, size_t n) {
     return at == n;
 }
 
-/* Whether n bytes, of which the first leads a character, are the beginning of one: whether some bytes complete it. The
+/* Whether n bytes are the beginning of a character, whose first byte is right: whether some bytes complete it. The
    second byte has the narrowest range after E0, ED, F0 and F4, and 80 or BF is always in it. */
 static bool is_beginning(const uint8_t *bytes, size_t n) {
     for (unsigned filler = 0x80; filler <= 0xBF; filler += 0x3F) {

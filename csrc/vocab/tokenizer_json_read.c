@@ -10,7 +10,7 @@ vocabulary and the merges; this file reads what is around them:
 
 Each part that is read means exactly the same as in Hugging Face's library. Any other is refused: the error names it, and
 its offset is the part's. Truncation, padding and the post-processor are for the caller: they do not change the ids of
-a text. The rules are those of pybpe/formats in Python, which says where in Hugging Face's source they come from.
+a text. The rules are the same as in pybpe/formats in Python, which says where in Hugging Face's source they come from.
 */
 #include "vocab/vocab.h"
 #include "json/json.h"

@@ -162,7 +162,7 @@ def counts_of(weights: Weights, samples: int) -> list[int]:
 
 class MixtureSampler(ResumableSampler):
     """The order of a mixture: a sampler that yields indices of windows. The first source has the lowest, and so on.
-    `windows` and `weights` are by name, `samples` are those of an epoch, over all processes, and `options` are as in
+    `windows` and `weights` are by name, `samples` is an epoch's number over all processes, and `options` are as in
     ResumableSampler. Without shuffling, the samples of the first source come first, in order."""
 
     def __init__(self, windows: Mapping[str, int], weights: Weights, samples: int, **options: Any) -> None:

@@ -102,7 +102,7 @@ class Order(NamedTuple):
 
 def make_part(order: Order) -> Encoded:
     """Makes a part, on a worker. What the store of the splits keeps is the name of the part's folder; `splits` is what
-    each split gets. Of the records, only those of runs that skip bad ones are returned."""
+    each split gets. It returns records only if the run skips bad ones."""
     path = make_folder(order.folder.new_file("part"))
     encoder, layout = _context(order.folder, order.context)
     mode, eot = layout.output.mode, encoder.tok.eot_token

@@ -1,6 +1,6 @@
 /*
 Reads a tokenizer.bin and token shards using only the C library, decodes them, and prints the contents of the headers,
-the first sentences, and the SHA-256 of all decoded bytes, which should be that of the corpus.
+the first sentences, and the SHA-256 of all decoded bytes, which the corpus should have as well.
 
     decode_test TOKENIZER.bin SHARD.bin... [--sentences N] [--skip-id ID]
 

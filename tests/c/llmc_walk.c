@@ -1,5 +1,5 @@
 /*
-A program like those of llm.c that uses only the drop-in headers, in C11 and C++17. It does not train, but walks all
+A program such as llm.c has, but with only the drop-in headers, in C11 and C++17. It does not train, but walks all
 batches in the order recorded from the real llm.c (tests/vectors), shuffles, resumes, encodes a prompt and decodes it.
 
     llmc_walk LOADER_LLMC.json

@@ -1,6 +1,6 @@
 /*
-Cuts of a text that has specials, some of them with flags: the words and specials of the two parts are those of the
-whole, regardless of what follows.
+Cuts of a text that has specials, some of them with flags: the two parts have the words and specials of the whole,
+regardless of what follows.
 */
 #include "check.h"
 #include "naive_automaton.h"

@@ -169,7 +169,7 @@ static int naive_touches(const string_list *l, const uint8_t *text, size_t n, si
     return answer;
 }
 
-/* Successive answers of one reader must equal those of a new reader for each question, and be correct. */
+/* Successive answers of one reader must be correct, and the same as if each question had a new reader. */
 static int wrong_answers(const string_list *l, const pybpe_specials *s, const uint8_t *text, size_t n) {
     int wrong = 0;
     size_t until = 0;

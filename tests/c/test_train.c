@@ -596,8 +596,8 @@ static void test_memory_of_places(void) {
     }
 }
 
-/* Of equally frequent pairs, Hugging Face merges the one with the lowest ids first: those of GPT-2's first 256 tokens,
-   some of which are bytes that never occur in UTF-8. */
+/* Of equally frequent pairs, Hugging Face merges the one with the lowest ids first. The first 256 ids are
+   GPT-2's, and include bytes that never occur in UTF-8. */
 static void test_huggingface_bytes(void) {
     static const uint32_t known[][2] = {{'!', 0}, {'~', 93},   {0xA1, 94}, {0xAC, 105}, {0xAE, 106}, {0xFF, 187},
                                         {0, 188}, {'\n', 198}, {' ', 220}, {0x7F, 221}, {0xA0, 254}, {0xAD, 255}};

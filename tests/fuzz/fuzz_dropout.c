@@ -1,7 +1,7 @@
 /*
-Encoding with dropout: without it, the ids of the definition; with it, those of a simulation with a sorted list instead of
-a treap and with the same random numbers. The ids decode to the text, and a text cut in two at any safe cut has the ids of
-the whole.
+Encoding with dropout: without it, the ids of the definition; with it, the ids of a simulation, which has a sorted list
+instead of a treap, and the same random numbers. The ids decode to the text, and a text cut in two at any safe cut has
+the ids of the whole.
 */
 #include "fuzz.h"
 #include "fuzz_memory.h"

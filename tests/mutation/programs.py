@@ -98,7 +98,7 @@ class Test:
     """A test program.
 
     Attributes:
-        name: that of the program.
+        name: the program's name.
         seconds: the processor time that it takes without a fault.
         lines: the lines of each source that it reaches.
     """

@@ -42,7 +42,7 @@ settings.register_profile(
     "mutants", derandomize=True, deadline=None, database=None, phases=(Phase.explicit, Phase.generate)
 )
 OPTIONS = ["-x", "-s", "--hypothesis-profile=mutants", "-p", "no:cacheprovider", "-p", "no:terminal", "-o", "addopts="]
-Place = tuple[str, int]  # of a function: its name and its first line, which is that of a decorator if it has one
+Place = tuple[str, int]  # of a function: its name and its first line, where its decorator is if it has one
 Function = tuple[str, Place]  # a file of the package, and a place in it
 
 
@@ -72,7 +72,7 @@ class Session:
         use: called with this session.
         items: all of these tests.
         measured: what each of them does without a fault.
-        functions: those of the package, by file and place.
+        functions: the package's, by file and place.
         at_import: those that are called when the package or a test is imported.
     """
 

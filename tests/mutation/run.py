@@ -8,8 +8,8 @@ that no file of survivors/ lists. Each line there gives the reason: most such fa
 table.
 
 There are too many faults to judge all of them. known=1 draws only from those that have been judged and that are not
-listed, so each must be noticed; CI draws from these. They are in the files of judged.txt: `json.c 6` means that of its
-faults one in six has been judged, chosen by a hash of the line and the change. A new line may thus bring in a fault
+listed, so each must be noticed; CI draws from these. They are in the files of judged.txt: `json.c 6` means that one in
+six of its faults has been judged, chosen by a hash of the line and the change. A new line may thus bring in a fault
 that must be judged. What is drawn depends on the sources and the seed, and on nothing else: a change of one line leaves
 the other faults as they are.
 """
@@ -41,7 +41,7 @@ class Drawn:
     """A fault that was drawn.
 
     Attributes:
-        path: that of the source, in csrc or pybpe.
+        path: the source's path, in csrc or pybpe.
         source: its text.
         mutant: the fault.
     """

@@ -2,7 +2,7 @@
 
     make mutants-python [count=50] [seed=1] [known=1] [modules="corpus/duplicates.py ..."]
 
-python_tests.py has the modules and their tests, which python_session.py runs. judged.txt and survivors/ are those of
+python_tests.py has the modules and their tests, which python_session.py runs. judged.txt and survivors/ are as in
 run.py; a module's name is its path in the package.
 """
 

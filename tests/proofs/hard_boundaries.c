@@ -1,6 +1,6 @@
 /*
-The argument of csrc/encode/encode_boundary.c, checked on every small case: where a place is a hard boundary, the tokens of a
-word are those of its left part followed by those of its right part.
+The argument of csrc/encode/encode_boundary.c, checked on every small case: where a place is a hard boundary, a word has
+the tokens of its left part, and then the tokens of its right part.
 
 For each list of merges and each word (small_lists.h), merges the word and its parts by definition (naive_encode.h), and
 asks the table about each place between two bytes.

@@ -44,7 +44,7 @@ static const int digits[] = {0, PYBPE_PATTERN_DIGITS1, PYBPE_PATTERN_DIGITS3};
 
 static uint64_t texts, cuts;
 
-/* The words of the whole, and those of both parts if it is divided at `cut`. */
+/* The words of the whole, and of both parts if it is divided at `cut`. */
 static bool words_agree(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t cut, const size_t *ends,
                         size_t count) {
     size_t parts[2 * ENDS];

@@ -1,7 +1,7 @@
 /*
 Every small vocabulary and every short word, for the programs that check arguments about merging.
 
-An alphabet has a few bytes. Its lists of merges are all those of up to `merges` merges: a list may contain any pair of
+An alphabet has a few bytes. It has all lists of up to `merges` merges: a list may contain any pair of
 tokens that exist at this point, also pairs that no trainer would choose, and two merges that make the same token. Its
 words are all words of up to `length` bytes.
 */
@@ -39,7 +39,7 @@ static inline size_t words_before(const alphabet *a, size_t n) {
     return before;
 }
 
-/* Writes all words of an alphabet; returns their number. They are numbered by length, and among those of one length as
+/* Writes all words of an alphabet; returns their number. They are numbered by length, and words of the same length as
    numbers in base `count`. */
 static inline size_t words_write(const alphabet *a, word *words) {
     size_t total = 0;

@@ -387,7 +387,7 @@ def test_pieces_of_any_size_give_the_ids_of_the_whole(normalizer: str | None, pr
 
 
 def test_bytes_that_are_not_utf8() -> None:
-    """They are neither white space nor part of a word, so the matches around them are those of any such character."""
+    """They are neither white space nor part of a word, so specials match around them as around any such character."""
     rng = random.Random(5)
     for _, ours, _, flags, texts in cases(6, 30):
         ids = ours.special_tokens

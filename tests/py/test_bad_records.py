@@ -1,5 +1,5 @@
 """Records that are not valid: the run stops at the first one, or skips and lists them. What it writes is what it would
-write without them, and the list is that of a slow, obvious reader, for any number of workers and after any kill."""
+write without them, and the list is what a slow, obvious reader makes, for any number of workers and after any kill."""
 
 import gzip
 import json

@@ -39,7 +39,7 @@ def changes(scope: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def assigned(scope: ast.AST) -> set[str]:
-    """Returns the variables of a function or a module, without those of the functions in it."""
+    """Returns the variables of a function or a module, but not of the functions in it."""
     names = (
         {arg.arg for arg in ast.walk(scope.args) if isinstance(arg, ast.arg)} if isinstance(scope, SCOPES) else set()
     )
@@ -63,7 +63,7 @@ def mutable_state(node: ast.AST, name: str, outer: dict[str, str]) -> Iterator[s
     Args:
         node: the module, or a part of it.
         name: the qualified name of the part with a dot at the end, or "".
-        outer: the variables that the part sees, with the function to which each belongs, or "" for those of the module.
+        outer: the variables that the part sees, with the function to which each belongs, or "" if the module has it.
     """
     for child in ast.iter_child_nodes(node):
         inner, visible = name, outer

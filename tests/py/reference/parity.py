@@ -11,7 +11,7 @@ Rule = Callable[[bytes], bool]
 
 
 class Language(NamedTuple):
-    """The words to learn from, those of the development text, and what its tokens are divided by."""
+    """The words to learn from, the words of the development text, and what its tokens are divided by."""
 
     words: Mapping[bytes, int]
     measured: Mapping[bytes, int]
