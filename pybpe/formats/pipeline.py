@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError, FormatError
-from ..model.template import Piece, Template
+from ..model.template import Template, TemplatePiece
 
 JsonObject = dict[str, Any]
 
@@ -66,7 +66,7 @@ def write_post_processor(template: Template | None, specials: Mapping[str, int])
     }
 
 
-def _write_piece(piece: Piece) -> JsonObject:
+def _write_piece(piece: TemplatePiece) -> JsonObject:
     kind = "Sequence" if piece.is_sequence else "SpecialToken"
     return {kind: {"id": piece.text, "type_id": piece.type_id}}
 
@@ -133,10 +133,10 @@ def _read_template(processor: JsonObject, specials: Mapping[str, int], name: str
     return template if template != Template.parse("$A") else None  # transformers writes "$A" for no template
 
 
-def _read_piece(piece: Any, name: str) -> Piece:
+def _read_piece(piece: Any, name: str) -> TemplatePiece:
     for kind in ("Sequence", "SpecialToken"):
         if isinstance(piece, dict) and kind in piece:
             inner = piece[kind]
             text, type_id = part(inner, "id", str, name), part(inner, "type_id", int, name)
-            return Piece(text, kind == "Sequence", type_id)
+            return TemplatePiece(text, kind == "Sequence", type_id)
     raise FormatError(f"{name}: expected a Sequence or a SpecialToken, found {piece!r:.80}")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..errors import ArgumentError
 
 
-class Piece(NamedTuple):
+class TemplatePiece(NamedTuple):
     """A part of a template."""
 
     text: str  # "A" or "B" for the first or the second text; otherwise a special token
@@ -20,7 +20,7 @@ class Piece(NamedTuple):
     type_id: int = 0  # Hugging Face's token type. Saved files keep it; it does not affect ids.
 
     @classmethod
-    def parse(cls, spelled: str) -> Piece:
+    def parse(cls, spelled: str) -> TemplatePiece:
         """Parses a piece, such as "$A", "$B:1", "<s>" or "<s>:1"."""
         body, colon, number = spelled.rpartition(":")
         if not colon or not body or not number.isdecimal():
@@ -56,8 +56,8 @@ class Template:
     $A </s> | $A </s> $B:1 </s>:1
     """
 
-    single: tuple[Piece, ...]
-    pair: tuple[Piece, ...] = (Piece("A", True), Piece("B", True, 1))
+    single: tuple[TemplatePiece, ...]
+    pair: tuple[TemplatePiece, ...] = (TemplatePiece("A", True), TemplatePiece("B", True, 1))
 
     def __post_init__(self) -> None:
         if [piece.text for piece in self.single if piece.is_sequence] != ["A"]:
@@ -84,10 +84,10 @@ class Template:
         if bos is None and eos is None:
             raise ArgumentError("bos and eos are both None: pass at least one of them")
 
-        def one(text: str, type_id: int) -> tuple[Piece, ...]:
-            before = (Piece(bos, False, type_id),) if bos is not None else ()
-            after = (Piece(eos, False, type_id),) if eos is not None else ()
-            return (*before, Piece(text, True, type_id), *after)
+        def one(text: str, type_id: int) -> tuple[TemplatePiece, ...]:
+            before = (TemplatePiece(bos, False, type_id),) if bos is not None else ()
+            after = (TemplatePiece(eos, False, type_id),) if eos is not None else ()
+            return (*before, TemplatePiece(text, True, type_id), *after)
 
         return cls(one("A", 0), one("A", 0) + one("B", 1))
 
@@ -128,9 +128,9 @@ class Template:
         return f"{_join(self.single)} | {_join(self.pair)}"
 
 
-def _split(spelled: str | Sequence[str]) -> tuple[Piece, ...]:
-    return tuple(map(Piece.parse, spelled.split() if isinstance(spelled, str) else spelled))
+def _split(spelled: str | Sequence[str]) -> tuple[TemplatePiece, ...]:
+    return tuple(map(TemplatePiece.parse, spelled.split() if isinstance(spelled, str) else spelled))
 
 
-def _join(pieces: Sequence[Piece]) -> str:
+def _join(pieces: Sequence[TemplatePiece]) -> str:
     return " ".join(map(str, pieces))

@@ -23,7 +23,7 @@ from ..support.output_files import give_name, output_file, unfinished_folder
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..urls import without_secrets
-from .encoding import Encoding, TaskEncoder
+from .encoding import EncodingJob, TaskEncoder
 from .finished import Goal, call_of, hashed
 from .formats import LLMC
 from .manifest import Manifest
@@ -260,7 +260,7 @@ def write_dataset(
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
     plan = planning.Plan(files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
-    encoding = Encoding(plan, encoder, {file.path: known for file, known in zip(files, staged.identities)})
+    encoding = EncodingJob(plan, encoder, {file.path: known for file, known in zip(files, staged.identities)})
     identity = _identity(layout, options)
     store: Store = AppendStore(layout, len(splits), encoding.encoded)
     if run.executor is not None and layout.output.form.index is None:

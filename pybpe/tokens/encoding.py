@@ -226,7 +226,7 @@ class Part(NamedTuple):
     listed: str = ""
 
 
-class Encoding(NamedTuple):
+class EncodingJob(NamedTuple):
     """The work of binarize: the tasks of a plan, what encodes them, and what distinguishes each file from another one
     with the same name, by path."""
 

@@ -45,7 +45,7 @@ from ..support.locking import LOCK, STAGED
 from ..support.output_files import give_name, make_folder, remove_entry, remove_file, write_through
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .encoding import Encoded, Encoding, Part
+from .encoding import Encoded, EncodingJob, Part
 from .finished import LOG_NAME, files_of_manifest, hashed, stale_tokenizers
 from .manifest import FILE_NAMES, Manifest, Records, ShardRecord, is_plain_name, record_file
 from .options import Layout
@@ -196,7 +196,7 @@ class TokenRun:
         store: Store,
         identity: str,
         work: tuple[str, str] = ("encoding", "B"),
-        encoding: Encoding | None = None,
+        encoding: EncodingJob | None = None,
         resume: bool = True,
     ) -> None:
         self._layout, self._store, self._encoding = layout, store, encoding

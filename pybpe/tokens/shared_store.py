@@ -43,7 +43,7 @@ from ..support.output_files import make_folder, remove_entry, remove_file
 from ..support.platform import sync_folder
 from ..support.remote import RUN_MARK, SharedFolder, Workers, map_by_executor
 from ..support.run_options import RunOptions
-from .encoding import Encoded, Encoding, Part, TaskEncoder, most_pending, task_results
+from .encoding import Encoded, EncodingJob, Part, TaskEncoder, most_pending, task_results
 from .options import Layout
 from .spool import START_BYTES, Reached, SplitWriter, size_of
 from .store import Place, ShardOrder, Store, TextMarks, add_mark, make_shard, spool_files
@@ -154,7 +154,7 @@ class SharedStore(Store):
         identity: a hash of everything that the result depends on, except the inputs. The folder's name has it.
     """
 
-    def __init__(self, layout: Layout, encoding: Encoding, identity: str) -> None:
+    def __init__(self, layout: Layout, encoding: EncodingJob, identity: str) -> None:
         super().__init__(layout, len(encoding.encoder.splits), _THREADS)
         self._encoding, self._context = encoding, pickle.dumps((encoding.encoder, layout))
         self._folder = os.path.abspath(os.path.join(layout.unfinished, f"workers-{identity[:16]}"))
@@ -232,7 +232,7 @@ class SharedStore(Store):
                 remove_file(path)
 
 
-def tasks_per_part(encoding: Encoding, workers: int) -> int:
+def tasks_per_part(encoding: EncodingJob, workers: int) -> int:
     """Returns how many tasks a part gets, for a number of workers."""
     size = sum(file.size or 0 for file in encoding.plan.files)
     return min(_MOST_TASKS, max(1, size // (encoding.plan.task_bytes * workers * _PER_WORKER)))

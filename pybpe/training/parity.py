@@ -107,10 +107,10 @@ def _readable_twice(texts: Any) -> Any:
     instance("parity", texts, Iterable, "paths or an iterable of texts, for each language")
     if isinstance(texts, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
         raise ArgumentError(f"parity: pass paths, or texts as iter([...]), not a {type(texts).__name__}")
-    return _Kept(list(flat_texts(texts)))
+    return _Listed(list(flat_texts(texts)))
 
 
-class _Kept:
+class _Listed:
     """Texts in memory, which can be read twice. A plain list of str would be paths."""
 
     def __init__(self, texts: list[Any]) -> None:
