@@ -19,7 +19,6 @@ from texts import english
 import pybpe
 from pybpe.reading import planning, splits
 from pybpe.reading.pieces import stream_pieces
-from pybpe.reading.splits import hash_split
 
 
 @pytest.fixture
@@ -98,13 +97,6 @@ def test_documents_are_found_whatever_the_blocks(
             pybpe.binarize(tok, path, out, documents=kind, **given)
             for split, some in (("val", expected[:first]), ("train", expected[first:])):
                 assert tokens_of(out, split) == streams(tok, some, lambda _: 0, 1, "prepend")[0]
-
-
-def test_hash_split_follows_the_shares() -> None:
-    counts = [0, 0, 0]
-    for i in range(20_000):
-        counts[hash_split(f"document {i}".encode(), (8, 1, 1))] += 1
-    assert [round(count / 20_000, 2) for count in counts] == [0.8, 0.1, 0.1]
 
 
 # ------------------------------------------------------------------------------------------------------

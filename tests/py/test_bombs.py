@@ -72,7 +72,7 @@ def test_a_dictionary_or_window_that_takes_too_much_memory(tmp_path: Path) -> No
 # ------------------------------------------------------------------------------------------------------
 # Contents that do not fit in memory
 
-ADDRESS_SPACE = 600 << 20  # Python and numpy with one thread take about 300 MiB of it
+ADDRESS_SPACE = 500 << 20  # Python and numpy with one thread take about 300 MiB of it
 
 
 def limited(*words: object) -> tuple[int, str]:
@@ -90,9 +90,9 @@ def limited(*words: object) -> tuple[int, str]:
 
 
 def write_long_record(path: Path) -> None:
-    """Writes a record of 448 MiB."""
+    """Writes a record of 256 MiB."""
     zeros = gzip.compress(b"a" * (1 << 24), 9)
-    path.write_bytes(gzip.compress(b'{"text": "') + zeros * 28 + gzip.compress(b'"}\n'))
+    path.write_bytes(gzip.compress(b'{"text": "') + zeros * 16 + gzip.compress(b'"}\n'))
 
 
 @pytest.mark.slow

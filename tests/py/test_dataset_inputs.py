@@ -2,13 +2,11 @@
 
 import gzip
 import io
-import json
 import os
 import random
 import subprocess
 import sys
 import unicodedata
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -201,29 +199,6 @@ def test_records_are_normalised_one_by_one(tmp_path: Path, normalizer: str) -> N
     assert [tokens_of(tmp_path / "text", "train")] == expected
     text = "".join(unicodedata.normalize(normalizer, text) for text in texts)
     assert manifest.text_bytes == {"train": len(text.encode())}
-
-
-@pytest.mark.parametrize("mark", ["<|end_of_text|>", "aba"])
-@pytest.mark.parametrize("name", ["d.jsonl", "d.txt"])
-def test_the_end_of_text_may_have_another_name(mark: str, name: str, tmp_path: Path) -> None:
-    trained = pybpe.train(iter([english()[:20_000]]), vocab_size=300, special_tokens=[mark])
-    tok = pybpe.tokenizer.of_model(replace(trained.model, eos=mark))
-    texts = ["One ab", "aba two<|endoftext|>ab", "three", f"four{mark[:3]} ab", "a five"]
-    if name.endswith("jsonl"):
-        texts.append(f"six {mark} is text here")
-        content = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    else:
-        texts = [text for text in texts if mark not in text]
-        content = "\n\n".join(texts)
-    path = tmp_path / name
-    path.write_text(content)
-    manifest = pybpe.binarize(
-        tok, path, tmp_path / "out", splits=(1,), eot="append", documents="blank", min_shard_tokens=0, name="d"
-    )
-    assert tokens_of(tmp_path / "out", "train") == [
-        i for text in texts for i in [*tok.encode_ordinary(text), tok.eot_token]
-    ]
-    assert manifest.text_bytes["train"] == sum(map(len, texts))
 
 
 # ------------------------------------------------------------------------------------------------------

@@ -50,13 +50,12 @@ def run_pipeline(program: Path, corpus: Path, folder: Path, simd: str | None = N
 @pytest.mark.slow
 @pytest.mark.parametrize(("compiler", "optimisation"), [("gcc", "-O0"), ("clang", "-O3")])
 def test_compilers(root: Path, tmp_path: Path, corpus: Path, of_python: str, compiler: str, optimisation: str) -> None:
-    """test_instruction_sets has the program of `make`, which gcc compiles with -O3."""
+    """The library as one file. test_instruction_sets has the program of `make`, which gcc compiles with -O3."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    sources = [*sorted((root / "csrc").glob("*/*.c")), root / "tests/c/pipeline.c"]
-    program = tmp_path / "pipeline"
-    flags = ["-std=c11", optimisation, "-DNDEBUG", '-DPYBPE_VERSION="x"', f"-I{root / 'csrc'}", "-pthread"]
-    subprocess.run([compiler, *flags, "-o", program, *sources, "-lm"], check=True)
+    include, program = root / "llmc_compat/include", tmp_path / "pipeline"
+    flags = ["-std=c11", optimisation, "-DNDEBUG", f"-I{include}", "-pthread", "-o", program]
+    subprocess.run([compiler, *flags, include / "pybpe.c", root / "tests/c/pipeline.c", "-lm"], check=True)
     assert run_pipeline(program, corpus, tmp_path) == of_python
 
 

@@ -7,20 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import content, documents
+from corpora import EOT, content, documents, small_tokenizer
 
 import pybpe
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
 from pybpe.tokens.pack import packing
 from pybpe.tokens.verification import verify
-
-EOT = "<|endoftext|>"
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return pybpe.train(iter(documents(20)), vocab_size=300, special_tokens=[EOT])
 
 
 @pytest.fixture
@@ -32,41 +25,47 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def calls(tok: pybpe.Tokenizer) -> dict[str, Callable[..., Any]]:
-    """Returns the functions that fill a folder: each takes a text, the folder and force."""
-    small: Any = {"min_shard_tokens": 0, "progress": False, "splits": (8, 2)}
-    model: Any = {"layers": 1, "heads": 1, "channels": 8, "sequence_length": 64, "vocab_size": 290, "progress": False}
-
-    def of_tokens(text: str, folder: str) -> str:
-        pybpe.binarize(tok, text, f"tokens-{text}", **small)
-        return f"tokens-{text}"
-
-    def mix(text: str, out: str, force: bool) -> Any:
-        return pybpe.mix(tok, {"sources": {"x": {"inputs": text, "epochs": 1}}}, out, min_shard_tokens=0, force=force)
-
-    return {
-        "binarize": lambda text, out, force: pybpe.binarize(tok, text, out, force=force, **small),
-        "binarize --pack": lambda text, out, force: pybpe.binarize(
-            tok, text, out, pack=True, sequence_length=64, force=force, **small
-        ),
-        "prepare": lambda text, out, force: pybpe.prepare(text, out, vocab_size=290, force=force, **small),
-        "pack": lambda text, out, force: pybpe.pack(tok, of_tokens(text, out), out, sequence_length=64, force=force),
-        "join": lambda text, out, force: pybpe.join(tok, [of_tokens(text, out)], out, force=force),
-        "mix": mix,
-        "workspace": lambda text, out, force: make_workspace(text, out, force=force, **model),
-        "workspace --pack": lambda text, out, force: make_workspace(text, out, pack=True, force=force, **model),
-    }
-
-
-NAMES = ("binarize", "binarize --pack", "prepare", "pack", "join", "mix", "workspace", "workspace --pack")
 SMALL: Any = {"min_shard_tokens": 0, "progress": False}
+SPLIT: Any = {"splits": (8, 2), **SMALL}
+MODEL: Any = {"layers": 1, "heads": 1, "channels": 8, "sequence_length": 64, "vocab_size": 290, "progress": False}
 
 
-@pytest.mark.parametrize("name", NAMES)
+def binarize(text: str, out: str, force: bool = False, **more: Any) -> str:
+    pybpe.binarize(small_tokenizer(), text, out, force=force, **SPLIT, **more)
+    return out
+
+
+def pack(text: str, out: str, force: bool) -> None:
+    pybpe.pack(small_tokenizer(), binarize(text, f"tokens-{text}"), out, sequence_length=64, force=force)
+
+
+def join(text: str, out: str, force: bool) -> None:
+    pybpe.join(small_tokenizer(), [binarize(text, f"tokens-{text}")], out, force=force)
+
+
+def mix(text: str, out: str, force: bool) -> None:
+    recipe = {"sources": {"x": {"inputs": text, "epochs": 1}}}
+    pybpe.mix(small_tokenizer(), recipe, out, min_shard_tokens=0, force=force)
+
+
+# What fills a folder, given a text, the folder and force
+CALLS: dict[str, Callable[..., Any]] = {
+    "binarize": binarize,
+    "binarize --pack": lambda text, out, force: binarize(text, out, force, pack=True, sequence_length=64),
+    "prepare": lambda text, out, force: pybpe.prepare(text, out, vocab_size=290, force=force, **SPLIT),
+    "pack": pack,
+    "join": join,
+    "mix": mix,
+    "workspace": lambda text, out, force: make_workspace(text, out, force=force, **MODEL),
+    "workspace --pack": lambda text, out, force: make_workspace(text, out, pack=True, force=force, **MODEL),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
 def test_an_equal_call_finds_the_result_complete_and_another_replaces_it_only_if_forced(
-    name: str, tok: pybpe.Tokenizer, texts: Path, caplog: pytest.LogCaptureFixture
+    name: str, texts: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    call = calls(tok)[name]
+    call = CALLS[name]
     call("a.txt", "out", False)
     first = {path: (data, Path("out", path).stat().st_mtime_ns) for path, data in content("out").items()}
     caplog.set_level("INFO", "pybpe")
@@ -144,7 +143,7 @@ def test_what_a_killed_call_left_to_pack_goes_when_another_call_takes_its_output
         patch.setattr(packing, "pack", interrupted)
         pybpe.binarize(tok, "a.txt", "out", pack=True, progress=False)
     assert Path(".out.tokens.unfinished").exists()
-    calls(tok)[name]("a.txt", "out", False)
+    CALLS[name]("a.txt", "out", False)
     assert Path("out").exists() and not Path(".out.tokens.unfinished").exists()
 
 

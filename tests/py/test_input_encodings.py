@@ -5,10 +5,8 @@ import bz2
 import gzip
 import json
 import lzma
-import os
 import random
 import re
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -18,6 +16,7 @@ from typing import Any
 
 import pytest
 from corpora import content, small_tokenizer, standard_input
+from test_memory import peak_megabytes
 from texts import english
 
 import pybpe
@@ -296,21 +295,13 @@ def test_a_text_in_an_old_encoding_is_no_pickle(tmp_path: Path) -> None:
     assert pybpe.count_words(tmp_path / "x.txt", encoding="cp850") == pybpe.count_words(iter(["Ça va bien"]))
 
 
-DECODING = """
-import re, sys, pybpe
-pybpe.count_words(sys.argv[1], encoding="utf-16", workers=1)
-print(int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) // 1024)
-"""
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell the memory of a process")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
 def test_decoding_takes_no_more_memory_for_a_longer_text(tmp_path: Path) -> None:
+    words = ["--encoding", "utf-16", "-o", tmp_path / "x.counts", "--workers", 1, "--quiet"]
     used = []
     for times in (10, 1000):
-        path = tmp_path / f"{times}.txt"
-        path.write_bytes((TEXT * times).encode("utf-16"))
-        found = subprocess.run([sys.executable, "-c", DECODING, path], capture_output=True, text=True, check=True)
-        used.append(int(found.stdout))
+        (tmp_path / f"{times}.txt").write_bytes((TEXT * times).encode("utf-16"))
+        used.append(peak_megabytes("count", tmp_path / f"{times}.txt", *words))
     assert used[1] < used[0] + 20  # megabytes; the text has 40
 
 

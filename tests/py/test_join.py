@@ -3,14 +3,13 @@
 import copy
 import json
 import os
-import random
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from texts import chinese, english
+from corpora import EOT, content, documents, jsonl
 
 import pybpe
 from pybpe.cli import main
@@ -19,39 +18,19 @@ from pybpe.tokens.verification import verify
 
 VERSIONS = Path(__file__).parents[1] / "vectors" / "versions" / "0.1.0"
 
-EOT = "<|endoftext|>"
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return pybpe.train(
-        iter([english()[:60_000], chinese()[:20_000]]), vocab_size=500, special_tokens=[EOT, "<|padding|>"]
-    )
-
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> list[Path]:
-    """Three files of different documents, short and long, with an empty one."""
-    rng = random.Random(5)
-    whole = english()[:200_000] + chinese()[:50_000]
-    paths = []
-    for number in range(3):
-        texts = []
-        for _ in range(80):
-            at = rng.randrange(len(whole))
-            texts.append(whole[at : at + rng.choice([3, 50, 400, 1000])])
-        texts.insert(7, "")
-        path = tmp_path / f"part{number}.jsonl"
-        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-        paths.append(path)
+    """Three files of different documents, with empty ones."""
+    paths = [tmp_path / f"part{number}.jsonl" for number in range(3)]
+    for number, path in enumerate(paths):
+        path.write_bytes(jsonl([*documents(240)[number::3], "", "x"]))
     return paths
 
 
-def content(folder: Path) -> dict[str, bytes]:
+def files(folder: Path) -> dict[str, bytes]:
     """Returns the files of a folder except the manifest."""
-    return {
-        path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "manifest.json"
-    }
+    return {name: data for name, data in content(folder).items() if name != "manifest.json"}
 
 
 SETTINGS = [
@@ -72,7 +51,7 @@ def test_equals_one_run(settings: dict[str, object], tok: pybpe.Tokenizer, input
     for path, folder in zip(inputs, folders, strict=True):
         pybpe.binarize(tok, path, folder, **settings)  # type: ignore[arg-type]
     joined = pybpe.join(tok, folders, tmp_path / "joined")
-    assert content(tmp_path / "joined") == content(tmp_path / "whole") and len(content(tmp_path / "whole")) > 0
+    assert files(tmp_path / "joined") == files(tmp_path / "whole") and len(files(tmp_path / "whole")) > 0
     for split, records in whole.shards.items():
         assert records == joined.shards[split]
     assert verify(tmp_path / "joined", tok)[1] == []
@@ -85,7 +64,7 @@ def test_joined_folders_can_be_joined_again(tok: pybpe.Tokenizer, inputs: list[P
         pybpe.binarize(tok, path, tmp_path / f"node{number}", name="x")
     pybpe.join(tok, [tmp_path / "node0", tmp_path / "node1"], tmp_path / "two")
     pybpe.join(tok, [tmp_path / "two", tmp_path / "node2"], tmp_path / "three")
-    assert content(tmp_path / "three") == content(tmp_path / "whole") and whole.tokens > 5000
+    assert files(tmp_path / "three") == files(tmp_path / "whole") and whole.tokens > 5000
     with pytest.raises(pybpe.errors.ArgumentError, match="both were made from .*part1"):
         pybpe.join(tok, [tmp_path / "two", tmp_path / "node1"], tmp_path / "four")
     assert not (tmp_path / "four").exists()
@@ -196,7 +175,7 @@ def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path
     with pytest.warns(PybpeWarning):
         folders = [made("none", [empty]), made("a", inputs[:1]), made("b", inputs[1:])]
     pybpe.join(tok, folders, tmp_path / "joined")
-    assert content(tmp_path / "joined") == content(made("whole", inputs))
+    assert files(tmp_path / "joined") == files(made("whole", inputs))
 
 
 def test_the_command(
@@ -209,6 +188,6 @@ def test_the_command(
     whole = pybpe.join(tok, ["node0", "node1", "node2"], "whole")
     assert main(["join", "node0", "node1", "node2", "-t", "tok.json", "-o", "all", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tokens"]["train"] == whole.split_tokens("train")
-    assert content(Path("all")) == content(Path("whole"))
+    assert files(Path("all")) == files(Path("whole"))
     assert main(["join", "node0", "nothing", "-t", "tok.json", "-o", "less"]) == 2
     assert "nothing" in capsys.readouterr().err

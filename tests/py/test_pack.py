@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, content, documents, tokens_of
+from corpora import EOT, content, documents, split_of_tokens, tokens_of
 from reference.loader import DataLoader
 from reference.packing import columns, pieces, pieces_of_rows
 from test_ulimits import file_limit
@@ -40,16 +40,6 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder / "data"
 
 
-def texts_of(ids: list[int], mark: int) -> list[list[int]]:
-    found: list[list[int]] = []
-    for i in ids:
-        if i == mark:
-            found.append([])
-        else:
-            found[-1].append(i)
-    return found
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("pad", [None, EOT])
 def test_a_folder_is_packed(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, method: str, pad: str | None) -> None:
@@ -64,7 +54,7 @@ def test_a_folder_is_packed(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, me
             ids = read_shard(tmp_path / "a" / shard.file).tolist()
             assert row_fault([numpy.array(ids)], T, tok.eot_token) is None and ids[-1] == tok.eot_token
             rows += [ids[at : at + T] for at in range(0, len(ids) - 1, T)]
-        expected = pieces(texts_of(tokens_of(data, split), tok.eot_token), tok.eot_token, T)
+        expected = pieces(split_of_tokens(tokens_of(data, split), tok.eot_token)[1:], tok.eot_token, T)
         found = pieces_of_rows(rows, tok.eot_token, made.packing["pad"])
         if method == "best-fit":
             assert sorted(found) == sorted(expected)

@@ -12,7 +12,7 @@ from pybpe import _binding
 from pybpe.tokens.options import METHODS
 from pybpe.tokens.pack import pieces as pieces_module
 from pybpe.tokens.pack.best_fit import best_fit
-from pybpe.tokens.pack.exact_fit import _fill, _Lengths, refit
+from pybpe.tokens.pack.exact_fit import refit
 from pybpe.tokens.pack.pieces import chunks, groups, pieces_of, place, row_count, shuffled
 from pybpe.tokens.pack.rows import COLUMNS, columns_of
 from pybpe.tokens.token_files import TokenStream
@@ -85,53 +85,6 @@ def test_refit_finds_the_fewest_rows_of_few_pieces() -> None:
 def test_two_and_three_pieces_fill_rows_exactly() -> None:
     for lengths in ([6, 4, 4, 3, 3], [4, 3, 3, 4, 3, 3], [5, 4, 4, 3, 2, 2]):
         assert refitted(lengths, 10) == 2
-
-
-def nearest_pair(left: list[int], total: int) -> list[int]:
-    """Returns two of these lengths with this total, as near to each other as there are."""
-    pairs = [(a, total - a) for a in left if 0 < total - a <= a and (left.count(a) > 1 or a != total - a)]
-    return list(min(((a, b) for a, b in pairs if b in left), default=()))
-
-
-def exact(left: list[int], total: int) -> list[int]:
-    """Returns one, two or three of these lengths with this total, in the order in which refit looks for them."""
-    if total in left:
-        return [total]
-    found = nearest_pair(left, total)
-    for first in sorted({length for length in left if length < total}, reverse=True)[:16]:
-        rest = list(left)
-        rest.remove(first)
-        pair = nearest_pair(rest, total - first)
-        found = found or ([first, *pair] if pair else [])
-    return found
-
-
-def test_lengths_that_are_left_are_found_as_in_the_slow_version() -> None:
-    rng = random.Random(7)
-    for _ in range(150):
-        size = rng.choice([3, 8, 20, 60])
-        left = [rng.randint(1, size) for _ in range(rng.choice([1, 4, 12, 30]))]
-        lengths = _Lengths(left, size)
-        for _ in range(8):
-            number = rng.randint(1, size)
-            fitting = [length for length in left if length <= number]
-            if rng.random() < 0.3:
-                expected, found = [max(fitting)] if fitting else [], lengths.longest(number)
-            else:
-                expected, found = exact(left, number), lengths.exactly(number)
-            assert found == expected
-            for length in found:
-                left.remove(length)
-
-
-def test_short_pieces_fill_rows_too() -> None:
-    rng = random.Random(8)
-    for _ in range(100):
-        size = rng.choice([2, 5, 9])
-        lengths = [rng.choice([1, 1, 2, rng.randint(1, size)]) for _ in range(rng.randint(1, 30))]
-        used = numpy.bincount(_fill(lengths, size), weights=lengths)
-        assert used.max() <= size and used.min() > 0 and sum(used) == sum(lengths)
-        assert (used < size).sum() <= 1  # as long as there are pieces of one token, no other row has space
 
 
 def test_the_size_of_groups_never_changes() -> None:

@@ -86,8 +86,8 @@ def writer(command: str, tok: pybpe.Tokenizer, corpus: list[Path], tokens: Path)
     ("command", "runs"),
     [
         ("binarize llmc", 3),
-        *((f"binarize {form}", 2) for form in ("raw", "npy", "megatron", "webdataset", "--pack")),
-        *((f"pack {form}", 2) for form in ("llmc", "npy", "webdataset")),
+        *((f"binarize {form}", 1) for form in ("raw", "npy", "megatron", "webdataset", "--pack")),
+        *((f"pack {form}", 1) for form in ("llmc", "npy", "webdataset")),
         ("mix", 2),
     ],
 )
@@ -197,7 +197,7 @@ CHANGES: list[Change] = [
 ]
 
 
-@pytest.mark.parametrize("format", ["llmc", "npy", "megatron", "raw"])
+@pytest.mark.parametrize("format", ["llmc", "npy", "megatron"])
 def test_what_changed_since_a_killed_run_is_done_again(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, format: str
 ) -> None:

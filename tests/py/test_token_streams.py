@@ -4,8 +4,6 @@ a list."""
 import json
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
@@ -35,42 +33,18 @@ def windows(count: int, *args: int, **kwargs: object) -> list[tuple[str, str]]:
 # Windows
 
 
-HAND = [
-    # stream, context, stride, windows, the shorter window that drop_last=False adds
-    (1, 3, None, [], []),
-    (2, 3, None, [], [("a", "b")]),
-    (4, 3, None, [("abc", "bcd")], []),
-    (6, 3, None, [("abc", "bcd")], [("de", "ef")]),
-    (7, 3, None, [("abc", "bcd"), ("def", "efg")], []),
-    (3, 1, None, [("a", "b"), ("b", "c")], []),
-    # overlapping
-    (5, 3, 1, [("abc", "bcd"), ("bcd", "cde")], []),
-    (5, 3, 2, [("abc", "bcd")], [("cd", "de")]),
-    (8, 3, 2, [("abc", "bcd"), ("cde", "def"), ("efg", "fgh")], []),
-    # with gaps
-    (6, 2, 4, [("ab", "bc")], [("e", "f")]),
-    (5, 2, 4, [("ab", "bc")], []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("count, length, stride, full, rest", HAND)
-def test_windows_by_hand(count: int, length: int, stride: int | None, full: list, rest: list) -> None:
-    assert windows(count, length, stride) == full
-    assert windows(count, length, stride, drop_last=False) == full + rest
-
-
-@given(st.integers(0, 60), st.integers(1, 12), st.integers(1, 15))
-def test_windows_are_those_of_the_sliding_window_tutorial(count: int, length: int, stride: int) -> None:
-    ids = list(range(100, 100 + count))
-    expected = [(ids[i : i + length], ids[i + 1 : i + length + 1]) for i in range(0, len(ids) - length, stride)]
-    found = [(x.tolist(), y.tolist()) for x, y in PackedSequences(numpy.array(ids, dtype=int), length, stride)]
-    assert found == expected
-
-
-@given(st.integers(0, 60), st.integers(1, 12))
-def test_each_token_but_the_first_is_a_target_once(count: int, length: int) -> None:
-    packed = PackedSequences(numpy.arange(count), length, drop_last=False)
-    assert [i for window in packed for i in window.targets] == list(range(1, count))
+@given(st.integers(0, 60), st.integers(1, 12), st.integers(1, 15) | st.none(), st.booleans())
+def test_windows_are_those_of_a_loop(count: int, length: int, stride: int | None, drop_last: bool) -> None:
+    """Those of the loop in sliding-window tutorials, and a shorter one if otherwise the last token were no target."""
+    expected: list[tuple[list[int], list[int]]] = []
+    for start in range(0, count - 1, stride or length):
+        ids = list(range(start, min(start + length + 1, count)))
+        if len(ids) == length + 1 or not drop_last:
+            expected.append((ids[:-1], ids[1:]))
+        if ids[-1] == count - 1:
+            break
+    packed = PackedSequences(numpy.arange(count), length, stride, drop_last)
+    assert [(x.tolist(), y.tolist()) for x, y in packed] == expected and len(packed) == len(expected)
 
 
 def test_indices() -> None:
@@ -183,14 +157,6 @@ def test_what_is_no_id_is_refused(ids: numpy.ndarray) -> None:
     assert PackedSequences(ids, 2)[0].targets.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("name", ["shard.bin", "raw.bin", "array.npy"])
-def test_files_without_tokens(tmp_path: Path, name: str) -> None:
-    path = write_tokens(tmp_path, name, numpy.empty(0, dtype=numpy.uint16))
-    assert len(PackedSequences(path, 4, drop_last=False)) == 0
-    other = write_tokens(tmp_path, "other.bin", numpy.arange(5, dtype=numpy.uint16))
-    assert PackedSequences([path, other, path], 4)[0].targets.tolist() == [1, 2, 3, 4]
-
-
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.integers(1, 9), st.integers(1, 9))
 def test_several_files_are_one(tmp_path_factory: pytest.TempPathFactory, sizes: list, length: int, stride: int) -> None:
@@ -207,13 +173,6 @@ def test_several_files_are_one(tmp_path_factory: pytest.TempPathFactory, sizes: 
     assert len(pickled) < 2000  # paths, not tokens
     again = pickle.loads(pickled)
     assert [window.inputs.tolist() for window in again] == expected
-
-
-def test_a_glob_gives_its_files_in_order(tmp_path: Path) -> None:
-    for i in (2, 0, 1):
-        write_tokens(tmp_path, f"x_train_{i:06d}.bin", numpy.array([10 * i, 10 * i + 1], dtype=numpy.uint16))
-    packed = PackedSequences(tmp_path / "x_train_*.bin", 5)
-    assert packed[0].inputs.tolist() == [0, 1, 10, 11, 20]
 
 
 def test_binarized_files_say_what_they_hold(tmp_path: Path) -> None:
@@ -424,34 +383,18 @@ def test_a_file_that_is_replaced_or_grows_is_read_as_it_was(tmp_path: Path) -> N
     assert len(grown) == 3 and grown[2].targets.tolist() == [0, 0, 0]
 
 
-SHARDS = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-from pybpe.loading import PackedSequences
-packed = PackedSequences(sys.argv[1] + "/*.npy", 5)
-total = sum(int(window.inputs.sum()) for window in packed)
-assert total == sum(int(packed[i].inputs.sum()) for i in range(len(packed) - 1, -1, -1))
-print(total, len(packed))
-"""
-
-
-def test_more_token_files_than_a_process_may_have_open(tmp_path: Path) -> None:
-    for number in range(150):
-        numpy.save(tmp_path / f"{number:03}.npy", numpy.full(10, number, dtype=numpy.uint16))
-    command = [sys.executable, "-c", SHARDS, str(tmp_path)]
-    found = subprocess.run(command, capture_output=True, text=True)
-    ids = [number for number in range(150) for _ in range(10)]
-    windows = (len(ids) - 1) // 5
-    assert found.stdout.split() == [str(sum(ids[: 5 * windows])), str(windows)], found.stderr
-
-
 def test_a_token_file_that_was_replaced_is_not_read_with_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pybpe.tokens.token_files._MOST_OPEN", 4)
+    """More files than a process may have open: a quarter of these stay open, and others are opened again."""
+    monkeypatch.setattr("pybpe.support.platform.open_files_limit", lambda: 16)
     for number in range(9):
         numpy.save(tmp_path / f"{number}.npy", numpy.full(10, number, dtype=numpy.uint16))
-    packed = pybpe.loading.PackedSequences(str(tmp_path / "*.npy"), 5)
+    before = len(os.listdir("/dev/fd"))
+    packed = PackedSequences(str(tmp_path / "*.npy"), 5)
+    for order in (range(16, -1, -1), range(17)):
+        assert [packed[i].inputs.tolist() for i in order] == [[i // 2] * 5 for i in order]
+    assert len(os.listdir("/dev/fd")) <= before + 4
     numpy.save(tmp_path / "other", numpy.full(10, 77, dtype=numpy.uint16))
     os.replace(tmp_path / "other.npy", tmp_path / "0.npy")
     assert packed[len(packed) - 1].inputs[0] == 8

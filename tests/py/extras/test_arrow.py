@@ -97,17 +97,6 @@ def test_binarize(tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyP
         assert found[tmp_path / "a.feather1"] == found[tmp_path / "a.feather3"]
 
 
-def test_other_commands(tmp_path: Path) -> None:
-    path, tok = as_stream(tmp_path / "a.arrow", table(TEXTS)), small_tokenizer()
-    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
-    measured = [pybpe.compare({"t": tok}, {"x": tmp_path / name}).to_dict() for name in ("a.arrow", "a.jsonl")]
-    assert measured[0] == measured[1]
-    pybpe.corpus.clean(path, tmp_path / "clean.jsonl")
-    cleaned = [json.loads(line)["text"] for line in (tmp_path / "clean.jsonl").read_text().splitlines()]
-    assert cleaned == TEXTS
-    assert pybpe.count_words(path) == pybpe.count_words(tmp_path / "a.jsonl")
-
-
 @pytest.mark.parametrize(
     ("column", "problem"),
     [

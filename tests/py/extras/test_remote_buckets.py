@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 obstore = pytest.importorskip("obstore")
+pyarrow = pytest.importorskip("pyarrow")
 
 from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
+from pyarrow import parquet  # noqa: E402
 from texts import english  # noqa: E402
 from web_server import web_server  # noqa: E402
 
@@ -154,6 +156,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "sub" / "b.jsonl").write_bytes(jsonl(documents(300)))
     (folder / "c.txt").write_text(english()[:200_000], encoding="utf-8", newline="")
     (folder / "sub" / "d.jsonl.gz").write_bytes(gzip.compress(jsonl(documents(100))))
+    table = pyarrow.table({"text": documents(500), "number": list(range(500))})
+    parquet.write_table(table, folder / "e.parquet", row_group_size=40)
     return folder
 
 
@@ -191,16 +195,6 @@ def test_workers_in_other_processes(bucket: Bucket, corpus: Path, tmp_path: Path
     assert shards(tmp_path / "remote") == shards(tmp_path / "local")
     assert counts.to_dict() == pybpe.count_words(corpus / "sub").to_dict()
     assert (tmp_path / "remote.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
-
-
-def test_parquet(bucket: Bucket, corpus: Path, tmp_path: Path) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    texts = pyarrow.table({"text": documents(500), "number": list(range(500))})
-    parquet.write_table(texts, corpus / "e.parquet", row_group_size=40)
-    tok, url = small_tokenizer(), put(bucket, corpus)
-    pybpe.binarize(tok, corpus, tmp_path / "local")
-    pybpe.binarize(tok, url, tmp_path / "remote", workers=2)
-    assert shards(tmp_path / "remote") == shards(tmp_path / "local")
 
 
 def test_errors(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

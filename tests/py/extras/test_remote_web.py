@@ -215,22 +215,6 @@ def shards(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("split_by", "how"),
-    [("hash", {}), ("document", {}), ("token", {}), ("hash", {"drop_after": 66_000})],
-    ids=str,
-)
-def test_binarize(server: Server, corpus: Path, tmp_path: Path, split_by: str, how: dict[str, Any]) -> None:
-    tok, settings = small_tokenizer(), {"split_by": split_by, "shard_tokens": 20_000, "name": "n"}
-    pybpe.binarize(tok, corpus, tmp_path / "local", **settings)
-    urls = published(server, corpus, **how)
-    for workers in (1, 3):
-        out = tmp_path / f"remote{workers}"
-        pybpe.binarize(tok, urls, out, workers=workers, **settings)
-        assert shards(out) == shards(tmp_path / "local")
-
-
-@pytest.mark.slow
 def test_every_way_in(server: Server, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tok, urls = small_tokenizer(), published(server, corpus, "?signature=HUSH")
     settings: dict[str, Any] = {"vocab_size": 400}
