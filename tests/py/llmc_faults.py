@@ -128,14 +128,6 @@ def link(work: Path, name: str, target: str) -> None:
 
 
 @damage
-def swap(work: Path, a: str, b: str) -> None:
-    """Swaps two files."""
-    (work / a).rename(work / "swapping")
-    (work / b).rename(work / a)
-    (work / "swapping").rename(work / b)
-
-
-@damage
 def move(work: Path, old: str, new: str) -> None:
     """Renames a file."""
     (work / old).rename(work / new)
@@ -312,7 +304,6 @@ TOKENIZER_FAULTS = {
     "tokenizer is a pipe": Row(pipe(TOKENIZER), TOKENIZER, "is not a regular file", "^waits", "put a tokenizer", HANGS),
     "tokenizer is a model": Row(link(TOKENIZER, MODEL), TOKENIZER, "is a model checkpoint" + A_TOKENIZER, "^aborts",
         "put a tokenizer there"),
-    "tokenizer is a shard": Row(link(TOKENIZER, TRAIN), TOKENIZER, "is a token shard" + A_TOKENIZER, "^aborts"),
     "tokenizer is text": Row(copy("data/tokenizer.json", TOKENIZER), TOKENIZER, "magic 538970747 is not an llm.c magic",
         "^aborts"),
     "tokenizer leads nowhere": Row(link(TOKENIZER, "none"), TOKENIZER, LOST, "random id", "copy", NONSENSE),
@@ -330,8 +321,6 @@ TOKENIZER_FAULTS = {
         "ends at byte .* token 400 of 401", "^aborts"),
     "tokenizer V too small": Row(steps(without_trailer, patch(TOKENIZER, 8, V - 1)), TOKENIZER,
         r"\d+ bytes follow the 399 tokens", "ignores", "Tokenizer.save", SAME, "warning"),
-    "tokenizer with a tail": Row(steps(without_trailer, resize(TOKENIZER, 10)), TOKENIZER,
-        "10 bytes follow the 400 tokens", "ignores", "Tokenizer.save", SAME, "warning"),
     "eot beyond V": Row(patch(TOKENIZER, 12, V), TOKENIZER, "end-of-text id is 400", "^aborts when it starts",
         "<.endoftext.>"),
     "eot is another token": Row(steps(without_trailer, patch(TOKENIZER, 12, 5)), TOKENIZER,
@@ -340,8 +329,6 @@ TOKENIZER_FAULTS = {
     "tokenizer in its header": Row(cut(TOKENIZER, 500), TOKENIZER, "too short for a tokenizer: 500 bytes", "^aborts"),
     "tokenizer cut off": Row(cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, inside token", "^aborts",
         "Tokenizer.save"),
-    "tokenizer lacks a byte": Row(steps(without_trailer, resize(TOKENIZER, -1)), TOKENIZER, "inside token 399 of 400",
-        "^aborts", "Tokenizer.save"),
     "tokens swapped": Row(swap_tokens, TOKENIZER, "checksum", "still reads its tokens", "again", NONSENSE),
     "tokens swapped, without trailer": Row(steps(without_trailer, swap_tokens), TOKENIZER,
         "is not the tokenizer that encoded", "to wrong text", "copy", NONSENSE),
@@ -362,8 +349,6 @@ MODEL_FAULTS = {
     "model is a folder": Row(folder(MODEL), MODEL, "is a folder" + A_MODEL, "^aborts", "put a model"),
     "model is a pipe": Row(pipe(MODEL), MODEL, "is not a regular file" + A_MODEL, "^waits", "put a model", HANGS),
     "model is a tokenizer": Row(link(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
-    "model is a shard": Row(link(MODEL, TRAIN), MODEL, "is a token shard" + A_MODEL, "^aborts"),
-    "model and tokenizer swapped": Row(swap(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
     "model in its header": Row(cut(MODEL, 100), MODEL, "too short for a checkpoint: 100 bytes", "^aborts",
         "write it again"),
     "model lacks a weight": Row(resize(MODEL, -4), MODEL, "23004 bytes, but its header implies 23008", "^aborts",
@@ -378,7 +363,7 @@ MODEL_FAULTS = {
         f"model version {version}": Row(
             field(1, version), MODEL, f"version {version}, expected 3 .* or 5", "^aborts", "write it again"
         )
-        for version in (0, 1, 2, 4, 6, -1)
+        for version in (2, 4, -1)
     },
     "model version 5 over fp32": Row(field(1, 5), MODEL, "is bf16, but llm.c expects fp32 under this name",
         "Bad version"),
@@ -392,7 +377,6 @@ MODEL_FAULTS = {
     "short context": Row(model(context=32), MODEL, "maxT is 32, but T is 64", "reads the wrong weights", "use -t 32",
         NONSENSE),
     "V 0": Row(field(3, 0), MODEL, "V is 0 in its header", "^aborts at the first id", "write it again"),
-    "V -1": Row(field(3, -1), MODEL, "V is -1 in its header", "^aborts at the first id or sample", "write it again"),
     "V above Vp": Row(field(3, VP + 1), MODEL, "Vp is 512, below V 513", "trains on nonsense", "", NONSENSE),
     "V below the tokenizer's": Row(model(V - 1), MODEL, "V is 399, but .*has 400 tokens", "^aborts",
         "for this tokenizer"),
@@ -402,22 +386,14 @@ MODEL_FAULTS = {
     "L -1": Row(field(4, -1), MODEL, "L is -1", "or crashes"),
     "L too large": Row(field(4, 2), MODEL, "23008 bytes, but its header implies 26496", "^aborts, because weights"),
     "NH 0": Row(field(5, 0), MODEL, "NH is 0", "^crashes"),
-    "NH -1": Row(field(5, -1), MODEL, "NH is -1", "^crashes"),
     "NH does not divide C": Row(field(5, 3), MODEL, "NH is 3, which does not divide C 8",
         "^trains on nonsense, because 2 channels", "", NONSENSE),
     "NH above C": Row(field(5, 16), MODEL, "NH is 16", "^trains on nonsense, because its heads", "", NONSENSE),
     "NH largest": Row(field(5, 2**31 - 1), MODEL, "NH is 2147483647", "runs out of memory"),
     "C 0": Row(field(6, 0), MODEL, "C is 0", "^trains on nonsense, or aborts", "", NONSENSE),
-    "C -1": Row(field(6, -1), MODEL, "C is -1", "^trains on nonsense, or aborts"),
-    "C too small": Row(field(6, 4), MODEL, "23008 bytes, but its header implies 11248", "shifted weights", "",
-        NONSENSE),
-    "C odd": Row(field(6, 7), MODEL, "NH is 2, which does not divide C 7", "^trains on nonsense, because 1 chan", "",
-        NONSENSE),
     "Vp 0": Row(field(7, 0), MODEL, "Vp is 0", "nan and aborts, or"),
     "Vp below V": Row(steps(field(7, V - 1), fit(padded=V - 1)), MODEL, "Vp is 399, below V 400",
         "or trains on nonsense", "", NONSENSE),
-    "Vp too small": Row(field(7, 511), MODEL, "23008 bytes, but its header implies 22976", "shifted weights", "",
-        NONSENSE),
     "odd padding": Row(model(padded=V + 3), MODEL, "Vp is 403, not a multiple of 4", "on CUDA, and aborts", "--pad 128",
         SAME, "warning"),
     "odd channels": Row(model(heads=1, channels=6), MODEL, "C is 6, not a multiple of 4", "on CUDA, and aborts",
@@ -440,15 +416,12 @@ MODEL_FAULTS = {
 
 DATA_FAULTS = {
     "no dev/": Row(remove("dev"), CPU_TRAIN, LOST, "^aborts on the CPU, and on CUDA unless -i", "link a shard"),
-    "no train data": Row(remove(CPU_TRAIN), CPU_TRAIN, LOST, "^aborts on the CPU", "link a shard"),
     "no validation data": Row(remove(CPU_VAL), CPU_VAL, LOST, "^aborts on the CPU", "link a shard"),
     "train data leads nowhere": Row(link(CPU_TRAIN, "none"), CPU_TRAIN, "does not exist", "cannot find the file",
         "link"),
-    "lost shard": Row(remove(TRAIN), CPU_TRAIN, "which does not exist", "cannot find the file", "link"),
     "train data is a folder": Row(folder(CPU_TRAIN), CPU_TRAIN, "is a folder" + A_SHARD, "^aborts", "put a token"),
     "train data is a pipe": Row(pipe(CPU_TRAIN), CPU_TRAIN, "is not a regular file" + A_SHARD, "^waits", "put", HANGS),
     "train data is a tokenizer": Row(link(CPU_TRAIN, TOKENIZER), CPU_TRAIN, "is a tokenizer" + A_SHARD, "^aborts"),
-    "val data is a model": Row(link(CPU_VAL, MODEL), CPU_VAL, "is a model checkpoint" + A_SHARD, "^aborts"),
     "train data is an eval file": Row(link(CPU_TRAIN, EVALS), CPU_TRAIN, "is an eval file" + A_SHARD, "^aborts"),
     "train data is a mask": Row(link(CPU_TRAIN, MASK), CPU_TRAIN, "is a loss mask" + A_SHARD, "^aborts"),
     "train is val": Row(link(CPU_TRAIN, VAL), CPU_VAL, "is the same as .*train.bin", "validation loss means nothing",
@@ -477,15 +450,13 @@ SHARD_FAULTS = {
         f"shard version {version}": Row(
             patch(TRAIN, 4, version), TRAIN, rf"version {version} at offset 4, expected 1", "^aborts", "binarize"
         )
-        for version in (0, 2, 7)
+        for version in (2, 7)
     },
-    "count 0": Row(patch(TRAIN, 8, 0), TRAIN, "for the 0 tokens of its header", "^aborts", "binarize"),
     "negative count": Row(patch(TRAIN, 8, -5), TRAIN, "token count -5", "^aborts", "binarize"),
     "largest count": Row(patch(TRAIN, 8, 2**31 - 1), TRAIN, "for the 2147483647 tokens", "^aborts", "binarize"),
     "shard is empty": Row(cut(TRAIN, 0), TRAIN, "is empty", "^aborts", "write it again"),
     "shard in its header": Row(cut(TRAIN, 100), TRAIN, "100 bytes are not a token shard", "^aborts", "binarize"),
     "shard cut off": Row(resize(TRAIN, -2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
-    "shard longer": Row(resize(TRAIN, 2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
     "small train shard": Row(tokens(TRAIN, 256), TRAIN, "256 tokens, but 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3"),
     "tiny shard": Row(tokens(VAL, 30), VAL, "30 tokens", "^aborts", "is B 1 x T 29"),
     "shard without tokens": Row(tokens(VAL, 0), VAL, "0 tokens", "^aborts", "no B and T fit"),
@@ -536,24 +507,16 @@ CUDA_FAULTS = {
     "eval magic": Row(patch(EVALS, 0, 9), EVALS, "magic 9 is", "aborts if it reads", "write", SAME, "warning"),
     "eval version": Row(patch(EVALS, 4, 2), EVALS, "version 2; expected", "^aborts", "llmc eval", SAME),
     "eval without examples": Row(patch(EVALS, 8, 0), EVALS, "there are 0 examples", "^aborts", "llmc eval", SAME),
-    "eval count too large": Row(patch(EVALS, 8, 7), EVALS, "example 6 is cut off", "aborts or reads", "eval", SAME),
     "eval count too small": Row(patch(EVALS, 8, 5), EVALS, "bytes follow the 5 examples", "never reads", "eval", SAME,
         "warning"),
     "eval cut off": Row(resize(EVALS, -2), EVALS, "example 5 is cut off", "aborts or reads past", "llmc eval", SAME),
-    "eval longer": Row(resize(EVALS, 2), EVALS, "2 bytes follow the 6", "never reads", "llmc eval", SAME, "warning"),
     "eval buffer 0": Row(patch(EVALS, 12, 0), EVALS, "longest example has 0 bytes", "^aborts", "llmc eval", SAME),
     "eval buffer": Row(patch(EVALS, 12, 8), EVALS, "but the header says 8", "overflows its buffer", "llmc eval", SAME),
     "eval buffer too large": Row(patch(EVALS, 12, 200), EVALS, "but the header says 200",
         "^aborts with -h 1 if T is below 21", "llmc eval", SAME, "warning"),
     "eval delimiter": Row(patch(EVALS, HEADER, 1, size=2), EVALS, "example 0 is cut off or damaged", "^aborts", "",
         SAME),
-    "eval example bytes": Row(patch(EVALS, HEADER + 2, 4, size=2), EVALS, "example 0 is cut off", "aborts or", "",
-        SAME),
-    "eval index": Row(patch(EVALS, HEADER + 4, 3, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
     "eval label": Row(patch(EVALS, HEADER + 6, 4, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
-    "eval completions": Row(patch(EVALS, HEADER + 8, 3, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
-    "eval context": Row(patch(EVALS, HEADER + 10, 0, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
-    "eval completion": Row(patch(EVALS, HEADER + 14, 0, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
     "long examples": Row(long_example, EVALS, "needs T 65, but T is 64", "^aborts with -h 1", "-t 65 or more", SAME),
     "id of an eval": Row(patch(EVALS, HEADER + 12, V, size=2), EVALS, "has the id 400", "^aborts", "checkpoint", SAME),
     "HellaSwag's place": Row(link(EVAL_PLACE, TRAIN), EVAL_PLACE, "is a token shard, but llm.c expects an eval file",

@@ -39,6 +39,7 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"max_token_length": None}, "max_token_length must be an integer"),
     ({"max_token_length": 0}, "max_token_length must be"),
     ({"digits": 3}, "digits must be"),
+    ({"digits": "3-from-left"}, "'3-from-right' or None"),
     ({"workers": 1.5}, "workers must be an integer"),
     ({"workers": 0}, "workers must be at least 1, not 0"),
     ({"max_bytes": "1M"}, "max_bytes must be an integer, not '1M'"),
@@ -47,6 +48,8 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"pattern": b"gpt2"}, "pattern must be a name or a regular expression, not bytes"),
     ({"pattern": ""}, "there is no pattern ''"),
     ({"pattern": "gpt2\0"}, "a pattern cannot contain a NUL"),
+    *(({"pattern": p}, "regular expression") for p in ("(", "(" * 10_000 + ")" * 10_000, "(?a)(?u)x")),
+    ({"pattern": r"(?r)\w+"}, "remove the flag"),
     ({"pattern": "(?bytes)"}, "only [(][?]bytes[)]: a regular expression must follow"),
     ({"pattern": "a|\ud800"}, "a pattern cannot contain a NUL or a lone surrogate"),
     ({"normalizer": ["NFC"]}, "normalizer must be None, 'NFC' or 'NFKC'"),
@@ -114,11 +117,20 @@ def test_a_pipe_is_no_input_of_a_checkpoint(tmp_path: Path) -> None:
         (PAIR, [(b"a", b"b", b"c")], r"merges\[0\] must be two bytes objects"),
         (PAIR, [("a", "b")], r"merges\[0\] must be two bytes objects"),
         (PAIR, [b"ab"], r"merges\[0\] must be two bytes objects"),
+        ({0: b"a"}, [], "byte"),
+        (BYTES, [(b"a", b"b")], "merge 0"),
+        (BYTES, [(b"a", b"zz")], r"merges\[0\]"),
     ],
 )
 def test_parts_of_a_tokenizer(vocab: Any, merges: Any, message: str) -> None:
     with pytest.raises(pybpe.errors.ArgumentError, match=message):
         pybpe.Tokenizer(vocab, merges)
+
+
+@pytest.mark.parametrize(("specials", "message"), [([""], "empty"), (["<x>", "<x>"], "twice"), ([7], "str")])
+def test_special_tokens_of_a_tokenizer(specials: Any, message: str) -> None:
+    with pytest.raises(pybpe.errors.ArgumentError, match=message):
+        pybpe.Tokenizer(BYTES, [], specials)
 
 
 def test_other_arguments(tok: pybpe.Tokenizer, tmp_path: Path) -> None:

@@ -71,23 +71,6 @@ def pairs() -> list[tuple[str, str]]:
     return [(text, edited(text, n, rng)) for text, counts in starts for n in counts]
 
 
-def exact_jaccard(first: str, second: str) -> float:
-    """Compares strings; `jaccard` compares hashes."""
-    from reference.corpus import folded, units_per_word
-
-    def shingles(text: str) -> set[tuple[str, ...]]:
-        n, units = 5 * units_per_word(text), folded(text)
-        return {tuple(units[i : i + n]) for i in range(len(units) - n + 1)} or {tuple(units)}
-
-    a, b = shingles(first), shingles(second)
-    return len(a & b) / len(a | b)
-
-
-def test_jaccard_is_exact() -> None:
-    for first, second in pairs()[::11]:
-        assert jaccard(first, second) == pytest.approx(exact_jaccard(first, second))
-
-
 def test_the_estimate_is_as_good_as_theory_says() -> None:
     rows = pairs()
     a, b = signatures([first for first, _ in rows]), signatures([second for _, second in rows])
@@ -99,13 +82,6 @@ def test_the_estimate_is_as_good_as_theory_says() -> None:
     assert (numpy.abs(errors) <= 4 * deviation + 1e-9).all()
     assert numpy.sqrt((errors**2).mean()) < 1.2 * numpy.sqrt((deviation**2).mean())
     assert abs(errors.mean()) < 0.01
-
-
-def test_signatures_depend_on_the_text_alone() -> None:
-    texts = [english()[:3000], "", "a", "!!!", chinese()[:500], "a b c", english()[:3000]]
-    together = signatures(texts)
-    assert numpy.array_equal(together, numpy.concatenate([signatures([text]) for text in texts]))
-    assert len({row.tobytes() for row in together}) == len(texts) - 1
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 0.95])

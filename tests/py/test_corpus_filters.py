@@ -118,37 +118,6 @@ def test_one_limit_on_symbols_keeps_prose_of_both_languages_and_drops_code() -> 
 
 
 @pytest.mark.parametrize(
-    "text, reason",
-    [
-        ("short text", "min_words"),
-        ("很短的文字", "min_words"),
-        (" ".join(["word"] + [f"w{i}" for i in range(50)] * 5), "max_repeated_ngrams_5"),
-        (STORY + "\n" + "Buy it now!\n" * 30, "max_repeated_lines"),
-        (STORY + " # tag #a #b #c #d #e #f #g #h ... ...", "max_hashes_per_word"),
-        ("\n".join(f"- item {word} is listed here" for word in STORY.split()), "max_bullet_lines"),
-        ("\n".join(f"{line} and so on ..." for line in STORY.split(",")), "max_ellipsis_lines"),
-        (" ".join(str(i * 7919) for i in range(200)), "min_alphabetic_words"),
-        (" ".join(chr(97 + i % 26) + chr(97 + i * 7 % 26) for i in range(120)), "min_mean_word_length"),
-        (CHINESE_STORY + "点击这里购买。" * 40, "max_top_ngrams_2"),
-        (CHINESE_STORY * 3, "max_repeated_ngrams_5"),
-    ],
-)
-def test_the_published_limits_drop_what_they_are_for(text: str, reason: str) -> None:
-    assert reason in _all_reasons(text)
-    assert Filters.gopher().reasons([text]) != [None]
-
-
-def _all_reasons(text: str) -> set[str]:
-    filters = Filters.gopher()
-    values = filters.judge(check_texts([text]))[1]
-    return {
-        name
-        for name, limit in filters.limits()
-        if (values[name[4:]][0] < limit if name.startswith("min") else values[name[4:]][0] > limit)
-    }
-
-
-@pytest.mark.parametrize(
     "limits, keeps, drops",
     [
         ({"min_chars": 5}, "12345", "1234"),

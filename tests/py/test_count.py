@@ -44,20 +44,6 @@ def test_counts_are_those_of_the_definition(name: str, pattern: str) -> None:
     assert count(TEXTS[name], Pattern(pattern)) == expected(TEXTS[name], Pattern(pattern))
 
 
-def test_counters_merge() -> None:
-    pattern = Pattern("gpt2")
-    parts = [TEXTS["english"], TEXTS["chinese"], TEXTS["invalid"]]
-    total = _binding.Counter(pattern.pretok, None)
-    want: Counter[bytes] = Counter()
-    for part in parts:
-        counter = _binding.Counter(pattern.pretok, _binding.Specials({text: 0 for text in SPECIALS}))
-        counter.add(part)
-        total.absorb(counter)
-        want += expected(part, pattern)
-    assert total.export().to_dict() == want
-    assert total.stats.total == sum(want.values()) and total.stats.words == len(want)
-
-
 @pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize("pattern", ["gpt2", r"\w+|\W"])
 def test_large_tables_are_gathered(workers: int, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

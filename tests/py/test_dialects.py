@@ -19,7 +19,7 @@ from texts import hostile
 
 import pybpe
 from pybpe.pattern import _SPELLINGS, Pattern
-from pybpe.pattern.dialects import REGEX, RUST, classes, translate
+from pybpe.pattern.dialects import REGEX, classes, translate
 from pybpe.pattern.dialects.cover import first_uncovered
 from pybpe.pattern.dialects.parse import parse
 from pybpe.pattern.dialects.write import write
@@ -142,16 +142,6 @@ REAL = {
     "end": r"\S+$|\S|\s+",
     "hexadecimal": r"\h+|\H",
 }
-
-
-@pytest.mark.parametrize("name", REAL)
-@pytest.mark.parametrize("target", ["regex", "onig"])
-def test_real_patterns_of_tiktoken(name: str, target: str) -> None:
-    rng = random.Random(2)
-    other = translate(REAL[name], RUST, DIALECTS[target], whole=True)
-    for _ in range(8):
-        texts = hostile_texts(rng, 20)
-        assert WORDS["rust"](REAL[name], texts) == WORDS[target](other, texts)
 
 
 # ----------------------------------------------------------------------------------------------------

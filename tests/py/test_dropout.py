@@ -6,7 +6,6 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
-import numpy
 import pytest
 from reference.dropout import outcomes
 from texts import chinese, english, mixed
@@ -197,10 +196,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out) == tok.encode_dropout(text, seed=3, dropout=0.2)
     assert main([*command, "--dropout", "0"]) == 0
     assert json.loads(capsys.readouterr().out) == tok.encode(text)
-    for output in ("ids.npy", "ids.bin"):
-        assert main([*command[:-1], "--seed", "3", "-o", str(tmp_path / output)]) == 0
-        ids = numpy.load(tmp_path / output) if output == "ids.npy" else numpy.fromfile(tmp_path / output, "<u2")
-        assert ids.tolist() == tok.encode_dropout(text, seed=3, dropout=0.2)
     assert main(command) == 2
     assert "--seed" in capsys.readouterr().err
     assert main([*command, "--dropout", "0", "--seed", "3"]) == 2

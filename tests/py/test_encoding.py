@@ -1,5 +1,5 @@
-"""Encoding against its definition, GPT-2's against tiktoken, and short texts (csrc/python/short_calls.h) against long
-ones. tests/c/test_encode.c has the paths for words of each length."""
+"""Encoding against its definition, and short texts (csrc/python/short_calls.h) against long ones. tests/c/test_encode.c
+has the paths for words of each length, test_tiktoken.py the ids of GPT-2."""
 
 import gc
 import random
@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy
 import pytest
-from gpt2 import gpt2_tiktoken, gpt2_tokenizer
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from reference import encode as reference
 from reference import pretok
-from texts import chinese, english, mixed
+from texts import english
 
 import pybpe
 from pybpe.pattern import Pattern
@@ -70,63 +67,6 @@ def test_trained_on_random_text(alphabet: str, seed: int) -> None:
             assert tok.encode(sample) == tok.encode_to_numpy(sample).tolist() == want
             assert whole.encode(sample) == expected(tok, [sample], merges)
             assert tok.decode_bytes(want) == sample
-
-
-@given(st.data())
-@settings(max_examples=60)
-def test_any_merges_any_word(data: st.DataObject) -> None:
-    """Merges in an order that no trainer makes, of tokens that are not characters, on bytes that are not text."""
-    letters = st.sampled_from([bytes([byte]) for byte in b"ab\x80\xb8\xc3\xe4\xf0"])
-    known = data.draw(st.lists(letters, min_size=2, max_size=4))
-    merges: Merges = []
-    for _ in range(data.draw(st.integers(0, 12))):
-        pair = (data.draw(st.sampled_from(known)), data.draw(st.sampled_from(known)))
-        if len(pair[0] + pair[1]) <= 12 and pair not in merges:
-            merges.append(pair)
-            known.append(pair[0] + pair[1])
-    merges = data.draw(st.permutations(merges))
-    tok = tokenizer_of(merges, ONE_WORD)
-    for word in data.draw(st.lists(st.lists(st.sampled_from(known), max_size=12).map(b"".join), max_size=5)):
-        assert tok.encode(word) == expected(tok, [word], merges)
-
-
-# ---------------------------------------------------------------------------------------------------
-# GPT-2
-
-GPT2 = gpt2_tokenizer()
-
-
-def test_gpt2_pieces_of_text() -> None:
-    """Short calls: every length, and every place where wide loads must not read past the end."""
-    text, tiktoken, rng = mixed(), gpt2_tiktoken(), random.Random(5)
-    for length in [*range(40), 100, 500] * 5:
-        start = rng.randrange(len(text) - length)
-        piece = text[start : start + length]
-        assert GPT2.encode(piece.encode()) == tiktoken.encode_ordinary(piece)
-
-
-LONG = {
-    "a": "a" * 200_000,
-    "spaces": " " * 200_000,
-    "newlines": "\n" * 200_000,
-    "ab": "ab" * 100_000,
-    "letters": "".join(random.Random(7).choices("abcdefghijklmnopqrstuvwxyz", k=20_000)),
-    "mixed case": "".join(random.Random(8).choices("abcdefghijABCDEFGHIJ", k=20_000)),
-    "digits": "".join(random.Random(9).choices("0123456789", k=20_000)),
-    "english": "".join(c for c in english()[:60_000] if c.isalpha()),
-    "chinese": "".join(c for c in chinese()[:40_000] if c.isalpha()),
-    "punctuation": "!?" * 10_000,
-    "emoji": "😀" * 10_000,
-}
-
-
-@pytest.mark.parametrize("name", LONG)
-def test_gpt2_one_long_word(name: str) -> None:
-    """tiktoken takes quadratic time on some of these, so it gets only a part; the rest must only round-trip."""
-    text = LONG[name]
-    part = text[:20_000]
-    assert GPT2.encode(part.encode()) == gpt2_tiktoken().encode_ordinary(part)
-    assert GPT2.decode_bytes(GPT2.encode(text.encode())) == text.encode()
 
 
 @pytest.mark.parametrize("superwords", [False, True])

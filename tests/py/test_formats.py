@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import tiktoken as openai
 from gpt2 import EOT_ID, gpt2_files, gpt2_tokenizer, gpt2_tokens_and_merges
-from openai_ranks import cl100k
 from reference import encode as reference
 from test_hf_import import hostile_texts
 from texts import CORNER_TEXTS, chinese, english, mixed
@@ -115,17 +114,6 @@ def test_other_libraries_give_these_ids(pattern: str) -> None:
     assert ranked.n_vocab == tok.vocab_size and theirs.get_vocab() == tok.get_vocab()
 
 
-@pytest.mark.slow
-def test_gpt2_and_cl100k(tmp_path: Path) -> None:
-    gpt2 = gpt2_tokenizer()
-    large = pybpe.Tokenizer.from_tiktoken(cl100k())
-    for tok, ways in ((gpt2, (ranks, pretrained, tiktoken)), (large, (json_file, ranks, hf))):
-        for way in ways:
-            assert way(tok, tmp_path).model.fingerprint == tok.model.fingerprint
-    with pytest.raises(pybpe.errors.LimitError, match="unused"):
-        large.save(tmp_path / "t.bin")
-
-
 def test_whole_words_survive_where_they_can(tmp_path: Path) -> None:
     merges = [(b"a", b"b")]
     vocab = BYTES | {256: b"ab", 257: b"xyz"}
@@ -148,18 +136,11 @@ def test_whole_words_survive_where_they_can(tmp_path: Path) -> None:
 
 
 def test_a_template_is_applied() -> None:
-    tok = trained().replace(
-        template=Template.parse("<|im_start|> $A <|im_end|>", "<|im_start|> $A <|im_end|> $B:1 <|im_end|>:1")
-    )
+    """test_hf_import.py compares templates with those of Hugging Face."""
+    tok = trained().replace(template="<|im_start|> $A <|im_end|>")
     start, end = tok.special_tokens["<|im_start|>"], tok.special_tokens["<|im_end|>"]
-    assert tok.encode("a") == trained().encode("a")
-    assert tok.encode("a", add_special_tokens=True) == [start, *tok.encode("a"), end]
+    assert tok.encode("a") == trained().encode("a") and tok.encode("a", "b") == tok.encode("a") + tok.encode("b")
     assert tok.encode_batch(["a", "b"], add_special_tokens=True)[1] == [start, *tok.encode("b"), end]
-    pair = [start, *tok.encode("a"), end, *tok.encode("b"), end]
-    assert tok.encode("a", "b", add_special_tokens=True) == pair
-    assert tok.encode("a", "b") == tok.encode("a") + tok.encode("b")
-    theirs = tok.to_hf()
-    assert theirs.encode("a", "b").ids == pair and theirs.encode("a", "b").type_ids == [0] * 3 + [1] * 2
     assert tok.replace(template=None).model.template is None
 
 
@@ -340,11 +321,13 @@ def llmc_file(path: Path, tokens: list[bytes], version: int, eot: int) -> bytes:
 @pytest.mark.parametrize("version", [1, 2])
 def test_gpt2s_merges_from_the_order_of_ids(version: int, tmp_path: Path) -> None:
     tokens, merges = gpt2_tokens_and_merges()
-    llmc_file(tmp_path / "t.bin", tokens, version, EOT_ID if version == 2 else 0)
+    plain = llmc_file(tmp_path / "t.bin", tokens, version, EOT_ID if version == 2 else 0)
     tok = pybpe.Tokenizer.from_file(tmp_path / "t.bin")
-    assert list(tok.model.tokens) == tokens and tok.merges == merges
-    assert tok.special_tokens == {"<|endoftext|>": EOT_ID} and tok.eot_token == EOT_ID
-    assert tok.pattern.name == "gpt2" and tok == gpt2_tokenizer()
+    assert list(tok.model.tokens) == tokens and tok.merges == merges and tok == gpt2_tokenizer()
+    assert tok.special_tokens == {"<|endoftext|>": EOT_ID} and tok.eot_token == EOT_ID and tok.pattern.name == "gpt2"
+    tok.save(tmp_path / "again.bin")
+    data = (tmp_path / "again.bin").read_bytes()
+    assert data[1024 : len(plain)] == plain[1024:] and (version == 1 or data[:16] == plain[:16])  # what llm.c reads
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -358,16 +341,6 @@ def test_recovery_against_the_definition(seed: int, tmp_path: Path) -> None:
     every = [bytes([byte]) for byte in range(256)] + tokens
     llmc_file(tmp_path / "t.bin", [*every, b"<|e|>"], 2, len(every))
     assert pybpe.Tokenizer.from_file(tmp_path / "t.bin").merges == reference.recover(every)
-
-
-def test_gpt2_there_and_back(tmp_path: Path) -> None:
-    tokens, merges = gpt2_tokens_and_merges()
-    gpt2_tokenizer().save(tmp_path / "tokenizer.bin")
-    data = (tmp_path / "tokenizer.bin").read_bytes()
-    plain = llmc_file(tmp_path / "plain.bin", tokens, 2, EOT_ID)
-    assert data[:16] == plain[:16] and data[1024 : len(plain)] == plain[1024:], "what llm.c reads"
-    again = pybpe.Tokenizer.from_file(tmp_path / "tokenizer.bin")
-    assert (list(again.model.tokens), again.merges) == (tokens, merges)
 
 
 def test_saving_is_atomic(tmp_path: Path) -> None:
@@ -396,18 +369,11 @@ def test_a_special_spelled_like_a_token_is_refused_by_json_and_kept_by_bin(tmp_p
 def test_numbers_from_the_right(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("1234567 234 567 1 " * 50)
     argv = ["train", str(tmp_path / "t.txt"), "--vocab-size", "270", "--digits", FROM_RIGHT, "--quiet", "-o"]
-    for name in ("a.json", "a.bin"):
-        assert main([*argv, str(tmp_path / name)]) == 0
-        tok = pybpe.Tokenizer.from_file(tmp_path / name)
-        assert tok == pybpe.train(tmp_path / "t.txt", vocab_size=270, digits=FROM_RIGHT)
-        assert [tok.id_to_token(i) for i in tok.encode("1234567")] == ["1", "234", "567"]
-        assert (tok.pattern.name, tok.pattern.digits, tok.pattern.is_custom) == ("gpt2", FROM_RIGHT, False)
-        assert str(tok.pattern) == "gpt2 with digits=3-from-right" and eval(repr(tok.pattern), {"Pattern": Pattern})
-    counts = pybpe.count_words(tmp_path / "t.txt", digits=FROM_RIGHT)
-    counts.save(tmp_path / "t.counts")
-    assert pybpe.Counts.load(tmp_path / "t.counts") == counts and counts.to_dict()[b"234"] == 100
-    with pytest.raises(pybpe.errors.ArgumentError, match="'3-from-right' or None"):
-        pybpe.train(tmp_path / "t.txt", vocab_size=270, digits="3-from-left")  # type: ignore[arg-type]
+    assert main([*argv, str(tmp_path / "t.json")]) == 0
+    tok = pybpe.Tokenizer.from_file(tmp_path / "t.json")
+    assert tok == pybpe.train(tmp_path / "t.txt", vocab_size=270, digits=FROM_RIGHT)
+    assert [tok.id_to_token(i) for i in tok.encode("1234567")] == ["1", "234", "567"]
+    assert str(tok.pattern) == "gpt2 with digits=3-from-right" and eval(repr(tok.pattern), {"Pattern": Pattern})
     with pytest.raises(pybpe.errors.ArgumentError, match="needs a built-in pattern"):
         pybpe.train(tmp_path / "t.txt", vocab_size=270, pattern=r"\w+", digits=FROM_RIGHT)
 

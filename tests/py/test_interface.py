@@ -207,7 +207,7 @@ def test_answers_do_not_get_in_the_way(tmp_path: Path) -> None:
         mine.encode_special  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_objects_say_what_they_are() -> None:
+def test_objects_say_what_they_are(tmp_path: Path) -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     assert repr(tok) == "Tokenizer(vocab_size=257, merges=0, specials=1, pattern='gpt2')"
     stream = tok.decode_stream()
@@ -216,3 +216,6 @@ def test_objects_say_what_they_are() -> None:
     windows = pybpe.loading.PackedSequences(numpy.arange(8, dtype=numpy.uint16), 3)
     assert repr(windows) == "PackedSequences(2 windows, sequence_length=3, stride=3)"
     assert repr(windows.stream) == "TokenStream(8 uint16 ids in 1 file)"
+    (tmp_path / "a.txt").write_text("a text " * 100)
+    manifest = pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1, 1), split_by="token")
+    assert f"; val: {manifest.split_tokens('val')} tokens, " in repr(manifest) and len(repr(manifest)) < 200

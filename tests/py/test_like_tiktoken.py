@@ -20,14 +20,29 @@ def trained(specials: list[str]) -> pybpe.Tokenizer:
     return pybpe.train(iter([english()[:20_000]]), vocab_size=600, special_tokens=specials, pattern="cl100k")
 
 
-TOKENIZERS = {
-    "gpt2": gpt2_tokenizer(),
-    "several": trained([EOT, "<|pad|>", "<|user|>"]),
-    "no common beginning": trained([EOT, "[pad]"]),
-    "none": trained([]),
+TOKENIZERS: dict[str, Callable[[], pybpe.Tokenizer]] = {
+    "gpt2": gpt2_tokenizer,
+    "several": lambda: trained([EOT, "<|pad|>", "<|user|>"]),
+    "no common beginning": lambda: trained([EOT, "[pad]"]),
+    "none": lambda: trained([]),
 }
-PAIRS = {name: (Encoding(tok, name), tok.to_tiktoken(name)) for name, tok in TOKENIZERS.items()}
-pairs = pytest.mark.parametrize(("ours", "theirs"), PAIRS.values(), ids=PAIRS)
+
+
+@pytest.fixture(scope="module", params=TOKENIZERS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def ours(name: str) -> Encoding:
+    return Encoding(TOKENIZERS[name](), name)
+
+
+@pytest.fixture(scope="module")
+def theirs(name: str, ours: Encoding) -> tiktoken.Encoding:
+    return TOKENIZERS[name]().to_tiktoken(name)
+
+
 TEXTS = [
     *CORNER_TEXTS,
     mixed()[:2000],
@@ -60,7 +75,6 @@ def same(ours: Encoding, theirs: tiktoken.Encoding, method: str, *args: Any, **o
     )
 
 
-@pairs
 def test_encoding(ours: Encoding, theirs: tiktoken.Encoding) -> None:
     for text in [*TEXTS, b"a", None, 5]:
         same(ours, theirs, "encode_ordinary", text)
@@ -72,7 +86,6 @@ def test_encoding(ours: Encoding, theirs: tiktoken.Encoding) -> None:
             same(ours, theirs, method, text, allowed_special=allowed, disallowed_special=disallowed)
 
 
-@pairs
 def test_batches(ours: Encoding, theirs: tiktoken.Encoding) -> None:
     ordinary = [text for text in TEXTS if "<|" not in text and "[pad]" not in text]
     for batch in (ordinary, TEXTS, [], "ab", [EOT, None], ["a", b"b"], None, 5):
@@ -84,7 +97,6 @@ def test_batches(ours: Encoding, theirs: tiktoken.Encoding) -> None:
         same(ours, theirs, "encode_batch", ["a", "b"], num_threads=threads)
 
 
-@pairs
 def test_decoding(ours: Encoding, theirs: tiktoken.Encoding) -> None:
     ids = theirs.encode(mixed()[:2000], disallowed_special=())
     last = theirs.max_token_value
@@ -104,7 +116,6 @@ def test_decoding(ours: Encoding, theirs: tiktoken.Encoding) -> None:
         same(ours, theirs, "decode_bytes_batch", batch, num_threads=2)
 
 
-@pairs
 def test_the_rest_is_tiktokens(ours: Encoding, theirs: tiktoken.Encoding) -> None:
     assert isinstance(ours, tiktoken.Encoding) and repr(ours) == repr(theirs)
     assert {name for name in dir(theirs) if name not in dir(ours)} == set()
@@ -122,7 +133,6 @@ def test_the_rest_is_tiktokens(ours: Encoding, theirs: tiktoken.Encoding) -> Non
         same(ours, theirs, "is_special_token", i)
 
 
-@pairs
 def test_pybpe_does_the_work(ours: Encoding, theirs: tiktoken.Encoding) -> None:
     ids, part = theirs.encode("some text, and more"), copy.copy(ours)
     part._core_bpe = None  # tiktoken's
@@ -132,8 +142,7 @@ def test_pybpe_does_the_work(ours: Encoding, theirs: tiktoken.Encoding) -> None:
     assert part.decode(ids) == part.decode_batch([ids])[0] == part.decode_bytes(ids).decode() == "some text, and more"
 
 
-def test_copies() -> None:
-    ours, theirs = PAIRS["several"]
+def test_copies(ours: Encoding, theirs: tiktoken.Encoding) -> None:
     for again in (pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours)):
         assert isinstance(again, Encoding) and again.name == ours.name
         assert again.encode(EOT, allowed_special="all") == theirs.encode(EOT, allowed_special="all")

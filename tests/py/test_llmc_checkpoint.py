@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy
 import pytest
 from commands import pybpe_command
-from gpt2 import gpt2_tokens_and_merges
 from texts import english
 
 import pybpe
@@ -429,28 +428,6 @@ def test_rows_follow_their_tokens(
     mean = (expected[:size] == expected[new.token_to_id(" the")]).all(axis=1)
     assert (resized.copied, resized.averaged) == (size - mean.sum(), mean.sum())
     assert resized.copied > 350 and resized.averaged > 50  # the case is not trivial
-
-
-def test_gpt2s_tokens_move_with_llmcs_own_tokenizer_file(tmp_path: Path) -> None:
-    """A tokenizer.bin from llm.c contains only tokens, which is enough."""
-    tokens, merges = gpt2_tokens_and_merges()
-    body = b"".join(bytes([len(token)]) + token for token in tokens)
-    head = numpy.zeros(256, dtype="<i4")
-    head[:4] = 20240328, 2, 50257, 50256
-    (tmp_path / "gpt2_tokenizer.bin").write_bytes(head.tobytes() + body)
-    gpt2 = pybpe.Tokenizer.from_file(tmp_path / "gpt2_tokenizer.bin")
-    small = pybpe.Tokenizer(
-        dict(enumerate([b"<|endoftext|>", *tokens[:1000], b"<|pad|>"])), merges[:744], ["<|endoftext|>", "<|pad|>"]
-    )
-    config = GPT2Config(50257, 50304, 4, num_layers=1, num_heads=1, channels=2)
-    rng = numpy.random.default_rng(3)
-    tensors = {name: rng.random(shape, dtype="f4") for name, shape in config.tensor_shapes().items()}
-    write_checkpoint(tmp_path / "gpt2.bin", config, tensors)
-    resized = resize_checkpoint(tmp_path / "gpt2.bin", gpt2, small, tmp_path / "small.bin")
-    assert (resized.copied, resized.averaged) == (1001, 1)
-    wte = read_checkpoint(tmp_path / "small.bin")[1]["wte"]
-    assert numpy.array_equal(wte[0], tensors["wte"][50256]) and numpy.array_equal(wte[1:1001], tensors["wte"][:1000])
-    assert numpy.allclose(wte[1001], tensors["wte"][:50257].mean(axis=0, dtype=float), rtol=1e-6)
 
 
 def test_another_old_tokenizer_is_refused(tmp_path: Path, old: pybpe.Tokenizer, new: pybpe.Tokenizer) -> None:

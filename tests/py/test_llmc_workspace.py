@@ -12,7 +12,7 @@ import numpy
 import pytest
 from commands import pybpe_command
 from corpora import content
-from texts import chinese, english
+from texts import english
 
 import pybpe
 from llmc_compat.batch import Batch
@@ -111,15 +111,6 @@ def test_bf16_and_the_rows_of_llm_cs_table(corpus: Path, tmp_path: Path) -> None
     text = (tmp_path / "work" / "README.md").read_text()
     assert "-e gpt2_124M_bf16.bin" in text and "PRECISION" not in text
     assert "OMP_NUM_THREADS" not in text and "--dtype fp32" in text
-
-
-def test_chinese_and_documents(tmp_path: Path) -> None:
-    path = tmp_path / "zh.txt"
-    path.write_text("<|endoftext|>".join(chinese()[i : i + 300] for i in range(0, len(chinese()), 300)))
-    made = make_workspace(path, tmp_path / "work", **SMALL)
-    assert min(made.manifest.split_tokens(split) for split in ("train", "val", "test")) > 257
-    for path in (tmp_path / "work" / "data").glob("corpus_*.bin"):
-        assert read_shard(path)[0] == made.tokenizer.eot_token == 0
 
 
 # ------------------------------------------------------------------------------------------------------

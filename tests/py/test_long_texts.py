@@ -262,16 +262,6 @@ def test_unknown_ids_are_named_with_their_position(position: int, bad: object) -
         [stream.push(i) for i in ids]
 
 
-def test_unused_ids_are_unknown() -> None:
-    vocab = {i: bytes([i]) for i in range(256)} | {300: b"ab"}
-    tok = pybpe.Tokenizer(vocab, [(b"a", b"b")])
-    for function in (tok.decode, tok.decode_bytes):
-        with pytest.raises(pybpe.errors.ArgumentError, match="^270 at position 1 .*unused"):
-            function([300, 270])
-    with pytest.raises(pybpe.errors.ArgumentError, match="^270 at position 0 .*unused"):
-        tok.id_to_token(270)
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [

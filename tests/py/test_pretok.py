@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipelines import LLAMA3, O200K, QWEN2
 from reference import pretok as reference
 from selection import one_in
-from texts import BROKEN, HOSTILE, hostile_bytes
+from texts import hostile_bytes
 
 import pybpe
 from pybpe._core import ffi, lib
@@ -208,9 +208,6 @@ def test_code_points_in_texts_of_their_own(splitters: list[tuple[int, Splitter]]
         check(splitters, context.format(c).encode(), cap=64)
 
 
-PIECES: list[bytes] = [*(piece.encode() for piece in HOSTILE), *BROKEN]
-
-
 def hostile_texts(seed: int, count: int) -> Iterator[bytes]:
     rng = random.Random(seed)
     return (hostile_bytes(rng, rng.choice([3, 8, 8, 20, 20, 60, 120])) for _ in range(count))
@@ -286,28 +283,6 @@ def test_cut_is_the_first_from_anywhere(splitters: list[tuple[int, Splitter]]) -
             for start in range(1, len(data) + 1):
                 assert splitter.cut(data, start) == next((c for c in cuts if c >= start), len(data))
             assert splitter.cut(data, 0) == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "cuts"),
-    [
-        ("It was.", [2, 6]),
-        ("It was. ", [2, 6, 7]),
-        ("a  b", [1]),
-        ("don't", []),
-        ("!\n!", []),
-        ("!\n! \n", [3]),
-        ("a\nb", [1]),
-        ("1a2", [1, 2]),
-        ("e\u0301", []),
-        ("你好，世界。", [6, 15]),
-        ("", []),
-    ],
-)
-def test_where_cuts_are(splitters: list[tuple[int, Splitter]], text: str, cuts: list[int]) -> None:
-    data = text.encode()
-    for _, splitter in splitters:
-        assert splitter.cuts(data) == cuts
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -170,13 +170,6 @@ def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
     assert len(files) == 4
 
 
-def test_a_manifest_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "in.txt").write_text(EOT.join(documents(100)))
-    manifest = pybpe.binarize(small_tokenizer(), tmp_path / "in.txt", tmp_path / "out", progress=False)
-    tokens = manifest.split_tokens("val")
-    assert f"; val: {tokens} tokens, " in repr(manifest) and len(repr(manifest)) < 200
-
-
 # ------------------------------------------------------------------------------------------------------
 # Work in Python whose result is no longer needed stops midway. Otherwise each of these programs would run forever.
 

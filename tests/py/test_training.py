@@ -11,10 +11,7 @@ from reference import pretok
 from texts import chinese, english, mixed
 
 import pybpe
-from pybpe import _binding
 from pybpe.errors import FormatError
-from pybpe.pattern import Pattern
-from pybpe.reading.pieces import cutter, stream_pieces
 
 
 @pytest.fixture
@@ -57,41 +54,6 @@ def test_where_special_ids_are(where: str, first_special: int) -> None:
     assert tok.merges == pybpe.train(iter([english()[:20_000]]), vocab_size=300).merges
     text = "text <|a|> with <|b|> specials"
     assert tok.decode(tok.encode(text)) == text
-
-
-def test_any_number_of_workers_gives_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_text((english() + chinese() + mixed()) * 4, encoding="utf-8")
-    results = [
-        pybpe.train(path, vocab_size=3000, special_tokens=["<|endoftext|>"], workers=workers) for workers in (1, 2, 8)
-    ]
-    for i, tok in enumerate(results):
-        tok.save(tmp_path / f"{i}.json")
-    assert len({(tmp_path / f"{i}.json").read_bytes() for i in range(3)}) == 1
-
-
-def test_pieces_do_not_change_the_counts(tmp_path: Path) -> None:
-    text = (english()[:100_000] + chinese() + mixed() + "<|a b|>" * 50 + " " * 500 + "x" * 5000 + "\n").encode()
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(text)
-    pattern = Pattern("gpt2")
-    expected = pybpe.count_words(iter([text]), special_tokens=["<|a b|>"])
-    cut = cutter(pattern, _binding.Specials({"<|a b|>": 0}), None)
-    for block in (64, 1000, 65_536):
-        with open(path, "rb", buffering=0) as stream:
-            pieces = [bytes(piece) for piece in stream_pieces(stream, cut, block)]
-        assert b"".join(pieces) == text
-        assert pybpe.count_words(iter(pieces), special_tokens=["<|a b|>"]) == expected
-
-
-def test_files_and_texts_are_the_same(tmp_path: Path) -> None:
-    texts = [english()[i * 5000 : (i + 1) * 5000] for i in range(6)]
-    for i, text in enumerate(texts):
-        (tmp_path / f"{i}.txt").write_bytes(text.encode())
-    of_files = pybpe.train([tmp_path / f"{i}.txt" for i in range(6)], vocab_size=500)
-    of_texts = pybpe.train(iter(texts), vocab_size=500)
-    of_bytes = pybpe.train((text.encode() for text in texts), vocab_size=500)
-    assert of_files.merges == of_texts.merges == of_bytes.merges
 
 
 def test_min_frequency_and_max_token_length(corpus: Callable[[str], Path]) -> None:
