@@ -35,12 +35,14 @@ def binarize(text: str, out: str, force: bool = False, **more: Any) -> str:
     return out
 
 
-def pack(text: str, out: str, force: bool) -> None:
-    pybpe.pack(small_tokenizer(), binarize(text, f"tokens-{text}"), out, sequence_length=64, force=force)
-
-
-def join(text: str, out: str, force: bool) -> None:
-    pybpe.join(small_tokenizer(), [binarize(text, f"tokens-{text}")], out, force=force)
+# What makes token files of a folder of them
+OF_TOKENS: dict[str, Callable[..., Any]] = {
+    "pack": lambda folder, out, **given: pybpe.pack(small_tokenizer(), folder, out, sequence_length=64, **given),
+    "join": lambda folder, out, **given: pybpe.join(small_tokenizer(), [folder], out, **given),
+    "mix": lambda folder, out, **given: pybpe.mix(
+        small_tokenizer(), {"sources": {"x": {"data": folder, "epochs": 1}}}, out, min_shard_tokens=0, **given
+    ),
+}
 
 
 def mix(text: str, out: str, force: bool) -> None:
@@ -53,8 +55,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "binarize": binarize,
     "binarize --pack": lambda text, out, force: binarize(text, out, force, pack=True, sequence_length=64),
     "prepare": lambda text, out, force: pybpe.prepare(text, out, vocab_size=290, force=force, **SPLIT),
-    "pack": pack,
-    "join": join,
+    "pack": lambda text, out, force: OF_TOKENS["pack"](binarize(text, f"tokens-{text}"), out, force=force),
+    "join": lambda text, out, force: OF_TOKENS["join"](binarize(text, f"tokens-{text}"), out, force=force),
     "mix": mix,
     "workspace": lambda text, out, force: make_workspace(text, out, force=force, **MODEL),
     "workspace --pack": lambda text, out, force: make_workspace(text, out, pack=True, force=force, **MODEL),
@@ -149,6 +151,36 @@ def test_what_a_killed_call_left_to_pack_goes_when_another_call_takes_its_output
 
 def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+def test_token_files_of_which_no_others_can_be_made_are_refused(name: str, tok: pybpe.Tokenizer, texts: Path) -> None:
+    call = OF_TOKENS[name]
+    binarize("a.txt", "data")
+    pybpe.binarize(pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT]), "a.txt", "others", **SMALL)
+    pybpe.binarize(tok, "a.txt", "bare", eot="none", **SMALL)
+    for kind in ("pack", "mix"):
+        OF_TOKENS[kind]("data", kind)
+    wrong = {"others": "another tokenizer made these tokens", "pack": "has packed rows"}
+    if name != "pack":  # which takes mixtures, and asks for marks at the beginning
+        wrong |= {"bare": "no end of text between documents", "mix": "is a mixture"}
+        with pytest.raises(pybpe.errors.ArgumentError, match="this is also the output folder"):
+            call("data", "data")
+    for folder, message in wrong.items():
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            call(folder, "out")
+    with pytest.raises(pybpe.errors.FileError, match="nowhere"):
+        call("nowhere", "out")
+    (shard,) = Path("data").glob("*_train_*.bin")
+    whole = shard.read_bytes()
+    for damaged, message in (
+        (whole[:-2], "bytes, but the manifest says"),
+        (whole[:2000] + whole[2002:2004] + whole[2000:2002] + whole[2004:], "does not match its manifest"),
+    ):  # truncated; two ids exchanged
+        shard.write_bytes(damaged)
+        with pytest.raises(pybpe.errors.FormatError, match=message):
+            call("data", "out")
+    assert not list(Path().glob("out/[!.]*"))
 
 
 # ----------------------------------------------------------------------------------------------------
