@@ -8,7 +8,7 @@ from functools import partialmethod
 from pathlib import Path
 
 import pytest
-from corpora import small_tokenizer, write_corpus
+from corpora import EOT, documents, small_tokenizer, write_corpus
 from hypothesis import settings
 
 import pybpe
@@ -84,6 +84,14 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
     monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+
+
+@pytest.fixture
+def marked(tmp_path: Path) -> Path:
+    """Makes a text of 200 documents with marks between them."""
+    path = tmp_path / "corpus.txt"
+    path.write_text(EOT.join(documents(200)), encoding="utf-8", newline="")
+    return path
 
 
 @pytest.fixture

@@ -187,11 +187,6 @@ def save(path: Path, turn: int) -> None:
 KINDS = {
     "tokenizer.json": Kind("tok.json", save, lambda path: fingerprint(pybpe.Tokenizer.from_file(path))),
     "tokenizer.bin": Kind("tok.bin", save, lambda path: fingerprint(pybpe.Tokenizer.from_file(path))),
-    "tiktoken": Kind(
-        "tok.tiktoken",
-        lambda path, turn: tokenizer(turn).save(path, "tiktoken"),
-        lambda path: fingerprint(pybpe.Tokenizer.from_file(path, pattern="gpt2")),
-    ),
     "folder": Kind(
         "tokenizer.json",
         lambda path, turn: tokenizer(turn).save_pretrained(path.parent),
@@ -231,8 +226,6 @@ KINDS = {
         lambda path, turn: numpy.save(path, ids(turn).reshape(-1, 100)),
         lambda path: [i for block in NPY.read(str(path), "uint16") for i in block.tolist()],
     ),
-    "decode an array": Kind("x.npy", lambda path, turn: numpy.save(path, ids(turn)[:3000]), decoded),
-    "decode ids": Kind("x.bin", lambda path, turn: ids(turn)[:3000].tofile(path), decoded),
     "decode a shard": Kind("x.bin", lambda path, turn: write_shard(path, ids(turn)[:3000]), decoded),
     "model": Kind("m.bin", write_model, lambda path: {k: v.tolist() for k, v in read_checkpoint(path)[1].items()}),
     "check a model": Kind("m.bin", write_model, lambda path: read_model(str(path))),

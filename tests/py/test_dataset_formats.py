@@ -12,12 +12,7 @@ from corpora import EOT, SPLITS, content, documents, tokens_of
 
 import pybpe
 
-
-@pytest.fixture
-def corpus(tmp_path: Path, small_tasks: None) -> Path:
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(EOT.join(documents(300)).encode())
-    return path
+pytestmark = pytest.mark.usefixtures("small_tasks")
 
 
 def read_megatron(base: Path) -> tuple[numpy.ndarray, list[numpy.ndarray], list[int]]:
@@ -38,9 +33,9 @@ def read_megatron(base: Path) -> tuple[numpy.ndarray, list[numpy.ndarray], list[
 
 
 @pytest.mark.parametrize(("dtype", "eot"), [("uint16", "prepend"), ("uint32", "append"), ("uint16", "none")])
-def test_megatron(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, dtype: str, eot: str) -> None:
-    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", format="megatron", eot=eot, dtype=dtype)
-    pybpe.binarize(tok, corpus, tmp_path / "llmc", eot=eot)
+def test_megatron(tok: pybpe.Tokenizer, marked: Path, tmp_path: Path, dtype: str, eot: str) -> None:
+    manifest = pybpe.binarize(tok, marked, tmp_path / "out", format="megatron", eot=eot, dtype=dtype)
+    pybpe.binarize(tok, marked, tmp_path / "llmc", eot=eot)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "manifest.json",
         *(f"corpus_{split}.{ending}" for split in SPLITS for ending in ("bin", "idx")),
@@ -53,22 +48,22 @@ def test_megatron(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, dtype: str
         assert borders == list(range(len(sequences) + 1))
         assert len(sequences) == manifest.split_documents(split)
         found += [tok.decode(ids).replace(EOT, "") for ids in sequences]
-    assert sorted(found) == sorted(documents(300))
+    assert sorted(found) == sorted(documents(200))
     assert {record.file for record in manifest.files} == {f"corpus_{split}.idx" for split in SPLITS}
 
 
-def test_megatron_takes_its_own_bound_for_uint16(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+def test_megatron_takes_its_own_bound_for_uint16(tok: pybpe.Tokenizer, marked: Path, tmp_path: Path) -> None:
     tokens = {i: tok.decode_single_token_bytes(i) for i in range(tok.vocab_size) if i != tok.eot_token}
     tokens |= {i: b"padding %d" % i for i in range(1000, 65500)}
     large = pybpe.Tokenizer(tokens, tok.merges, [EOT])
     assert large.vocab_size == 65501 and large.model.dtype == numpy.uint16
-    pybpe.binarize(large, corpus, tmp_path / "out", format="megatron")
+    pybpe.binarize(large, marked, tmp_path / "out", format="megatron")
     assert read_megatron(tmp_path / "out" / "corpus_val")[0].dtype == numpy.dtype("<i4")
 
 
-def test_raw_has_nanogpts_meta(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
-    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", format="raw", eot="prepend")
-    pybpe.binarize(tok, corpus, tmp_path / "llmc")
+def test_raw_has_nanogpts_meta(tok: pybpe.Tokenizer, marked: Path, tmp_path: Path) -> None:
+    manifest = pybpe.binarize(tok, marked, tmp_path / "out", format="raw", eot="prepend")
+    pybpe.binarize(tok, marked, tmp_path / "llmc")
     meta = pickle.loads((tmp_path / "out" / "meta.pkl").read_bytes())
     assert set(meta) == {"vocab_size", "itos", "stoi"} and meta["vocab_size"] == 1000
     ids = numpy.memmap(tmp_path / "out" / "val.bin", dtype=numpy.uint16, mode="r")  # as nanoGPT's train.py does
@@ -88,11 +83,11 @@ def test_formats_of_rows_are_packed(tok: pybpe.Tokenizer, tmp_path: Path) -> Non
 
 
 def test_parquet_without_pyarrow_says_what_to_install(
-    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tok: pybpe.Tokenizer, marked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(pybpe.errors.MissingExtraError, match=r"pip install 'pybpe\[parquet\]'"):
-        pybpe.binarize(tok, corpus, tmp_path / "out", format="parquet")
+        pybpe.binarize(tok, marked, tmp_path / "out", format="parquet")
     assert not (tmp_path / "out").exists()
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(pybpe.errors.MissingExtraError, match="x.parquet: parquet files need a package"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, documents, tokens_of
+from corpora import tokens_of
 
 import pybpe
 from llmc_compat.shards import read_shard
@@ -16,15 +16,6 @@ from pybpe import _binding
 from pybpe.tokens import store
 from pybpe.tokens.store import shard_sizes
 from pybpe.tokens.verification import verify
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    """Writes a corpus of about 50,000 tokens."""
-    path = tmp_path / "corpus.txt"
-    path.write_text(EOT.join(documents(200)), encoding="utf-8")
-    return path
-
 
 # ------------------------------------------------------------------------------------------------------
 # Sizes
@@ -72,14 +63,14 @@ def test_shards_are_near_the_size_that_was_asked_for() -> None:
 
 @pytest.mark.parametrize("shard_tokens", [300, 7777])
 def test_no_token_is_lost(
-    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_tokens: int
+    tok: pybpe.Tokenizer, marked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_tokens: int
 ) -> None:
     monkeypatch.setattr(store, "_MARK_TOKENS", 3000)
     options: dict[str, Any] = {"shard_tokens": shard_tokens, "eot": "prepend", "min_shard_tokens": 257}
     lengths = [len(tok.decode_single_token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.vocab_size)]
-    whole = pybpe.binarize(tok, corpus, tmp_path / "one")
-    llmc = pybpe.binarize(tok, corpus, tmp_path / "llmc", **options)
-    npy = pybpe.binarize(tok, corpus, tmp_path / "npy", format="npy", **options)
+    whole = pybpe.binarize(tok, marked, tmp_path / "one")
+    llmc = pybpe.binarize(tok, marked, tmp_path / "llmc", **options)
+    npy = pybpe.binarize(tok, marked, tmp_path / "npy", format="npy", **options)
     for split in whole.shards:
         expected = tokens_of(tmp_path / "one", split)
         sizes = [record.tokens for record in llmc.shards[split]]
@@ -100,9 +91,9 @@ def test_no_token_is_lost(
     assert verify(tmp_path / "llmc", tok)[1] == []
 
 
-def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, marked: Path, tmp_path: Path) -> None:
     with pytest.raises(pybpe.errors.LimitError, match="2 GiB"):
-        pybpe.binarize(tok, corpus, tmp_path / "out", min_shard_tokens=600_000_000)
+        pybpe.binarize(tok, marked, tmp_path / "out", min_shard_tokens=600_000_000)
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -133,9 +124,9 @@ def resumes(program: Path, pattern: str, B: int, T: int, processes: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("shard_tokens", [3001, 8999])
 def test_llmc_resumes_at_every_step(
-    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, programs: list[Path], shard_tokens: int
+    tok: pybpe.Tokenizer, marked: Path, tmp_path: Path, programs: list[Path], shard_tokens: int
 ) -> None:
-    pybpe.binarize(tok, corpus, tmp_path, shard_tokens=shard_tokens)
+    pybpe.binarize(tok, marked, tmp_path, shard_tokens=shard_tokens)
     for processes, B, T in ((1, 3, 20), (2, 4, 64), (8, 3, 20)):
         for program in programs:
             shown = resumes(program, f"{tmp_path}/corpus_train_*.bin", B, T, processes)

@@ -111,11 +111,13 @@ def test_every_call_has_the_timeout(
     assert not {"out.counts", "out.jsonl", "out.npy", "out/manifest.json"} & content(tmp_path).keys()
 
 
-def test_a_worker_with_another_pybpe_is_refused(
-    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("version", "python"), [("9.9.9", None), (None, "3.2")])
+def test_a_worker_with_another_pybpe_or_other_tables_is_refused(
+    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, python: str | None
 ) -> None:
     mine = remote.build()
-    wanted = remote.Build("9.9.9", mine.unicode, mine.host)
+    unicode = (*mine.unicode[:2], python or mine.unicode[2])
+    wanted = remote.Build(version or mine.version, unicode, mine.host)
     real = remote.Workers.submit
 
     def submit(self: remote.Workers, function: Any, *args: object) -> Any:
@@ -126,9 +128,10 @@ def test_a_worker_with_another_pybpe_is_refused(
             monkeypatch.setattr(remote, "build", lambda: mine)
 
     monkeypatch.setattr(remote.Workers, "submit", submit)
-    with pytest.raises(
-        pybpe.errors.WorkerError, match=rf"the worker .*process {os.getpid()} has pybpe {mine.version} .* needs"
-    ):
+    told = (
+        rf"the worker .*process {os.getpid()} has pybpe {mine.version} .*needs pybpe {wanted.version} .*{unicode[2]}:"
+    )
+    with pytest.raises(pybpe.errors.WorkerError, match=told):
         pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=Changed(lambda number: None), **GIVEN)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, content, documents, small_tokenizer, standard_input
+from corpora import content, documents, small_tokenizer, standard_input
 
 import pybpe
 from llmc_compat import chat
@@ -38,13 +38,6 @@ def another_process_holds(*arguments: object) -> Iterator[None]:
         other.kill()
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "corpus.txt"
-    path.write_text(EOT.join(documents(40)), encoding="utf-8")
-    return path
-
-
 def write_chat(corpus: Path, out: Path) -> object:
     tok = pybpe.train(iter(documents(8)), vocab_size=320, special_tokens=CONTROL_TOKENS)
     return chat.write_chat(tok, [corpus], out / "o")
@@ -66,7 +59,7 @@ WRITERS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_refused_writer_has_changed_nothing(corpus: Path, tmp_path: Path, name: str) -> None:
+def test_a_refused_writer_has_changed_nothing(marked: Path, tmp_path: Path, name: str) -> None:
     out, (write, locked) = tmp_path / "out", WRITERS[name]
     folder = out / locked
     (folder / FOLDER).mkdir(parents=True)
@@ -75,20 +68,20 @@ def test_a_refused_writer_has_changed_nothing(corpus: Path, tmp_path: Path, name
     with another_process_holds(folder):
         before = content(out)
         with (
-            standard_input(str(corpus)),
+            standard_input(str(marked)),
             pytest.raises(pybpe.errors.FileError, match="another process is writing to it"),
         ):
-            write(corpus, out)
+            write(marked, out)
         assert content(out) == before
 
 
-def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: Path) -> None:
+def test_threads_of_one_process_exclude_each_other_too(marked: Path, tmp_path: Path) -> None:
     """A lock of the operating system belongs to the process, so it would not exclude other threads."""
     refused: list[str] = []
 
     def write() -> None:
         try:
-            pybpe.binarize(small_tokenizer(), corpus, tmp_path / "o")
+            pybpe.binarize(small_tokenizer(), marked, tmp_path / "o")
         except pybpe.errors.FileError as error:
             refused.append(str(error))
 

@@ -44,9 +44,9 @@ def test_the_order_never_changes() -> None:
 
 
 def test_all_orders_are_about_equally_likely() -> None:
-    counts = Counter(tuple(permutation(4, seed)) for seed in range(3000))
+    counts = Counter(tuple(permutation(4, seed)) for seed in range(1200))
     assert len(counts) == 24
-    assert 75 < min(counts.values()) <= max(counts.values()) < 175  # 125 each, deviation 11
+    assert 15 < min(counts.values()) <= max(counts.values()) < 85  # 50 each, deviation 7
 
 
 def test_neighbours_are_not_neighbours_any_more() -> None:

@@ -217,24 +217,6 @@ def test_relative_paths_are_those_of_the_caller(
     assert content(tmp_path / "here") == content(tmp_path / "there")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("remote", "__version__", "'0.0.7'"), "has pybpe 0.0.7 with Unicode .* and this run needs pybpe"),
-        (("remote", "unicodedata", "type('U', (), {'unidata_version': '3.2'})"), "Python's Unicode 3.2"),
-    ],
-)
-def test_workers_with_another_version_or_other_tables_are_refused_by_name(
-    one_worker: tuple[Any, str], corpus: Path, tmp_path: Path, change: tuple[str, str, str], message: str
-) -> None:
-    client, worker = one_worker
-    with changed(client, *change):
-        for call in CALLS[: 4 if "__version__" in change else 1]:
-            with pytest.raises(pybpe.errors.WorkerError, match=message) as error:
-                call(corpus, tmp_path, client.get_executor())
-            assert worker in str(error.value)
-
-
 def test_a_worker_that_cannot_run_tasks_is_refused(corpus: Path, tmp_path: Path) -> None:
     without = "from pybpe.support import remote; del remote._arrive"
     with process(SCHEDULER) as (_, address), process(WORKER, address, without):

@@ -1,7 +1,6 @@
 """Inputs from S3, against moto's server, from a server that plays Hugging Face's hub, and folders and globs against a
 store in memory: the same files, order and tokens as on a local disk."""
 
-import gzip
 import itertools
 import json
 import multiprocessing
@@ -20,7 +19,7 @@ import pytest
 obstore = pytest.importorskip("obstore")
 pyarrow = pytest.importorskip("pyarrow")
 
-from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
+from corpora import EOT, documents, small_tokenizer, write_corpus  # noqa: E402
 from pyarrow import parquet  # noqa: E402
 from texts import english  # noqa: E402
 from web_server import web_server  # noqa: E402
@@ -151,11 +150,9 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(planning, "TASK_BYTES", 50_000)
     monkeypatch.setattr(remote, "_PART_BYTES", 30_000)
     folder = tmp_path / "corpus"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "a.txt").write_bytes(EOT.join(documents(200)).encode())
-    (folder / "sub" / "b.jsonl").write_bytes(jsonl(documents(300)))
-    (folder / "c.txt").write_text(english()[:200_000], encoding="utf-8", newline="")
-    (folder / "sub" / "d.jsonl.gz").write_bytes(gzip.compress(jsonl(documents(100))))
+    write_corpus(folder)
+    (folder / "sub").mkdir()
+    (folder / "b.jsonl").rename(folder / "sub" / "b.jsonl")
     table = pyarrow.table({"text": documents(500), "number": list(range(500))})
     parquet.write_table(table, folder / "e.parquet", row_group_size=40)
     return folder
