@@ -41,15 +41,10 @@ def check_near_dedup(threshold: float) -> None:
 
 
 class Banding(NamedTuple):
-    """How signatures are cut into bands.
-
-    Attributes:
-        bands: the number of bands.
-        rows: the rows per band.
-    """
+    """How signatures are cut into bands."""
 
     bands: int
-    rows: int
+    rows: int  # the rows per band
 
     @classmethod
     def of(cls, threshold: float) -> Banding:

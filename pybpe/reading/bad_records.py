@@ -30,19 +30,12 @@ _LIST_START = b'{"file": '
 
 
 class BadRecord(NamedTuple):
-    """A record that is not valid.
+    """A record that is not valid."""
 
-    Attributes:
-        reason: what is wrong.
-        offset: the byte at which its line begins, in the decompressed text; None for a row.
-        line: the number of its line in the piece, from 0; None for a row.
-        row: the number of its row in the file, from 0; None for a line.
-    """
-
-    reason: str
-    offset: int | None = None
-    line: int | None = None
-    row: int | None = None
+    reason: str  # what is wrong
+    offset: int | None = None  # the byte at which its line begins, in the decompressed text; None for a row
+    line: int | None = None  # the number of its line in the piece, from 0; None for a row
+    row: int | None = None  # the number of its row in the file, from 0; None for a line
 
 
 class Seen:

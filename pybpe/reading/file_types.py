@@ -37,19 +37,12 @@ def llmc_file(head: bytes) -> str | None:
 
 
 class NoText(NamedTuple):
-    """A kind of file that is not read as text.
+    """A kind of file that is not read as text."""
 
-    Attributes:
-        what: the kind, such as "a zip archive".
-        advice: what the user should do.
-        is_own: whether pybpe writes such files. It leaves them out if it finds them in a folder.
-        is_json: whether the file is JSON, which `open_text` accepts as text.
-    """
-
-    what: str
-    advice: str
-    is_own: bool = False
-    is_json: bool = False
+    what: str  # the kind, such as "a zip archive"
+    advice: str  # what the user should do
+    is_own: bool = False  # whether pybpe writes such files. It leaves them out if it finds them in a folder
+    is_json: bool = False  # whether the file is JSON, which `open_text` accepts as text
 
 
 _ARCHIVE = NoText("an archive or an office document", "unpack it, or save it as text, and pass the files inside")

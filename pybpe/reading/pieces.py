@@ -53,17 +53,11 @@ def cutter(
 
 
 class Cutting(NamedTuple):
-    """Finds where texts can be cut between two words.
+    """Finds where texts can be cut between two words."""
 
-    Attributes:
-        cut: returns the first such position.
-        context: the number of bytes before a position that decide whether a cut is possible there.
-        none: whether there are no such positions, because the pattern has no safe cuts.
-    """
-
-    cut: Cut
-    context: int
-    none: bool
+    cut: Cut  # returns the first such position
+    context: int  # the number of bytes before a position that decide whether a cut is possible there
+    none: bool  # whether there are no such positions, because the pattern has no safe cuts
 
     @classmethod
     def of(

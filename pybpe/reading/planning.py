@@ -35,21 +35,14 @@ _MOST_PACKED = 16  # the ratio of compression that text rarely exceeds
 
 
 class Range(NamedTuple):
-    """A range of a file between two positions where it can be cut.
-
-    Attributes:
-        file: the file.
-        start, end: the range in bytes (of the decompressed data, if compressed) or rows. An end of None means
-            the end of the file.
-        split: index of the split; None if a hash of each document decides the split.
-        ends_document: whether a document ends where the range ends; True at the end of a file and of a split.
-    """
+    """A range of a file between two positions where it can be cut."""
 
     file: InputFile
+    # In bytes (of the decompressed data, if compressed) or rows; an `end` of None means the end of the file.
     start: int
     end: int | None
-    split: int | None
-    ends_document: bool
+    split: int | None  # index of the split; None if a hash of each document decides the split
+    ends_document: bool  # whether a document ends where the range ends; True at the end of a file and of a split
 
 
 Task = Sequence[Range]
@@ -407,29 +400,19 @@ _WHOLE = ("auto", "special", "file")  # of ReadOptions.documents: a file without
 
 
 class Piece(NamedTuple):
-    """A piece of a range.
+    """A piece of a range."""
 
-    Attributes:
-        path, start, end: its source, as in Range.
-        split: the split, as in Range.
-        data: text or JSON lines; or the texts of rows, or of small files without marks, which are UTF-8.
-        divided: whether the piece holds complete documents that are not separated yet; otherwise it is a part of a
-            text.
-        ends_document: whether a document ends where the piece ends.
-        seen: notes the records of the piece: rows are noted already, JSON lines when the piece is
-            divided.
-        kind: the kind of the file (see Kinds).
-    """
-
-    path: str
+    path: str  # this, `start`, `end` and `split` are as in Range
     start: int
     end: int
     split: int | None
+    # Text or JSON lines; or the texts of rows, or of small files without marks, which are UTF-8.
     data: memoryview | Texts
+    # Whether it holds complete documents that are not separated yet; otherwise it is a part of a text.
     divided: bool
-    ends_document: bool
-    seen: Seen
-    kind: str
+    ends_document: bool  # whether a document ends where the piece ends
+    seen: Seen  # notes the records of the piece: rows are noted already, JSON lines when the piece is divided
+    kind: str  # the kind of the file (see Kinds)
 
     @property
     def size(self) -> int:

@@ -57,17 +57,11 @@ class NoRangeError(Exception):
 
 class RemoteFile(NamedTuple):
     """A remote file as it was when the run began. It can be sent to workers on other machines, which need the same
-    access to it.
+    access to it."""
 
-    Attributes:
-        url: the URL to open. It may contain a signature or a password.
-        size: the number of bytes.
-        version: its ETag, the name of its version, or the time of its last change; "" if the server gives none.
-    """
-
-    url: str
-    size: int
-    version: str = ""
+    url: str  # the URL to open. It may contain a signature or a password
+    size: int  # the number of bytes
+    version: str = ""  # its ETag, the name of its version, or the time of its last change; "" if the server gives none
 
     @classmethod
     def look(cls, url: str) -> tuple[RemoteFile, BinaryIO]:

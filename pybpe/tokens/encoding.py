@@ -35,21 +35,13 @@ _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part o
 
 
 class TaskEncoder(NamedTuple):
-    """Encodes tasks and pieces. An executor sends this object to its workers.
-
-    Attributes:
-        tok: the tokenizer.
-        kinds: how documents are separated.
-        splits: the shares, for documents that are split by hash.
-        dtype: the dtype of the ids, "uint16" or "uint32".
-        joins: whether documents get marks between them; otherwise their ids are concatenated.
-    """
+    """Encodes tasks and pieces. An executor sends this object to its workers."""
 
     tok: Tokenizer
-    kinds: Kinds
-    splits: Sequence[float]
-    dtype: str
-    joins: bool = True
+    kinds: Kinds  # how documents are separated
+    splits: Sequence[float]  # the shares, for documents that are split by hash
+    dtype: str  # the dtype of the ids, "uint16" or "uint32"
+    joins: bool = True  # whether documents get marks between them; otherwise their ids are concatenated
 
     def task_pieces(self, task: Task) -> Iterator[Piece]:
         """Yields the pieces of a task, in order."""
@@ -183,47 +175,28 @@ def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
 
 
 class Encoded(NamedTuple):
-    """Some work of a run.
+    """Some work of a run."""
 
-    Attributes:
-        segments: in order.
-        size: the amount of input read for them, such as bytes of text.
-        tasks: how many tasks end with them.
-        doubt: what to say about a file that is not UTF-8 (see text_encoding.py).
-        seen: the records of the pieces, in order.
-        plan: the hash of all tasks up to the one that ends, if the run can resume after its inputs have changed (see
-            `hashed_tasks`).
-        splits, kept: what a store adds when it has the tokens, if tasks end: as in Part.
-    """
-
-    segments: Sequence[Segment]
-    size: int
-    tasks: int = 0
-    doubt: str | None = None
-    seen: Sequence[Seen] = ()
-    plan: str = ""
+    segments: Sequence[Segment]  # in order
+    size: int  # the amount of input read for them, such as bytes of text
+    tasks: int = 0  # how many tasks end with them
+    doubt: str | None = None  # what to say about a file that is not UTF-8 (see text_encoding.py)
+    seen: Sequence[Seen] = ()  # the records of the pieces, in order
+    plan: str = ""  # as in Part, if the run can resume after its inputs have changed
+    # As in Part: a store adds this and `kept` when it has the tokens of a task that ends.
     splits: Sequence[Reached] = ()
     kept: Any = None
 
 
 class Part(NamedTuple):
-    """What a run has done up to the end of some task: a line of its log (run.py).
+    """What a run has done up to the end of some task: a line of its log (run.py)."""
 
-    Attributes:
-        tasks: the number of finished tasks.
-        plan: their hash: see `hashed_tasks`.
-        skipped: the fields of a SkipState: the records so far, bad ones included.
-        splits: how far each split has come.
-        kept: what the store must know to find the tokens, as JSON values.
-        listed: the lines about records that were skipped since the part before.
-    """
-
-    tasks: int
-    plan: str
-    skipped: Mapping[str, Any]
-    splits: Sequence[Reached]
-    kept: Any = None
-    listed: str = ""
+    tasks: int  # the number of finished tasks
+    plan: str  # their hash: see `hashed_tasks`
+    skipped: Mapping[str, Any]  # the fields of a SkipState: the records so far, bad ones included
+    splits: Sequence[Reached]  # how far each split has come
+    kept: Any = None  # what the store must know to find the tokens, as JSON values
+    listed: str = ""  # the lines about records that were skipped since the part before
 
 
 class EncodingJob(NamedTuple):

@@ -69,19 +69,12 @@ def call_of(settings: object, staged: Staged | None = None) -> str:
 
 
 class Goal(NamedTuple):
-    """What a call makes in the end.
+    """What a call makes in the end."""
 
-    Attributes:
-        folder: the output folder.
-        force: whether the call replaces what other calls have made.
-        also: what the result depends on besides the token files, such as the rows that they are packed into.
-        rows: the arguments of `pack` from `sequence_length` to `shard_tokens`, if the token files are packed.
-    """
-
-    folder: str
-    force: bool = False
-    also: object = None
-    rows: tuple[object, ...] = ()
+    folder: str  # the output folder
+    force: bool = False  # whether the call replaces what other calls have made
+    also: object = None  # what the result depends on besides the token files, such as the model of a workspace
+    rows: tuple[object, ...] = ()  # the fields of RowOptions, if the token files are packed
 
     def made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile] = ()) -> Manifest | None:
         """Returns the manifest of the folder if an equal call has made it, or None if this call must do the work.
@@ -208,17 +201,11 @@ def stale_tokenizers(folder: str, tok: Tokenizer | None) -> list[str]:
 
 
 class TokenFolder(NamedTuple):
-    """A folder of finished token files.
-
-    Attributes:
-        path: the folder.
-        manifest: what is in it.
-        sha256: of the manifest's file, which has the hashes of the tokens.
-    """
+    """A folder of finished token files."""
 
     path: str
-    manifest: Manifest
-    sha256: str
+    manifest: Manifest  # what is in it
+    sha256: str  # of the manifest's file, which has the hashes of the tokens
 
     @classmethod
     def open(cls, path: str, tok: Tokenizer) -> TokenFolder:

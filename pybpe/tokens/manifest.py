@@ -340,25 +340,15 @@ def record_file(path: str) -> FileRecord:
 
 
 class FileFacts(NamedTuple):
-    """What a manifest says about one token file.
+    """What a manifest says about one token file."""
 
-    Attributes:
-        split: the split that it belongs to.
-        sha256: the SHA-256 of the file.
-        dtype: the dtype of its ids.
-        row_tokens: the tokens per row if it has packed rows; otherwise None.
-        fingerprint: of the tokenizer that made its tokens.
-        eot_id: the id of its <|endoftext|>.
-        eot: where these marks are: "append", "prepend" or "none".
-    """
-
-    split: str
-    sha256: str
-    dtype: str | None
-    row_tokens: int | None
-    fingerprint: str | None
-    eot_id: int | None
-    eot: str | None
+    split: str  # the split that it belongs to
+    sha256: str  # the SHA-256 of the file
+    dtype: str | None  # the dtype of its ids
+    row_tokens: int | None  # the tokens per row if it has packed rows; otherwise None
+    fingerprint: str | None  # of the tokenizer that made its tokens
+    eot_id: int | None  # the id of its <|endoftext|>
+    eot: str | None  # where these marks are: "append", "prepend" or "none"
 
 
 def file_facts(paths: Iterable[str]) -> list[FileFacts | None]:

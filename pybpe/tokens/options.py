@@ -227,23 +227,14 @@ class RowOptions:
 
 
 class Layout(NamedTuple):
-    """Where the token files of a run go, and what they are: what all of its splits share.
-
-    Attributes:
-        tok: the tokenizer.
-        output: the options of the files, for this tokenizer.
-        folder: where the files go.
-        name: {name} in the format's file names.
-        source_names: the manifest's names for files that have other names on disk.
-        call: the hash of the call that writes them.
-    """
+    """Where the token files of a run go, and what they are: what all of its splits share."""
 
     tok: Tokenizer
-    output: OutputOptions
-    folder: str
-    name: str
-    source_names: Mapping[str, str]
-    call: str = ""
+    output: OutputOptions  # the options of the files, for this tokenizer
+    folder: str  # where the files go
+    name: str  # {name} in the format's file names
+    source_names: Mapping[str, str]  # the manifest's names for files that have other names on disk
+    call: str = ""  # the hash of the call that writes them
 
     @property
     def unfinished(self) -> str:

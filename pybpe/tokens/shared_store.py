@@ -73,21 +73,13 @@ def is_shared(path: str, options: RunOptions) -> bool:
 
 
 class Order(NamedTuple):
-    """The message with which a worker makes a part.
+    """The message with which a worker makes a part."""
 
-    Attributes:
-        folder: the folder of the run.
-        context: the SHA-256 of the file _CONTEXT in it.
-        tasks: the tasks.
-        plan: the hash of all tasks up to the last one: see `hashed_tasks`.
-        inside: for each split, whether the part begins inside a document.
-    """
-
-    folder: SharedFolder
-    context: str
-    tasks: Sequence[Task]
-    plan: str
-    inside: Sequence[bool]
+    folder: SharedFolder  # the folder of the run
+    context: str  # the SHA-256 of the file _CONTEXT in it
+    tasks: Sequence[Task]  # the tasks
+    plan: str  # the hash of all tasks up to the last one: see `hashed_tasks`
+    inside: Sequence[bool]  # for each split, whether the part begins inside a document
 
     @property
     def file(self) -> InputFile:

@@ -77,35 +77,22 @@ class SpoolFiles:
 
 
 class Segment(NamedTuple):
-    """The ids of a piece that go to one split.
+    """The ids of a piece that go to one split."""
 
-    Attributes:
-        split: index into SPLIT_NAMES.
-        ids: an array of type H or I, with the mark, <|endoftext|>, between documents.
-        marks: the number of marks in `ids`.
-        text_bytes: the size of the encoded text, without marks.
-        ends_document: whether a document ends with it.
-    """
-
-    split: int
-    ids: array[int]
-    marks: int
-    text_bytes: int
-    ends_document: bool
+    split: int  # index into SPLIT_NAMES
+    ids: array[int]  # an array of type H or I, with the mark, <|endoftext|>, between documents
+    marks: int  # the number of marks in `ids`
+    text_bytes: int  # the size of the encoded text, without marks
+    ends_document: bool  # whether a document ends with it
 
 
 class Reached(NamedTuple):
-    """How far a split has come.
-
-    Attributes:
-        tokens, documents, text_bytes: how many there are.
-        in_document: see EotPlacer.is_open.
-    """
+    """How far a split has come."""
 
     tokens: int = 0
     documents: int = 0
     text_bytes: int = 0
-    in_document: bool = False
+    in_document: bool = False  # see EotPlacer.is_open
 
 
 class EotPlacer:

@@ -132,25 +132,15 @@ def add_mark(marks: TextMarks, reached: Reached) -> None:
 
 
 class ShardOrder(NamedTuple):
-    """What a shard is made of.
+    """What a shard is made of."""
 
-    Attributes:
-        path: its file until it gets its name.
-        named: its path when it has its name.
-        size: its bytes.
-        header: its first bytes.
-        stretches: the rest: ranges of bytes in files, as (path, start, end).
-        is_hashed: whether the hash is wanted.
-        folder: the folder of the run, if a worker makes the shard.
-    """
-
-    path: str
-    named: str
-    size: int
-    header: bytes
-    stretches: Sequence[tuple[str, int, int]]
-    is_hashed: bool
-    folder: SharedFolder | None = None
+    path: str  # its file until it gets its name
+    named: str  # its path when it has its name
+    size: int  # its bytes
+    header: bytes  # its first bytes
+    stretches: Sequence[tuple[str, int, int]]  # the rest: ranges of bytes in files, as (path, start, end)
+    is_hashed: bool  # whether the hash is wanted
+    folder: SharedFolder | None = None  # the folder of the run, if a worker makes the shard
 
     @property
     def is_published(self) -> bool:

@@ -169,18 +169,12 @@ def writing_keys(seed: int, split: str, phase: int, source: str, number: int) ->
 
 
 class Stretch(NamedTuple):
-    """Consecutive documents of one pass over a source.
+    """Consecutive documents of one pass over a source."""
 
-    Attributes:
-        number: the pass's.
-        low, high: their drawing keys are at least `low` and less than `high`.
-        cut: the number of a document, and how many of its tokens are used; the others are whole.
-    """
-
-    number: int
-    low: int
+    number: int  # the pass's
+    low: int  # their drawing keys are at least `low`, and less than `high`
     high: int
-    cut: tuple[int, int] | None = None
+    cut: tuple[int, int] | None = None  # a document's number, and how many of its tokens are used; others are whole
 
     def chosen(self, keys: Array) -> Array:
         """Returns which of these drawing keys belong to the stretch."""
@@ -190,12 +184,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a phase gets from a source.
-
-    Attributes:
-        stretches: the documents.
-        tokens, documents: their numbers.
-    """
+    """What a phase gets from a source: documents, and their numbers of tokens and documents."""
 
     stretches: tuple[Stretch, ...] = ()
     tokens: int = 0

@@ -44,15 +44,10 @@ _RECIPE = ("seed", "tokens", "splits", "sources", "phases")
 
 @dataclass(frozen=True)
 class SourceAmount:
-    """How much of a source a phase gets.
+    """How much of a source a phase gets."""
 
-    Attributes:
-        kind: one of AMOUNTS.
-        value: the share of the phase's tokens; a number of tokens; or a number of passes over the source.
-    """
-
-    kind: str
-    value: Fraction
+    kind: str  # one of AMOUNTS
+    value: Fraction  # the share of the phase's tokens; a number of tokens; or a number of passes over the source
 
 
 @dataclass(frozen=True)
@@ -79,17 +74,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the training, in which documents are shuffled.
-
-    Attributes:
-        name: its name.
-        tokens: its size; None is the sum of the amounts.
-        amounts: by the name of the source.
-    """
+    """A part of the training, in which documents are shuffled."""
 
     name: str
-    tokens: int | None
-    amounts: Mapping[str, SourceAmount]
+    tokens: int | None  # its size; None is the sum of the amounts
+    amounts: Mapping[str, SourceAmount]  # by the name of the source
 
 
 @dataclass(frozen=True)

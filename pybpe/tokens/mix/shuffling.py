@@ -47,17 +47,11 @@ _INDEX = [("first", "u8"), ("second", "u8"), ("tokens", "i8")]  # both keys of a
 
 @dataclass(frozen=True)
 class Section:
-    """Documents that are shuffled together.
+    """Documents that are shuffled together."""
 
-    Attributes:
-        split: index into SPLIT_NAMES.
-        phase: the number of the phase.
-        drawn: what each source gives.
-    """
-
-    split: int
-    phase: int
-    drawn: Sequence[Drawn]
+    split: int  # index into SPLIT_NAMES
+    phase: int  # the number of the phase
+    drawn: Sequence[Drawn]  # what each source gives
 
     @property
     def tokens(self) -> int:
@@ -70,45 +64,27 @@ class Section:
 
 
 class _Block(NamedTuple):
-    """Consecutive documents of a split of a source.
-
-    Attributes:
-        source, split: whose they are.
-        first: the number of the first.
-        lengths: their tokens.
-        start: the token where the first begins.
-    """
+    """Consecutive documents of a split of a source."""
 
     source: int
     split: int
-    first: int
-    lengths: Array
-    start: int
+    first: int  # the number of the first
+    lengths: Array  # their tokens
+    start: int  # the token where the first begins
 
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Writes the documents of all sections. A task is the distribution among buckets, or about a million tokens.
+    """Writes the documents of all sections. A task is the distribution among buckets, or about a million tokens."""
 
-    Attributes:
-        tok: the tokenizer that made the tokens.
-        folder: where the buckets are.
-        names: the names of the sources.
-        documents: documents[source][split] has the documents of a source's split, or None.
-        sections: in the order of the output.
-        seed: chooses the order.
-        dtype: of the ids.
-        memory: about how many bytes of memory may be used.
-    """
-
-    tok: Tokenizer
-    folder: str
-    names: Sequence[str]
-    documents: Sequence[Sequence[Documents | None]]
-    sections: Sequence[Section]
-    seed: int
-    dtype: str
-    memory: int
+    tok: Tokenizer  # the tokenizer that made the tokens
+    folder: str  # where the buckets are
+    names: Sequence[str]  # the names of the sources
+    documents: Sequence[Sequence[Documents | None]]  # documents[source][split]; None if the source has no such split
+    sections: Sequence[Section]  # in the order of the output
+    seed: int  # chooses the order
+    dtype: str  # of the ids
+    memory: int  # about how many bytes of memory may be used
 
     @property
     def buckets(self) -> list[int]:

@@ -94,15 +94,9 @@ class TokenSource:
 
 @dataclass(frozen=True)
 class TextSource:
-    """A source that must be encoded.
+    """A source that must be encoded."""
 
-    Attributes:
-        source: what the recipe says.
-        files: its files.
-        tok: the tokenizer.
-    """
-
-    source: Source
+    source: Source  # what the recipe says
     files: Sequence[InputFile]
     tok: Tokenizer
 

@@ -177,37 +177,23 @@ def _publish(folder: str, target: str) -> None:
 
 
 class _Placed(NamedTuple):
-    """A group whose pieces have rows.
+    """A group whose pieces have rows."""
 
-    Attributes:
-        start, end: where its ids are in the split.
-        pieces, rows: their numbers.
-        used: the tokens of the pieces, marks included.
-    """
-
-    start: int
+    start: int  # this and `end`: where its ids are in the split
     end: int
     pieces: int
     rows: int
-    used: int
+    used: int  # the tokens of the pieces, marks included
 
 
 class _Packing(NamedTuple):
-    """What to pack, and how.
+    """What to pack, and how."""
 
-    Attributes:
-        tok: the tokenizer that made the data.
-        data: the folder of the tokens.
-        options: the arguments of `pack`.
-        pad: the id of the padding token.
-        bar: counts tokens that are placed, and then tokens that are written.
-    """
-
-    tok: Tokenizer
-    data: TokenFolder
-    options: RowOptions
-    pad: int
-    bar: Progress
+    tok: Tokenizer  # the tokenizer that made the data
+    data: TokenFolder  # the folder of the tokens
+    options: RowOptions  # the arguments of `pack`
+    pad: int  # the id of the padding token
+    bar: Progress  # counts tokens that are placed, and then tokens that are written
 
     @property
     def mark(self) -> int:

@@ -35,17 +35,11 @@ def pieces_of(start: Array, length: Array, begins: Array | bool, ends: Array | b
 
 
 class Group(NamedTuple):
-    """Documents that are packed together, so that memory does not grow with the split.
+    """Documents that are packed together, so that memory does not grow with the split."""
 
-    Attributes:
-        start: where its ids start in the split.
-        ids: the tokens of its documents, marks included, and perhaps more tokens after them.
-        documents: one piece per document. A document that is larger than a group is divided among groups.
-    """
-
-    start: int
-    ids: Array
-    documents: Array
+    start: int  # where its ids start in the split
+    ids: Array  # the tokens of its documents, marks included, and perhaps more tokens after them
+    documents: Array  # one piece per document. A document that is larger than a group is divided among groups
 
 
 def groups(stream: TokenStream, mark: int, size: int) -> Iterator[Group]:

@@ -98,20 +98,13 @@ def row_fault(blocks: Iterable[Array], size: int, mark: int, more: int = 1) -> s
 
 
 class NewShard(NamedTuple):
-    """A shard to write.
+    """A shard to write."""
 
-    Attributes:
-        base: its path without an ending.
-        dtype: the dtype of its ids.
-        rows, size: the number of rows, and tokens per row.
-        mark: the id that begins each row.
-    """
-
-    base: str
-    dtype: str
+    base: str  # its path without an ending
+    dtype: str  # the dtype of its ids
     rows: int
-    size: int
-    mark: int
+    size: int  # tokens per row
+    mark: int  # the id that begins each row
 
 
 class _File(io.FileIO):
