@@ -22,8 +22,8 @@ HEADERS = LIBRARY / "llmc"
 REPLACED = ("tokenizer.h", "dataloader.h", "rand.h")
 ADDED = ("fault.h", "pybpe.h", "pybpe.c")
 
-# How our versions of REPLACED begin: now, and in earlier versions of pybpe.
-OUR_HEADER = ("/*\nA drop-in replacement for llm.c's ", "/*\nDrop-in for llm.c's ")
+# How our versions of REPLACED begin.
+OUR_HEADER = "/*\nA drop-in replacement for llm.c's "
 OUR_MAKEFILE = "# Made by pybpe: "
 OBJECT = "build/pybpe.o"  # llm.c's `make clean` removes it
 MAKEFILE = f"""\
@@ -44,9 +44,9 @@ class InstallError(Exception):
     """Something in the checkout is not as expected; nothing was changed."""
 
 
-def begins_with(path: Path, *starts: str) -> bool:
+def begins_with(path: Path, start: str) -> bool:
     with path.open("rb") as file:
-        return file.read(max(map(len, starts))).startswith(tuple(start.encode() for start in starts))
+        return file.read(len(start)) == start.encode()
 
 
 def kept(header: Path) -> Path:
@@ -59,7 +59,7 @@ def check(llmc: Path) -> None:
         header = llmc / "llmc" / name
         if not header.is_file() and not kept(header).is_file():
             raise InstallError(f"{llmc}: not a checkout of llm.c: it has no llmc/{name}")
-        if header.is_file() and kept(header).is_file() and not begins_with(header, *OUR_HEADER):
+        if header.is_file() and kept(header).is_file() and not begins_with(header, OUR_HEADER):
             if header.read_bytes() != kept(header).read_bytes():
                 raise InstallError(
                     f"{header}: this is neither pybpe's header nor the original saved as {kept(header).name}: remove"
@@ -93,7 +93,7 @@ def install(llmc: Path) -> str:
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
-        if not kept(header).exists() and not begins_with(header, *OUR_HEADER):
+        if not kept(header).exists() and not begins_with(header, OUR_HEADER):
             os.rename(header, kept(header))
         write(header, (HEADERS / name).read_bytes())
     for source in sources:
@@ -109,7 +109,7 @@ def uninstall(llmc: Path) -> str:
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
-        if not kept(header).exists() and begins_with(header, *OUR_HEADER):
+        if not kept(header).exists() and begins_with(header, OUR_HEADER):
             raise InstallError(
                 f"{header}: the original of this file is missing: run git checkout llmc/{name}, then try again"
             )

@@ -121,13 +121,6 @@ def test_compression_is_that_of_text_that_was_not_learned_from(tmp_path: Path) -
     assert curve[-1].bytes_per_token < 0.8 * len(text) / tok.count(text)
 
 
-def test_the_same_advice_every_time(corpus: Path, found: pybpe.Advice) -> None:
-    again = pybpe.advise([corpus], params=1_000_000, channels=128, tokens=20_000_000, progress=False)
-    assert again == found
-    other = pybpe.advise(corpus, params=1_000_000, channels=128, tokens=20_000_000, seed=1, progress=False)
-    assert other.points != found.points
-
-
 def test_a_compressed_file_is_measured_on_itself_and_says_so(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "corpus.txt.gz").write_bytes(gzip.compress(corpus.read_bytes()))
     told = pybpe.advise(tmp_path / "corpus.txt.gz", params=1_000_000, tokens=20_000_000, progress=False)

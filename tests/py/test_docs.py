@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import pytest
 from texts import chinese, english
@@ -143,15 +142,6 @@ def test_a_page_that_is_not_true_fails(tmp_path: Path) -> None:
     page.write_text("```python\nx = 1\nprint(x)\n```\n```text\n1\n```\n\n```\nno code\n```\n\n```sh\necho 2\n```\n")
     run_page(page, tmp_path)
     assert len(code_of(page)) == 2
-
-
-@parametrize_pages(PAGES)
-def test_the_links_of_the_page_lead_to_files(page: Path) -> None:
-    """`make docs` also checks the places in them."""
-    text = re.sub(r"^( *)```.*?^\1```$|`[^`\n]+`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    targets = [unquote(target) for target in re.findall(r"\]\(<?([^)>#\s]+)", text)]
-    files = [target for target in targets if not re.match(r"[a-z]+:", target)]
-    assert [file for file in files if not (page.parent / file).exists()] == []
 
 
 def test_the_page_of_a_package_index_has_no_links_to_files() -> None:

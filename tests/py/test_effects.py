@@ -22,7 +22,7 @@ from pybpe.reading.splits import SplitOptions
 from pybpe.support.run_options import RunOptions
 from pybpe.tokens.joining import join
 from pybpe.tokens.mix import mix
-from pybpe.tokens.options import ArrayOptions, DatasetOptions, OutputOptions
+from pybpe.tokens.options import ArrayOptions, OutputOptions
 
 COMMANDS = parsers()
 ACCUMULATE = {"--special-token", "--max-score", "--parity", "--on", "--counts"}  # each adds a value
@@ -206,23 +206,6 @@ def test_no_option_is_lost_on_the_way_to_the_function(command: str) -> None:
     function, others = PASSED_ON[command]
     unknown = {action.dest for action in COMMANDS[command]._actions} - set(inspect.signature(function).parameters)
     assert unknown <= OF_COMMANDS | set(others.split())
-
-
-def test_a_run_that_an_earlier_version_began_is_recognized() -> None:
-    """A run that resumes compares these settings, as text, so their names, order and types must stay."""
-    options = DatasetOptions(ReadOptions(), SplitOptions(), OutputOptions()).for_tokenizer(small_tokenizer())
-    assert repr(options.settings()) == (
-        "{'format': 'llmc', 'splits': [8.0, 1.0, 1.0], 'split_by': 'hash', 'eot': 'prepend', 'dtype': 'uint16',"
-        " 'shard_tokens': 100000000, 'min_shard_tokens': 257, 'documents': 'auto',"
-        " 'text_key': 'text', 'encoding': None}"
-    )
-    array = ArrayOptions("raw", "keep", "auto", 1 << 62, 0)
-    options = DatasetOptions(ReadOptions("content", "gbk", "line"), SplitOptions((1,), "token"), array)
-    assert repr(options.for_tokenizer(small_tokenizer()).settings()) == (
-        "{'format': 'raw', 'splits': [1.0], 'split_by': 'token', 'eot': 'keep', 'dtype': 'uint16',"
-        f" 'shard_tokens': {1 << 62}, 'min_shard_tokens': 0, 'documents': 'line',"
-        " 'text_key': 'content', 'encoding': 'gbk'}"
-    )
 
 
 def test_only_an_array_keeps_the_marks_of_the_text() -> None:

@@ -184,10 +184,8 @@ def test_what_like_refuses(tok: pybpe.Tokenizer) -> None:
     assert new.pattern == superwords.pattern
 
 
-def test_answers_do_not_get_in_the_way(tmp_path: Path) -> None:
+def test_answers_do_not_get_in_the_way() -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
-    for copied in (copy.copy(tok), copy.deepcopy(tok), pickle.loads(pickle.dumps(tok))):
-        assert copied == tok and type(copied) is pybpe.Tokenizer
     assert pickle.loads(pickle.dumps(pybpe.Tokenizer)) is pybpe.Tokenizer
     assert copy.deepcopy(pybpe.Tokenizer) is pybpe.Tokenizer
     assert "vocab" in inspect.signature(pybpe.Tokenizer).parameters and inspect.getdoc(pybpe.Tokenizer)

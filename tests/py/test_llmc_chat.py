@@ -21,7 +21,6 @@ from llmc_compat import chat
 from llmc_compat.chat import ChatFormat
 from llmc_compat.shards import read_shard
 from pybpe.errors import ArgumentError, FileMissingError, FormatError, LimitError
-from pybpe.formats.pretrained import chat_template
 from pybpe.model import CONTROL_TOKENS
 from pybpe.tokens.store import shard_sizes
 
@@ -124,14 +123,6 @@ def test_the_template_renders_and_refuses(tok: pybpe.Tokenizer) -> None:
         render([{"role": "tool", "content": "x"}])
     with pytest.raises(TemplateError, match="only the assistant"):
         render([{"role": "user", "content": "x", "thought": "y"}])
-
-
-def test_a_saved_tokenizer_carries_the_template(tok: pybpe.Tokenizer) -> None:
-    assert chat_template(tok.model) == chat.CHAT_TEMPLATE
-    made = pybpe.train(iter(["ab"]), vocab_size=258, special_tokens=["<|im_start|>", "<|im_end|>"])
-    chatml = chat_template(made.model)
-    assert chatml is not None and chatml != chat.CHAT_TEMPLATE
-    assert chat_template(pybpe.train(iter(["ab"]), vocab_size=256).model) is None
 
 
 def mask_by_rule(ids: list[int]) -> list[int]:

@@ -143,11 +143,8 @@ def test_a_newer_version_takes_the_place_of_ours_but_not_of_the_originals(
     current = header.read_bytes()
     header.write_bytes(current + b"/* an older version of ours */\n")
     (checkout / "llmc" / "tokenizer.h").unlink()  # as if an installation had been interrupted
-    dataloader = checkout / "llmc" / "dataloader.h"
-    dataloader.write_text("/*\nDrop-in for llm.c's llmc/dataloader.h, as earlier versions began.\n*/\n")
     assert installer(checkout)[0] == 0
     assert header.read_bytes() == current
-    assert b"A drop-in replacement" in dataloader.read_bytes()
     assert (checkout / "llmc" / "tokenizer.h").exists()
     for _ in range(2):
         assert installer(checkout, "--undo") == (0, f"{checkout}: restored\n", "")

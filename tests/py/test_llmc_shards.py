@@ -141,9 +141,9 @@ def test_a_reset_after_seek_draws_what_it_would_have_drawn(golden: str) -> None:
 def test_far_seeks(golden: str) -> None:
     loader = Flat(golden, 8, 64, 0, 1, True)
     oracle = Slow([tokens_of(k, n) for k, n in enumerate(SIZES)], 8, 64, 0, 1, True)
-    for _ in range(20_000):
+    for _ in range(3000):
         expected = oracle.next()
-    loader.seek(19_999)
+    loader.seek(2999)
     assert loader.next() == expected
     with pytest.raises(ArgumentError, match="1000000000 is the last"):
         loader.seek(10**9 + 1)

@@ -101,15 +101,6 @@ def test_saved_files_carry_superwords(tmp_path: Path) -> None:
         assert pybpe.Tokenizer.from_file(tmp_path / name).encode(text) == ids
 
 
-def test_special_ids_and_digits() -> None:
-    text = english()[:30_000] + "in 1984 and 1985 " * 50
-    for where, first in (("first", 0), ("after_bytes", 256), ("last", 799)):
-        given = {"special_tokens": ["<|endoftext|>"], "special_ids": where, "digits": 1}
-        tok = pybpe.train(iter([text]), vocab_size=800, superwords=True, **given)
-        assert tok.special_tokens == {"<|endoftext|>": first}
-        assert not any(sum(chr(byte).isdigit() for byte in token) > 1 for token in tok.model.vocab.values())
-
-
 def corpus_files(tmp_path: Path) -> list[Path]:
     text = english()
     paths = [tmp_path / "a.txt", tmp_path / "b.jsonl"]

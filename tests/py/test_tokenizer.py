@@ -55,15 +55,6 @@ def test_any_bytes_round_trip(small: pybpe.Tokenizer) -> None:
 # Special tokens
 
 
-def test_a_special_is_one_id(small: pybpe.Tokenizer) -> None:
-    assert small.encode("<|endoftext|>") == [0]
-    assert small.encode("a<|im_start|><|im_end|>b") == [*small.encode("a"), 1, 2, *small.encode("b")]
-    assert 0 not in small.encode_ordinary("<|endoftext|>")
-    assert small.decode(small.encode_ordinary("<|endoftext|>")) == "<|endoftext|>"
-    assert small.special_tokens == {text: i for i, text in enumerate(SPECIALS)}
-    assert small.eot_token == 0
-
-
 def test_allowed_and_disallowed_specials_are_as_in_tiktoken(
     gpt2: pybpe.Tokenizer, reference: tiktoken.Encoding
 ) -> None:

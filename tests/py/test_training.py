@@ -36,8 +36,8 @@ def test_the_worked_example(corpus: Callable[[str], Path]) -> None:
 
 @pytest.mark.parametrize("name", ["english", "chinese", "mixed"])
 def test_equals_the_naive_trainer(corpus: Callable[[str], Path], name: str) -> None:
-    text = {"english": english()[:15_000], "chinese": chinese()[:4000], "mixed": mixed()[:6_000]}[name]
-    parts = text[:3000], text[3000:]
+    text = {"english": english()[:8_000], "chinese": chinese()[:2000], "mixed": mixed()[:4_000]}[name]
+    parts = text[:1500], text[1500:]
     vocab, merges = pybpe.train_bpe(corpus("<|endoftext|>".join(parts)), 256 + 1 + 80, ["<|endoftext|>"])
     words = [word for part in parts for word in pretok.words(GPT2_REGEX, part.encode())]
     assert merges == reference.train(words, 80)

@@ -135,14 +135,6 @@ def test_the_page_is_the_same_each_time(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == make_page(SAMPLE, list(tokenizers.values()))
 
 
-def test_a_vocabulary_of_32000_tokens_makes_a_small_page() -> None:
-    words = [b"%c%c" % (a, b) for a in range(256) for b in range(125)]
-    tokens = [*(bytes([byte]) for byte in range(256)), *words]
-    tok = pybpe.Tokenizer(dict(enumerate(tokens)), [(word[:1], word[1:]) for word in words])
-    assert tok.vocab_size > 32_000
-    assert len(make_page(english()[:100_000], tok)) < 1_000_000
-
-
 def test_a_long_text_is_cut_between_characters() -> None:
     data = page_data(make_page("né" * 100, tokenizer(), max_bytes=5))
     assert (data["shown_bytes"], data["total_bytes"]) == (4, 300)
