@@ -49,6 +49,9 @@ TESTS = {
     "tokens/pack/rows.py": [
         "test_packed_rows.py::test_columns_are_as_in_the_slow_version",
         "test_packed_rows.py::test_a_spare_row_is_a_mark_and_padding",
+        "test_pack.py::test_a_folder_is_packed",
+        "test_pack.py::test_rows_have_columns_in_other_formats",
+        "test_pack.py::test_check_refuses_another_T",
     ],
     "tokens/pack/exact_fit.py": _ROWS,
     "tokens/pack/pieces.py": _ROWS,
