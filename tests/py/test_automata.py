@@ -7,14 +7,11 @@ import os
 import pickle
 import random
 import re
-import warnings
-from pathlib import Path
 
 import pytest
 from pipelines import DEEPSEEK_V3, KIMI, LLAMA3, TEKKEN
 from texts import english, hostile_bytes
 
-import pybpe
 from pybpe import _binding
 from pybpe import pattern as pattern_module
 from pybpe.errors import PybpeWarning, UnsupportedError
@@ -178,35 +175,7 @@ def test_what_does_not_compile_is_searched_and_said_once(pattern: str, construct
 
 
 # ----------------------------------------------------------------------------------------------------
-# What runs them
-
-
-def in_regex(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on, no pattern compiles."""
-    monkeypatch.setattr(pattern_module, "_automaton", lambda regex: None)
-
-
-@pytest.mark.parametrize("normalizer", [None, "NFC"])
-@pytest.mark.parametrize("name", ["nanochat", "kimi", "gaps", "far"])
-def test_training_and_ids_are_those_of_regex(
-    name: str, normalizer: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = random.Random(name)
-    texts = [hostile_bytes(rng, 200) for _ in range(100)] + [english()[:20000].encode()]
-    file = tmp_path / "text.txt"
-    file.write_bytes(b"".join(texts))
-    warnings.simplefilter("ignore", PybpeWarning)  # the file is not UTF-8
-
-    def results() -> tuple[object, ...]:
-        tok = pybpe.train(
-            str(file), vocab_size=400, pattern=MODELS[name], special_tokens=["<s>"], normalizer=normalizer, workers=2
-        )
-        arrays = tok.encode_batch_to_numpy(texts)
-        return tok.merges, tok.encode_batch(texts), [part.tolist() for part in arrays], tok.encode(b"<s>".join(texts))
-
-    fast = results()
-    in_regex(monkeypatch)
-    assert results() == fast
+# Safe cuts
 
 
 @pytest.mark.parametrize("name", MODELS)

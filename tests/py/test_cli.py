@@ -16,7 +16,6 @@ from commands import refusal
 from texts import chinese, english
 
 import pybpe
-from pybpe.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -205,15 +204,6 @@ def test_bad_input_is_one_line_and_exit_code_2(
     said = refusal(command)
     assert message in said and len(said) < 400
     assert not (folder / "x.json").exists()
-
-
-def test_one_of_a_thing_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.txt").write_text("aa")
-    tok = str(tmp_path / "t.json")
-    assert main(["train", str(tmp_path / "a.txt"), "--vocab-size", "257", "-o", tok]) == 0
-    assert f"{tok}: 257 tokens, 1 merge\n" in capsys.readouterr().out
-    assert main(["inspect", tok]) == 0
-    assert "None" not in capsys.readouterr().out  # what the tokenizer does not have has no line
 
 
 def test_files_on_both_sides_of_an_option(folder: Path) -> None:

@@ -4,7 +4,6 @@ a kill; its report and page."""
 import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -194,16 +193,6 @@ def test_scores_may_be_any_numbers(tmp_path: Path) -> None:
     assert bins == {-(2.0**1023): 1, -256: 2, -0.3: 1, 0: 1, 0.5: 1, 1: 1, 2: 1, 2.0**996: 1, 2.0**1023: 1}
     assert report.dropped == {"score s": 3} and "-256 to -512" in report.to_html()
     json.dumps(report.to_json(), allow_nan=False)
-
-
-def test_the_page_marks_what_lies_outside_a_limit(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", ["x" * 3, "x" * 10, "x" * 40])
-    page = clean(
-        str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", filters=Filters(min_chars=8, max_chars=16), workers=1
-    ).to_html()
-    bars = re.findall(r"<td>(\d+ to \d+)</td>.*?class=\"(bar[ out]*)\"", page)
-    assert bars[:3] == [("2 to 4", "bar out"), ("8 to 16", "bar"), ("32 to 64", "bar out")]
-    assert "at least 8, at most 16" in page
 
 
 def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
+import numpy
 import pytest
 from reference.dropout import outcomes
 from texts import chinese, english, mixed
@@ -122,21 +123,6 @@ def test_normalizers_special_tokens_and_patterns_that_do_not_compile() -> None:
         assert plain == tok.encode_ordinary(text)
 
 
-def test_tokenizer_json_holds_the_dropout(tmp_path: Path) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    tok = pybpe.train(iter([english()[:50_000]]), vocab_size=700)
-    path = tmp_path / "tok.json"
-    tok.replace(dropout=0.25).save(path)
-    assert tokenizers.Tokenizer.from_file(str(path)).model.dropout == 0.25
-    loaded = pybpe.Tokenizer.from_file(path)
-    assert loaded == tok.replace(dropout=0.25) != tok
-    text = english()[:2000]
-    assert loaded.encode_dropout(text, seed=4) == tok.encode_dropout(text, seed=4, dropout=0.25)
-    loaded.replace(dropout=0).save(path)
-    assert json.loads(path.read_bytes())["model"]["dropout"] is None
-    assert pybpe.Tokenizer.from_file(path) == tok
-
-
 def test_what_needs_one_result_is_refused(tmp_path: Path) -> None:
     tok = pybpe.train(iter(["one two three"]), vocab_size=260, special_tokens=["<|endoftext|>"]).replace(dropout=0.1)
     corpus = tmp_path / "c.txt"
@@ -196,6 +182,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out) == tok.encode_dropout(text, seed=3, dropout=0.2)
     assert main([*command, "--dropout", "0"]) == 0
     assert json.loads(capsys.readouterr().out) == tok.encode(text)
+    for output in ("ids.npy", "ids.bin"):
+        assert main([*command[:-1], "--seed", "3", "-o", str(tmp_path / output)]) == 0
+        ids = numpy.load(tmp_path / output) if output == "ids.npy" else numpy.fromfile(tmp_path / output, "<u2")
+        assert ids.tolist() == tok.encode_dropout(text, seed=3, dropout=0.2)
     assert main(command) == 2
     assert "--seed" in capsys.readouterr().err
     assert main([*command, "--dropout", "0", "--seed", "3"]) == 2

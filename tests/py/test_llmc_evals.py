@@ -12,7 +12,6 @@ import pytest
 from commands import pybpe_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from texts import chinese, english
 
 import pybpe
 from llmc_compat import evals
@@ -25,11 +24,6 @@ ROOF = {
     "label": 3,
 }
 BOAT = {"context": "The boat", "completions": ["sank.", "sailed.", "rose.", "<|endoftext|>"], "label": 0}
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return pybpe.train(iter([english()[:50_000], chinese()[:5000]]), vocab_size=600, special_tokens=["<|endoftext|>"])
 
 
 @pytest.fixture

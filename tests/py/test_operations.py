@@ -15,7 +15,7 @@ from corpora import small_tokenizer
 from vocabularies import SHAPES, tokenizer_of
 
 import pybpe
-from pybpe.errors import FormatError, UnsupportedError
+from pybpe.errors import UnsupportedError
 from pybpe.pattern import automata
 from pybpe.pattern.automata import dfa
 from pybpe.pattern.dialects.parse import REGEX, parse
@@ -110,30 +110,6 @@ def test_loaders(tmp_path: Path, shape: str, name: str) -> None:
         works.append(lambda path=folder / file: pybpe.Tokenizer.from_file(path, **options))
         sizes.append(sum(path.stat().st_size for path in folder.iterdir()))
     check_growth(works, sizes)
-
-
-@pytest.mark.parametrize("open_, close", ["[]", ('{"a":', "}")], ids=["arrays", "objects"])
-@pytest.mark.parametrize("place", ["model", "around"])
-def test_nested_json(tmp_path: Path, open_: str, close: str, place: str) -> None:
-    """What is nested too deeply is an error, not a crash; and the work is the same at any depth."""
-    path = tmp_path / "tokenizer.json"
-    small_tokenizer().save(path)
-    text = path.read_text()
-
-    def load(depth: int) -> None:
-        nested = open_ * depth + "0" + close * depth
-        before = '"model": {' if place == "model" else "{"
-        assert before in text
-        path.write_text(text.replace(before, f'{before}"nested": {nested},', 1))
-        if depth < 50:
-            pybpe.Tokenizer.from_file(path)
-        else:
-            with pytest.raises(FormatError, match="not a tokenizer.json: maximum recursion depth exceeded"):
-                pybpe.Tokenizer.from_file(path)
-
-    load(20)
-    load(100_000)
-    assert lines_run(lambda: load(400_000)) < 2 * lines_run(lambda: load(100_000))
 
 
 GROUPS: dict[str, Callable[[int], str]] = {

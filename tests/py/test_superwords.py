@@ -46,16 +46,6 @@ def test_a_smaller_vocabulary_is_a_prefix() -> None:
         assert tok.merges == largest[: size - 256]
 
 
-def test_rules_of_the_authors() -> None:
-    """At most four words, no colon before a space, and numbers and runs of punctuation are chunks of their own."""
-    text = "one two three four five six. Answer: yes ... in 1984 (12345)!\n" * 50
-    tok = pybpe.train(iter([text]), vocab_size=700, superwords=True, transition=0.6)
-    learned = [tok.model.vocab[i] for i in range(256, tok.vocab_size)]
-    assert max(len(token.decode().split()) for token in learned) == 4
-    assert not any(b": " in token for token in learned)
-    assert b"123" in learned and not any(b"12345" in token or b"1984" in token for token in learned)
-
-
 def same_as_hugging_face(tok: pybpe.Tokenizer, samples: list[str]) -> None:
     theirs = tok.to_hf()
     for sample in samples:

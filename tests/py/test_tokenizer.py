@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy
 import pytest
-import tiktoken
-from gpt2 import gpt2_tiktoken, gpt2_tokenizer
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
@@ -22,16 +20,6 @@ from pybpe.tokenizer import offsets
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 BYTES = {i: bytes([i]) for i in range(256)}
-
-
-@pytest.fixture(scope="module")
-def gpt2() -> pybpe.Tokenizer:
-    return gpt2_tokenizer()
-
-
-@pytest.fixture(scope="module")
-def reference() -> tiktoken.Encoding:
-    return gpt2_tiktoken()
 
 
 @pytest.fixture(scope="module")
@@ -53,23 +41,6 @@ def test_any_bytes_round_trip(small: pybpe.Tokenizer) -> None:
 
 # ------------------------------------------------------------------------------------------------------
 # Special tokens
-
-
-def test_allowed_and_disallowed_specials_are_as_in_tiktoken(
-    gpt2: pybpe.Tokenizer, reference: tiktoken.Encoding
-) -> None:
-    text = "a <|endoftext|> b"
-    assert gpt2.encode(text, allowed_special=set()) == reference.encode_ordinary(text)
-    assert gpt2.encode(text, allowed_special={"<|endoftext|>"}) == reference.encode(text, allowed_special="all")
-    with pytest.raises(ValueError, match="disallowed"):
-        gpt2.encode(text, allowed_special=set(), disallowed_special="all")
-    with pytest.raises(ValueError, match=r"at byte 2"):
-        gpt2.encode(text, allowed_special=set(), disallowed_special={"<|endoftext|>"})
-    assert gpt2.encode("plain", allowed_special=set(), disallowed_special="all") == reference.encode("plain")
-    with pytest.raises(pybpe.errors.ArgumentError, match="not special tokens"):
-        gpt2.encode(text, allowed_special={"<|nope|>"})
-    with pytest.raises(pybpe.errors.ArgumentError, match=r"'all' or a set .* not '<\|endoftext\|>'"):
-        gpt2.encode(text, allowed_special="<|endoftext|>")
 
 
 def test_of_overlapping_specials_the_longest_wins() -> None:

@@ -11,7 +11,6 @@ from reference import pretok
 from texts import chinese, english, mixed
 
 import pybpe
-from pybpe.errors import FormatError
 
 
 @pytest.fixture
@@ -79,20 +78,6 @@ def test_odd_inputs_train_and_round_trip(corpus: Callable[[bytes], Path], data: 
     if len(data) < 2:
         assert tok.vocab_size == 257
     assert tok.decode_bytes(tok.encode(data)) == data
-
-
-@pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
-def test_random_bytes_train(corpus: Callable[[bytes], Path]) -> None:
-    """From a file, too, unless it certainly is not text."""
-    data = random.Random(5).randbytes(200_000)
-    for inputs in (iter([data]), corpus(data.translate(None, bytes(range(9))))):
-        tok = pybpe.train(inputs, vocab_size=400)
-        assert tok.vocab_size == 400 and tok.decode_bytes(tok.encode(data)) == data
-    tok = pybpe.train(iter([b"\0" * 100]), vocab_size=300)
-    assert tok.vocab_size > 256 and tok.decode_bytes(tok.encode(b"\0" * 100)) == b"\0" * 100
-    for binary in (data, b"\0" * 100):
-        with pytest.raises(FormatError, match="not text, but binary data"):
-            pybpe.train(corpus(binary), vocab_size=400)
 
 
 def test_missing_and_unreadable_inputs_are_named(tmp_path: Path) -> None:
