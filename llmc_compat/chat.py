@@ -51,7 +51,7 @@ from pybpe.reading.text_encoding import Doubts
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import give_name, make_folder, remove_file, remove_others, unfinished_folder
-from pybpe.support.run_options import RunOptions
+from pybpe.support.parallel import RunOptions
 from pybpe.tokens.encoding import Encoded, Part
 from pybpe.tokens.finished import finished_manifest
 from pybpe.tokens.manifest import check_name, manifest_name
@@ -115,16 +115,13 @@ class ChatFormat:
             problem = _problem(message)
             if problem:
                 raise ArgumentError(f"message {number}: {problem}")
-            ids += self._message(message)
+            ids += [self._im_start, self._roles[message["role"]]]
+            if message.get("thought") is not None:
+                ids += [self._thought, *self._tok.encode_ordinary(message["thought"]), self._end_thought]
+            ids += [*self._tok.encode_ordinary(message["content"]), self._im_end]
         if add_generation_prompt:
             ids += [self._im_start, self._roles["assistant"]]
         return ids
-
-    def _message(self, message: Mapping[str, Any]) -> list[int]:
-        ids = [self._im_start, self._roles[message["role"]]]
-        if message.get("thought") is not None:
-            ids += [self._thought, *self._tok.encode_ordinary(message["thought"]), self._end_thought]
-        return [*ids, *self._tok.encode_ordinary(message["content"]), self._im_end]
 
     def loss_mask(self, ids: numpy.ndarray[Any, Any], inside: bool = False) -> tuple[numpy.ndarray[Any, Any], bool]:
         """Returns the loss mask: which tokens the model should learn to produce.

@@ -13,16 +13,23 @@ from collections.abc import Callable, Iterable, Iterator
 from pybpe import _binding
 from pybpe.errors import ArgumentError
 
-from .batch import Batch
 from .checks.contents import Seen, read_all
 from .checks.data import data_faults, mask_faults
-from .checks.files import Files, Found, find_files
-from .checks.finding import Finding, Run
+from .checks.files import Files, Finding, Found, Run, find_files
 from .checks.manifests import manifest_faults, packing_faults
-from .checks.models import model_faults
-from .checks.places import folder_faults, place_faults, split_faults, working_folders
-from .checks.states import state_faults
-from .checks.together import end_faults, id_faults, name_faults, row_faults, vocabulary_faults
+from .checks.models import model_faults, state_faults
+from .checks.together import (
+    end_faults,
+    folder_faults,
+    id_faults,
+    name_faults,
+    place_faults,
+    row_faults,
+    split_faults,
+    vocabulary_faults,
+    working_folders,
+)
+from .shards import Batch
 
 Check = Callable[[Seen], Iterator[Finding]]
 _TOGETHER: list[Check] = [id_faults, vocabulary_faults, end_faults, manifest_faults]

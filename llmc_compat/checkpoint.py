@@ -112,11 +112,8 @@ def write_checkpoint(
 def write_blocks(
     path: _binding.PathLike, config: GPT2Config, dtype: str, blocks: Iterable[numpy.ndarray[Any, Any]]
 ) -> None:
-    """Writes the header and then blocks of weights, atomically, holding one block at a time.
-
-    Args:
-        blocks: weights in the file's type and order; together, all of its tensors.
-    """
+    """Writes the header and then blocks of weights, atomically, holding one block at a time. The blocks are in the type
+    and order of the file; together, they are all of its tensors."""
     with _binding.Output(path) as output:
         shape = (config.num_layers, config.num_heads, config.channels, config.padded_vocab_size)
         output.write(header(MAGIC, VERSIONS[dtype], config.max_seq_len, config.vocab_size, *shape))
@@ -223,11 +220,8 @@ def read_checkpoint(path: _binding.PathLike) -> tuple[GPT2Config, dict[str, nump
 
 
 def read_header(stream: BinaryIO, name: str) -> tuple[Sizes, str, int]:
-    """Returns the sizes in the header of a checkpoint, possible or not, its dtype, and the size of the file.
-
-    Raises:
-        FormatError: it is not the header of a checkpoint.
-    """
+    """Returns the sizes in the header of a checkpoint, possible or not, its dtype, and the size of the file. Raises
+    FormatError for any other header."""
     numbers = header_numbers(stream.read(HEADER_BYTES), name, "a checkpoint")
     magic, version, maxT, V, L, NH, C, Vp = numbers[:8]
     if magic != MAGIC:
@@ -281,16 +275,8 @@ class TensorSummary:
     nonfinite: int
 
 
-def summarize(model: Checkpoint) -> dict[str, TensorSummary]:
-    """Summarizes every tensor of a checkpoint by name, in file order. Reads in blocks.
-
-    Raises:
-        FormatError: the file was truncated in the meantime.
-    """
-    return {name: _summarize(model, name) for name in model.config.tensor_shapes()}
-
-
-def _summarize(model: Checkpoint, name: str) -> TensorSummary:
+def summarize(model: Checkpoint, name: str) -> TensorSummary:
+    """Summarizes a tensor, which it reads in blocks. Raises FormatError if the file was truncated in the meantime."""
     shape = model.config.tensor_shapes()[name]
     count = nonfinite = 0
     total = squares = 0.0

@@ -208,15 +208,11 @@ def write_eval(path: _binding.PathLike, examples: Iterable[Example]) -> EvalFact
     with _binding.Output(path) as output:
         output.write(header(MAGIC, VERSION, facts.examples, facts.longest_bytes))
         for index, example in enumerate(listed):
-            output.write(_pack(example, index))
+            fields = [DELIMITER, example.num_bytes, index, example.label, COMPLETIONS]
+            for part in (example.context, *example.completions):
+                fields += [len(part), *part]
+            output.write(numpy.array(fields, dtype="<u2"))
     return facts
-
-
-def _pack(example: Example, index: int) -> numpy.ndarray[Any, Any]:
-    fields = [DELIMITER, example.num_bytes, index, example.label, COMPLETIONS]
-    for part in (example.context, *example.completions):
-        fields += [len(part), *part]
-    return numpy.array(fields, dtype="<u2")
 
 
 # ----------------------------------------------------------------------------------------------------

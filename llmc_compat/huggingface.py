@@ -94,15 +94,11 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
             _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
         parts = list(_parts(model.config))
         shapes = {_PREFIX + part.name: part.shape for part in parts}
-        blocks = (_rows_there(model, part) for part in parts)
+        rows = ((part, model.raw_rows(part.source, part.start, part.stop)) for part in parts)
+        blocks = (numpy.ascontiguousarray(x[0].T) if part.source in _TRANSPOSED else x for part, x in rows)
         write_safetensors(os.path.join(folder, WEIGHTS_NAME), _DTYPES[model.dtype][0], shapes, blocks)
         _write_json(folder, CONFIG_NAME, _model_config(tokenizer, model))
         return model.config
-
-
-def _rows_there(model: Checkpoint, part: Part) -> numpy.ndarray[Any, Any]:
-    rows = model.raw_rows(part.source, part.start, part.stop)
-    return numpy.ascontiguousarray(rows[0].T) if part.source in _TRANSPOSED else rows
 
 
 def _model_config(tokenizer: Tokenizer, model: Checkpoint) -> dict[str, Any]:

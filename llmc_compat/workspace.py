@@ -1,10 +1,20 @@
-"""Turns a corpus into a workspace: see workspace_layout.py."""
+"""Makes a workspace from a corpus: a folder in which unmodified llm.c starts training.
+
+llm.c's CPU trainer has its paths compiled in, so everything is placed where it looks, relative to the folder:
+
+    gpt2_124M.bin                                   the model (fp32; gpt2_124M_bf16.bin for bf16)
+    gpt2_tokenizer.bin                              the tokenizer
+    dev/data/tinyshakespeare/tiny_shakespeare_*.bin links to the first shards, which the CPU trainer reads
+    data/                                           all shards, tokenizer.json, manifest.json
+    README.md                                       the commands, computed for this data
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 import pybpe
 from pybpe import _binding
@@ -21,7 +31,7 @@ from pybpe.reading.splits import SplitOptions
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_file, remove_others
-from pybpe.support.run_options import RunOptions
+from pybpe.support.parallel import RunOptions
 from pybpe.tokens.finished import TOKENIZER_NAMES, Goal
 from pybpe.tokens.manifest import manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions, RowOptions
@@ -29,15 +39,54 @@ from pybpe.tokens.pack.packing import write_and_pack
 from pybpe.tokens.preparation import prepare_dataset, save_tokenizer
 from pybpe.training.options import TrainOptions
 
-from .batch import CPU_BATCH
 from .check import check
 from .checkpoint import check_dtype, write_random_checkpoint
-from .checks.files import CPU_DATA, TOKENIZER_NAME
+from .checks.files import CPU_DATA, MODEL_NAMES, TOKENIZER_NAME
+from .evals import COMPLETIONS, LLMC_PATH
 from .gpt2_config import GPT2Config
-from .workspace_layout import NAME, Workspace, readme
+from .shards import CPU_BATCH, Batch
 
 MAX_VOCAB_SIZE = 65536
 README = "README.md"
+NAME = "corpus"  # the shards' name prefix
+_T_STEP = 64  # CUDA needs multiples of 4; its kernels favor larger ones
+_DEFAULT_B = 4  # train_gpt2.cu's
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What `make_workspace` made.
+
+    Attributes:
+        folder: the workspace.
+        tokenizer, manifest, config: its parts.
+        dtype: the model's type.
+    """
+
+    folder: str
+    tokenizer: pybpe.Tokenizer
+    manifest: pybpe.Manifest
+    config: GPT2Config
+    dtype: str
+
+    @property
+    def model_name(self) -> str:
+        """The checkpoint's file."""
+        return MODEL_NAMES[self.dtype]
+
+    def shards(self, split: str) -> str:
+        """The pattern by which llm.c finds the shards of a split."""
+        return f"data/{NAME}_{split}_*.bin"
+
+    @property
+    def row_length(self) -> int | None:
+        """The tokens per row if the shards have packed rows."""
+        return None if self.manifest.packing is None else int(self.manifest.packing["sequence_length"])
+
+    @property
+    def smallest_shard(self) -> int:
+        """The tokens of the smallest shard that llm.c reads."""
+        return min(record.tokens for split in ("train", "val") for record in self.manifest.shards[split])
 
 
 def make_workspace(
@@ -217,3 +266,87 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:
                 os.unlink(new)
                 raise
         platform.sync_folder(place)
+
+
+# ----------------------------------------------------------------------------------------------------
+# README.md: the commands that train in the workspace, computed for its data
+
+
+def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
+    """Returns a batch for which every shard is large enough: the longest T that the model and the shards allow,
+    in steps of 64, or the length of packed rows; and train_gpt2.cu's B (4, over all processes) or what fits."""
+    room = (workspace.smallest_shard - 1) // processes
+    T = workspace.row_length or min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
+    return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)
+
+
+def readme(workspace: Workspace) -> str:
+    """Returns the README's text."""
+    config, manifest, model = workspace.config, workspace.manifest, workspace.model_name
+    shards, trained = manifest.shards["train"], manifest.split_tokens("train")
+    length, is_fp32 = workspace.row_length, workspace.dtype == "fp32"
+    tokens = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
+    first = f" over the first of {len(shards)} shards, the only one that it reads," if len(shards) > 1 else ""
+    rows = (
+        f"\n\nThe shards have packed rows of {length} tokens: the CPU trainer's sequences begin inside them. To train"
+        f" on rows there, use `--sequence-length {CPU_BATCH.T}`, or set T to {length} in train_gpt2.c."
+    )
+    on_cpu = f"""```sh
+OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
+```
+
+B is 4 and T is 64, both compiled in. One epoch{first} takes {(shards[0].tokens - 1) // (CPU_BATCH.min_tokens - 1)} \
+steps; the trainer runs 41. The first loss is near ln({config.vocab_size}) = {log(config.vocab_size):.2f}.\
+{"" if length in (None, CPU_BATCH.T) else rows}"""
+    batch, two = gpu_batch(workspace), gpu_batch(workspace, processes=2)
+    commands = [
+        f"$LLMC/train_gpt2cu -i '{workspace.shards('train')}' -j '{workspace.shards('val')}' -e {model} -b {each.B}"
+        f" -t {each.T} -h 0"
+        for each in (batch, two)
+    ]
+    steps = [trained // (each.min_tokens - 1) for each in (batch, two)]  # per epoch, as train_gpt2.cu computes it
+    return f"""# An llm.c workspace, made by pybpe
+
+- tokenizer: {config.vocab_size} tokens, padded to {config.padded_vocab_size} in the model; end-of-text id \
+{workspace.tokenizer.eot_token}
+- tokens: {tokens}
+- model: {config.num_parameters} random parameters ({workspace.dtype}), {config.num_layers} layers, \
+{config.num_heads} heads, {config.channels} channels, sequence length {config.max_seq_len}
+
+Run everything from this folder. `LLMC` is the folder where llm.c was built.
+
+## CPU
+
+{on_cpu if is_fp32 else "The CPU trainer reads only fp32: make the workspace with `--dtype fp32`."}
+
+## One GPU
+
+```sh
+{commands[0]}    # built with: make train_gpt2cu{" PRECISION=FP32" if is_fp32 else ""}
+```
+
+One epoch is {steps[0]} steps, after which the trainer stops. With T = {batch.T}, the shards allow \
+B up to {(workspace.smallest_shard - 1) // batch.T}; raise `-b` as far as the GPU's memory allows.
+
+## Several GPUs
+
+Build in the same way on a machine with MPI and NCCL. For two GPUs:
+
+```sh
+mpirun -np 2 {commands[1]}
+```
+
+One epoch is {steps[1]} steps. Every shard must hold at least processes x B x T + 1 tokens, here {two.needs()}.
+
+## Flags
+
+- `-h 0` skips HellaSwag, because llm.c's own file of questions has GPT-2's ids. To evaluate with `-h 1` and `-b`
+  {COMPLETIONS} or more, make `{LLMC_PATH}` in this folder with `pybpe llmc eval`.
+- `-v` sets how often the validation loss is computed, not the vocabulary. The vocabulary comes from the header of
+  {model}, and no flag sets it.
+- `-o log -n 1000` saves a checkpoint every 1000 steps and after the last one. The same command with `-y 1` resumes from
+  the last checkpoint; with a larger `-x` (the number of steps) it trains longer.
+- `-e` names the model to start from; a descriptor such as `d12` would create a model with GPT-2's vocabulary.
+
+`pybpe llmc check . -b B -t T -n PROCESSES` checks whether these files work with another batch size.
+"""

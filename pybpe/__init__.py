@@ -23,12 +23,12 @@ if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
     from .analysis.advice import advise as advise
     from .analysis.bits_per_byte import BitsPerByte as BitsPerByte
     from .analysis.bits_per_byte import bits_per_byte as bits_per_byte
+    from .analysis.comparison import Comparison as Comparison
     from .analysis.comparison import compare as compare
-    from .analysis.comparison_result import Comparison as Comparison
     from .encodings import get_encoding as get_encoding
     from .errors import Error as Error
+    from .model.remap import padded_vocab_size as padded_vocab_size
     from .model.template import Template as Template
-    from .padding import padded_vocab_size as padded_vocab_size
     from .tokenizer import Tokenizer as Tokenizer
     from .tokenizer.decoding import DecodeStream as DecodeStream
     from .tokens.binarization import binarize as binarize
@@ -49,12 +49,11 @@ if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
 _NAMES = {
     "analysis.advice": "Advice advise",
     "analysis.bits_per_byte": "BitsPerByte bits_per_byte",
-    "analysis.comparison": "compare",
-    "analysis.comparison_result": "Comparison",
+    "analysis.comparison": "Comparison compare",
     "encodings": "get_encoding",
     "errors": "Error",
     "model.template": "Template",
-    "padding": "padded_vocab_size",
+    "model.remap": "padded_vocab_size",
     "tokenizer": "Tokenizer",
     "tokenizer.decoding": "DecodeStream",
     "tokens.binarization": "binarize encode_files",

@@ -15,7 +15,7 @@ from .pattern import Digits, PatternLike
 from .reading.options import ReadOptions, listed
 from .reading.paths import Inputs
 from .reading.sample import Sample
-from .support.run_options import RunOptions
+from .support.parallel import RunOptions
 from .tokenizer import Tokenizer, of_model
 from .training.counts import Counts
 from .training.merging import TrainInput, train_model

@@ -38,8 +38,8 @@ from llmc_faults import (  # noqa: E402
     tokens,
 )
 
-from llmc_compat.batch import Batch  # noqa: E402
 from llmc_compat.check import check  # noqa: E402
+from llmc_compat.shards import Batch  # noqa: E402
 
 SAYS = {  # what an effect must say to cover an outcome
     ABORTS: "abort|crash|memory|finds no such file|overflows|may not find it",

@@ -18,8 +18,7 @@ from pybpe.errors import Error, FormatError
 from pybpe.reading.streams import open_unchanged, read_file, read_items
 from pybpe.tokens.manifest import Manifest, ShardRecord
 
-from .files import Found
-from .finding import Finding, Run
+from .files import Finding, Found, Run
 
 TOKENIZER_AGAIN = "write it again with Tokenizer.save or pybpe export"
 MODEL_AGAIN = "write it again with pybpe llmc workspace or checkpoint"
@@ -106,20 +105,14 @@ def read_model(path: str) -> ModelFacts:
         facts = ModelFacts(dtype, sizes, size, None)
         if not facts.is_possible or size != file_bytes(sizes, dtype):
             return facts
-        return replace(facts, weights=_read_weights(stream, sizes, dtype))
-
-
-def _read_weights(stream: BinaryIO, sizes: Sizes, dtype: str) -> Weights:
-    """Reads the weights. Raises FormatError if the file was truncated in the meantime."""
-    largest = {}
-    padding = 0.0
-    for name, shape in sizes.tensor_shapes().items():
-        used = min(sizes.vocab_size, sizes.padded_vocab_size) * sizes.channels if name == "wte" else prod(shape)
-        largest[name] = _largest(stream, dtype, used)
-        if name == "wte":
-            padding = _largest(stream, dtype, prod(shape) - used)
-            largest[name] = max(largest[name], padding if padding == inf else 0.0)
-    return Weights(largest, padding > 0)
+        largest, padding = {}, 0.0
+        for name, shape in sizes.tensor_shapes().items():
+            used = min(sizes.vocab_size, sizes.padded_vocab_size) * sizes.channels if name == "wte" else prod(shape)
+            largest[name] = _largest(stream, dtype, used)
+            if name == "wte":
+                padding = _largest(stream, dtype, prod(shape) - used)
+                largest[name] = max(largest[name], padding if padding == inf else 0.0)
+        return replace(facts, weights=Weights(largest, padding > 0))
 
 
 def _largest(stream: BinaryIO, dtype: str, count: int) -> float:

@@ -10,16 +10,15 @@ import os
 from collections.abc import Iterator
 
 from llmc_compat import chat
-from llmc_compat.batch import Batch
 from llmc_compat.evals import COMPLETIONS, EvalFacts
+from llmc_compat.shards import Batch
 from pybpe import Tokenizer, _binding
 from pybpe.arguments import counted
 from pybpe.errors import Error
 from pybpe.model import END_OF_TEXT
 
 from .contents import EVAL_AGAIN, GPT2_TOKENS, SHARD_AGAIN, TOKENIZER_AGAIN, Seen, ShardFacts, TokenizerFacts
-from .files import split_of
-from .finding import WARNING, Finding, Run
+from .files import WARNING, Finding, Run, split_of
 
 
 def data_faults(seen: Seen) -> Iterator[Finding]:

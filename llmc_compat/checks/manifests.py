@@ -18,8 +18,7 @@ from pybpe.tokens.pack.rows import row_fault
 from pybpe.tokens.token_files import TokenFile
 
 from .contents import SHARDS_AGAIN, Described, Seen, ShardFacts, TokenizerFacts
-from .files import TRAINED_ON
-from .finding import Finding
+from .files import TRAINED_ON, Finding
 
 
 def known_splits(seen: Seen) -> dict[str, str]:

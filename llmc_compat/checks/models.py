@@ -1,4 +1,5 @@
-"""Checks each model checkpoint by itself. llm.c reads them in gpt2_build_from_checkpoint (train_gpt2.c, train_gpt2.cu).
+"""Checks each model checkpoint by itself, and each state from which training resumes. llm.c reads checkpoints in
+gpt2_build_from_checkpoint (train_gpt2.c, train_gpt2.cu).
 
 llm.c checks the magic, the version, and that no weight is missing. It trusts every size in the header. The effects on
 the CPU were observed by running train_gpt2; for CUDA, the code names the places in its source.
@@ -7,15 +8,17 @@ the CPU were observed by running train_gpt2; for CUDA, the code names the places
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from math import inf, prod
+from pathlib import Path
 
-from llmc_compat.checkpoint import file_bytes
-from llmc_compat.gpt2_config import Sizes
-
-from .contents import MODEL_AGAIN, ModelFacts, Seen
-from .files import MODEL_NAMES
-from .finding import WARNING, Finding, Run
+from ..checkpoint import file_bytes
+from ..gpt2_config import Sizes
+from ..header import HEADER_BYTES
+from .contents import EARLIER_STEP, MODEL_AGAIN, ON_RESUMING, ModelFacts, Seen, StateFacts
+from .files import MODEL_NAMES, WARNING, Finding, Run
 
 _VECTOR = {"fp32": 4, "bf16": 8}  # items that a CUDA kernel loads at once (16 bytes)
 _HUGE = 1e4  # the weights of a trained GPT-2 are below 100
@@ -37,27 +40,20 @@ Fault = tuple[str, str, str]
 def model_faults(seen: Seen) -> Iterator[Finding]:
     """Yields what is wrong with each checkpoint."""
     for path, facts in seen.models.items():
-        yield from _faults(path, facts, seen.run)
-
-
-def _faults(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
-    for header_fault in _header_faults(os.path.basename(path), facts, run):
-        yield Finding(path, *header_fault)
-    if facts.weights is None:
-        return
-    for weight_fault in _weight_faults(facts.weights.largest):
-        yield Finding(path, *weight_fault)
-    for name in _NEVER_ZERO:
-        if facts.weights.largest.get(name) == 0 and any(facts.weights.largest.values()):
-            yield Finding(path, f"all of {name} is zero", "trains from it anyway", MODEL_AGAIN, WARNING)
-    may_be_for_cpu = facts.dtype == "fp32" and not run.is_cuda  # the CPU accepts what only CUDA refuses
-    for cuda_fault in _cuda_faults(facts, run):
-        yield Finding(path, *cuda_fault).unless(may_be_for_cpu)
-    processes = run.batch.processes
-    if _cannot_be_shared(facts.sizes, processes):
-        fault = f"C is {facts.sizes.channels}, not a multiple of {processes} processes"
-        remedy = "use -z 0, or a different number of processes"
-        yield Finding(path, fault, "aborts on CUDA with -z 1", remedy, WARNING)
+        yield from (Finding(path, *fault) for fault in _header_faults(os.path.basename(path), facts, seen.run))
+        if facts.weights is None:
+            continue
+        largest, processes = facts.weights.largest, seen.run.batch.processes
+        yield from (Finding(path, *fault) for fault in _weight_faults(largest))
+        for name in _NEVER_ZERO:
+            if largest.get(name) == 0 and any(largest.values()):
+                yield Finding(path, f"all of {name} is zero", "trains from it anyway", MODEL_AGAIN, WARNING)
+        may_be_for_cpu = facts.dtype == "fp32" and not seen.run.is_cuda  # the CPU accepts what only CUDA refuses
+        yield from (Finding(path, *fault).unless(may_be_for_cpu) for fault in _cuda_faults(facts, seen.run))
+        if _cannot_be_shared(facts.sizes, processes):
+            fault = f"C is {facts.sizes.channels}, not a multiple of {processes} processes"
+            remedy = "use -z 0, or a different number of processes"
+            yield Finding(path, fault, "aborts on CUDA with -z 1", remedy, WARNING)
 
 
 def _header_faults(name: str, facts: ModelFacts, run: Run) -> Iterator[Fault]:
@@ -146,3 +142,63 @@ def _cannot_be_shared(sizes: Sizes, processes: int) -> bool:
     shapes = sizes.tensor_shapes().items()
     parts = (prod(s) // (1 if name in ("wte", "wpe", "lnfw", "lnfb") else sizes.num_layers) for name, s in shapes)
     return processes > 1 and sizes.num_parameters % processes == 0 and any(part % processes for part in parts)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What llm.c's CUDA trainer resumes from with -y 1: DONE_STEP, model_STEP.bin, and each process's state_STEP_RANK.bin.
+# It takes the highest STEP of the DONE files (find_max_step in llmc/utils.h), and load_state in train_gpt2.cu requires
+# what is checked here. A state is a header of 256 int32,
+#
+#     [0] 20240527  [1] 1  [2] processes  [3] rank  [4] 1 with master weights  [5] 1 with shuffling  [10] step
+#
+# then m, v and optionally the master weights as float32, all of them or this rank's part; with shuffling, the number of
+# shards as uint64, their order, the samples of a shard as uint64, their order (int32 each), and the state of the
+# generator.
+
+_GENERATOR_BYTES = 2520  # sizeof(mt19937_state) in llmc/rand.h
+_NAME = re.compile(r"state_(\d{8})_(\d{5})\.bin")
+
+
+def state_faults(seen: Seen) -> Iterator[Finding]:
+    """Yields what would stop a run from resuming."""
+    for path, facts in seen.states.items():
+        yield from _faults_of_state(path, facts, seen)
+    for folder in seen.found.folders:
+        yield from _missing_faults(folder, seen.states, seen.run)
+
+
+def _faults_of_state(path: str, facts: StateFacts, seen: Seen) -> Iterator[Finding]:
+    name, given = _NAME.fullmatch(os.path.basename(path)), seen.run.given
+    _, version, processes, rank, master, shuffled = facts.header[:6]
+    if version != 1:
+        yield Finding(path, f"version {version}, expected 1", ON_RESUMING, EARLIER_STEP)
+    if name is not None and int(name[2]) != rank:
+        fault = f"belongs to process {rank} according to its header"
+        yield Finding(path, fault, ON_RESUMING, "rename it for its process")
+    if given is not None and given.processes != processes:
+        fault = f"was saved by {processes} processes, not {given.processes}"
+        yield Finding(path, fault, ON_RESUMING, f"resume with {processes} processes")
+    model = None if name is None else seen.models.get(os.path.join(os.path.dirname(path), f"model_{name[1]}.bin"))
+    if model is None or not model.is_possible:
+        return
+    # The optimizer has as many values as the same step's model, whole or split among the processes.
+    least = model.sizes.num_parameters // max(1, processes)
+    expected = HEADER_BYTES + 4 * least * (3 if master == 1 else 2) + (_GENERATOR_BYTES + 24 if shuffled == 1 else 0)
+    if facts.size < expected:
+        yield Finding(path, f"{facts.size} bytes, expected {expected} or more", ON_RESUMING, EARLIER_STEP)
+
+
+def _missing_faults(folder: str, states: Mapping[str, StateFacts], run: Run) -> Iterator[Finding]:
+    steps = [int(digits) for path in Path(folder).glob("DONE_*") if (digits := path.name[5:]).isdecimal()]
+    if not steps:
+        return
+    step = max(steps)
+    first = states.get(os.path.join(folder, f"state_{step:08}_{0:05}.bin"))
+    processes = run.given.processes if run.given else first.header[2] if first else 1
+    states_of_step = (f"state_{step:08}_{rank:05}.bin" for rank in range(processes))
+    needed = (os.path.join(folder, name) for name in chain([f"model_{step:08}.bin"], states_of_step))
+    missing = next((path for path in needed if not os.path.lexists(path)), None)
+    if missing is not None:
+        yield Finding(
+            missing, f"is missing, but DONE_{step:08} says that the step is complete", ON_RESUMING, EARLIER_STEP
+        )

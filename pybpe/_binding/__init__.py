@@ -2,10 +2,16 @@
 
 from .core import NO_ID as NO_ID
 from .core import Data as Data
+from .core import Output as Output
+from .core import PathLike as PathLike
 from .core import Strings as Strings
 from .core import fill as fill
 from .core import new_block as new_block
+from .core import output_bytes as output_bytes
+from .core import path_bytes as path_bytes
+from .core import path_text as path_text
 from .core import version as version
+from .core import write_file as write_file
 from .documents import CHARACTERS as CHARACTERS
 from .documents import CODE_POINTS as CODE_POINTS
 from .documents import MEASURES as MEASURES
@@ -20,12 +26,6 @@ from .documents import shingle_hashes as shingle_hashes
 from .documents import write_records as write_records
 from .encoder import Encoder as Encoder
 from .encoder import ShortCalls as ShortCalls
-from .files import Output as Output
-from .files import PathLike as PathLike
-from .files import output_bytes as output_bytes
-from .files import path_bytes as path_bytes
-from .files import path_text as path_text
-from .files import write_file as write_file
 from .shards import MARKS as MARKS
 from .shards import SHARD_FORMATS as SHARD_FORMATS
 from .shards import SHARD_HEADER_BYTES as SHARD_HEADER_BYTES
@@ -62,14 +62,14 @@ from .training import RULE_WHOLE_CHARACTERS as RULE_WHOLE_CHARACTERS
 from .training import TIE_BREAKS as TIE_BREAKS
 from .training import Counter as Counter
 from .training import Language as Language
+from .training import SortedWords as SortedWords
 from .training import Trainer as Trainer
+from .training import WordBlock as WordBlock
 from .training import Words as Words
+from .training import merged_blocks as merged_blocks
 from .vocabulary import IdBuffer as IdBuffer
 from .vocabulary import Vocab as Vocab
 from .vocabulary import VocabPart as VocabPart
 from .vocabulary import VocabRules as VocabRules
 from .vocabulary import new_bytes as new_bytes
 from .vocabulary import tokenizer_json_spans as tokenizer_json_spans
-from .word_blocks import SortedWords as SortedWords
-from .word_blocks import WordBlock as WordBlock
-from .word_blocks import merged_blocks as merged_blocks

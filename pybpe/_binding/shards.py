@@ -8,8 +8,7 @@ from array import array
 from typing import Any
 
 from .._numpy import Array, numpy
-from .core import call, ffi, lib, make_handle, new_block, raise_error
-from .files import PathLike, output_bytes, path_bytes
+from .core import PathLike, call, ffi, lib, make_handle, new_block, output_bytes, path_bytes, raise_error
 from .vocabulary import IdBuffer
 
 SHARD_MAGICS: dict[int, int] = {2: lib.PYBPE_MAGIC_SHARD_UINT16, 4: lib.PYBPE_MAGIC_SHARD_UINT32}  # by bytes per id

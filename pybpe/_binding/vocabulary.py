@@ -9,8 +9,19 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from .. import errors
 from .._numpy import numpy
-from .core import NO_ID, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
-from .files import PathLike, output_bytes, path_bytes
+from .core import (
+    NO_ID,
+    PathLike,
+    Strings,
+    call,
+    ffi,
+    lib,
+    make_handle,
+    new_uncleared,
+    output_bytes,
+    path_bytes,
+    strings_list,
+)
 from .text import NORMALIZERS
 
 Item = TypeVar("Item")

@@ -49,28 +49,18 @@ _FLAT = 0.005  # nats per token; losses that differ less are called equal
 
 
 class AdvicePoint(NamedTuple):
-    """One vocabulary size, for the same compute as the others.
+    """One vocabulary size, for the same compute as the others."""
 
-    Attributes:
-        vocab_size: number of tokens.
-        bytes_per_token: compression of the text that was held out.
-        embeddings: parameters of the embeddings: vocab_size * channels. Input and output share them, as in GPT-2.
-        tokens: number of training tokens that the compute can pay for.
-        bytes: the text that these tokens represent.
-        compute_per_byte: floating-point operations of training per byte of text.
-        loss: the loss that the loss law predicts, in nats per token, less the entropy of the tokens' frequencies. See
-            Advice.is_in_range.
-        frequent: share of the tokens that occur 100 times or more in the training tokens.
-    """
-
-    vocab_size: int
-    bytes_per_token: float
-    embeddings: int
-    tokens: float
-    bytes: float
-    compute_per_byte: float
+    vocab_size: int  # number of tokens
+    bytes_per_token: float  # compression of the text that was held out
+    embeddings: int  # parameters of the embeddings: vocab_size * channels. Input and output share them, as in GPT-2.
+    tokens: float  # number of training tokens that the compute can pay for
+    bytes: float  # the text that these tokens represent
+    compute_per_byte: float  # floating-point operations of training per byte of text
+    # the loss that the loss law predicts, in nats per token, less the entropy of the tokens' frequencies. See
+    # Advice.is_in_range.
     loss: float
-    frequent: float
+    frequent: float  # share of the tokens that occur 100 times or more in the training tokens
 
 
 @dataclass(frozen=True)

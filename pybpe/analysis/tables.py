@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .._version import __version__
-from ..viz.page import content_policy
+from ..viz import content_policy
 
 
 @dataclass

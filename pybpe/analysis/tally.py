@@ -41,21 +41,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class TextSize:
-    """The size of a text that was measured. It does not depend on the tokenizers and their normalizers.
+    """The size of a text that was measured. It does not depend on the tokenizers and their normalizers."""
 
-    Attributes:
-        bytes: number of bytes, without special tokens.
-        characters: number of code points; a byte that is not part of valid UTF-8 counts as one.
-        words: number of words, which white space separates, as in str.split.
-        lines: number of lines of plain text, including empty lines; each record counts as one.
-        special_tokens: number of special tokens that separate the texts.
-    """
-
-    bytes: int = 0
-    characters: int = 0
-    words: int = 0
-    lines: int = 0
-    special_tokens: int = 0
+    bytes: int = 0  # number of bytes, without special tokens
+    characters: int = 0  # number of code points; a byte that is not part of valid UTF-8 counts as one
+    words: int = 0  # number of words, which white space separates, as in str.split
+    lines: int = 0  # number of lines of plain text, including empty lines; each record counts as one
+    special_tokens: int = 0  # number of special tokens that separate the texts
 
     def __iadd__(self, other: TextSize) -> TextSize:
         self.bytes += other.bytes

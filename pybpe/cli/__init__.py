@@ -61,7 +61,7 @@ _COMMANDS = {  # name -> the module with its function add_NAME, which is loaded 
     "bpb": (".compare", "turn the losses of a model into bits per byte"),
     "advise": (".compare", "suggest a vocabulary size for a model"),
     "prune": (".vocabulary", "drop tokens that a corpus does not use"),
-    "viz": (".viz", "make a page that shows tokens"),
+    "viz": (".inspect", "make a page that shows tokens"),
     "llmc": ("llmc_compat.cli", "make workspaces and check files for llm.c"),
 }
 

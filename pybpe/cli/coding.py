@@ -15,11 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .._numpy import numpy
-from ..arguments import one_of
+from ..arguments import is_url, one_of, without_secrets
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..reading.options import ReadOptions
-from ..support.run_options import RunOptions
-from ..urls import is_url, without_secrets
+from ..support.parallel import RunOptions
 from .command import Command
 from .common import load, open_source, tell_terminal, writing
 

@@ -129,7 +129,7 @@ class Command(argparse.ArgumentParser):
 
     def dask(self, what: str) -> None:
         """Adds other machines, which do what `what` says."""
-        from ..support.run_options import RunOptions
+        from ..support.parallel import RunOptions
 
         self.option("--dask ADDRESS", f"a Dask scheduler, e.g. tcp://node1:8786, whose workers {what}")
         self.options(RunOptions, "task_timeout")

@@ -14,19 +14,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+from ..arguments import refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, note, warn
-from ..urls import refuse_as_output
 from .command import WRITTEN
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from ..tokenizer import Tokenizer
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
-
 
 Result = TypeVar("Result")
 

@@ -13,7 +13,7 @@ from ..arguments import counted
 from ..errors import ArgumentError, FormatError
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from ..training.options import TrainOptions
 from .command import Command
 from .common import CUTTING, call, load, load_all, open_source, report, writing

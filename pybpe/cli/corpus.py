@@ -12,7 +12,7 @@ from ..arguments import chosen, one_of
 from ..corpus.filters import Filters
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from .command import Command
 from .common import call, list_of_skipped, named_output, report
 

@@ -11,7 +11,7 @@ from ..arguments import chosen, counted
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from ..training.options import TrainOptions
 from .coding import add_text, hinting_at_text
 from .command import Command

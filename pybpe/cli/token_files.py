@@ -11,7 +11,7 @@ from ..control_tokens import CONTROL_TOKENS
 from ..errors import ArgumentError, note
 from ..reading.options import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from ..tokens.options import OutputOptions, RowOptions
 from .command import Command
 from .common import call, fewer_than, load, report, tell_of_commas

@@ -9,7 +9,7 @@ from ..arguments import counted
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from ..training.options import TrainOptions
 from .command import Command
 from .common import call, fewer_than, list_of_skipped, load, remove_old_list, report, save_tokenizer, tell_of_commas

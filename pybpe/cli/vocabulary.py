@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, warn
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from .command import Command
 from .common import call, load, named_output, report, save_tokenizer
 from .options import parse_amount

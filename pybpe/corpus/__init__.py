@@ -6,10 +6,10 @@ detect_language, find_pii and replace_pii, signatures and find_clusters.
 
 from .cleaning import clean
 from .filters import Filters
-from .language import detect_language
 from .near_duplicates import Banding, find_clusters, jaccard, signatures
 from .pii import Finding, find_pii, replace_pii
 from .report import Report
+from .steps import detect_language
 
 __all__ = [
     "Banding",

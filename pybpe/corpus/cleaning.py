@@ -1,31 +1,40 @@
-"""Cleans a corpus."""
+"""Cleans a corpus, and writes the documents that are kept."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from itertools import repeat
+from typing import Any
 
 from .. import _binding
-from ..arguments import chosen, refuse_unused
-from ..errors import note
-from ..reading.bad_records import list_name, remove_list
+from .._numpy import Array
+from ..arguments import chosen, instance, refuse_unused, whole_number
+from ..errors import ArgumentError, note
+from ..reading.bad_records import Seen, SkippedRecords, list_name, remove_list
 from ..reading.files import stage
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import Inputs, path_list
+from ..reading.unpacking import zstd_module
 from ..support.call_paths import check_paths
 from ..support.locking import only_writer
-from ..support.output_files import output_file, remove_folder, unfinished_folder
-from ..support.run_options import RunOptions
-from .decisions import Decisions, check_memory_limit
+from ..support.output_files import give_name, output_file, remove_folder, unfinished_folder
+from ..support.parallel import RunOptions
+from .decisions import REASONS, Decisions, Part
+from .duplicates import without_paragraphs
 from .filters import Filters
-from .reading import plan_tasks
-from .report import Report
-from .results import result_paths
+from .pii import KINDS
+from .reading import json_line, plan_tasks
+from .report import Report, Tally
+from .results import Result, result_paths
 from .running import identity_of, run_tasks
-from .steps import Scorer, Steps, kinds_of, strings
-from .writing import check_name, write_list, write_output
+from .steps import Scorer, Steps, strings
+
+_LEAST_MEMORY = 10**6
 
 
 def clean(
@@ -103,35 +112,41 @@ def clean(
         MissingExtraError: a step needs a package that is not installed.
     """
     arguments = locals()
-    path = check_name(out)
+    path = _checked_name(out)
+    instance("scorers", scorers, Iterable, "a list of (name, function, max_score)")
+    pii = (KINDS if scrub_pii else ()) if isinstance(scrub_pii, bool) else strings("scrub_pii", scrub_pii)
     steps = chosen(
         Steps,
         arguments,
         read=chosen(ReadOptions, arguments, skipped=listed(skipped)),
         filters=Filters() if filters is None else filters,
         languages=strings("languages", languages),
-        scorers=Scorer.all_of(scorers),
-        scrub_pii=kinds_of(scrub_pii),
+        scorers=tuple(map(Scorer.of, scorers)),
+        scrub_pii=pii,
     )
     run = chosen(RunOptions, arguments)
-    check_memory_limit(run.memory_limit)
-    if memory_limit is not None and not (dedup or near_dedup or dedup_paragraphs):
-        refuse_unused("memory_limit", memory_limit, "no step finds duplicates")
+    if memory_limit is not None:
+        whole_number("memory_limit", memory_limit, _LEAST_MEMORY)
+        if not (dedup or near_dedup or dedup_paragraphs):
+            refuse_unused("memory_limit", memory_limit, "no step finds duplicates")
     given = path_list(inputs)
     list_path, found = steps.read.skipped or list_name(path), None
     check_paths({"out": [path], "skipped": [list_path]})
     folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):
         staged = stage(given, folder, steps.read, [path, list_path])
-        _tell_of_output_among(given, path)
+        real = os.path.realpath(path)
+        inside = next((each for each in given if real.startswith(os.path.join(os.path.realpath(each), ""))), None)
+        if inside is not None:
+            note(f"{path}: is in {inside}, which this call reads: a call with another output would read it too")
         tasks, described = plan_tasks(steps.kinds, staged)
         paths = result_paths(folder, identity_of(steps), described, resume)
         try:
             results = run_tasks(steps, tasks, staged, paths, run)
             decisions = Decisions(steps, results, run.memory_limit)
             if steps.read.skips:
-                found = write_list(list_path, folder, results, staged.names)
-            tally = write_output(path, folder, steps, decisions)
+                found = _write_list(list_path, folder, results, staged.names)
+            tally = _write_output(path, folder, steps, decisions)
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:
@@ -142,9 +157,91 @@ def clean(
     return Report(tally, steps.filters, near_dedup, found)
 
 
-def _tell_of_output_among(inputs: Sequence[str], out: str) -> None:
-    """Notes that only this call knows its output as such: another one would read it as part of the folder."""
-    real = os.path.realpath(out)
-    folder = next((path for path in inputs if real.startswith(os.path.join(os.path.realpath(path), ""))), None)
-    if folder is not None:
-        note(f"{out}: is in {folder}, which this call reads: a call with another output would read it too")
+def _checked_name(path: _binding.PathLike) -> str:
+    """Returns the path. Raises ArgumentError unless its name ends in a known format."""
+    name = _binding.path_text(path)
+    if not name.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson")):
+        raise ArgumentError(f"{name}: the output is JSON lines: name it .jsonl, .jsonl.gz or .jsonl.zst")
+    if os.path.isdir(name):
+        raise ArgumentError(f"{name}: this is a folder; give the name of a file")
+    _compressor(name)
+    return name
+
+
+def _compressor(name: str) -> Any:
+    if name.endswith(".gz"):
+        return zlib.compressobj(wbits=31)  # a gzip header without a timestamp: equal texts give equal bytes
+    if name.endswith(".zst"):
+        return zstd_module(name).ZstdCompressor()
+    return None
+
+
+def _write_list(path: str, folder: str, results: Sequence[Result], names: Mapping[str, str]) -> dict[str, Any]:
+    """Writes the list of the records that were skipped, by way of a folder. Returns what a report says about them."""
+    temporary = os.path.join(folder, os.path.basename(path))
+    with _binding.Output(temporary) as output:
+        records = SkippedRecords(output.write, names)
+        for result in results:
+            for seen in result.header()["seen"]:
+                records.add(Seen.of(seen))
+    give_name(temporary, output_file(path))
+    return {**records.finish(path), "file": path}
+
+
+def _write_output(path: str, folder: str, steps: Steps, decisions: Decisions) -> Tally:
+    """Writes the output file. Returns what happened to all documents."""
+    tally = Tally()
+    names = repeat(None) if steps.near_dedup is None else decisions.cluster_names()
+    # A kill leaves nothing next to the output except the folder, which a later run removes.
+    temporary = os.path.join(folder, os.path.basename(path))
+    compressor = _compressor(path)
+    with _binding.Output(temporary) as output:
+        for part, clusters in zip(decisions.parts(), names):
+            tally.add(Tally.from_json(part.result.header()["tally"]))
+            lines = _kept_lines(part, clusters, steps.read.text_key, tally)
+            output.write(lines if compressor is None else compressor.compress(lines))
+        if compressor is not None:
+            output.write(compressor.flush())
+    give_name(temporary, output_file(path))
+    return tally
+
+
+def _kept_lines(part: Part, clusters: Sequence[str] | None, key: str, tally: Tally) -> bytes:
+    """Returns the lines of the documents of a part that are kept, with the names of their clusters."""
+    data, sizes = part.result.section("lines"), part.result.array("sizes", "<i8", 2).copy()
+    if clusters is not None or part.drops.any() or part.repeated.any():
+        lines, reasons = data.split(b"\n")[:-1], [REASONS[drop] for drop in part.drops.tolist()]
+        if part.repeated.any():
+            _remove_paragraphs(part, lines, sizes, reasons, key, tally)
+        for place, reason in enumerate(reasons):
+            if reason:
+                tally.count(reason, 1, int(sizes[place, 1]))
+                tally.sample(reason, json.loads(lines[place])[key])
+        kept = [place for place, reason in enumerate(reasons) if not reason]
+        if clusters is not None:  # no record has this field yet, so it can be appended
+            lines = [line[:-1] + b', "cluster": "%s"}' % name.encode() for line, name in zip(lines, clusters)]
+        data, sizes = b"".join(lines[place] + b"\n" for place in kept), sizes[kept]
+    if len(sizes):
+        tally.count("out", len(sizes), int(sizes[:, 1].sum()))
+        tally.measure("chars out", sizes[:, 0])
+    return data
+
+
+def _remove_paragraphs(
+    part: Part, lines: list[bytes], sizes: Array, reasons: list[str], key: str, tally: Tally
+) -> None:
+    """Removes repeated paragraphs from kept documents: changes `lines`, `sizes` and, if nothing is left, `reasons`."""
+    at = 0
+    for place, count in enumerate(part.result.array("paragraph_counts", "<i8")[:, 0].tolist()):
+        if reasons[place]:
+            continue
+        repeated = set(part.repeated[at : at + count].nonzero()[0].tolist())
+        at += count
+        if repeated:
+            text, removed = without_paragraphs(json.loads(lines[place])[key], repeated)
+            lines[place] = json_line(lines[place], {key: text})[:-1]
+            sizes[place] = len(text), len(text.encode())
+            reasons[place] = "" if text.strip() else "paragraphs"
+            tally.changes["paragraph"] += len(removed)
+            for paragraph in removed:
+                tally.sample("paragraph", paragraph)

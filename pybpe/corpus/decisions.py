@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .._numpy import Array, numpy
-from ..arguments import whole_number
 from ..errors import ArgumentError
 from .duplicates import DIGEST_BYTES, repeated
 from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters
@@ -16,43 +15,22 @@ from .steps import Steps
 
 REASONS = ("", "duplicate", "near_duplicate")  # by the numbers in Decisions.drops
 _EXACT, _NEAR = 1, 2
-_LEAST_MEMORY = 10**6
 _FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory for each paragraph or document: whether it is repeated; its cluster
 
 
-def check_memory_limit(memory_limit: int | None) -> None:
-    """Raises ArgumentError if the limit is too low to be useful."""
-    if memory_limit is not None:
-        whole_number("memory_limit", memory_limit, _LEAST_MEMORY)
-
-
 class Part(NamedTuple):
-    """What happens to the documents of a result.
+    """What happens to the documents of a result."""
 
-    Attributes:
-        result: the result.
-        start: the number of its first document.
-        drops: uint8, shape (documents,): why each is dropped, as its place in REASONS; 0 if it is kept.
-        repeated: bool, for each paragraph of the kept documents: whether it is removed.
-    """
-
-    result: Result
-    start: int
-    drops: Array
-    repeated: Array
+    result: Result  # the result
+    start: int  # the number of its first document
+    drops: Array  # uint8, shape (documents,): why each is dropped, as its place in REASONS; 0 if it is kept
+    repeated: Array  # bool, for each paragraph of the kept documents: whether it is removed
 
 
 class Decisions:
-    """Decides what happens to each document.
-
-    Args:
-        steps: what `clean` does.
-        results: the results of all tasks, in order.
-        memory_limit: bytes, approximately; None means DEFAULT_MEMORY, or more for very many documents.
-
-    Raises:
-        ArgumentError: the memory is too little for so many documents or paragraphs.
-    """
+    """Decides what happens to each document, from the results of all tasks, in order. `memory_limit` is in bytes,
+    approximately; None means DEFAULT_MEMORY, or more for very many documents. Raises ArgumentError if the memory is too
+    little for so many documents or paragraphs."""
 
     def __init__(self, steps: Steps, results: Sequence[Result], memory_limit: int | None) -> None:
         self._steps, self._results, self._limit = steps, results, memory_limit

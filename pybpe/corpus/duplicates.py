@@ -46,15 +46,11 @@ _ASCII_REST = bytes(c for c in range(128) if not chr(c).isalnum())
 
 
 def repeated(digests_of: Callable[[], Iterable[bytes]], count: int, memory: int) -> Array:
-    """Returns whether each digest equals an earlier one: bool, shape (count,).
+    """Returns whether each of `count` digests equals an earlier one: bool, shape (count,). `digests_of` returns the
+    digests, several concatenated ones at a time.
 
-    Digests may not all fit in memory. They are hashes, so they are spread evenly: each pass over them takes one share.
-
-    Args:
-        digests_of: returns the digests, several concatenated ones at a time.
-        count: how many there are.
-        memory: bytes, approximately, besides the result.
-    """
+    Digests may not all fit in `memory`, bytes besides the result. They are hashes, so they are spread evenly: each pass
+    over them takes one share."""
     found = numpy.zeros(count, dtype=bool)
     passes = -(-count * _SEEN_BYTES // memory)
     for share in range(passes):

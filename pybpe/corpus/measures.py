@@ -103,13 +103,8 @@ def check_texts(texts: Iterable[str]) -> _binding.Strings:
 
 
 class Measures:
-    """The measures of some texts: an array of one number per text for each name. NaN means that a measure does not
-    apply to a text.
-
-    Args:
-        texts: the texts, in UTF-8.
-        names: the measures that will be asked for. They decide what C counts.
-    """
+    """The measures of some texts in UTF-8: an array of one number per text for each name. NaN means that a measure does
+    not apply to a text. `names` are the measures that will be asked for: they decide what C counts."""
 
     def __init__(self, texts: _binding.Strings, names: Iterable[str]) -> None:
         names = {*names}

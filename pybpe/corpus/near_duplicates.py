@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._numpy import Array, numpy
-from ..errors import ArgumentError
 from .measures import characters, check_texts
 
 RowsOf = Callable[[int], Iterable[tuple["Array", "Array"]]]
@@ -32,12 +31,6 @@ _PAIR_BYTES = 4 * 4 * PERMUTATIONS  # of memory to compare two signatures
 _LEAST_PAIRS = 64
 _ROW_BYTES = 64  # of memory to group a key of a band
 _BLOCK = 1 << 16
-
-
-def check_near_dedup(threshold: float) -> None:
-    """Raises ArgumentError unless the threshold is above 0 and at most 1."""
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 < threshold <= 1:
-        raise ArgumentError(f"near_dedup must be a similarity above 0 and at most 1, such as 0.8, not {threshold!r}")
 
 
 class Banding(NamedTuple):
@@ -121,16 +114,10 @@ def find_clusters(signatures: Array, threshold: float) -> Array:
 def clusters(
     texts: int, threshold: float, rows_of: RowsOf, signatures_of: Callable[[Array], Array], memory: int
 ) -> Array:
-    """Returns the first member of each text's cluster: int64, shape (texts,).
-
-    Args:
-        texts: the number of texts.
-        threshold: the minimum estimated similarity of a pair.
-        rows_of: rows_of(band) yields the keys (uint64) and the numbers (int64) of the texts to compare, in their order.
-        signatures_of: returns the signatures of the texts with these numbers.
-        memory: bytes, approximately, besides the result. If not all keys of a band fit, they are divided. (Texts with
-            the same key stay together.)
-    """
+    """Returns the first member of each text's cluster: int64, shape (texts,). Pairs with an estimated similarity of at
+    least `threshold` are linked. rows_of(band) yields the keys (uint64) and the numbers (int64) of the texts to
+    compare, in their order; signatures_of(numbers) returns signatures. `memory` is in bytes, besides the result: if not
+    all keys of a band fit, they are divided, and texts with the same key stay together."""
     firsts = numpy.arange(texts, dtype=numpy.int64)
     at_once = max(_LEAST_PAIRS, memory // _PAIR_BYTES)
     shares = -(-texts * _ROW_BYTES // memory)  # none without texts

@@ -79,10 +79,6 @@ def _secret(text: str) -> bool:
     return any(c.isdigit() for c in text) and any(c.isalpha() for c in text) and len(set(text)) > 8
 
 
-def _always(text: str) -> bool:
-    return True
-
-
 class _Pattern(NamedTuple):
     kind: str
     regex: re.Pattern[str]
@@ -90,7 +86,7 @@ class _Pattern(NamedTuple):
     check: Callable[[str], bool]
 
 
-def _compiled(kind: str, regex: str, *hints: str, check: Callable[[str], bool] = _always) -> _Pattern:
+def _compiled(kind: str, regex: str, *hints: str, check: Callable[[str], bool] = bool) -> _Pattern:
     return _Pattern(kind, re.compile(regex, re.ASCII), hints, check)
 
 

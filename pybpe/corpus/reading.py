@@ -50,21 +50,13 @@ def plan_tasks(kinds: Kinds, staged: Staged) -> tuple[list[Task], list[bytes]]:
 
 
 class Batch(NamedTuple):
-    """Some documents.
+    """Some documents."""
 
-    Attributes:
-        texts: the texts, which are not empty, in valid UTF-8.
-        lines: the record of each, with a newline.
-        size: the number of bytes that were read.
-        seen: the records that were read.
-        doubt: a warning about the first file of the task that is not UTF-8.
-    """
-
-    texts: _binding.Strings
-    lines: _binding.Strings
-    size: int
-    seen: Seen
-    doubt: str | None
+    texts: _binding.Strings  # the texts, which are not empty, in valid UTF-8
+    lines: _binding.Strings  # the record of each, with a newline
+    size: int  # the number of bytes that were read
+    seen: Seen  # the records that were read
+    doubt: str | None  # a warning about the first file of the task that is not UTF-8
 
 
 def batches(task: Task, kinds: Kinds) -> Iterator[Batch]:
@@ -100,16 +92,8 @@ def _documents(piece: Piece, kinds: Kinds) -> tuple[_binding.Strings, _binding.S
 
 
 def json_line(line: bytes, changes: Mapping[str, object], without: str | None = None) -> bytes:
-    """Returns a record as a line, with the newline.
-
-    Args:
-        line: the record.
-        changes: new fields, or new values of some fields.
-        without: a field to leave out.
-
-    Raises:
-        FormatError: there are too many brackets in brackets.
-    """
+    """Returns a record as a line, with new fields, or new values of some, and without one of them. Raises FormatError
+    if there are too many brackets in brackets."""
     fields = _fields(line) | {name: _dumped(value) for name, value in changes.items()}
     return ("{" + ", ".join(f"{_dumped(name)}: {fields[name]}" for name in fields if name != without) + "}\n").encode()
 

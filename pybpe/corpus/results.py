@@ -22,14 +22,9 @@ from ..support.output_files import make_folder, remove_others
 
 
 def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: bool) -> list[str]:
-    """Returns the path of each task's results, and removes other files.
-
-    Args:
-        folder: where they are.
-        identity: a hash of the settings.
-        tasks: what distinguishes each task from others (see planning.described).
-        resume: False removes all files.
-    """
+    """Returns the path of each task's results in a folder. Removes other files there, or all without `resume`.
+    `identity` is a hash of the settings; `tasks` are what distinguishes each task from others (see
+    planning.described)."""
     names = [f"task-{hashlib.blake2b(task, digest_size=16, key=bytes.fromhex(identity)).hexdigest()}" for task in tasks]
     remove_others(make_folder(folder), "*", set(names) if resume else ())
     return [os.path.join(folder, name) for name in names]
@@ -43,12 +38,7 @@ def packed(header: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
 
 
 class Result:
-    """A result in the file of a task.
-
-    Attributes:
-        documents: how many documents it has.
-        end: where it ends in the file.
-    """
+    """A result in the file of a task: the number of its `documents`, and where it ends there."""
 
     def __init__(self, path: str, start: int) -> None:
         self._path, self._start = path, start

@@ -1,26 +1,34 @@
-"""Runs the tasks of a corpus, in this process, in worker processes, or with an executor's workers."""
+"""Runs the tasks of a corpus: in this process, in processes of its own, or on an executor's workers. (The steps run in
+Python, where threads would wait for one another.)"""
 
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import pickle
+import signal
+import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from multiprocessing.context import BaseContext
 
 from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError
 from ..reading.bad_records import Seen, SkippedRecords
 from ..reading.files import Staged
-from ..reading.input_file import InputFile, known_total
+from ..reading.input_file import known_total
 from ..reading.planning import Task, anchored
+from ..reading.remote import reads_urls
 from ..reading.text_encoding import Doubts
-from ..support.parallel import worker_count
+from ..support import platform
+from ..support.parallel import RunOptions, worker_count
 from ..support.progress import Progress
 from ..support.remote import Workers, build, map_by_executor
-from ..support.run_options import RunOptions
-from .processes import process_pool
 from .results import Result, results_in
 from .steps import Steps
 from .work import Work
@@ -32,24 +40,26 @@ _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is giv
 def identity_of(steps: Steps) -> str:
     """Returns a hash of everything that the results of tasks depend on, except the inputs: the versions of the Unicode
     tables too, as the steps use the tables of Python and of `regex`."""
-    parts = repr((__version__, _RESULTS, build().unicode, *steps.identity()))
+    scorers = [
+        (s.name, s.function.__module__, getattr(s.function, "__qualname__", ""), s.max_score) for s in steps.scorers
+    ]
+    # A task in which nothing was skipped is the same with on_error="skip"; keep_near is applied to the results.
+    rest = replace(steps, scorers=(), keep_near=False, read=replace(steps.read, on_error="stop", skipped=None))
+    parts = repr((__version__, _RESULTS, build().unicode, rest, scorers))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def run_tasks(
     steps: Steps, tasks: Sequence[Task], staged: Staged, paths: Sequence[str], run: RunOptions
 ) -> list[Result]:
-    """Runs all unfinished tasks, whose results go to these paths. Returns the results of all tasks, in order.
-
-    Raises:
-        ArgumentError: more than half of the records are not valid.
-    """
+    """Runs all unfinished tasks, whose results go to these paths. Returns the results of all tasks, in order. Raises
+    ArgumentError if more than half of the records are not valid."""
     left = [order for order in zip(paths, tasks) if not _is_done(order[0], steps.read.skips)]
     unfinished = {path for path, _ in left}
     doubts, records = Doubts(), SkippedRecords(names=staged.names)
     found: list[Result] = []
     with ExitStack() as stack:
-        bar = stack.enter_context(Progress("cleaning", _total(staged.files), "B", run.progress))
+        bar = stack.enter_context(Progress("cleaning", known_total(staged.files), "B", run.progress))
         done = _done(Work(steps), left, run, stack)
         for path in paths:
             if path in unfinished:
@@ -82,7 +92,13 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
     if run.executor is None and count <= 1:
         yield from map(work.write, orders)
         return
-    _check_that_it_can_be_sent(work)
+    try:
+        pickle.dumps(work)
+    except Exception as error:  # pickle can raise anything
+        raise ArgumentError(
+            f"a scorer cannot be sent to other processes: define it at the top level of a module, or use workers=1"
+            f" ({error})"
+        ) from None
     if run.executor is None:
         workers = Workers(stack.enter_context(process_pool(count)))
         yield from map_by_executor(work.write, orders, workers, 2 * count)
@@ -95,15 +111,65 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
         yield
 
 
-def _total(files: Sequence[InputFile]) -> int | None:
-    return known_total(files)
+@contextmanager
+def process_pool(workers: int) -> Iterator[Executor]:
+    """An executor with `workers` processes, which end with the block, or with this process, however it ends.
 
+    An exception ends them in the middle of their tasks. Tasks take seconds, and Ctrl-C must not wait for them.
+    """
+    # In a forked child of a process with threads, the first import of a large library can hang on a lock that another
+    # thread held, so the workers find it imported.
+    import numpy  # noqa: F401
 
-def _check_that_it_can_be_sent(work: Work) -> None:
+    context: BaseContext = multiprocessing.get_context()
+    if context.get_start_method() == "fork" and reads_urls():
+        context = multiprocessing.get_context("spawn")
+    # A forked worker that begins after this process was killed already has another parent.
+    parent = os.getpid() if context.get_start_method() == "fork" else None
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(parent,))
     try:
-        pickle.dumps(work)
-    except Exception as error:  # pickle can raise anything
-        raise ArgumentError(
-            f"a scorer cannot be sent to other processes: define it at the top level of a module, or use workers=1"
-            f" ({error})"
-        ) from None
+        with _interrupted_afterwards():
+            pool.submit(int)  # starts the processes
+        yield pool
+    finally:
+        # Waiting for a hung or stopped worker could take forever. The workers' results have all arrived.
+        # (Python 3.14 has kill_workers.)
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Delays a Ctrl-C that arrives within the block until its end. Python drops one that arrives during a fork."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield
+        return
+    signals: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if signals:
+        signal.raise_signal(signal.SIGINT)
+
+
+def _begin(parent: int | None) -> None:
+    """Leaves Ctrl-C to the parent, and ends this worker if the parent is killed, since it would wait forever."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in platform.ENDING_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)  # the parent's own handler is not meant for workers
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int | None) -> None:
+    """Ends this worker when its parent has ended. `parent` is the parent's number if this worker was forked: then other
+    workers keep the pipe open for which `join` waits. Otherwise, this may be the child of a fork server."""
+    if parent is None:
+        starter = multiprocessing.parent_process()
+        assert starter is not None  # this is a worker
+        starter.join()
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

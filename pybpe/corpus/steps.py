@@ -1,44 +1,65 @@
-"""The steps that `clean` runs: its options as one object."""
+"""The steps that `clean` runs: its options as one object; and the language of a text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..arguments import instance, shown
-from ..errors import ArgumentError
+from ..errors import ArgumentError, MissingExtraError
 from ..model import END_OF_TEXT
 from ..normalize import check_normalizer
 from ..reading.documents import Kinds
 from ..reading.options import ReadOptions
 from .filters import Filters
-from .language import check_languages
-from .near_duplicates import check_near_dedup
-from .pii import KINDS, check_kinds
+from .pii import check_kinds
 
 DEDUP = ("exact", "normalized")
+UNKNOWN = "und"  # ISO 639-2's code for "undetermined"
+_SAMPLE = 300  # characters per part
+
+
+@lru_cache(maxsize=1)
+def _detector() -> Any:
+    try:
+        import eldc
+    except ImportError:
+        raise MissingExtraError("detecting languages needs a package: pip install 'pybpe[langid]'") from None
+    eldc.init()
+    return eldc
+
+
+def detect_language(text: str) -> tuple[str, float]:
+    """Returns a text's language as an ISO 639-1 code, and the confidence from 0 to 1.
+
+    Long texts are judged by three parts: the beginning, the middle and the end. Returns UNKNOWN with confidence 0 for a
+    text without words, or one that could equally be in another language.
+
+    Raises:
+        MissingExtraError: eldc is not installed.
+    """
+    detector = _detector()
+    instance("text", text, str, "a str")
+    if len(text) > 3 * _SAMPLE:
+        middle = (len(text) - _SAMPLE) // 2
+        text = "\n".join((text[:_SAMPLE], text[middle : middle + _SAMPLE], text[-_SAMPLE:]))
+    # eldc stops at a NUL, and rejects lone surrogates.
+    clean = text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")
+    result = detector.detect_details(clean)
+    if result.language == UNKNOWN:
+        return UNKNOWN, 0.0
+    return result.language, float(result.scores[result.language])
 
 
 class Scorer(NamedTuple):
-    """A user's detector or classifier: documents with a score above max_score are dropped.
+    """A user's detector or classifier: documents with a score above max_score are dropped."""
 
-    Attributes:
-        name: the reason that the report gives.
-        function: text -> score, any number. Worker processes must be able to import it.
-        max_score: the highest score that is kept.
-    """
-
-    name: str
-    function: Callable[[str], float]
-    max_score: float
-
-    @classmethod
-    def all_of(cls, given: Any) -> tuple[Scorer, ...]:
-        """Returns scorers from a list of (name, function, max_score). Raises ArgumentError for anything else."""
-        instance("scorers", given, Iterable, "a list of (name, function, max_score)")
-        return tuple(map(cls.of, given))
+    name: str  # the reason that the report gives
+    function: Callable[[str], float]  # text -> score, any number. Worker processes must be able to import it.
+    max_score: float  # the highest score that is kept
 
     @classmethod
     def of(cls, given: Any) -> Scorer:
@@ -63,12 +84,9 @@ class Scorer(NamedTuple):
 
 @dataclass(frozen=True)
 class Steps:
-    """What `clean` does with documents. The fields are its keyword arguments, which errors name.
-
-    Raises:
-        ArgumentError: a value is invalid, or needs another one.
-        MissingExtraError: a step needs a package that is not installed.
-    """
+    """What `clean` does with documents. The fields are its keyword arguments, which errors name. Raises ArgumentError
+    for a value that is invalid or needs another one, and MissingExtraError if a step needs a package that is not
+    installed."""
 
     read: ReadOptions
     normalizer: str | None
@@ -90,14 +108,17 @@ class Steps:
         check_kinds(self.scrub_pii)
         if self.dedup not in (None, *DEDUP):
             raise ArgumentError(f"dedup must be one of {', '.join(DEDUP)}, or None, not {shown(self.dedup)}")
-        if self.near_dedup is not None:
-            check_near_dedup(self.near_dedup)
-        elif self.keep_near:
+        near = self.near_dedup
+        if near is None and self.keep_near:
             raise ArgumentError("keep_near needs near_dedup, which says how similar near duplicates are")
+        if near is not None and (isinstance(near, bool) or not isinstance(near, (int, float)) or not 0 < near <= 1):
+            raise ArgumentError(f"near_dedup must be a similarity above 0 and at most 1, such as 0.8, not {near!r}")
 
     def _check_languages(self) -> None:
-        if self.languages:
-            check_languages(self.languages)
+        known = _detector().LANGUAGES if self.languages else ()
+        for code in self.languages:
+            if code not in known:
+                raise ArgumentError(f"unknown language {code!r}; the languages are {', '.join(known)}")
         instance("min_confidence", self.min_confidence, (int, float), "a number from 0 to 1")
         if not 0 <= self.min_confidence <= 1:
             raise ArgumentError(f"min_confidence must be from 0 to 1, not {self.min_confidence}")
@@ -109,25 +130,6 @@ class Steps:
         """How documents are separated."""
         return Kinds(self.read, END_OF_TEXT)
 
-    def identity(self) -> tuple[object, ...]:
-        """Returns everything that the results of tasks depend on. (keep_near is applied to them afterwards.)"""
-        scorers = [
-            (s.name, s.function.__module__, getattr(s.function, "__qualname__", ""), s.max_score) for s in self.scorers
-        ]
-        rest = {
-            # A task in which nothing was skipped is the same.
-            "read": replace(self.read, on_error="stop", skipped=None),
-            "normalizer": self.normalizer,
-            "filters": self.filters,
-            "languages": self.languages,
-            "min_confidence": self.min_confidence,
-            "pii": self.scrub_pii,
-            "dedup": self.dedup,
-            "dedup_paragraphs": self.dedup_paragraphs,
-            "near_dedup": self.near_dedup,
-        }
-        return rest, scorers
-
 
 def strings(name: str, values: Iterable[str]) -> tuple[str, ...]:
     """Returns a list that was passed as an argument. Raises ArgumentError for one string, or something else."""
@@ -135,10 +137,3 @@ def strings(name: str, values: Iterable[str]) -> tuple[str, ...]:
         raise ArgumentError(f"{name} must be a list such as [{values!r:.80}], not a string")
     instance(name, values, Iterable, "a list of strings")
     return tuple(values)
-
-
-def kinds_of(scrub_pii: bool | Iterable[str]) -> tuple[str, ...]:
-    """Returns the kinds of personal data to replace."""
-    if isinstance(scrub_pii, bool):
-        return KINDS if scrub_pii else ()
-    return strings("scrub_pii", scrub_pii)

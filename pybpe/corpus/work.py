@@ -13,14 +13,13 @@ from .._numpy import Array, numpy
 from ..normalize import normalize_text
 from ..reading.planning import Task
 from .duplicates import DIGEST_BYTES, digest, normalized, paragraph_digests
-from .language import detect_language
 from .measures import characters
 from .near_duplicates import PERMUTATIONS, Banding, band_keys
 from .pii import find_pii, replace_pii
 from .reading import Batch, batches, json_line
+from .report import Tally
 from .results import packed
-from .steps import Steps
-from .tally import Tally
+from .steps import Steps, detect_language
 
 _RESULT_BYTES = 1 << 22  # of lines and signatures; how results are divided does not change the output
 _AROUND = 40  # characters shown on each side of a replacement
@@ -60,8 +59,11 @@ class Work:
     def _batch(self, batch: Batch, found: _Found) -> None:
         steps, tally = self.steps, found.tally
         tally.count("in", len(batch.texts), len(batch.texts.data))
-        if steps.normalizer is not None:
-            batch = self._changed(batch, self._normalized)
+        if (normalizer := steps.normalizer) is not None:
+            batch = self._changed(
+                batch,
+                lambda texts: ((i, normalize_text(text.decode(), normalizer), {}) for i, text in enumerate(texts)),
+            )
         reasons, measures, chars = steps.filters.judge(batch.texts)
         tally.measure("chars in", chars)
         for name, values in measures.items():
@@ -91,11 +93,6 @@ class Work:
             if extra:
                 lines[place] = json_line(lines[place], extra)
         return batch._replace(texts=_binding.Strings(texts), lines=_binding.Strings(lines))
-
-    def _normalized(self, texts: Sequence[bytes]) -> Iterator[_Change]:
-        assert self.steps.normalizer is not None
-        for place, text in enumerate(texts):
-            yield place, normalize_text(text.decode(), self.steps.normalizer), {}
 
     def _looked_at(
         self, reasons: dict[int, str], chars: Array, tally: Tally, texts: Sequence[bytes]
@@ -138,17 +135,12 @@ class Work:
 
 
 class _Found:
-    """The documents of a result that are kept, and the data for finding duplicates.
-
-    Attributes:
-        tally: what happened to the documents.
-        size: the number of bytes of the result, approximately.
-    """
+    """The documents of a result that are kept, and the data for finding duplicates."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self.tally = Tally()
-        self.size = 0
+        self.size = 0  # of the result in bytes, approximately
         self._read: dict[str, Any] = {"read": 0, "doubts": [], "seen": []}
         self._lines: list[memoryview] = []
         self._sizes = [numpy.empty((0, 2), dtype="<i8")]

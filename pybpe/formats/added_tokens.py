@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from ..arguments import is_unicode
 from ..errors import ArgumentError, FormatError
-from ..model import MOST_IDS, Model
-from ..model.matching import PLAIN, Matching, check_spaces, matcher
+from ..model import MOST_IDS, PLAIN, Matching, Model, check_spaces, matcher
 from . import vocab_merges
 from .pipeline import JsonObject, part
 

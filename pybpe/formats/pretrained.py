@@ -16,8 +16,7 @@ from .. import _binding
 from ..arguments import instance, is_unicode
 from ..control_tokens import default_template
 from ..errors import ArgumentError, Error, FileMissingError, FormatError, MissingExtraError, UnsupportedError, warn
-from ..model import Model
-from ..model.matching import PLAIN
+from ..model import PLAIN, Model
 from ..pattern import Pattern
 from ..reading.streams import Snapshot, read_file
 from ..support.output_files import make_folder, remove_file, remove_others

@@ -31,8 +31,8 @@ from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import TASK_BYTES, Plan, Task
 from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
+from ..support.parallel import RunOptions
 from ..support.permutation import shuffled_numbers
-from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..tokens.encoding import Encoded, TaskEncoder, run_local
 from ..tokens.finished import hashed

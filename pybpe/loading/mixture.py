@@ -229,15 +229,12 @@ class MixtureSampler(ResumableSampler):
         passes, places = numpy.divmod(numbers + rest, windows)
         if not self._shuffle:
             return places
+        text = f"{self._identity['seed']} {self._names[i]}"  # sources with equally many windows differ in order
+        seed = int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
         for number in numpy.unique(passes).tolist():
             now = passes == number
-            places[now] = Permutation(windows, self._seed_of(i), first + number).take(places[now])
+            places[now] = Permutation(windows, seed, first + number).take(places[now])
         return places
-
-    def _seed_of(self, i: int) -> int:
-        """Returns a seed for one source: sources with equally many windows must not have the same order."""
-        text = f"{self._identity['seed']} {self._names[i]}"
-        return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of training, and the weights since each epoch in which they changed."""

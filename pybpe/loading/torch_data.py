@@ -21,14 +21,13 @@ from itertools import accumulate
 from typing import Any
 
 from .._numpy import Array, numpy
-from ..arguments import instance, shown, whole_number
+from ..arguments import instance, is_url, shown, whole_number, without_secrets
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..reading.files import input_files, open_text
 from ..reading.input_file import InputFile, refusal
 from ..tokenizer import Tokenizer
 from ..tokens.manifest import describes_tokens
 from ..tokens.token_files import Paths
-from ..urls import is_url, without_secrets
 from .mixture import Mixture, MixtureSampler, folder_paths, open_sources
 from .sampling import ResumableSampler
 from .windows import PackedSequences
@@ -287,7 +286,10 @@ def create_dataloader(
     else:
         dataset = TokenDataset(path_or_text, tokenizer, sequence_length, stride)
     sampler = dataset.sampler(**order)
-    options = {"collate_fn": collate, **(_of_workers() if num_workers else {}), **options}
+    if num_workers:  # fork would copy locks that other threads hold, and Python warns
+        safe = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+        options = {"multiprocessing_context": safe, "persistent_workers": True, **options}
+    options = {"collate_fn": collate, **options}
     loader = TokenDataLoader(
         dataset, batch_size=batch_size, sampler=sampler, drop_last=drop_last, num_workers=num_workers, **options
     )
@@ -308,12 +310,6 @@ def _check_options(options: Mapping[str, Any]) -> None:
                 f"create_dataloader has no argument {name}={shown(value)}: it takes {own}, and the arguments of"
                 " PyTorch's DataLoader except dataset, sampler and batch_sampler, which it makes"
             )
-
-
-def _of_workers() -> dict[str, Any]:
-    """Returns how worker processes start and end. fork would copy locks that other threads hold, and Python warns."""
-    safe = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    return {"multiprocessing_context": safe, "persistent_workers": True}
 
 
 def this_process() -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Maps ids when a vocabulary is pruned, extended or replaced.
+"""Maps ids when a vocabulary is pruned, extended or replaced; and its size in a model, which is padded.
 
 A remap file gives, for each id of the new tokenizer, the id that the same token had in the old one, so that a model can
 keep the rows of its embedding. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a token
@@ -126,3 +126,19 @@ def with_specials(model: Model, special_tokens: Iterable[str]) -> Model:
         specials[text] = len(tokens)
         tokens.append(text.encode("utf-8"))
     return replace(model, tokens=tokens, specials=specials)
+
+
+def padded_vocab_size(v: int, multiple: int = 128) -> int:
+    """Returns the smallest multiple of `multiple` that is at least v.
+
+    llm.c uses 128 (50257 -> 50304), and nanoGPT uses 64. The tokenizer never produces ids of v or above. The rows of
+    these ids must be zero in an llm.c checkpoint.
+
+    Raises:
+        ArgumentError: v or multiple is below 1, or not an integer.
+
+    >>> padded_vocab_size(50257), padded_vocab_size(20009, 64)
+    (50304, 20032)
+    """
+    multiple = whole_number("multiple", multiple, 1)
+    return -(-whole_number("the vocabulary size", v, 1) // multiple) * multiple

@@ -28,7 +28,7 @@ from .. import _binding
 from ..arguments import shown, utf8
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
-from ..model.matching import Matching
+from ..model import Matching
 from .bad_records import Seen
 from .input_file import InputFile
 from .options import ReadOptions

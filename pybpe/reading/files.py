@@ -12,12 +12,12 @@ from contextvars import ContextVar
 from functools import partial
 from typing import BinaryIO
 
+from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
 from ..support.call_paths import check_once, check_paths, identity, is_glob, of_glob
 from ..support.locking import FOLDER, STAGED
 from ..support.output_files import make_folder
 from ..support.parallel import map_ordered
-from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
 from .file_types import says_records
 from .input_file import InputFile, check_text, look_at, needs_text, refusal, tell_of_records, told_of_mark

@@ -20,8 +20,8 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
+from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note
-from ..urls import is_url, without_secrets
 from .file_types import (
     HEAD_BYTES,
     NoText,

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .. import _binding
-from ..arguments import instance, shown
+from ..arguments import instance, is_url, shown
 from ..errors import ArgumentError
-from ..urls import is_url
 
 Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
 _LIKE_A_URL = re.compile(r"(?:s3|gs|hf|https?):/(?!/)")

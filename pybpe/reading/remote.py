@@ -25,9 +25,9 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from .._version import __version__
+from ..arguments import without_secrets
 from ..errors import ArgumentError, Error, FileError, FormatError, MissingExtraError, WorkerError, file_error
 from ..support.parallel import map_ordered, run_interruptibly
-from ..urls import without_secrets
 from .corpus_folder import Place, corpus_of, is_hidden
 
 Result = TypeVar("Result")

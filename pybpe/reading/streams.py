@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 from .. import _binding
 from .._numpy import numpy
+from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FileError, file_error, file_errors
 from ..support.parallel import end_if_unwanted
-from ..urls import is_url, without_secrets
 
 _HASH_BLOCK = 1 << 18  # bytes; fits in a CPU cache
 JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines

@@ -12,9 +12,8 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ..arguments import shown
+from ..arguments import is_url, shown, without_secrets
 from ..errors import ArgumentError, file_errors
-from ..urls import is_url, without_secrets
 
 Paths = Mapping[str, Iterable[str]]  # what the caller calls them -> paths
 

@@ -13,8 +13,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from ..arguments import refuse_as_output
 from ..errors import FileError, file_error, file_errors
-from ..urls import refuse_as_output
 from . import platform
 from .output_files import make_folder
 

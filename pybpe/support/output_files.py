@@ -9,8 +9,8 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from .. import _binding
+from ..arguments import refuse_as_output
 from ..errors import file_error, file_errors
-from ..urls import refuse_as_output
 from . import platform
 
 _GONE = ".removed"  # the ending of a folder that is being removed

@@ -1,4 +1,5 @@
-"""Runs C calls, which release the GIL, in threads. Work for other processes and machines is in remote.py.
+"""The options of a run; and C calls, which release the GIL, in threads. Work for other processes and machines is in
+remote.py.
 
 `map_ordered` is the main function. It hands items to threads and returns results in the order of the items. Only a few
 items are in progress at once, so memory stays bounded however long the input is. Ctrl-C works at once: the main thread
@@ -11,12 +12,52 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..arguments import whole_number
-from ..errors import WorkerError
+from ..arguments import instance, option, whole_number
+from ..errors import ArgumentError, WorkerError
 from . import platform
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run uses the machine. Results never depend on it. The fields have the names of the public keyword
+    arguments, which its errors name."""
+
+    # Number of threads or processes; None for all CPUs.
+    workers: int | None = option(None, "number of threads or processes (default: all CPUs)")
+    executor: Executor | None = None  # an executor that does the work instead, on other processes or machines
+    # Number of bytes; None for no limit. Each kind of work has a different minimum.
+    memory_limit: int | None = option(None, "memory to use, in bytes, e.g. 2G", unit="bytes")
+    # True shows progress bars, False does not, None shows them if standard error is a terminal.
+    progress: bool | None = None
+    # The number of seconds after which a worker of the executor that has not finished a task is given up; None waits
+    # forever.
+    task_timeout: float | None = option(
+        None,
+        "stop if a worker of --dask takes longer for a task, as it may hang (default: wait)",
+        "SECONDS",
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "memory_limit"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, whole_number(name, value, 1))
+        if self.task_timeout is not None:
+            instance("task_timeout", self.task_timeout, (int, float), "a number of seconds")
+            if not 0 < self.task_timeout < float("inf"):
+                raise ArgumentError(f"task_timeout must be a number of seconds above 0, not {self.task_timeout}")
+            if self.executor is None:
+                raise ArgumentError(
+                    "task_timeout needs an executor (--dask): threads of this process cannot be given up"
+                )
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

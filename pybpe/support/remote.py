@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError, Error, WorkerError, file_errors, warn
-from .run_options import RunOptions
+from .parallel import RunOptions
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

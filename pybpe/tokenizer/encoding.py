@@ -17,8 +17,7 @@ from .. import _binding
 from .._numpy import numpy
 from ..arguments import Text, utf8
 from ..errors import ArgumentError
-from ..model import Model, refuse_dropout
-from ..model.matching import matcher
+from ..model import Model, matcher, refuse_dropout
 from ..normalize import normalize, prepared
 from ..reading.pieces import PIECE_BYTES, Cutting, data_pieces, text_pieces
 from ..support.parallel import Result, map_ordered, run_interruptibly, worker_count

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from .. import _binding
-from ..arguments import instance, refuse_unused
+from ..arguments import instance, refuse_unused, without_secrets
 from ..errors import ArgumentError, warn
 from ..reading import planning
 from ..reading.documents import Kinds, check_mark
@@ -20,9 +20,8 @@ from ..reading.splits import SplitOptions
 from ..reading.unpacking import without_ending
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import give_name, output_file, unfinished_folder
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from ..tokenizer import Tokenizer
-from ..urls import without_secrets
 from .encoding import EncodingJob, TaskEncoder
 from .finished import Goal, call_of, hashed
 from .formats import LLMC

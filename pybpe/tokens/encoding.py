@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import Text
-from ..model import END_OF_TEXT
-from ..model.matching import PLAIN
+from ..model import END_OF_TEXT, PLAIN
 from ..reading.bad_records import Seen
 from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds, overlaps
@@ -21,8 +20,7 @@ from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks, pieces_of
 from ..reading.rows import Texts
 from ..reading.text_encoding import Doubts
-from ..support.parallel import map_ordered
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions, map_ordered
 from ..tokenizer import Tokenizer
 from ..tokenizer.encoding import AllowedSpecial
 from .spool import TYPECODES, Reached, Segment

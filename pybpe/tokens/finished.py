@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._version import __version__
+from ..arguments import is_url
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Staged
@@ -30,7 +31,6 @@ from ..support.call_paths import identity
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import real_output, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
-from ..urls import is_url
 from .formats import FLAT
 from .manifest import Manifest, ShardRecord, check_tokenizer, manifest_name, split_paths
 from .spool import size_of

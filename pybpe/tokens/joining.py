@@ -26,8 +26,7 @@ from ..reading.paths import Inputs, path_list
 from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
 from ..support.locking import only_writer
-from ..support.parallel import end_if_unwanted
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions, end_if_unwanted
 from ..tokenizer import Tokenizer
 from .encoding import Encoded, text_length
 from .finished import Goal, TokenFolder, check_different, hashed

@@ -23,7 +23,7 @@ from ..reading.paths import Inputs, path_list
 from ..reading.planning import Plan
 from ..reading.splits import SplitOptions
 from ..support.locking import only_writer
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model

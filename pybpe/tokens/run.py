@@ -43,8 +43,8 @@ from ..reading.bad_records import SkippedRecords, SkipState
 from ..reading.text_encoding import Doubts
 from ..support.locking import LOCK, STAGED
 from ..support.output_files import give_name, make_folder, remove_entry, remove_file, write_through
+from ..support.parallel import RunOptions
 from ..support.progress import Progress
-from ..support.run_options import RunOptions
 from .encoding import Encoded, EncodingJob, Part
 from .finished import LOG_NAME, files_of_manifest, hashed, stale_tokenizers
 from .manifest import FILE_NAMES, Manifest, Records, ShardRecord, is_plain_name, record_file

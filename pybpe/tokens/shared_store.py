@@ -40,9 +40,9 @@ from ..reading.planning import Task, anchored
 from ..reading.streams import file_sha256, read_file
 from ..reading.text_encoding import Doubts
 from ..support.output_files import make_folder, remove_entry, remove_file
+from ..support.parallel import RunOptions
 from ..support.platform import sync_folder
 from ..support.remote import RUN_MARK, SharedFolder, Workers, map_by_executor
-from ..support.run_options import RunOptions
 from .encoding import Encoded, EncodingJob, Part, TaskEncoder, most_pending, task_results
 from .options import Layout
 from .spool import START_BYTES, Reached, SplitWriter, size_of

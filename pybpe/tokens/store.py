@@ -41,9 +41,8 @@ from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, open_input
 from ..reading.text_encoding import Doubts
 from ..support.output_files import give_name
-from ..support.parallel import end_if_unwanted, map_ordered, worker_count
+from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
-from ..support.run_options import RunOptions
 from .encoding import Encoded, Part, text_length
 from .manifest import Records, ShardRecord
 from .options import Layout

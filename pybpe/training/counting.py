@@ -27,9 +27,8 @@ from ..reading.planning import Piece, Plan, Task, anchored, pieces_of, text_piec
 from ..reading.sample import Sample, flat_texts
 from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
-from ..support.parallel import map_ordered, run_interruptibly
+from ..support.parallel import RunOptions, map_ordered, run_interruptibly
 from ..support.progress import Progress
-from ..support.run_options import RunOptions
 from .counts import Counts, header_of
 from .saved_counting import Place, SavedCounting, turns
 from .word_counter import CountSettings, MergingMemory, WordCounter, default_limit

@@ -16,13 +16,12 @@ from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, Inputs, is_path_list
 from ..reading.sample import Sample
-from ..support.parallel import run_interruptibly
+from ..support.parallel import RunOptions, run_interruptibly
 from ..support.progress import Progress
-from ..support.run_options import RunOptions
 from .counting import count_inputs
 from .counts import Counts
 from .options import TrainOptions
-from .parity import check_inputs, count_languages, words_of_all
+from .parity import check_inputs, count_languages
 from .plan import Stage, TrainPlan
 from .saved_counting import SavedCounting, resumable
 from .superwords import words_of
@@ -176,18 +175,20 @@ def _merge(held: list[TrainWords], plan: TrainPlan, progress: bool | None) -> li
     return merges
 
 
-def _words_of_stage(counted: TrainWords, plan: TrainPlan, stage: Stage) -> _binding.Words | Sequence[_binding.Language]:
-    if isinstance(counted, list):
-        if stage.parity:
-            return [plan.language_without_whole_words(language) for language in counted]
-        counted = words_of_all(counted)
-    return plan.without_whole_words(counted if stage.words is None else words_of(counted, stage.words))
-
-
 def _trainer(counted: TrainWords, plan: TrainPlan, stage: Stage, earlier: list[tuple[int, int]]) -> _binding.Trainer:
     """Returns the trainer of a stage, which continues after the merges `earlier`."""
+    words: _binding.Words | Sequence[_binding.Language]
+    if isinstance(counted, list) and stage.parity:
+        words = [plan.language_without_whole_words(language) for language in counted]
+    else:
+        if isinstance(counted, list):  # this stage learns from the words of all languages
+            counter = _binding.Counter(None, None)
+            for language in counted:
+                counter.add_words(language.words)
+            counted = counter.export()
+        words = plan.without_whole_words(counted if stage.words is None else words_of(counted, stage.words))
     return _binding.Trainer(
-        _words_of_stage(counted, plan, stage),
+        words,
         vocab_size=stage.size,
         max_token_length=plan.options.max_token_length,
         min_frequency=plan.options.min_frequency,

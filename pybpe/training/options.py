@@ -121,7 +121,8 @@ class TrainOptions:
         if self.parity is not None:
             from . import parity
 
-            parity.check_options(self.parity, self.parity_per)
+            one_of("parity_per", self.parity_per, parity.UNITS)
+            parity.check_texts("parity", self.parity)
             if self.superwords:
                 raise ArgumentError("parity cannot be used with superwords: leave one of them out")
         elif self.parity_per != "text":

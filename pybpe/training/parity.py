@@ -11,12 +11,12 @@ translations. Their hybrid variant is `transition`: ordinary BPE up to this shar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import instance, is_unicode, one_of, shown, utf8
+from ..arguments import instance, is_unicode, shown, utf8
 from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
@@ -24,7 +24,7 @@ from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, is_path_list, path_list
 from ..reading.planning import pieces_of, whole
 from ..reading.sample import Sample, flat_texts
-from ..support.run_options import RunOptions
+from ..support.parallel import RunOptions
 from .counting import count_inputs
 from .word_counter import CountSettings
 
@@ -33,21 +33,7 @@ UNITS = ("text", "character", "byte")
 Texts = Mapping[str, Any]  # as for `inputs` of pybpe.train: Inputs | Iterable[Text]
 
 
-def words_of_all(languages: Sequence[_binding.Language]) -> _binding.Words:
-    """Returns the words to learn from, of all languages."""
-    counter = _binding.Counter(None, None)
-    for language in languages:
-        counter.add_words(language.words)
-    return counter.export()
-
-
-def check_options(parity: object, per: object) -> None:
-    """Raises ArgumentError unless these are valid values of the arguments `parity` and `parity_per`."""
-    one_of("parity_per", per, UNITS)
-    _check_texts("parity", parity)
-
-
-def _check_texts(name: str, texts: object) -> None:
+def check_texts(name: str, texts: object) -> None:
     """Raises ArgumentError unless `texts` maps the names of languages to paths or texts."""
     instance(name, texts, Mapping, "a mapping of languages to texts, such as {'en': 'en.txt', 'zh': 'zh.txt'}")
     assert isinstance(texts, Mapping)
@@ -61,7 +47,7 @@ def _check_texts(name: str, texts: object) -> None:
 
 def check_inputs(inputs: object, parity: Texts) -> None:
     """Raises ArgumentError unless `inputs` are texts of the languages of `parity`."""
-    _check_texts("with parity, inputs", inputs)
+    check_texts("with parity, inputs", inputs)
     assert isinstance(inputs, Mapping)
     for language in sorted(inputs.keys() ^ parity.keys()):
         lacking, other = ("parity", "inputs") if language in inputs else ("inputs", "parity")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .. import _binding
 from ..arguments import whole_number
 from ..errors import LimitError, note
-from ..model.matching import Matching, matcher
+from ..model import Matching, matcher
 from ..normalize import check_normalizer, prepared
 from ..pattern import Pattern
 from ..reading.division import add_documents, divide, dividers, shares_of

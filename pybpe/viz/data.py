@@ -22,7 +22,7 @@ MAX_TOKENIZERS = 4  # as many as fit side by side
 def page_data(
     text: Text, tokenizers: Mapping[str, Tokenizer], source: str, max_bytes: int, total: int | None
 ) -> dict[str, Any]:
-    """Returns all data that the page needs. See `page.make_page` for the arguments."""
+    """Returns all data that the page needs. See `viz.make_page` for the arguments."""
     if not 1 <= len(tokenizers) <= MAX_TOKENIZERS:
         raise ArgumentError(f"a page shows 1 to {MAX_TOKENIZERS} tokenizers, not {len(tokenizers)}")
     data = bytes(utf8(text))

@@ -23,7 +23,7 @@ from pybpe import corpus, viz  # noqa: E402
 from pybpe.corpus import decisions  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.sample import Sample  # noqa: E402
-from pybpe.support.run_options import RunOptions  # noqa: E402
+from pybpe.support.parallel import RunOptions  # noqa: E402
 from pybpe.tokens import run as dataset_run  # noqa: E402
 from pybpe.tokens import shared_store  # noqa: E402
 from pybpe.tokens.mix import mixing, shuffling  # noqa: E402

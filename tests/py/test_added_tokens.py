@@ -20,7 +20,7 @@ import pybpe
 from pybpe.analysis.differences import differences, differences_on
 from pybpe.cli import main
 from pybpe.formats import added_tokens, vocab_merges
-from pybpe.model.matching import Matching, matcher
+from pybpe.model import Matching, matcher
 from pybpe.reading import planning
 from pybpe.tokenizer.encoding import TextEncoder
 from pybpe.tokens.verification import verify

@@ -230,9 +230,9 @@ def test_wrong_arguments(arguments: str, message: str, tmp_path: Path, monkeypat
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pybpe.corpus import language
+    from pybpe.corpus import steps
 
-    language._detector.cache_clear()
+    steps._detector.cache_clear()
     monkeypatch.setitem(sys.modules, "eldc", None)
     write(tmp_path / "in.jsonl", ["text"])
     assert "pip install 'pybpe[" in refusal(f"corpus {tmp_path}/in.jsonl -o {tmp_path}/o.jsonl --languages en")
@@ -270,9 +270,9 @@ def test_workers_find_numpy_imported() -> None:
     """In the forked child of a process with threads, the first import of numpy sometimes hung."""
     code = """
 import sys
-from pybpe.corpus import processes
+from pybpe.corpus import running
 assert "numpy" not in sys.modules
-with processes.process_pool(1) as pool:
+with running.process_pool(1) as pool:
     assert pool.submit(eval, "'numpy' in __import__('sys').modules").result()
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""

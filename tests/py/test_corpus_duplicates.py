@@ -19,7 +19,7 @@ from texts import chinese, english
 
 import pybpe
 from pybpe import _binding, corpus
-from pybpe.corpus import decisions, near_duplicates, work
+from pybpe.corpus import cleaning, near_duplicates, work
 from pybpe.corpus.duplicates import digest, repeated
 from pybpe.corpus.measures import characters
 from pybpe.corpus.near_duplicates import PERMUTATIONS, Banding, jaccard, signatures
@@ -231,7 +231,7 @@ def cleaned(folder: Path, name: str, **more: Any) -> tuple[bytes, Any]:
 
 
 def test_little_memory_changes_nothing(small_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "_LEAST_MEMORY", 1)
+    monkeypatch.setattr(cleaning, "_LEAST_MEMORY", 1)
     rng = random.Random(4)
     words = [f"word{i}" for i in range(3000)]
     texts = [" ".join(rng.choices(words, k=60)) for _ in range(300)]
@@ -246,7 +246,7 @@ def test_little_memory_changes_nothing(small_tasks: None, tmp_path: Path, monkey
 
 def test_too_little_memory_for_so_many_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results so far stay, so that the same command with more memory resumes."""
-    monkeypatch.setattr(decisions, "_LEAST_MEMORY", 1)
+    monkeypatch.setattr(cleaning, "_LEAST_MEMORY", 1)
     monkeypatch.setattr(work, "_RESULT_BYTES", 100_000)  # a task has several results
     (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "{i}"}}\n' for i in range(3200)), encoding="utf-8")
     with pytest.raises(pybpe.errors.ArgumentError, match="memory_limit must be at least 102400 .* 3200 documents"):

@@ -31,8 +31,8 @@ from pybpe.reading.options import ReadOptions
 from pybpe.reading.pieces import stream_pieces
 from pybpe.reading.sample import Sample
 from pybpe.support.locking import FOLDER
+from pybpe.support.parallel import RunOptions
 from pybpe.support.platform import machine_memory
-from pybpe.support.run_options import RunOptions
 from pybpe.training import counting, counts_file, saved_counting, word_counter
 
 SPECIALS = ["<|endoftext|>"]

@@ -19,7 +19,7 @@ from pybpe.cli import _parser, main
 from pybpe.errors import Error
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
-from pybpe.support.run_options import RunOptions
+from pybpe.support.parallel import RunOptions
 from pybpe.tokens.joining import join
 from pybpe.tokens.mix import mix
 from pybpe.tokens.options import ArrayOptions, OutputOptions

@@ -25,8 +25,7 @@ from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.formats.export import FORMATS
 from pybpe.formats.nanochat import SPECIAL_TOKENS as NANOCHAT
 from pybpe.formats.pretrained import chat_template
-from pybpe.model import Model
-from pybpe.model.matching import Matching
+from pybpe.model import Matching, Model
 from pybpe.pattern import FROM_RIGHT, Digits, Pattern
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]

@@ -42,10 +42,9 @@ from llmc_faults import (
 from texts import english
 
 import pybpe
-from llmc_compat.batch import Batch
 from llmc_compat.check import check
-from llmc_compat.checks.finding import Finding
-from llmc_compat.shards import read_shard
+from llmc_compat.checks.files import Finding
+from llmc_compat.shards import Batch, read_shard
 from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
 from pybpe.reading.streams import open_input

@@ -15,9 +15,8 @@ from corpora import content
 from texts import english
 
 import pybpe
-from llmc_compat.batch import Batch
 from llmc_compat.check import check
-from llmc_compat.shards import DataLoader, read_shard
+from llmc_compat.shards import Batch, DataLoader, read_shard
 from llmc_compat.workspace import Workspace, make_workspace
 from pybpe.errors import ArgumentError, FileError, FileMissingError, LimitError
 from pybpe.model import CONTROL_TOKENS

@@ -10,8 +10,8 @@ from corpora import EOT, SPLITS, content, documents, jsonl, split_of_tokens, tok
 from reference import mixing as reference
 
 import pybpe
-from llmc_compat.batch import Batch
 from llmc_compat.check import check
+from llmc_compat.shards import Batch
 from pybpe.support.locking import FOLDER
 from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.manifest import Manifest

@@ -16,9 +16,8 @@ from reference.packing import columns, pieces, pieces_of_rows
 from test_ulimits import file_limit
 
 import pybpe
-from llmc_compat.batch import Batch
 from llmc_compat.check import check
-from llmc_compat.shards import read_shard
+from llmc_compat.shards import Batch, read_shard
 from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
 from pybpe.loading import PackedSequences

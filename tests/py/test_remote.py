@@ -13,12 +13,12 @@ from corpora import small_tokenizer
 
 import pybpe
 from llmc_compat.workspace import make_workspace
+from pybpe.arguments import is_url, without_secrets
 from pybpe.errors import ArgumentError, FileChangedError, MissingExtraError
 from pybpe.reading import remote
 from pybpe.reading.files import corpus_files, input_files
 from pybpe.reading.remote import NoRangeError, RemoteFile
 from pybpe.tokens.verification import verify
-from pybpe.urls import is_url, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import pybpe
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
 from pybpe.reading.bad_records import SkipState
 from pybpe.support.locking import FOLDER
-from pybpe.support.run_options import RunOptions
+from pybpe.support.parallel import RunOptions
 from pybpe.tokens import encoding, run, shared_store, spool, store
 from pybpe.tokens.mix import mixing, shuffling
 from pybpe.tokens.mix.recipe import load_recipe

@@ -195,7 +195,7 @@ except KeyboardInterrupt:
 
 PROCESSES = """
 import multiprocessing, os, signal, time
-from pybpe.corpus.processes import process_pool
+from pybpe.corpus.running import process_pool
 
 try:
     with process_pool(2) as pool:
@@ -210,7 +210,7 @@ except KeyboardInterrupt:
 
 FORKING = """
 import multiprocessing, os, signal
-from pybpe.corpus.processes import process_pool
+from pybpe.corpus.running import process_pool
 
 multiprocessing.set_start_method("fork")
 os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))

@@ -20,11 +20,10 @@ from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
 
 import pybpe
 from pybpe import _binding, viz
-from pybpe.model.matching import Matching
+from pybpe.model import Matching
 from pybpe.pattern import FROM_RIGHT, NAMES, Digits
-from pybpe.viz import SAMPLE, js_regex, make_page, write_page
+from pybpe.viz import PAGE_SCRIPTS, SAMPLE, _asset, encoder_script, js_regex, make_page, write_page
 from pybpe.viz.data import cut_text, packed_classes, tokenizer_data
-from pybpe.viz.page import PAGE_SCRIPTS, _asset, encoder_script
 
 HOSTILE = (
     b"</script><script>alert(1)</script><!-- \" ' ` & \\u003c \x00 \xff\xfe \xe4\xb8 ]]> <|end|> \r\n\t \xe2\x80\xae x"

@@ -14,7 +14,7 @@ from ...arguments import counted, instance, whole_number
 from ...errors import ArgumentError, LimitError
 from ...reading.splits import SPLIT_NAMES
 from ...support.locking import STAGED, only_writer
-from ...support.run_options import RunOptions
+from ...support.parallel import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import described
 from ..finished import Goal, call_of, hashed

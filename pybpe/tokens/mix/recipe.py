@@ -25,13 +25,12 @@ from fractions import Fraction
 from typing import Any
 
 from ... import _binding
-from ...arguments import shown
+from ...arguments import is_url, shown, without_secrets
 from ...errors import ArgumentError, FormatError
 from ...reading.options import ReadOptions
 from ...reading.paths import STDIN, path_list
 from ...reading.splits import SplitOptions
 from ...reading.streams import read_file
-from ...urls import is_url, without_secrets
 
 AMOUNTS = ("weight", "tokens", "epochs")
 ALL = "all"

@@ -29,8 +29,8 @@ from ...reading.streams import open_input
 from ...reading.text_encoding import Doubts
 from ...support import platform
 from ...support.output_files import make_folder
+from ...support.parallel import RunOptions
 from ...support.progress import Progress
-from ...support.run_options import RunOptions
 from ...tokenizer import Tokenizer
 from ..encoding import Encoded, text_length
 from ..spool import ID_BYTES, TYPECODES, Segment

@@ -15,7 +15,7 @@ from ...reading.planning import Plan
 from ...reading.sample import Sample
 from ...reading.splits import SPLIT_NAMES, SplitOptions
 from ...support.output_files import remove_folder
-from ...support.run_options import RunOptions
+from ...support.parallel import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import binarize
 from ..encoding import TaskEncoder

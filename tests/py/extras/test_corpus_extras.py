@@ -73,7 +73,7 @@ def test_all_steps_by_the_command(web: Path, tmp_path: Path, capsys: pytest.Capt
 def test_no_processes_are_left(method: str) -> None:
     """Workers exit after their parent was killed, however they were started."""
     script = (
-        "import multiprocessing, os, signal, sys\nfrom pybpe.corpus.processes import process_pool\n"
+        "import multiprocessing, os, signal, sys\nfrom pybpe.corpus.running import process_pool\n"
         f"multiprocessing.set_start_method('{method}')\n"
         "with process_pool(2) as pool:\n    print(*{f.result() for f in [pool.submit(os.getpid) for _ in range(9)]})\n"
         "    sys.stdout.flush()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -88,10 +88,10 @@ def test_no_processes_are_left(method: str) -> None:
 
 def test_a_worker_that_begins_after_its_parent_was_killed_ends() -> None:
     script = (
-        "import os, signal, time\nfrom pybpe.corpus import processes\nbegin = processes._begin\n"
+        "import os, signal, time\nfrom pybpe.corpus import running\nbegin = running._begin\n"
         "def late(*given):\n    time.sleep(1)\n    begin(*given)\n"
-        "processes._begin = late\n"
-        "with processes.process_pool(2):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "running._begin = late\n"
+        "with running.process_pool(2):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     # The workers keep the pipe open, so this returns when they have ended.
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)

@@ -19,9 +19,12 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 from test_viz import HOSTILE, hostile_texts, tokenizer  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.viz import SAMPLE, write_page  # noqa: E402
+from pybpe.viz import (  # noqa: E402
+    SAMPLE,
+    encoder_script,  # noqa: E402
+    write_page,
+)
 from pybpe.viz.data import packed_classes, tokenizer_data  # noqa: E402
-from pybpe.viz.page import encoder_script  # noqa: E402
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pybpe.arguments import counted
+from pybpe.analysis.tables import Table
+from pybpe.arguments import chosen, counted
 from pybpe.cli.command import Command
-from pybpe.cli.common import call, fewer_than, load, open_source, report, tell_of_commas
+from pybpe.cli.common import call, check_writable, fewer_than, load, open_source, report, tell_of_commas
 from pybpe.cli.token_files import add_pack_options, split_tokens, tell_set_aside
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.errors import ArgumentError
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
-from pybpe.support.run_options import RunOptions
+from pybpe.support.parallel import RunOptions
 from pybpe.tokens.options import OutputOptions
 from pybpe.training.options import TrainOptions
 
-from ..workspace import ModelOptions
-from .checkpoint import add_checkpoint
+from .workspace import ModelOptions
+
+if TYPE_CHECKING:
+    from .gpt2_config import GPT2Config
+
 
 Result = TypeVar("Result")
 
@@ -36,7 +41,7 @@ def add_llmc(command: Command) -> None:
     for name, (add, summary) in {
         "workspace": (_add_workspace, "make a folder in which llm.c can train"),
         "check": (_add_check, "check whether llm.c can train on files"),
-        "checkpoint": (add_checkpoint, "make and convert models"),
+        "checkpoint": (_add_checkpoint, "make and convert models"),
         "eval": (_add_eval, "make an eval file of multiple-choice questions"),
         "chat": (_add_chat, "turn conversations into shards and loss masks"),
         "install": (_add_install, "install the drop-in headers in a checkout of llm.c"),
@@ -68,7 +73,7 @@ def _add_workspace(command: Command) -> None:
 
 
 def _run_workspace(args: argparse.Namespace) -> None:
-    from llmc_compat.workspace import make_workspace
+    from .workspace import make_workspace
 
     tell_of_commas(args)
     workspace = call(make_workspace, args, args.files, args.output)
@@ -109,8 +114,8 @@ def _add_check(command: Command) -> None:
 
 
 def _run_check(args: argparse.Namespace) -> int:
-    from llmc_compat.batch import Batch
-    from llmc_compat.check import check
+    from .check import check
+    from .shards import Batch
 
     given = {"B": args.b, "T": args.t, "processes": args.n}
     batch = {name: value for name, value in given.items() if value is not None}
@@ -149,7 +154,7 @@ def _add_chat(command: Command) -> None:
 
 
 def _run_chat(args: argparse.Namespace) -> None:
-    from llmc_compat.chat import write_chat
+    from .chat import write_chat
 
     sources = [open_source("-", records="accept") if file == "-" else file for file in args.files]
     data = call(write_chat, args, load(args.tokenizer), sources, args.output)
@@ -183,7 +188,7 @@ def _add_eval(command: Command) -> None:
 
 
 def _run_eval(args: argparse.Namespace) -> None:
-    from llmc_compat.evals import encode_examples, write_eval
+    from .evals import encode_examples, write_eval
 
     source = open_source("-", records="accept") if args.file == "-" else args.file
     facts = write_eval(args.output, encode_examples(load(args.tokenizer), source, separator=args.separator))
@@ -209,7 +214,7 @@ def _add_install(command: Command) -> None:
 
 
 def _run_install(args: argparse.Namespace) -> None:
-    from llmc_compat.install import install, uninstall
+    from .install import install, uninstall
 
     done = _checked(uninstall if args.undo else install, args.llmc)
     report(args, {"llmc": str(args.llmc), "installed": not args.undo}, done)
@@ -217,16 +222,152 @@ def _run_install(args: argparse.Namespace) -> None:
 
 def include_dir() -> str:
     """Returns the folder of pybpe.h and of the drop-in headers."""
-    from llmc_compat.install import library
+    from .install import library
 
     return str(_checked(library))
 
 
 def _checked(function: Callable[..., Result], *args: Path) -> Result:
     """Calls a function of install.py, which does not need pybpe's errors."""
-    from llmc_compat.install import InstallError
+    from .install import InstallError
 
     try:
         return function(*args)
     except InstallError as error:
         raise ArgumentError(str(error)) from None
+
+
+# ----------------------------------------------------------------------------------------------------
+# checkpoint
+
+
+def _add_checkpoint(command: Command) -> None:
+    """llm.c takes its vocabulary size from the checkpoint that it starts from. These commands make a checkpoint
+    for a tokenizer: with random weights, from a checkpoint for another tokenizer, or from a folder of Hugging
+    Face. `pybpe inspect` shows what a checkpoint contains.
+
+    examples:
+      pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin --depth d12
+      pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin
+      pybpe llmc checkpoint convert model.bin -t tok.bin -o hf
+      pybpe llmc checkpoint convert model.bin -t tok.bin -o model.gguf
+      pybpe llmc checkpoint convert hf -o model.bin
+    """
+    inner = command.commands()
+    for name, (add, summary) in {
+        "new": (_add_new, "make random weights for a tokenizer"),
+        "convert": (
+            _add_convert,
+            "convert a model from or to Hugging Face or to GGUF, or move it to another tokenizer",
+        ),
+    }.items():
+        inner.add_parser(name, help=summary).declare(add)
+
+
+def _facts(config: GPT2Config) -> dict[str, int]:
+    return {**vars(config), "parameters": config.num_parameters}
+
+
+def _text(config: GPT2Config) -> str:
+    return (
+        f"{config.vocab_size} tokens (padded to {config.padded_vocab_size}), {config.num_layers} layers,"
+        f" {config.num_heads} heads, {config.channels} channels, sequence length {config.max_seq_len},"
+        f" {config.num_parameters} parameters"
+    )
+
+
+def _add_new(command: Command) -> None:
+    """Writes GPT-2's initialization for the vocabulary of a tokenizer. The same seed gives the same file.
+
+    examples:
+      pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin
+      pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --sequence-length 64
+      pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16
+    """
+    command.tokenizer()
+    command.output("the checkpoint to write")
+    command.options(ModelOptions)
+    command.runs(_run_new)
+
+
+def _run_new(args: argparse.Namespace) -> None:
+    from .checkpoint import write_random_checkpoint
+
+    config = chosen(ModelOptions, vars(args)).config(len(load(args.tokenizer)))
+    write_random_checkpoint(args.output, config, dtype=args.dtype, seed=args.seed)
+    facts = {"output": args.output, "dtype": args.dtype, **_facts(config)}
+    report(args, facts, f"{args.output}: {_text(config)}, {args.dtype}")
+
+
+def _add_convert(command: Command) -> None:
+    """With --from and --to, moves the weights of a checkpoint to another tokenizer: tokens that both have (by
+    their bytes; special tokens by their text) keep their weights, and the others start as the mean of all.
+    With -t, writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json to a folder that
+    AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load; or a *.gguf file for llama.cpp.
+    Of such a folder of a GPT-2 model, OpenAI's or a derived one, writes a checkpoint.
+
+    examples:
+      pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin
+      pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf
+      pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o model.gguf
+      pybpe llmc checkpoint convert gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16
+    """
+    command.option("model MODEL", "a checkpoint, or a folder with config.json, model.safetensors")
+    command.output("the new checkpoint, which may be MODEL; a *.gguf file; or the folder for Hugging Face", "OUT|DIR")
+    command.option("--from TOK", "the tokenizer of MODEL", dest="old")
+    command.option("--to TOK", "the new tokenizer", dest="new")
+    command.option("-t --tokenizer TOK", "the tokenizer of MODEL, for Hugging Face or GGUF")
+    command.option("--dtype D", "of a new checkpoint: fp32 (default; for the CPU) or bf16 (CUDA)")
+    command.option("--pad N", "pad the vocabulary to a multiple of N (default: 128)", int)
+    command.runs(_run_convert)
+
+
+def _run_convert(args: argparse.Namespace) -> None:
+    of_hugging_face, moves, to = os.path.isdir(args.model), args.old is not None, args.tokenizer
+    if [each is not None for each in (args.old, args.new, to)] != [moves, moves, not moves and not of_hugging_face]:
+        raise ArgumentError(
+            "give --from and --to, to move a checkpoint to another tokenizer; -t, to write a folder for Hugging Face or"
+            " a *.gguf file; or none of them, with such a folder"
+        )
+    if args.dtype is not None and not of_hugging_face:
+        raise ArgumentError("--dtype is for a folder of Hugging Face: a checkpoint keeps its type")
+    if args.pad is not None and to is not None:
+        raise ArgumentError("--pad is for a checkpoint: a folder of Hugging Face has no padding")
+    facts: dict[str, Any] = {}
+    told, pad = "", 128 if args.pad is None else args.pad
+    if to is not None:
+        from .gguf import checkpoint_to_gguf
+        from .huggingface import checkpoint_to_huggingface
+
+        convert = checkpoint_to_gguf if args.output.endswith(".gguf") else checkpoint_to_huggingface
+        config = convert(args.model, load(to), args.output)
+    elif moves:
+        from .resize import resize_checkpoint
+
+        check_writable(args.output)
+        made = resize_checkpoint(args.model, load(args.old), load(args.new), args.output, pad=pad)
+        config, facts = made.config, {"copied": made.copied, "averaged": made.averaged}
+        told = f", {made.dtype}; {made.copied} tokens keep their weights, {made.averaged} start as the mean"
+    else:
+        from .huggingface import checkpoint_from_huggingface
+
+        check_writable(args.output)
+        dtype = args.dtype or "fp32"
+        config = checkpoint_from_huggingface(args.model, args.output, dtype=dtype, pad=pad)
+        facts, told = {"dtype": dtype}, f", {dtype}"
+    report(args, {"output": args.output, **facts, **_facts(config)}, f"{args.output}: {_text(config)}{told}")
+
+
+def show(args: argparse.Namespace) -> None:
+    """Does the work of `pybpe inspect` for a checkpoint."""
+    from .checkpoint import Checkpoint, summarize
+
+    with Checkpoint(args.path) as model:
+        tensors = {name: summarize(model, name) for name in model.config.tensor_shapes()}
+    table = Table("tensors", ["tensor", "shape", "mean", "std", "min", "max", ""])
+    for name, t in tensors.items():
+        numbers = (f"{number:.3g}" for number in (t.mean, t.std, t.min, t.max))
+        table.add(name, " x ".join(map(str, t.shape)), *numbers, f"{t.nonfinite} are not finite" if t.nonfinite else "")
+    facts = {"model": args.path, "dtype": model.dtype, **_facts(model.config)}
+    facts["tensors"] = {name: vars(t) for name, t in tensors.items()}
+    report(args, facts, f"{args.path}: {_text(model.config)}, {model.dtype}\n\n{table}")
