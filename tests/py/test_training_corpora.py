@@ -257,6 +257,16 @@ def test_any_executor_gives_the_same_and_the_same_errors(corpus: Path, tmp_path:
     assert tok.model == pybpe.train(corpus, vocab_size=500, special_tokens=SPECIALS).model
 
 
+def test_a_worker_that_dies_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "never")
+    kill = "import os, sys; open(sys.argv[1], 'w'); os.kill(int(sys.argv[2]), 9)"  # opens when the worker has opened it
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        worker = processes.submit(os.getpid).result()
+        with subprocess.Popen([sys.executable, "-c", kill, str(tmp_path / "never"), str(worker)]):
+            with pytest.raises(pybpe.errors.WorkerError, match="died"):
+                pybpe.count_words(tmp_path / "never", executor=processes)
+
+
 # ------------------------------------------------------------------------------------------------------
 # Memory
 

@@ -76,6 +76,15 @@ def test_records_that_are_skipped_do_not_count(tok: pybpe.Tokenizer, tmp_path: P
     check(tok, tmp_path / "out", 10)
 
 
+@pytest.mark.parametrize(("kind", "between"), [("line", "\r\n"), ("blank", "\n\r\n\n")])
+def test_kinds_of_texts(tok: pybpe.Tokenizer, tmp_path: Path, kind: str, between: str) -> None:
+    texts = [text.replace("\n", " ") for text in TEXTS]
+    (tmp_path / "a.txt").write_bytes((between.join(texts) + between).encode())
+    pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", val_documents=20, documents=kind, workers=2)
+    for split, some in (("val", texts[:20]), ("train", texts[20:])):
+        assert tokens_of(tmp_path / "out", split) == expected(tok, some)
+
+
 def test_the_tokenizer_is_trained_on_the_others(inputs: Path, tmp_path: Path) -> None:
     found, manifest = pybpe.prepare(inputs, tmp_path / "out", vocab_size=500, val_documents=50, min_shard_tokens=0)
     wanted = pybpe.train(iter(TEXTS[50:]), vocab_size=500, special_tokens=pybpe.model.CONTROL_TOKENS)

@@ -1,7 +1,7 @@
 """Packs again what best fit left in rows with space, to need fewer rows.
 
 Best fit looks at one piece at a time, so near the end, when few lengths are left, it leaves small spaces that no piece
-fits. Here, each row begins with the longest piece left, and takes one, two or three pieces that fill it exactly, if
+fits. Here, each row begins with the longest piece left, and takes two or three pieces that fill it exactly, if
 there are such; otherwise the longest that fits, and then the same for the rest of the row. The lengths that are left
 are the bits of an integer. With a second integer in reverse order, a shift and an "and" find all pairs with a given
 sum, so a row takes O(T / 64) operations per piece in it.
@@ -87,9 +87,8 @@ class _Lengths:
         return self._taken(length) if length > 0 else []
 
     def exactly(self, total: int) -> list[int]:
-        """Takes one, two or three pieces with this total. Returns their lengths; nothing if there are none."""
-        if self._counts[total]:
-            return self._taken(total)
+        """Takes two or three pieces with this total. Returns their lengths; nothing if there are none. A single one was
+        in this row already: best fit puts it there."""
         if pair := self._pair(total):
             return self._taken(*pair)
         below = total
