@@ -51,6 +51,7 @@ _BYTE_ORDER_MARKS = (
 # Set by a command that makes something of its inputs: then an empty one is an error.
 needs_text: ContextVar[bool] = ContextVar("needs_text", default=False)
 _AT_ONCE = 256  # files
+_SMALL_BYTES = 1 << 12  # of a file whose content is kept
 
 
 class InputFile(NamedTuple):
@@ -69,7 +70,7 @@ class InputFile(NamedTuple):
             that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
         is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
-        content: all bytes of a file of a few hundred bytes, so that it need not be opened again; None if they were not
+        content: all bytes of a file of up to 4 KiB, so that it need not be opened again; None if they were not
             kept. They are of the size and time above, whatever happens to the file later.
     """
 
@@ -296,10 +297,11 @@ _Looked = tuple[InputFile, NoText | None]
 
 def look_at(paths: Iterable[str], encoding: str | None = None, room: int = 0) -> Iterator[_Looked]:
     """Yields what `InputFile.look` returns for each of some local files. Reads the starts of many at once. Keeps the
-    content of files of up to HEAD_BYTES, at most `room` bytes in all, so that these need not be opened again."""
+    content of files of up to _SMALL_BYTES, at most `room` bytes in all, so that these need not be opened again."""
     rest = iter(paths)
     while some := list(islice(rest, _AT_ONCE)):
-        starts = _binding.FileStarts(some, HEAD_BYTES, HEAD_BYTES * len(some))
+        most = _SMALL_BYTES if room > 0 else HEAD_BYTES
+        starts = _binding.FileStarts(some, most, most * len(some))
         data, ends = bytes(starts.data[: starts.offsets[-1]]), pairwise(starts.offsets)
         plain = plain_starts(data, starts.offsets)
         for path, size, mtime_ns, (start, end), is_plain in zip(some, starts.sizes, starts.modified, ends, plain):

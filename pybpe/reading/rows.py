@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
@@ -173,7 +173,7 @@ def import_pyarrow(path: str, kind: str) -> Any:
 
 
 _MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
-_LEAST_ROWS = 16  # of a batch of a small group: reading a few more would take less time than looking at its dictionary
+_FEW = 8  # batches take less time than looking at a dictionary
 _MOST_BYTES = 16 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
 
 
@@ -233,23 +233,27 @@ class RowGroups(RowFile):
         """Returns the number of rows to read at once: about PIECE_BYTES as they are stored, and at most _MOST_BYTES if
         all of them are the longest text of the group's dictionary (a text in it may be stored once for many rows)."""
         rows, size = self._starts[group + 1] - self._starts[group], max(1, self._bytes(group))
-        some = min(_MOST_ROWS, max(1, rows * PIECE_BYTES // size))
-        if min(some, _LEAST_ROWS) * size <= 2 * _MOST_BYTES:  # no text is longer than all
-            return int(min(some, max(_LEAST_ROWS, _MOST_BYTES // size)))
-        return int(min(some, max(1, _MOST_BYTES // max(1, self._longest_in_dictionary(group)))))
+        longest = size  # no text is longer than all
+        if rows * size > _FEW * _MOST_BYTES:
+            longest = max(1, self._longest_in_dictionary(group))
+        return int(max(1, min(_MOST_ROWS, rows * PIECE_BYTES // size, _MOST_BYTES // longest)))
 
     def _longest_in_dictionary(self, group: int) -> int:
         """Returns the number of bytes of the longest text in the dictionary of a group; 0 if it has none. Reads only
         the beginning of the group."""
         from pyarrow import DictionaryArray
 
-        options = {"metadata": self._file.metadata, "read_dictionary": [self._key], "buffer_size": PIECE_BYTES}
-        with self._open(**options) as file:
-            first = self._checked(next, file.iter_batches(1, row_groups=[group], columns=[self._key]), None)
+        batches = self._dictionaries.iter_batches(1, row_groups=[group], columns=[self._key])
+        first = self._checked(next, batches, None)
         if first is None or not isinstance(first.column(0), DictionaryArray):
             return 0
         _, offsets = part_of(first.column(0).dictionary)
         return int(numpy.diff(numpy.frombuffer(offsets, "q")).max(initial=0))
+
+    @cached_property
+    def _dictionaries(self) -> Any:
+        """The same file, from which a group is read as numbers of texts in its dictionary."""
+        return self._open(metadata=self._file.metadata, read_dictionary=[self._key], buffer_size=1 << 16)
 
 
 # ----------------------------------------------------------------------------------------------------
