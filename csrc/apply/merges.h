@@ -81,6 +81,7 @@ static inline uint32_t merge_rank(const merge_table *t, uint32_t left, uint32_t 
     uint64_t key = (uint64_t)left << t->id_bits | right;
     uint64_t hash = key * t->factor;
     size_t bucket = merge_bucket(t, hash);
+    PYBPE_PREFETCH(&t->slots[MERGE_BUCKET * bucket]); /* now: the tags, too, are often not in a fast cache */
     uint64_t tags = t->tags[bucket];
     uint64_t equal = bytes_equal(tags, (uint8_t)merge_tag(t, hash)); /* its lowest bit marks the first equal tag */
     if (PYBPE_LIKELY((equal | tags >> 56) == 0)) {

@@ -107,13 +107,10 @@ static bool read_rank_lines(rank_reader *r, json *text) {
            r->specials == r->spec->specials_count;
 }
 
-/* Adds the merges that the ranks imply. Returns false in *all if some token has none, or some byte has no token. */
+/* Adds the merges that the ranks imply, in the order of what they make. Returns false in *all if some token has none, or some byte has no token. */
 static int add_implied_merges(pybpe_vocab *v, bool *all, pybpe_error *err) {
     unsigned byte;
     size_t merged = 0;
-    for (uint32_t id = 0; id < v->count; id++) {
-        merged += vocab_token_length(v, id) > 1 && token_is_ordinary(v, id);
-    }
     mem_free(&v->mem, v->merges);
     mem_free(&v->mem, v->merged);
     v->merges = mem_alloc_array(&v->mem, v->count + 1, 2 * sizeof *v->merges);
@@ -121,10 +118,14 @@ static int add_implied_merges(pybpe_vocab *v, bool *all, pybpe_error *err) {
     if (v->merges == NULL || v->merged == NULL) {
         return error_set_memory(err, "the merges of a vocabulary", v->count * 2 * sizeof *v->merges);
     }
+    for (uint32_t id = 0; id < v->count; id++) {
+        if (vocab_token_length(v, id) > 1 && token_is_ordinary(v, id)) {
+            v->merged[merged++] = id;
+        }
+    }
     const int code = vocab_recover(v, v->merges, &v->merges_count, err);
     *all = code != PYBPE_OK || (v->merges_count == merged && !vocab_lacks_byte(v, &byte));
-    const vocab_source from = source_spec();
-    return code == PYBPE_OK && *all ? vocab_resolve_merges(v, &from, err) : code;
+    return code;
 }
 
 static int make_ranked(rank_reader *r, json *text, pybpe_vocab **out, const pybpe_allocator *mem, pybpe_error *err) {

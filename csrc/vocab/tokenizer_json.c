@@ -87,7 +87,7 @@ typedef struct json_reader {
     const pybpe_strings *special_texts; /* in the order of spec->specials */
     int16_t byte_of[BYTE_LEVEL_END];
     uint8_t *bytes; /* of the tokens, in file order; room for all */
-    size_t bytes_count;
+    size_t bytes_count, room;
     json_token *tokens; /* of the ordinary tokens, in file order; room for all */
     size_t tokens_count;
     uint8_t *found; /* for each special, whether the vocabulary has it */
@@ -301,8 +301,8 @@ static bool read_plain_joined(const json_reader *r, json *j, const pybpe_vocab *
     if (after.at == after.end || *after.at++ != '"' || is_dropped(r->bytes, n)) {
         return false;
     }
-    merge[0] = pybpe_vocab_find(v, r->bytes, n, 0);
-    merge[1] = pybpe_vocab_find(v, r->bytes + n, m, 0);
+    merge[0] = vocab_find(v, r->bytes, n, r->bytes + r->room);
+    merge[1] = vocab_find(v, r->bytes + n, m, r->bytes + r->room);
     if (merge[0] == PYBPE_NO_ID || merge[1] == PYBPE_NO_ID) {
         return false;
     }
@@ -476,6 +476,7 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
         return error_set_memory(err, "the parts of a tokenizer.json", room);
     }
     r.bytes = mem_alloc(mem, room);
+    r.room = room;
     r.tokens = mem_alloc_array(mem, most_tokens(vocab_n), sizeof *r.tokens);
     r.found = mem_alloc_zeroed(mem, spec->specials_count + 1, 1);
     const bool is_ready = r.bytes != NULL && r.tokens != NULL && r.found != NULL;

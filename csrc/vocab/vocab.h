@@ -11,10 +11,12 @@ The inside of a vocabulary, for decode.c and encode.c. Internal.
 /* This many readable zeros follow the last token, so that a token can be copied as 16 bytes at once. */
 enum { VOCAB_PADDING = 16 };
 
-/* bytes -> id, open addressing. A slot holds id + 1; 0 is empty. At most half of the slots are taken. */
+/* bytes -> id, open addressing. The low bits of a slot hold id + 1; the others are bits of the token's hash, in which
+   most other tokens differ. 0 is empty. At most half of the slots are taken. */
 typedef struct token_index {
     uint32_t *slots;
-    size_t mask; /* slots - 1 */
+    size_t mask;      /* slots - 1 */
+    uint32_t id_mask; /* the low bits */
 } token_index;
 
 /* A token as decoding copies it: 16 bytes at once. The first `length` count. */
@@ -108,6 +110,9 @@ int special_texts_check(const pybpe_strings *texts, const pybpe_vocab_spec *spec
 
 /* Checks everything except the merges, and fills the indexes. */
 int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err);
+
+/* The ordinary token with these bytes, or PYBPE_NO_ID. `end` is the end of the readable bytes. */
+uint32_t vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end);
 
 /* Checks the merges and finds what each of them makes. */
 int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *err);

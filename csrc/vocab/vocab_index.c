@@ -13,23 +13,35 @@ static uint64_t token_hash(const pybpe_vocab *v, const uint8_t *bytes, size_t n,
                                 : word_hash_long(bytes, n, v->seed);
 }
 
-static int index_new(token_index *index, size_t tokens, const pybpe_allocator *mem, pybpe_error *err) {
+/* An index of `tokens` of the ids below `ids`. */
+static int index_new(token_index *index, size_t tokens, size_t ids, const pybpe_allocator *mem, pybpe_error *err) {
     size_t slots = 2;
     while (slots < 2 * tokens) {
         slots *= 2;
     }
     index->slots = mem_alloc_zeroed(mem, slots, sizeof *index->slots);
     index->mask = slots - 1;
+    for (index->id_mask = 1; index->id_mask < ids;) {
+        index->id_mask = 2 * index->id_mask + 1;
+    }
     return index->slots != NULL ? PYBPE_OK : error_set_memory(err, "the index of a vocabulary", slots * 4);
 }
+
+/* The bits of a hash that are in a slot. */
+static uint32_t slot_tag(const token_index *index, uint64_t hash) { return (uint32_t)(hash >> 32) & ~index->id_mask; }
+
+/* The id in a slot, or PYBPE_NO_ID. */
+static uint32_t slot_id(const token_index *index, uint32_t slot) { return (slot & index->id_mask) - 1; }
 
 /* The slot that holds the token, or the empty one where it belongs. */
 static uint32_t *index_slot(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n,
                             uint64_t hash) {
+    const uint32_t tag = slot_tag(index, hash);
     size_t i = (size_t)hash & index->mask;
     while (index->slots[i] != 0) {
-        size_t id = index->slots[i] - 1;
-        if (vocab_token_length(v, id) == n && memcmp(vocab_token(v, id), bytes, n) == 0) {
+        const size_t id = slot_id(index, index->slots[i]);
+        if ((index->slots[i] & ~index->id_mask) == tag && vocab_token_length(v, id) == n &&
+            memcmp(vocab_token(v, id), bytes, n) == 0) {
             break;
         }
         i = (i + 1) & index->mask;
@@ -37,13 +49,17 @@ static uint32_t *index_slot(const pybpe_vocab *v, const token_index *index, cons
     return &index->slots[i];
 }
 
+static uint32_t vocab_find_in(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n,
+                              const uint8_t *end) {
+    return n == 0 ? PYBPE_NO_ID : slot_id(index, *index_slot(v, index, bytes, n, token_hash(v, bytes, n, end)));
+}
+
+uint32_t vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
+    return vocab_find_in(v, &v->ordinary_index, bytes, n, end);
+}
+
 uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special) {
-    if (n == 0) {
-        return PYBPE_NO_ID;
-    }
-    const token_index *index = special ? &v->special_index : &v->ordinary_index;
-    uint32_t slot = *index_slot(v, index, bytes, n, token_hash(v, bytes, n, bytes + n));
-    return slot != 0 ? slot - 1 : PYBPE_NO_ID;
+    return vocab_find_in(v, special ? &v->special_index : &v->ordinary_index, bytes, n, bytes + n);
 }
 
 static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
@@ -98,7 +114,7 @@ bool token_is_ordinary(const pybpe_vocab *v, uint32_t id) {
 
 /* Checks the specials and fills their index. */
 static int index_specials(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
-    int code = index_new(&v->special_index, v->specials_count, &v->mem, err);
+    int code = index_new(&v->special_index, v->specials_count, v->count, &v->mem, err);
     for (size_t i = 0; code == PYBPE_OK && i < v->specials_count; i++) {
         uint32_t id = v->specials[i];
         if (id >= v->count || vocab_token_length(v, id) == 0) {
@@ -112,12 +128,14 @@ static int index_specials(pybpe_vocab *v, const vocab_source *from, pybpe_error 
         }
         const uint8_t *bytes = vocab_token(v, id);
         size_t n = vocab_token_length(v, id);
-        uint32_t *slot = index_slot(v, &v->special_index, bytes, n, token_hash(v, bytes, n, vocab_end(v)));
+        const uint64_t hash = token_hash(v, bytes, n, vocab_end(v));
+        uint32_t *slot = index_slot(v, &v->special_index, bytes, n, hash);
         if (*slot != 0) {
             return error_set(err, source_code(from), source_at(from->specials, i),
-                             "specials %u and %u have the same bytes; specials must be distinct", *slot - 1, id);
+                             "specials %u and %u have the same bytes; specials must be distinct",
+                             slot_id(&v->special_index, *slot), id);
         }
-        *slot = id + 1;
+        *slot = slot_tag(&v->special_index, hash) | (id + 1);
     }
     return code;
 }
@@ -143,7 +161,7 @@ static uint64_t index_prefetch(const pybpe_vocab *v, size_t id) {
 
 /* Fills the index of ordinary tokens, and finds the tokens of the single bytes. */
 static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
-    int code = index_new(&v->ordinary_index, v->count, &v->mem, err);
+    int code = index_new(&v->ordinary_index, v->count, v->count, &v->mem, err);
     bool has_byte = false;
     uint64_t hashes[INDEX_AHEAD]; /* of the next tokens, whose slots are on their way from memory */
     memset(v->byte_ids, 0xFF, sizeof v->byte_ids);
@@ -163,9 +181,10 @@ static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error 
         uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n, hash);
         if (*slot != 0) {
             return error_set(err, source_code(from), source_token(from, v, id),
-                             "tokens %u and %zu have the same bytes; ordinary tokens must be distinct", *slot - 1, id);
+                             "tokens %u and %zu have the same bytes; ordinary tokens must be distinct",
+                             slot_id(&v->ordinary_index, *slot), id);
         }
-        *slot = (uint32_t)id + 1;
+        *slot = slot_tag(&v->ordinary_index, hash) | ((uint32_t)id + 1);
         if (n == 1) {
             has_byte = true;
             v->byte_ids[bytes[0]] = (uint32_t)id;

@@ -17,10 +17,13 @@ int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
 int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
     return vocab_index(v, from, err);
 }
+uint32_t vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
+    check_readable(bytes, (size_t)(end - bytes));
+    return n > 0 && any_bool() ? (uint32_t)any_between(0, v->count - 1) : PYBPE_NO_ID;
+}
 uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special) {
     (void)special;
-    check_readable(bytes, n);
-    return n > 0 && any_bool() ? (uint32_t)any_between(0, v->count - 1) : PYBPE_NO_ID;
+    return vocab_find(v, bytes, n, bytes + n);
 }
 
 uint8_t any_peek(json *j) {
@@ -276,7 +279,7 @@ void prove_merges(size_t n) {
     uint8_t *text = any_bytes(n);
     uint32_t *merges = (uint32_t *)any_bytes(most_merges(n) * 2 * sizeof *merges);
     pybpe_vocab v = {.count = 2, .merges = merges};
-    json_reader r = {.bytes = any_bytes(n + 1)};
+    json_reader r = {.bytes = any_bytes(n + 1), .room = n + 1};
     byte_level_fill(r.byte_of);
     json j = {text, text + n};
     if (read_merges(&r, &j, &v)) {

@@ -10,7 +10,7 @@ tables of any content. tokenizer_bin.c and tokenizer_json.c are about reading th
 #include <vocab/vocab_index.c>
 #include <vocab/vocab_merges.c>
 
-enum { TOKENS = 4, BYTES = 20, SLOTS = 8 };
+enum { TOKENS = 4, BYTES = 20, SLOTS = 8, ID_MASK = 7 };
 
 static const vocab_source nowhere = {.is_file = true};
 static pybpe_vocab vocab; /* one for all: CBMC takes long for a structure of this size that is local */
@@ -33,10 +33,11 @@ static pybpe_vocab *any_vocab(size_t n, size_t bytes) {
 static void any_index(token_index *index) {
     static uint32_t slots[SLOTS];
     for (size_t i = 0; i < SLOTS; i++) {
-        slots[i] = (uint32_t)any_between(0, vocab.count);
+        const uint32_t id = (uint32_t)any_between(0, vocab.count);
+        slots[i] = id > 0 ? id | ((uint32_t)any_u64() & ~(uint32_t)ID_MASK) : 0;
     }
     slots[any_between(0, SLOTS - 1)] = 0;
-    *index = (token_index){slots, SLOTS - 1};
+    *index = (token_index){slots, SLOTS - 1, ID_MASK};
 }
 
 /* The records of n tokens are read from their bytes and the padding. */
@@ -65,14 +66,15 @@ void prove_settings(size_t n) {
     free(v->bytes);
 }
 
-/* An index for any number of tokens has at least twice as many slots. Random draws take up to n tokens. */
+/* An index for any number of tokens has at least twice as many slots, and room for the ids in each. Random draws take up to n tokens. */
 void prove_index(size_t n) {
 #if defined(PROVE)
     n = (size_t)any_between(0, UINT32_MAX);
 #endif
     const pybpe_allocator mem = mem_of(NULL);
     token_index index;
-    if (index_new(&index, n, &mem, NULL) == PYBPE_OK) {
+    if (index_new(&index, n, n, &mem, NULL) == PYBPE_OK) {
+        CHECK(index.id_mask >= n && (index.id_mask & (index.id_mask + 1)) == 0);
         CHECK(index.mask > 0 && index.mask + 1 >= 2 * n);
         CHECK((index.mask & (index.mask + 1)) == 0);
         check_readable(index.slots, (index.mask + 1) * sizeof *index.slots);
@@ -107,7 +109,7 @@ void prove_slot(size_t n) {
     uint32_t *slots = v->ordinary_index.slots;
     uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n, any_u64());
     CHECK(slot >= slots && slot < slots + SLOTS);
-    CHECK(*slot == 0 || vocab_token_length(v, *slot - 1) == n);
+    CHECK(*slot == 0 || vocab_token_length(v, slot_id(&v->ordinary_index, *slot)) == n);
     free(bytes);
     free(v->bytes);
 }
@@ -119,7 +121,7 @@ uint32_t *any_slot(const pybpe_vocab *v, const token_index *index, const uint8_t
     CHECK(n > 0 && index->mask + 1 == SLOTS);
     check_readable(bytes, n);
     for (size_t i = 0; i < SLOTS; i++) {
-        CHECK(index->slots[i] <= v->count);
+        CHECK((index->slots[i] & index->id_mask) <= v->count);
         empty += index->slots[i] == 0;
     }
     CHECK(empty > 0);
@@ -150,15 +152,15 @@ bool any_ordinary(const pybpe_vocab *v, uint32_t id) {
 }
 
 /* Indexes that can hold at most half as many tokens as they have slots. */
-int any_index_new(token_index *index, size_t tokens, const pybpe_allocator *mem, pybpe_error *err) {
+int any_index_new(token_index *index, size_t tokens, size_t ids, const pybpe_allocator *mem, pybpe_error *err) {
     static uint32_t slots[SLOTS];
     (void)mem;
     (void)err;
-    CHECK(tokens <= TOKENS);
+    CHECK(tokens <= ids && ids <= TOKENS);
     for (size_t i = 0; i < SLOTS; i++) {
         slots[i] = 0;
     }
-    *index = (token_index){slots, SLOTS - 1};
+    *index = (token_index){slots, SLOTS - 1, ID_MASK};
     return any_bool() ? PYBPE_OK : PYBPE_ERR_MEMORY;
 }
 
