@@ -77,14 +77,14 @@ PRETOK_INLINE uint64_t block_starts_gpt2(pretok_place *place, const block *b, co
     unsigned last = b->length - 1;
     bool space_follows = whitespace_follows(b, text, n, place->base + b->length);
     uint64_t starts = starts_by_class(b, &place->carry, space_follows, digits1);
-    place->carry = (pretok_carry){
-        .letter = b->letter >> last & 1,
-        .number = b->number >> last & 1,
-        .space = b->space >> last & 1,
-        .blank = b->blank >> last & 1,
-    };
+    pretok_carry *next = &place->carry; /* gcc zeroes a whole one with an instruction that takes long to begin */
+    next->letter = b->letter >> last & 1;
+    next->number = b->number >> last & 1;
+    next->space = b->space >> last & 1;
+    next->blank = b->blank >> last & 1;
+    next->joined = next->forced = 0;
     if ((starts & b->apostrophe) != 0) {
-        starts_add_contractions(&starts, b, &place->carry, text, n, place->base);
+        starts_add_contractions(&starts, b, next, text, n, place->base);
     }
     return starts;
 }
