@@ -79,7 +79,7 @@ def slow(name: str, data: Path, tok: pybpe.Tokenizer, seed: int, tolerance: int)
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize(("tolerance", "memory"), [(2, None), (T, 60_000)])
+@pytest.mark.parametrize(("tolerance", "memory", "format"), [(2, None, "megatron"), (T, 60_000, "llmc")])
 def test_a_mixture_is_that_of_the_slow_version(
     tok: pybpe.Tokenizer,
     data: Path,
@@ -88,10 +88,12 @@ def test_a_mixture_is_that_of_the_slow_version(
     name: str,
     tolerance: int,
     memory: int | None,
+    format: str,
 ) -> None:
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     expected = slow(name, data, tok, 5, tolerance)
-    given: dict[str, Any] = {"sequence_length": tolerance, "shard_tokens": 10_000, "memory_limit": memory}
+    given: dict[str, Any] = {"shard_tokens": 10_000} if format == "llmc" else {"format": format, "eot": "append"}
+    given |= {"sequence_length": tolerance, "memory_limit": memory}
     pybpe.mix(tok, recipe_of(name, data), tmp_path / "out", seed=5, **given)
     found = texts_of(tmp_path / "out", tok)
     assert {split: found.get(split, []) for split in SPLITS} == {**dict.fromkeys(SPLITS, []), **expected}
@@ -118,20 +120,6 @@ def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Token
     for source, facts in made.mixture["sources"].items():
         assert facts["used"] == used[source] and facts["epochs"] == round(used[source] / sizes[source], 6)
     assert made.split_tokens("train") == sum(used.values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("format", "eot"), [("llmc", "append"), ("raw", "prepend"), ("npy", "prepend"), ("megatron", "append")]
-)
-def test_every_format_has_the_same_documents(
-    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, format: str, eot: str
-) -> None:
-    sizes = {} if format in ("raw", "megatron") else {"shard_tokens": 10_000}
-    recipe = recipe_of("phases", data)
-    pybpe.mix(tok, recipe, tmp_path / "out", format=format, eot=eot, sequence_length=T, **sizes)
-    assert texts_of(tmp_path / "out", tok) == slow("phases", data, tok, 0, T)
-    assert verify(tmp_path / "out", tok)[1] == []
 
 
 def test_memory_and_workers_do_not_change_the_bytes(
