@@ -111,6 +111,10 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
         yield
 
 
+# ----------------------------------------------------------------------------------------------------
+# Worker processes on this machine
+
+
 @contextmanager
 def process_pool(workers: int) -> Iterator[Executor]:
     """An executor with `workers` processes, which end with the block, or with this process, however it ends.
