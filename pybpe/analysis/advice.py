@@ -36,10 +36,9 @@ from ..trainer import train
 from ..training.counting import corpus_plan, count_piece, files_to_count
 from ..training.counts import Counts
 from ..training.word_counter import CountSettings, WordCounter
-from .compression_curve import new_figure, save_figure
 from .measures import RARE
 from .tables import Table
-from .usage import measure
+from .usage import measure, new_figure, save_figure
 
 SIZES = tuple(step << k for k in range(8) for step in (1000, 1500))
 MAX_BYTES = 200_000_000

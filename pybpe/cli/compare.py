@@ -195,10 +195,10 @@ def add_advise(command: Command) -> None:
 
 
 def _run_advise(args: argparse.Namespace) -> None:
-    from ..analysis import advice, compression_curve
+    from ..analysis import advice, usage
 
     if args.plot is not None:
-        compression_curve.check_plot(args.plot)
+        usage.check_plot(args.plot)
     found = call(advice.advise, args, args.files)
     if args.plot is not None:
         advice.plot(found, args.plot)

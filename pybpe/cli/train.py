@@ -95,7 +95,7 @@ def _run_train(args: argparse.Namespace) -> None:
     line = f"{args.output}: {counted(len(tokenizer), 'token')}, {counted(facts['merges'], 'merge')}"
     line += fewer_than(size, len(tokenizer))
     if args.sizes is not None and counts is not None:
-        from ..analysis.compression_curve import compression_curve, plot, table
+        from ..analysis.usage import compression_curve, plot, table
 
         points = compression_curve(tokenizer, counts, args.sizes, args.hidden)
         facts["sizes"] = [point._asdict() for point in points]
@@ -114,7 +114,7 @@ def _check_options(args: argparse.Namespace) -> None:
         if args.sizes is not None and getattr(args, name):
             raise ArgumentError(f"--sizes cannot be used with --{name}")
     if args.plot is not None:
-        from ..analysis.compression_curve import check_plot
+        from ..analysis.usage import check_plot
 
         check_plot(args.plot)
 

@@ -13,9 +13,8 @@ from .._numpy import numpy
 from ..arguments import Text, instance, is_unicode, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..formats.vocab_merges import token_names
-from ..model import Model, check_specials, special_ids_of
+from ..model import Model, check_specials, model_of_parts, special_ids_of
 from ..model import remap as remaps
-from ..model.parts import model_of_parts
 from ..model.template import Template
 from ..other_libraries import unknown_attribute
 from ..pattern import Digits, Pattern, PatternLike

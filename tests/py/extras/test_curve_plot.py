@@ -6,7 +6,7 @@ import pytest
 from corpora import documents
 
 from pybpe import cli
-from pybpe.analysis import compression_curve as curve
+from pybpe.analysis import usage as curve
 
 pytest.importorskip("matplotlib")
 
