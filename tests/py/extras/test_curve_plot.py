@@ -33,24 +33,6 @@ def test_two_scales(tmp_path: Path) -> None:
     assert all(f"<!-- {label} -->" in text for label in ("8,000", "16,000", "bytes per token", "vocabulary"))
 
 
-def test_the_curve_flattens_to_the_eye_and_each_line_has_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    figures = []
-    subplots = curve._pyplot().subplots
-    monkeypatch.setattr(
-        "matplotlib.pyplot.subplots", lambda **settings: figures.append(subplots(**settings)) or figures[0]
-    )
-    points = [curve.CurvePoint(1000 << i, 3 + 0.5 * i, 1536000 << i) for i in range(6)]
-    curve.plot(points, str(tmp_path / "x.svg"))
-    axes = figures[0][1]
-    assert axes.get_xscale() == "linear"
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "bytes per token",
-        "embedding parameters (right)",
-    ]
-
-
 def test_advise_plots_its_curve(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n".join(documents(400)), encoding="utf-8")
     pictures = [tmp_path / name for name in ("a.svg", "b.svg")]

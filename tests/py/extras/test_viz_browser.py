@@ -4,7 +4,6 @@ accessibility checks, and makes no network requests.
 PYBPE_SCREENSHOTS=folder keeps screenshots to look at.
 """
 
-import base64
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,15 +15,10 @@ import pytest
 sync_api = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
-from test_viz import HOSTILE, hostile_texts, tokenizer  # noqa: E402
+from test_viz import HOSTILE, tokenizer  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.viz import (  # noqa: E402
-    SAMPLE,
-    encoder_script,  # noqa: E402
-    write_page,
-)
-from pybpe.viz.data import packed_classes, tokenizer_data  # noqa: E402
+from pybpe.viz import SAMPLE, write_page  # noqa: E402
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
@@ -70,24 +64,6 @@ class Opened:
         assert self.complaints == []
         assert self.requests == [self.url]
         self.tab.close()
-
-
-@pytest.mark.parametrize(("pattern", "digits"), [("gpt2", 1), ("o200k", None)])
-def test_the_browser_encodes_as_python_does(browser: Any, pattern: str, digits: int | None) -> None:
-    tok = tokenizer(pattern, digits)
-    texts = hostile_texts()
-    tab = browser.new_page()
-    script = f"""(input) => {{
-      "use strict";
-      {encoder_script()}
-      const tokenizer = new Tokenizer(input.tokenizer, readShadows(input.classes));
-      return input.data.map((data) => tokenizer.encode(decodeUtf8(atob(data))).join(" "));
-    }}"""
-    given = {"classes": packed_classes(), "tokenizer": tokenizer_data("t", tok, b"")}
-    got = tab.evaluate(script, {**given, "data": [base64.b64encode(text).decode() for text in texts]})
-    tab.close()
-    for text, ids in zip(texts, got):
-        assert ids == " ".join(map(str, tok.encode(text))), text
 
 
 def test_the_text_and_what_is_typed(browser: Any, tmp_path: Path) -> None:
