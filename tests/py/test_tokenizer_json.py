@@ -112,9 +112,9 @@ def is_read_alike(text: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, b
 @pytest.mark.parametrize("name", FILES)
 def test_changed_files_are_read_alike_or_not_at_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(name)
-    found = [is_read_alike(mutated(FILES[name], rng), monkeypatch) for _ in range(500)]
+    found = [is_read_alike(mutated(FILES[name], rng), monkeypatch) for _ in range(250)]
     taken, alone = map(sum, zip(*found))
-    assert taken > 20 and alone > taken // 2  # white space, names of training facts and the like
+    assert taken > 10 and alone > taken // 2  # white space, names of training facts and the like
 
 
 def entries(data: dict[str, Any], rng: random.Random) -> None:
@@ -166,12 +166,12 @@ def settings(data: dict[str, Any], rng: random.Random) -> None:
         data[rng.choice(("version", "normalizer", "decoder", "added_tokens", "other"))] = value
 
 
-@pytest.mark.parametrize(("change", "least", "most"), [(entries, 50, 400), (settings, 50, 350)])
+@pytest.mark.parametrize(("change", "least", "most"), [(entries, 30, 200), (settings, 30, 180)])
 def test_changed_values_are_read_alike_or_not_at_all(
     change: Callable[[dict[str, Any], random.Random], None], least: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng, alone = random.Random(6), 0
-    for i in range(400):
+    for i in range(200):
         data = json.loads(FILES["ours"] if change is settings else [*FILES.values()][i % len(FILES)])
         for _ in range(rng.randint(1, 3) if change is settings else 1):
             change(data, rng)
