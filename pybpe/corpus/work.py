@@ -176,7 +176,7 @@ class _Found:
         """Returns the result."""
         signatures, sizes = numpy.concatenate(self._signatures), numpy.concatenate(self._sizes)
         lines, near = b"".join(self._lines), self._steps.near_dedup
-        if near is not None and b'"cluster"' in lines:  # from an earlier run; writing.py adds the new one
+        if near is not None and b'"cluster"' in lines:  # from an earlier run; cleaning.py adds the new one
             each = [line + b"\n" for line in lines.split(b"\n")[:-1]]
             lines = b"".join(json_line(line, {}, "cluster") if b'"cluster"' in line else line for line in each)
         header = {"tally": self.tally.to_json(), "documents": len(sizes), **self._read}
