@@ -848,6 +848,13 @@ typedef struct pybpe_marked {
 int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *count, const pybpe_allocator *mem,
                     pybpe_error *err);
 
+/* Puts whole texts, text i of lengths[i] ids, into rows of `width` ids. Sets rows[i] to the row of text i, from 0; no
+   row is empty. Each row begins with the longest text that is left; one, two or three texts that fill it exactly are
+   preferred to the longest that fits. Of texts that are equally long, the last is taken.
+   PYBPE_ERR_VALUE: a text is empty, or longer than a row; err->offset is its number. */
+int pybpe_rows_fit(const uint64_t *lengths, size_t count, size_t width, uint64_t *rows, const pybpe_allocator *mem,
+                   pybpe_error *err);
+
 /* Rows of tokens: `count` rows of `width` ids, and columns that say more of each token. All columns but the ids may be
    NULL, together, and are then not written. */
 typedef struct pybpe_rows {

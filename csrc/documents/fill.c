@@ -11,6 +11,8 @@ with a mark of its own.
 
 A bit for each length says whether any document of that length waits. Within a row, the longest that fits becomes only
 shorter, so a row looks at each word of these bits once or twice, and takes O(width) time, as copying it does.
+
+And rows with as little padding as possible, for texts that are not cut: see the second half.
 */
 #include "base/base.h"
 
@@ -142,4 +144,128 @@ int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *
     mem_free(mem, f.last);
     mem_free(mem, f.lengths);
     return ok ? PYBPE_OK : error_set_memory(err, "the lengths of documents", width * sizeof *f.first);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Rows of whole texts
+
+Each row begins with the longest text that is left, and takes one, two or three texts that fill it exactly, if there are
+such; otherwise the longest that fits, and then the same for the rest of the row. With the bits of the lengths in
+reverse order, a shift and an "and" find all pairs with a given sum, 64 at a time.
+*/
+
+enum { FIT_TRIES = 16 }; /* first texts of three that are tried */
+
+typedef struct row_fitter {
+    size_t width;
+    uint64_t *lengths, *reversed; /* bit L, and bit width - L: whether a text of length L is left */
+    size_t *left, *last;          /* of each length: how many are left; 1 + the index of the last of them */
+    size_t *before;               /* of each text: 1 + the index of the one before it of this length, or 0 */
+    uint64_t *rows;
+} row_fitter;
+
+static void fitter_flip(row_fitter *f, size_t length) {
+    f->lengths[length / 64] ^= UINT64_C(1) << length % 64;
+    f->reversed[(f->width - length) / 64] ^= UINT64_C(1) << (f->width - length) % 64;
+}
+
+static void fitter_add(row_fitter *f, size_t length) {
+    if (f->left[length]++ == 0) {
+        fitter_flip(f, length);
+    }
+}
+
+static void fitter_remove(row_fitter *f, size_t length) {
+    if (--f->left[length] == 0) {
+        fitter_flip(f, length);
+    }
+}
+
+/* Puts the last text of this length into a row. */
+static void fitter_take(row_fitter *f, size_t length, uint64_t row) {
+    size_t number = f->last[length] - 1;
+    f->last[length] = f->before[number];
+    f->rows[number] = row;
+    fitter_remove(f, length);
+}
+
+/* Returns the larger of two lengths with this total, as near to each other as there are; 0 if there are none. */
+static size_t fitter_pair(const row_fitter *f, size_t total) {
+    const size_t half = (total + 1) / 2, shift = f->width - total;
+    uint64_t mask = UINT64_MAX << half % 64;
+    if (total % 2 == 0 && f->left[half] < 2) {
+        mask &= ~(UINT64_C(1) << half % 64);
+    }
+    for (size_t word = half / 64; word <= total / 64; word++) {
+        const uint64_t *from = &f->reversed[word + shift / 64];
+        uint64_t rest = shift % 64 == 0 ? from[0] : from[0] >> shift % 64 | from[1] << (64 - shift % 64);
+        uint64_t both = f->lengths[word] & rest & mask; /* bit L: L and total - L are left */
+        if (both != 0) {
+            return word * 64 + (size_t)__builtin_ctzll(both);
+        }
+        mask = UINT64_MAX;
+    }
+    return 0;
+}
+
+/* Fills the rest of a row, `space` ids, with one, two or three texts. Returns false if none do. */
+static bool fitter_fill(row_fitter *f, size_t space, uint64_t row) {
+    if (f->left[space] > 0) {
+        fitter_take(f, space, row);
+        return true;
+    }
+    size_t first = 0, pair = fitter_pair(f, space);
+    for (int i = 0; pair == 0 && i < FIT_TRIES; i++) {
+        first = longest_up_to(f->lengths, (first == 0 ? space : first) - 1);
+        if (first == 0) {
+            return false;
+        }
+        fitter_remove(f, first);
+        pair = fitter_pair(f, space - first);
+        fitter_add(f, first);
+    }
+    if (pair == 0) {
+        return false;
+    }
+    if (first > 0) {
+        fitter_take(f, first, row);
+    }
+    fitter_take(f, pair, row);
+    fitter_take(f, space - first - pair, row);
+    return true;
+}
+
+int pybpe_rows_fit(const uint64_t *lengths, size_t count, size_t width, uint64_t *rows, const pybpe_allocator *mem,
+                   pybpe_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        if (lengths[i] < 1 || lengths[i] > width) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "text %zu is empty, or too long for a row", i);
+        }
+    }
+    row_fitter f = {.width = width, .rows = rows};
+    f.lengths = mem_alloc_zeroed(mem, width / 64 + 2, sizeof *f.lengths);
+    f.reversed = mem_alloc_zeroed(mem, width / 64 + 2, sizeof *f.reversed);
+    f.left = mem_alloc_zeroed(mem, width + 1, sizeof *f.left);
+    f.last = mem_alloc_zeroed(mem, width + 1, sizeof *f.last);
+    f.before = mem_alloc_array(mem, count + 1, sizeof *f.before);
+    bool ok = f.lengths != NULL && f.reversed != NULL && f.left != NULL && f.last != NULL && f.before != NULL;
+    for (size_t i = 0; ok && i < count; i++) {
+        f.before[i] = f.last[lengths[i]];
+        f.last[lengths[i]] = i + 1;
+        fitter_add(&f, (size_t)lengths[i]);
+    }
+    size_t length;
+    for (uint64_t row = 0; ok && (length = longest_up_to(f.lengths, width)) > 0; row++) {
+        size_t space = width;
+        do {
+            fitter_take(&f, length, row);
+            space -= length;
+        } while (space > 0 && !fitter_fill(&f, space, row) && (length = longest_up_to(f.lengths, space)) > 0);
+    }
+    mem_free(mem, f.lengths);
+    mem_free(mem, f.reversed);
+    mem_free(mem, f.left);
+    mem_free(mem, f.last);
+    mem_free(mem, f.before);
+    return ok ? PYBPE_OK : error_set_memory(err, "the lengths of texts", (count + width) * sizeof *f.last);
 }

@@ -37,6 +37,7 @@ from .shards import Shard as Shard
 from .shards import ShardWriter as ShardWriter
 from .shards import count_id as count_id
 from .shards import fill_rows as fill_rows
+from .shards import fit_rows as fit_rows
 from .shards import gather_rows as gather_rows
 from .shards import place_marks as place_marks
 from .shards import shift_starts as shift_starts

@@ -65,6 +65,14 @@ def fill_rows(ids: Array, starts: Array, lengths: Array, width: int) -> Array:
     return rows[: count[0]]
 
 
+def fit_rows(lengths: Array, width: int) -> Array:
+    """Returns the row of each of some texts, which are not cut: see pybpe_rows_fit. int64, the shape of `lengths`."""
+    rows, given = numpy.empty(len(lengths), numpy.int64), numpy.ascontiguousarray(lengths, numpy.uint64)
+    buffers = ffi.from_buffer("uint64_t[]", given), len(given), width, ffi.from_buffer("uint64_t[]", rows)
+    call(lib.pybpe_rows_fit, *buffers, ffi.NULL)
+    return rows
+
+
 def gather_rows(
     ids: Array,
     starts: Array,

@@ -123,6 +123,21 @@ static void test_the_example_of_rows(void) {
     }
 }
 
+static void test_the_rows_of_whole_texts(void) {
+    const uint64_t lengths[] = {6, 4, 4, 3, 3}, want[] = {0, 1, 0, 1, 1};
+    uint64_t rows[5];
+    CHECK_EQ(pybpe_rows_fit(lengths, 5, 10, rows, NULL, NULL), PYBPE_OK);
+    CHECK(memcmp(rows, want, sizeof want) == 0);
+    pybpe_error err;
+    CHECK_EQ(pybpe_rows_fit(lengths, 5, 5, rows, NULL, &err), PYBPE_ERR_VALUE);
+    for (long granted = 0; granted < 5; granted++) {
+        failing_memory memory = {.left = granted};
+        const pybpe_allocator mem = {failing_resize, &memory};
+        CHECK_EQ(pybpe_rows_fit(lengths, 5, 10, rows, &mem, &err), PYBPE_ERR_MEMORY);
+        CHECK_EQ(memory.blocks, 0);
+    }
+}
+
 static void test_rows_are_full(void) {
     for (int round = 0; round < 2000; round++) {
         uint32_t ids[LONGEST * LONGEST];
@@ -227,6 +242,7 @@ int main(void) {
     test_gathered_rows_token_by_token();
     test_parts_that_are_refused();
     test_the_example_of_rows();
+    test_the_rows_of_whole_texts();
     test_rows_are_full();
     test_the_example();
     test_random_streams();

@@ -53,7 +53,6 @@ TESTS = {
         "test_pack.py::test_rows_have_columns_in_other_formats",
         "test_pack.py::test_check_refuses_another_T",
     ],
-    "tokens/pack/exact_fit.py": _ROWS,
     "tokens/pack/pieces.py": _ROWS,
     "loading/sampling.py": ["test_sampling.py"],
     "pattern/dialects/cover.py": ["test_dialects.py::test_first_uncovered"],

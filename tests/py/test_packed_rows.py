@@ -5,14 +5,13 @@ from collections.abc import Sequence
 
 import numpy
 import pytest
-from reference.packing import best_fit_spaces, columns, fewest_rows, gathered, pieces, pieces_of_rows
+from reference.packing import best_fit_spaces, columns, fewest_rows, fitted, gathered, pieces, pieces_of_rows
 
 import pybpe
 from pybpe import _binding
 from pybpe.tokens.options import METHODS
 from pybpe.tokens.pack import pieces as pieces_module
-from pybpe.tokens.pack.best_fit import best_fit
-from pybpe.tokens.pack.exact_fit import refit
+from pybpe.tokens.pack.best_fit import best_fit, refit
 from pybpe.tokens.pack.pieces import chunks, groups, pieces_of, place, row_count, shuffled
 from pybpe.tokens.pack.rows import COLUMNS, columns_of
 from pybpe.tokens.token_files import TokenStream
@@ -80,6 +79,21 @@ def test_refit_finds_the_fewest_rows_of_few_pieces() -> None:
         b = rng.randint(40, 190 - a)
         lengths += [a, b, 256 - a - b]
     assert refitted(lengths, 256) < len(best_fit_spaces(lengths, 256))
+
+
+def test_whole_texts_are_in_the_rows_of_the_slow_version() -> None:
+    rng = random.Random(7)
+    for _ in range(150):
+        size = rng.choice([1, 3, 8, 60, 63, 64, 65, 128, 200])
+        lengths = [rng.randint(1, rng.choice([size, -(-size // 3)])) for _ in range(rng.choice([0, 1, 4, 12, 30]))]
+        rows = _binding.fit_rows(numpy.array(lengths, dtype=numpy.int64), size)
+        found: list[list[int]] = [[] for _ in range(max(rows, default=-1) + 1)]
+        for length, row in sorted(zip(lengths, rows)):
+            found[row].append(length)
+        assert found == [sorted(row) for row in fitted(lengths, size)]
+    for wrong in (0, 9):
+        with pytest.raises(ValueError, match="text 1 is empty, or too long for a row"):
+            _binding.fit_rows(numpy.array([8, wrong]), 8)
 
 
 def test_two_and_three_pieces_fill_rows_exactly() -> None:

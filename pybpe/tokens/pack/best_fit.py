@@ -8,6 +8,7 @@ the next, as its space shrinks.
 
 from __future__ import annotations
 
+from ... import _binding
 from ..._numpy import Array, numpy
 
 
@@ -35,6 +36,30 @@ def best_fit(lengths: Array, size: int) -> Array:
             found[order[at : at + placed]] = numpy.repeat(chosen, each)
             at += placed
     return found
+
+
+def refit(lengths: Array, rows: Array, size: int) -> Array:
+    """Packs again what best fit left in rows with space, to need fewer rows: best fit looks at one piece at a time, so
+    near the end, when few lengths are left, it leaves small spaces that no piece fits. Returns the row of each piece.
+    No row is empty, and full rows stay together.
+
+    Args:
+        lengths: of the pieces, each from 1 to `size`.
+        rows: the row of each, from 0; no row is empty.
+        size: the size of a row.
+    """
+    used = numpy.bincount(rows, weights=lengths).astype(numpy.int64)
+    is_full = used == size
+    if int((size - used).sum()) < size:  # not even one row less is possible
+        return rows
+    loose = numpy.flatnonzero(~is_full[rows])
+    found = _binding.fit_rows(lengths[loose], size)
+    if int(found.max()) + 1 >= int((~is_full).sum()):
+        return rows
+    numbers = numpy.cumsum(is_full) - 1
+    again = numbers[rows]
+    again[loose] = found + int(is_full.sum())
+    return again
 
 
 class _Rows:

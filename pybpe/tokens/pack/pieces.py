@@ -17,8 +17,7 @@ from ..._numpy import Array, numpy
 from ...errors import FormatError
 from ...support.permutation import Permutation
 from ..token_files import TokenStream
-from .best_fit import best_fit
-from .exact_fit import refit
+from .best_fit import best_fit, refit
 
 FIELDS = [("start", "i8"), ("length", "i8"), ("begins", "?"), ("ends", "?"), ("row", "i8")]
 _GROUP_TOKENS = 1 << 23

@@ -1,4 +1,4 @@
-"""Best-fit decreasing, slowly: the oracle for pybpe/tokens/pack."""
+"""Best-fit decreasing and exact fit, slowly: the oracles for pybpe/tokens/pack."""
 
 from collections.abc import Sequence
 
@@ -14,6 +14,33 @@ def best_fit_spaces(lengths: Sequence[int], size: int) -> list[int]:
         else:
             spaces.append(size - length)
     return sorted(spaces)
+
+
+def fitted(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Returns the lengths in each row if a row begins with the longest left, and takes one, two or three that fill it,
+    the nearest pair first, and then the longest third one; otherwise the longest that fits, again and again."""
+    left, rows = sorted(lengths, reverse=True), list[list[int]]()
+    while left:
+        rows.append([left.pop(0)])
+        while some := _filling(left, size - sum(rows[-1])) or [n for n in left if n <= size - sum(rows[-1])][:1]:
+            rows[-1] += some
+            for length in some:
+                left.remove(length)
+    return rows
+
+
+def _filling(left: Sequence[int], space: int) -> list[int]:
+    """Returns one, two or three of these lengths, from the longest to the shortest, that are `space` together."""
+    if space in left:
+        return [space]
+    for first in [0, *sorted({n for n in left if n < space}, reverse=True)[:16]]:
+        rest = list(left)
+        if first:
+            rest.remove(first)
+        pairs = [(a, b) for at, a in enumerate(rest) for b in rest[at + 1 :] if first + a + b == space]
+        if pairs:
+            return [first] * (first > 0) + list(min(pairs))
+    return []
 
 
 def pieces(documents: Sequence[Sequence[int]], mark: int, size: int) -> list[list[int]]:
