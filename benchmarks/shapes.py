@@ -3,8 +3,8 @@
     make bench-shapes CORPUS=file
 
 Makes inputs of several shapes from the text of a file: one document, many documents, small files, short lines, JSON
-lines, compressed files, parquet. Runs each command on each shape in its own process, with one worker, and prints a
-Markdown table: peak memory in MB, CPU seconds per GB of text, and the seconds per GB in which a thread held Python's
+lines, compressed files, parquet, Arrow. Runs each command on each shape in its own process, with one worker, and prints
+a Markdown table: peak memory in MB, CPU seconds per GB of text, and the seconds per GB in which a thread held Python's
 GIL (see gil.c): no two threads hold it at once, so more cores cannot make that part faster. The memory includes that of
 Python and the tokenizer. The times do not include the start: it is measured with a tiny input, and subtracted.
 """
@@ -27,7 +27,8 @@ from pathlib import Path
 from measure import machine, median, run, table
 
 MARK = "<|endoftext|>"
-COMMANDS = ("binarize", "counts", "train", "prepare", "corpus", "count", "verify", "inspect")
+COMMANDS = ("binarize", "counts", "train", "prepare", "corpus", "count", "verify", "inspect", "pack", "mix")
+RECIPE = "recipe.toml"
 _TICK = 1000  # microseconds between two samples
 _TINY = 20_000  # bytes of the input that shows how long the start takes
 
@@ -101,14 +102,18 @@ def _open_zstd(*args: object, **options: object) -> object:
 
 
 def rows(size: int) -> Callable[[Corpus, Path, int], None]:
-    """Returns a function that makes a parquet file with texts of `size` characters."""
+    """Returns a function that makes a parquet or Arrow file with texts of `size` characters."""
 
     def make(corpus: Corpus, path: Path, total: int) -> None:
         import pyarrow
-        from pyarrow import parquet
+        from pyarrow import ipc, parquet
 
         texts = pyarrow.table({"text": list(corpus.documents(size, total))})
-        parquet.write_table(texts, path, compression="zstd", row_group_size=10_000)
+        if path.suffix == ".parquet":
+            parquet.write_table(texts, path, compression="zstd", row_group_size=10_000)
+            return
+        with ipc.new_stream(path, texts.schema) as stream:
+            stream.write_table(texts, max_chunksize=1000)  # as Hugging Face's datasets does
 
     return make
 
@@ -125,6 +130,8 @@ SHAPES: dict[str, tuple[str, Callable[[Corpus, Path, int], None], float, list[st
     "JSON lines of 3 kB, .gz": ("long.jsonl.gz", records(3000, gzip.open), 1, []),
     "rows of 3 kB, parquet": ("long.parquet", rows(3000), 1, []),
     "rows of 20 bytes, parquet": ("short.parquet", rows(20), 0.2, []),
+    "rows of 3 kB, Arrow": ("long.arrow", rows(3000), 1, []),
+    "rows of 20 bytes, Arrow": ("short.arrow", rows(20), 0.2, []),
 }
 
 
@@ -142,6 +149,8 @@ def arguments(command: str, shape: str, folder: Path, tokenizer: Path, workers: 
         "count": ["count", "-t", str(tokenizer), corpus, *many],
         "verify": ["verify", "-t", str(tokenizer), binarized, "--quiet"],
         "inspect": ["inspect", binarized, "--quiet"],
+        "pack": ["pack", "-t", str(tokenizer), binarized, "-o", out, "--sequence-length", "1024", "--quiet"],
+        "mix": ["mix", "-t", str(tokenizer), str(folder / RECIPE), "-o", out, "--min-shard-tokens", "0", *many],
     }[command]
 
 
@@ -151,7 +160,7 @@ def fits(command: str, shape: str) -> bool:
     if command == "count":
         return name in ("marked.txt", "book.txt")
     if command in ("counts", "train"):
-        return not name.endswith(".parquet") and name != "lines.txt"
+        return not name.endswith((".parquet", ".arrow")) and name != "lines.txt"
     return True
 
 
@@ -187,6 +196,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pybpe-shapes-") as folder:
         bench = Bench(args, Path(folder))
         write_tokenizer(args.corpus, Path(folder) / "tok.json", Path(folder) / "tokenizer.bin")
+        (Path(folder) / RECIPE).write_text('[sources.all]\ndata = "made/binarize/out"\nepochs = 1.0\n')
         for shape in shapes:
             for row in bench.rows(shape):
                 print(*row, sep="\t", file=sys.stderr, flush=True)

@@ -20,7 +20,7 @@ COMMANDS = {
     "pathology": ["build/benchmarks/encode_file", "--runs", "1", "--bytes", "10000"],
     "shapes": [
         *("TEXT", "--gil", "build/benchmarks/gil.so", "--megabytes", "0.03", "--shapes", "documents"),
-        *("--commands", "binarize,prepare,corpus,verify,inspect"),
+        *("--commands", "binarize,prepare,corpus,verify,inspect,pack,mix"),
     ],
     "growing_corpus": ["TEXT", "--bytes", "2M"],
     "call_graph": [],
