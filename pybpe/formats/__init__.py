@@ -1,8 +1,16 @@
-"""Tokenizer files, one format per module: tokenizer.json, vocab.json + merges.txt, tokenizer.bin (in C)."""
+"""Tokenizer files, one format per module: tokenizer.json, vocab.json + merges.txt, tokenizer.bin (in C).
+
+pybpe's own formats have a version, a number that begins at 1. It is raised when an older pybpe would read the new files
+to a different result; a reader accepts its own version and all older ones. A file without the field has version 1.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from .._version import __version__
+from ..errors import FormatError
 
 if TYPE_CHECKING:
     from . import export as export
@@ -20,3 +28,26 @@ else:
         if name not in ("export", "gguf", "load", "nanochat", "pretrained", "tiktoken"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return import_module(f".{name}", __name__)
+
+
+VERSION_KEY = "version"
+
+
+def check_version(found: object, known: int, what: str, offset: int = 0) -> None:
+    """Raises FormatError if a file's version is not one from 1 to `known`, the newest that this pybpe reads. `what`
+    names the file and its format, "PATH: this manifest"; `offset` is where the version is in the file, in bytes."""
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        raise FormatError(
+            f"{what} has the version {found!r:.40}, which no pybpe writes: it is damaged or was edited", offset
+        )
+    if found > known:
+        raise FormatError(
+            f"{what} has version {found}, which a newer pybpe made; pybpe {__version__} reads versions up to {known}:"
+            " update pybpe",
+            offset,
+        )
+
+
+def check_version_of(content: Mapping[str, Any], known: int, what: str) -> None:
+    """Does the same for a JSON object with the member "version"."""
+    check_version(content.get(VERSION_KEY, 1), known, what)

@@ -20,7 +20,7 @@ from ..arguments import is_unicode, utf8
 from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError, warn
 from ..model import Model
 from ..pattern import Pattern
-from . import added_tokens, pipeline, steps, versions
+from . import VERSION_KEY, added_tokens, check_version_of, pipeline, steps
 from .pipeline import JsonObject, part
 from .vocab_merges import NO_MERGE, read_parts, token_names
 
@@ -75,7 +75,7 @@ def to_object(model: Model) -> JsonObject:
             "ignore_merges": model.whole_words,
             "vocab": {name: i for i, name in enumerate(names) if name},
             "merges": _write_merges(names, model.merges),
-            "pybpe": {versions.KEY: _OWN_VERSION, **model.training, **own},
+            "pybpe": {VERSION_KEY: _OWN_VERSION, **model.training, **own},
         },
     }
 
@@ -174,8 +174,8 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     added = added_tokens.read(data, normalizer, name)
     own = model.get("pybpe")
     facts = dict(own) if isinstance(own, dict) else {}
-    versions.check_object(facts, _OWN_VERSION, f"{name}: model.pybpe")
-    facts.pop(versions.KEY, None)
+    check_version_of(facts, _OWN_VERSION, f"{name}: model.pybpe")
+    facts.pop(VERSION_KEY, None)
     regex = facts.pop("regex", None)
     if not is_unicode(json.dumps(facts, ensure_ascii=False)):
         raise FormatError(f"{name}: model.pybpe contains a lone surrogate, which is not valid Unicode")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .. import _binding
 from ..arguments import counted
 from ..errors import ArgumentError, FileMissingError, FormatError, file_errors
-from ..formats import versions
+from ..formats import VERSION_KEY, check_version_of
 from ..reading.streams import file_sha256, read_file
 from ..tokenizer import Tokenizer
 
@@ -165,7 +165,7 @@ class Manifest:
         """Returns the content of manifest.json."""
         shards = {split: [record._asdict() for record in found] for split, found in self.shards.items()}
         files = [record._asdict() for record in self.files]
-        content = {versions.KEY: VERSION, **vars(self), "shards": shards, "files": files}
+        content = {VERSION_KEY: VERSION, **vars(self), "shards": shards, "files": files}
         del content["inputs"]
         if self.skipped is None:
             del content["skipped"]
@@ -190,7 +190,7 @@ class Manifest:
         data = read_file(path)
         try:
             content = json.loads(data.decode("utf-8", "surrogateescape"))
-            versions.check_object(content, VERSION, f"{path}: this manifest")
+            check_version_of(content, VERSION, f"{path}: this manifest")
             inputs = _inputs(content)
             shards = {s: [ShardRecord(**record) for record in found] for s, found in content["shards"].items()}
             files = [FileRecord(**record) for record in content.get("files", [])]

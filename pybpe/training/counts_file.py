@@ -38,7 +38,7 @@ from typing import Any, BinaryIO
 
 from .. import _binding
 from ..errors import FormatError, file_errors
-from ..formats import versions
+from ..formats import check_version
 from ..reading.streams import open_unchanged
 from ..support.output_files import remove_file
 
@@ -132,7 +132,7 @@ class Reader:
         version, length = struct.unpack_from("<II", start, 8)
         if not start.startswith(MAGIC):
             raise self._fail(f"it does not begin with {MAGIC.decode()}")
-        versions.check(version, VERSION, f"{self.path}: this .counts file", 8)
+        check_version(version, VERSION, f"{self.path}: this .counts file", 8)
         text = self._read(length)
         self._check(start, text)
         try:
