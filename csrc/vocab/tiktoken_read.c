@@ -107,7 +107,8 @@ static bool read_rank_lines(rank_reader *r, json *text) {
            r->specials == r->spec->specials_count;
 }
 
-/* Adds the merges that the ranks imply, in the order of what they make. Returns false in *all if some token has none, or some byte has no token. */
+/* Adds the merges that the ranks imply, in the order of what they make. Returns false in *all if some token has none, or
+   some byte has no token. */
 static int add_implied_merges(pybpe_vocab *v, bool *all, pybpe_error *err) {
     unsigned byte;
     size_t merged = 0;
