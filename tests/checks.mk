@@ -8,7 +8,7 @@
 # Two steps at a time, unless make has been told how many. The steps write little, and a fault of one stops the other.
 TWO = --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2)
 
-## after each change, half a minute: linters, C tests, and the Python tests that find the most
+## after each change, under a minute: linters, C tests, and the Python tests that find the most
 check: .venv/stamp
 	$(MAKE) $(TWO) lint-quick ctest pytest-check
 
