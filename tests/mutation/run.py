@@ -90,6 +90,8 @@ def draw(folder: Path, files: list[Path], faults: Callable[[str], list[Mutant]],
     if known:
         files_judged, may_survive = judged_files(), survivors()
         drawn = [one for one in drawn if one.is_known(files_judged) and one.name not in may_survive]
+    if not drawn:
+        raise SystemExit("there is no fault to draw: known=1 draws only from files that judged.txt lists")
     return sorted(drawn, key=lambda one: hashlib.sha256(f"{seed} {one.name}".encode()).digest())
 
 
