@@ -171,7 +171,7 @@ def writing_keys(seed: int, split: str, phase: int, source: str, number: int) ->
 class Stretch(NamedTuple):
     """Consecutive documents of one pass over a source."""
 
-    number: int  # the pass's
+    number: int  # of the pass
     low: int  # their drawing keys are at least `low`, and less than `high`
     high: int
     cut: tuple[int, int] | None = None  # a document's number, and how many of its tokens are used; others are whole
@@ -184,7 +184,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a phase gets from a source: documents, and their numbers of tokens and documents."""
+    """What a phase gets from a source: its stretches, and how many tokens and documents they have."""
 
     stretches: tuple[Stretch, ...] = ()
     tokens: int = 0

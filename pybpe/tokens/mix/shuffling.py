@@ -68,9 +68,9 @@ class _Block(NamedTuple):
 
     source: int
     split: int
-    first: int  # the number of the first
-    lengths: Array  # their tokens
-    start: int  # the token where the first begins
+    first: int  # the number of its first document
+    lengths: Array  # the tokens of each document
+    start: int  # the token where the first document begins
 
 
 @dataclass(frozen=True)
