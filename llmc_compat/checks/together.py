@@ -269,9 +269,7 @@ def _model_fault(folder: _Folder) -> Iterator[Finding]:
         effect = f"aborts, unless it is the CUDA trainer with -e {os.path.relpath(inside[0], folder.path)}"
         finding = Finding(folder.at(MODEL_NAMES[dtype]), "is missing", effect, f"link {inside[0]} there")
         yield finding.unless(folder.seen.run.is_cuda or dtype != "fp32" or not folder.has_data)
-    elif (
-        facts is not None and facts.vocab_size != GPT2_TOKENS
-    ):  # only for this one can llm.c make a model itself: -e d12
+    elif facts is not None and facts.vocab_size != GPT2_TOKENS:  # llm.c can make a model itself only for these: -e d12
         fault = f"there is no checkpoint for the {facts.vocab_size} tokens of {TOKENIZER_NAME}"
         remedy = f"pybpe llmc checkpoint new -t {folder.at(TOKENIZER_NAME)}"
         effect = "aborts on the CPU, and cannot learn V any other way on CUDA"

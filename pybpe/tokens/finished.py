@@ -231,9 +231,8 @@ class TokenFolder(NamedTuple):
         Raises:
             ArgumentError, FileError, FormatError: as split_paths, and as `checked`.
         """
-        split_paths(
-            self.path, self.manifest, split
-        )  # a file that is missing or too short is named before others are read
+        # A file that is missing or too short is named before others are read.
+        split_paths(self.path, self.manifest, split)
         return [self.checked(record) for record in self.manifest.shards[split]]
 
     def checked(self, record: ShardRecord) -> str:
