@@ -15,15 +15,8 @@ calls can run at a time. With a GIL, that is so anyway; without one, a call that
 #include "id_lists.h"
 #include "pybpe.h"
 
-#include <stdbool.h>
-
 /* Part of the stable ABI since CPython 3.7; cffi asks for the declarations of an older one. */
 PyAPI_FUNC(Py_ssize_t) PyUnicode_GetLength(PyObject *);
-
-/* Part of the stable ABI since CPython 3.2; headers call it deprecated, and do not declare it since 3.13. Its successor,
-   PyObject_GetBuffer, is part of the stable ABI only since 3.11. */
-PyAPI_FUNC(int) PyObject_AsWriteBuffer(PyObject *, void **, Py_ssize_t *);
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 /* pybpe: begin cdef */
 
@@ -44,16 +37,13 @@ typedef struct short_calls {
     pybpe_cache *cache;
     id_ints *ints;
     int id_bytes;
-    PyObject *empty, *dtype; /* numpy.empty, and its dtype for ids; NULL before the first array */
-    atomic_bool has_numpy;
+    _Atomic(void **) numpy; /* its C functions; NULL before the first array */
     atomic_flag busy;
 } short_calls;
 
 static void short_calls_free(PyObject *capsule) {
     short_calls *calls = (short_calls *)PyCapsule_GetPointer(capsule, NULL);
     pybpe_cache_free(calls->cache);
-    Py_XDECREF(calls->empty);
-    Py_XDECREF(calls->dtype);
     free(calls);
 }
 
@@ -106,39 +96,46 @@ static PyObject *short_encode_ordinary(PyObject *self, PyObject *text) {
     return short_list((short_calls *)PyCapsule_GetPointer(self, NULL), NULL, text);
 }
 
-/* Imports what short_array needs. Returns whether it is there. */
-static bool short_numpy(short_calls *calls) {
-    if (atomic_load_explicit(&calls->has_numpy, memory_order_acquire)) {
-        return true;
+/* What short_array uses of numpy's C functions, which have fixed places in a table: PyArray_GetNDArrayCVersion,
+   PyArray_Type, PyArray_New and PyArray_GetPtr. numpy's own headers would tie the module to the Python that compiles it.
+   The upper half of the version changes when a place does. */
+enum { NUMPY_VERSION = 0, NUMPY_TYPE = 2, NUMPY_NEW = 93, NUMPY_AT = 160, NUMPY_UINT16 = 4, NUMPY_UINT32 = 6 };
+typedef unsigned (*numpy_version_fn)(void);
+typedef PyObject *(*numpy_new_fn)(void *type, int dimensions, const Py_ssize_t *shape, int number_type,
+                                  const Py_ssize_t *strides, void *data, int item_size, int flags, PyObject *like);
+typedef void *(*numpy_at_fn)(PyObject *array, const Py_ssize_t *index);
+
+/* Imports numpy, 1 or 2. Returns its C functions, or NULL. */
+static void **short_numpy(short_calls *calls) {
+    void **numpy = atomic_load_explicit(&calls->numpy, memory_order_acquire);
+    if (numpy != NULL) {
+        return numpy;
     }
-    if (atomic_flag_test_and_set_explicit(&calls->busy, memory_order_acquire)) {
-        return false;
+    PyObject *module = PyImport_ImportModule("numpy._core._multiarray_umath");
+    if (module == NULL) {
+        PyErr_Clear();
+        module = PyImport_ImportModule("numpy.core._multiarray_umath");
     }
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    if (numpy != NULL && calls->empty == NULL) {
-        calls->empty = PyObject_GetAttrString(numpy, "empty");
-    }
-    if (numpy != NULL && calls->dtype == NULL) {
-        calls->dtype = PyObject_CallMethod(numpy, "dtype", "s", calls->id_bytes == 2 ? "u2" : "u4");
-    }
-    const bool found = calls->empty != NULL && calls->dtype != NULL;
-    atomic_store_explicit(&calls->has_numpy, found, memory_order_release);
-    atomic_flag_clear_explicit(&calls->busy, memory_order_release);
-    Py_XDECREF(numpy);
-    return found;
+    PyObject *table = module == NULL ? NULL : PyObject_GetAttrString(module, "_ARRAY_API");
+    numpy = table == NULL ? NULL : (void **)PyCapsule_GetPointer(table, NULL);
+    const unsigned version = numpy == NULL ? 0 : ((numpy_version_fn)numpy[NUMPY_VERSION])() >> 24;
+    numpy = version == 1 || version == 2 ? numpy : NULL;
+    atomic_store_explicit(&calls->numpy, numpy, memory_order_release);
+    Py_XDECREF(table);
+    Py_XDECREF(module); /* sys.modules keeps it */
+    return numpy;
 }
 
 /* Returns a new array of n ids, or NULL. */
 static PyObject *short_array(short_calls *calls, const void *ids, Py_ssize_t n) {
-    PyObject *length = short_numpy(calls) ? PyLong_FromSsize_t(n) : NULL;
-    PyObject *array = length == NULL ? NULL : PyObject_CallFunctionObjArgs(calls->empty, length, calls->dtype, NULL);
-    void *to = NULL;
-    Py_ssize_t size = 0;
-    Py_XDECREF(length);
-    if (array != NULL && (PyObject_AsWriteBuffer(array, &to, &size) != 0 || size != n * calls->id_bytes)) {
-        Py_CLEAR(array);
-    } else if (array != NULL) {
-        memcpy(to, ids, (size_t)size);
+    void **numpy = short_numpy(calls);
+    const int type = calls->id_bytes == 2 ? NUMPY_UINT16 : NUMPY_UINT32;
+    const Py_ssize_t first = 0;
+    PyObject *array = numpy == NULL ? NULL
+                                    : ((numpy_new_fn)numpy[NUMPY_NEW])(numpy[NUMPY_TYPE], 1, &n, type, NULL, NULL, 0, 0,
+                                                                       NULL);
+    if (array != NULL) {
+        memcpy(((numpy_at_fn)numpy[NUMPY_AT])(array, &first), ids, (size_t)n * (size_t)calls->id_bytes);
     }
     return array;
 }
@@ -229,7 +226,7 @@ static int short_calls_add(uintptr_t dict, const pybpe_encoder *e, const pybpe_s
         calls->vocab = v;
         calls->ints = ints;
         calls->id_bytes = id_bytes;
-        atomic_init(&calls->has_numpy, false);
+        atomic_init(&calls->numpy, NULL);
         atomic_flag_clear(&calls->busy);
     }
     for (size_t i = 0; i < sizeof short_functions / sizeof *short_functions && !failed; i++) {

@@ -16,7 +16,7 @@ from ..formats.vocab_merges import token_names
 from ..model import Model, check_specials, model_of_parts, special_ids_of
 from ..model import remap as remaps
 from ..model.template import Template
-from ..other_libraries import unknown_attribute
+from ..other_libraries import TheirName, answer_their_names
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.paths import Inputs, is_path_list, path_list
 from . import offsets
@@ -33,6 +33,7 @@ def of_model(model: Model) -> Tokenizer:
     return Tokenizer._of(model)
 
 
+@answer_their_names
 class Tokenizer:
     """A byte-level BPE tokenizer. Immutable; any number of threads may share one object.
 
@@ -72,6 +73,7 @@ class Tokenizer:
         self._model = model
         self._vocab = vocab if vocab is not None else model.to_vocab()
         self._encoder = TextEncoder(model, self._vocab)
+        self._short = self._encoder.short
         self._decoder = IdDecoder(model.tokens, self._vocab)
 
     @classmethod
@@ -255,15 +257,13 @@ class Tokenizer:
         >>> tokenizer.replace(template="<s> $A").encode("hi", add_special_tokens=True)
         [256, 104, 105]
         """
-        encoder = self._encoder
-        specials = encoder.specials
-        if allowed_special == "all" and not disallowed_special:
-            short = encoder.short.encode(text) if pair is None and not add_special_tokens else None
+        if allowed_special == "all" and not disallowed_special and pair is None and not add_special_tokens:
+            short = self._short.encode(text)
             if short is not None:
                 return short
-        else:
-            texts = (text,) if pair is None else (text, pair)
-            specials = encoder.allowed(texts, allowed_special, disallowed_special)
+        encoder = self._encoder
+        texts = (text,) if pair is None else (text, pair)
+        specials = encoder.allowed(texts, allowed_special, disallowed_special)
         ids = encoder.encode(text, specials)
         if pair is None and not add_special_tokens:
             return ids
@@ -281,7 +281,7 @@ class Tokenizer:
         >>> Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"]).encode_ordinary("<s>")
         [60, 115, 62]
         """
-        short = self._encoder.short.encode_ordinary(text)
+        short = self._short.encode_ordinary(text)
         return self._encoder.encode(text, None) if short is None else short
 
     def encode_batch(
@@ -361,7 +361,7 @@ class Tokenizer:
             An array of shape (tokens,), uint16 if every id of the vocabulary fits, otherwise uint32.
         """
         if allowed_special == "all" and not disallowed_special and num_threads is None:
-            short = self._encoder.short.encode_array(text)
+            short = self._short.encode_array(text)
             if short is not None:
                 return short
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
@@ -414,7 +414,7 @@ class Tokenizer:
     ) -> int:
         """Returns the number of ids that `encode` would return, without building the list."""
         if allowed_special == "all" and not disallowed_special:
-            short = self._encoder.short.count(text)
+            short = self._short.count(text)
             if short is not None:
                 return short
         return self._encoder.count(text, self._encoder.allowed((text,), allowed_special, disallowed_special))
@@ -454,7 +454,7 @@ class Tokenizer:
             UnknownIdError (an ArgumentError): an id is not in the vocabulary. The message gives the id and its
                 position.
         """
-        short = self._encoder.short.decode_bytes(ids)
+        short = self._short.decode_bytes(ids)
         return self._decoder.decode(ids) if short is None else short
 
     def decode(self, ids: Iterable[int], errors: str = "replace", *, skip_special_tokens: bool = False) -> str:
@@ -470,7 +470,7 @@ class Tokenizer:
         """
         hidden = self._model.hidden_ids if skip_special_tokens else None
         if errors == "replace" and (hidden is None or has_none_of(hidden, ids)):
-            short = self._encoder.short.decode(ids)
+            short = self._short.decode(ids)
             if short is not None:
                 return short
         return self._decoder.text(ids, errors, hidden)
@@ -706,10 +706,8 @@ class Tokenizer:
         it represent some other bytes. `token_to_id` takes the text itself, in which "Ġ" is just a letter."""
         return {name: i for i, name in enumerate(token_names(self._model)) if name}
 
-    if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept every misspelled name)
-
-        def __getattr__(self, name: str) -> Any:
-            raise unknown_attribute(f"{type(self).__name__!r} object", name)
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not isinstance(vars(Tokenizer).get(name), TheirName)]
 
     def __repr__(self) -> str:
         return (
