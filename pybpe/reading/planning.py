@@ -493,8 +493,12 @@ def _small_pieces(ranges: Sequence[Range], kinds: Kinds, text_cut: Cut) -> Itera
 
 
 def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
-    rows, kind = open_rows(file, kinds.read.text_key), kinds.kind(file)
-    for _, start, end, split, _ in ranges:
+    rows, kind, joined = open_rows(file, kinds.read.text_key), kinds.kind(file), list[Range]()
+    for each in ranges:  # row groups may be small
+        if joined and (joined[-1].end, joined[-1].split) == (each.start, each.split):
+            each = joined.pop()._replace(end=each.end)
+        joined.append(each)
+    for _, start, end, split, _ in joined:
         for texts, seen in rows.texts(start, end, Seen(file.path, start, kinds.read.skips)):
             yield Piece(file.path, seen.start, seen.start + len(texts), split, texts, True, True, seen, kind)
 

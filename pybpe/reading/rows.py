@@ -103,7 +103,7 @@ class RowFile:
         that are null are empty texts, and their numbers are appended to `nulls`; if that is None, they are an error."""
         for row, column in self._columns(start, end):
             first = max(start, row)
-            some = column.slice(first - row, max(0, end - first))
+            some = column.slice(first - row, max(0, end - first)) if first > row or row + len(column) > end else column
             if len(some):
                 yield first, *self._part(some, first, nulls)
 
@@ -149,14 +149,16 @@ class RowFile:
 
 def part_of(column: Any) -> _Part:
     """Returns the texts of an Arrow array of strings. A null is an empty text."""
-    import pyarrow
+    kind = str(column.type)
+    if column.null_count or kind.endswith("_view"):
+        import pyarrow
 
-    array = column.cast(pyarrow.large_binary())
-    if array.null_count:
-        array = array.fill_null(b"")  # otherwise the bytes of a null may be anything
-    _, offsets, data = array.buffers()
-    first, rows = array.offset, len(array)
-    return memoryview(data or b""), memoryview(offsets).cast("b").cast("q")[first : first + rows + 1]
+        # The bytes of a null may be anything. A cast imports a module that takes 0.1 s.
+        column, kind = column.cast(pyarrow.large_binary()).fill_null(b""), "large_binary"
+    _, offsets, data = column.buffers()
+    dtype = numpy.dtype("q" if kind.startswith("large_") else "i")
+    ends = numpy.frombuffer(offsets, dtype, len(column) + 1, column.offset * dtype.itemsize)
+    return memoryview(data or b""), ends.astype("q", copy=False).data
 
 
 def import_pyarrow(path: str, kind: str) -> Any:
@@ -173,8 +175,9 @@ def import_pyarrow(path: str, kind: str) -> Any:
 
 
 _MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
-_FEW = 8  # batches take less time than looking at a dictionary
-_MOST_BYTES = 16 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
+_FEW = 256  # batches take less time than reading a dictionary
+_MOST_BYTES = 32 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
+_DICTIONARY, _DATA = b"\x15\x04\x15", (b"\x15\x00\x15", b"\x15\x06\x15")  # with which a page begins
 
 
 def pyarrow_parquet(path: str) -> Any:
@@ -196,6 +199,8 @@ class RowGroups(RowFile):
         self._file = self._open()
         self._check_schema(self._file.schema_arrow)
         metadata = self._file.metadata
+        paths = (metadata.schema.column(number).path for number in range(metadata.num_columns))
+        self._column = list(paths).index(text_key)
         rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self._starts: list[int] = list(accumulate(rows, initial=0))
 
@@ -210,10 +215,12 @@ class RowGroups(RowFile):
             if a < b:
                 yield a, b, self._bytes(group) * (b - a) // (last - first)
 
-    def _bytes(self, number: int) -> int:
-        group = self._file.metadata.row_group(number)
-        columns = (group.column(i) for i in range(group.num_columns))
-        return sum(column.total_uncompressed_size for column in columns if column.path_in_schema == self._key)
+    def _bytes(self, group: int) -> int:
+        return int(self._chunk(group).total_uncompressed_size)
+
+    def _chunk(self, group: int) -> Any:
+        """Returns what the file says about the texts of a group."""
+        return self._file.metadata.row_group(group).column(self._column)
 
     def _open(self, **options: Any) -> Any:
         file = self._input
@@ -224,27 +231,45 @@ class RowGroups(RowFile):
         for group, (row, last) in enumerate(pairwise(self._starts)):
             if last <= start or row >= end:
                 continue
-            batches = self._file.iter_batches(self._batch_rows(group), row_groups=[group], columns=[self._key])
+            batches = self._batches(self._file, self._batch_rows(group), group)
             while (batch := self._checked(next, batches, None)) is not None:
                 yield row, batch.column(0)
                 row += len(batch)
+
+    def _batches(self, file: Any, rows: int, group: int) -> Any:
+        return file.iter_batches(rows, row_groups=[group], columns=[self._key], use_threads=False)
 
     def _batch_rows(self, group: int) -> int:
         """Returns the number of rows to read at once: about PIECE_BYTES as they are stored, and at most _MOST_BYTES if
         all of them are the longest text of the group's dictionary (a text in it may be stored once for many rows)."""
         rows, size = self._starts[group + 1] - self._starts[group], max(1, self._bytes(group))
         longest = size  # no text is longer than all
-        if rows * size > _FEW * _MOST_BYTES:
-            longest = max(1, self._longest_in_dictionary(group))
+        for find in (self._dictionary_bytes, self._longest_in_dictionary):  # the second reads much more
+            if rows * longest > _FEW * _MOST_BYTES:
+                longest = max(1, find(group))
         return int(max(1, min(_MOST_ROWS, rows * PIECE_BYTES // size, _MOST_BYTES // longest)))
+
+    def _dictionary_bytes(self, group: int) -> int:
+        """Returns the size of a group's dictionary; 0 if it has none. It is in the header of the group's first page: a
+        PageHeader of parquet.thrift in Thrift's compact protocol, which begins with the type and the size."""
+        chunk, size = self._chunk(group), self._input.size or 0
+        places = (chunk.data_page_offset, chunk.dictionary_page_offset or 0)
+        at = min([size, *(place for place in places if place > 0)])
+        with self._input.open_stored(at, min(at + 8, size)) as stream:
+            kind, digits = stream.read(3), stream.read(5)
+        number = 0
+        for place, digit in enumerate(digits if kind == _DICTIONARY else b""):
+            number |= (digit & 127) << 7 * place
+            if digit < 128:
+                return number >> 1  # its last bit is the sign
+        return 0 if kind in _DATA else self._bytes(group)  # whatever that is
 
     def _longest_in_dictionary(self, group: int) -> int:
         """Returns the number of bytes of the longest text in the dictionary of a group; 0 if it has none. Reads only
         the beginning of the group."""
         from pyarrow import DictionaryArray
 
-        batches = self._dictionaries.iter_batches(1, row_groups=[group], columns=[self._key])
-        first = self._checked(next, batches, None)
+        first = self._checked(next, self._batches(self._dictionaries, 1, group), None)
         if first is None or not isinstance(first.column(0), DictionaryArray):
             return 0
         _, offsets = part_of(first.column(0).dictionary)

@@ -29,6 +29,7 @@ from pybpe.cli import main  # noqa: E402
 from pybpe.corpus import clean  # noqa: E402
 from pybpe.errors import FileError, FormatError, PybpeWarning  # noqa: E402
 from pybpe.reading import rows as row_reading  # noqa: E402
+from pybpe.reading.input_file import InputFile  # noqa: E402
 from pybpe.reading.splits import hash_split  # noqa: E402
 from pybpe.tokens.verification import verify  # noqa: E402
 
@@ -198,6 +199,21 @@ def write_rows(path: Path, rows: int, text: str) -> None:
     texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * rows, pyarrow.int32()), [text])
     table = pyarrow.table({"text": texts.cast(pyarrow.large_string())})
     parquet.write_table(table, path, compression="zstd", dictionary_pagesize_limit=1 << 30)
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_sizes_of_dictionaries(tmp_path: Path, compression: str, version: str) -> None:
+    """A dictionary stores 4 bytes before each text; the column has two groups, and another column is before it."""
+    words = [f"word {number}" * number for number in range(300)]
+    data = pyarrow.table({"id": range(600), "text": words * 2})
+    for stored in (["text"], ["id"]):
+        path = tmp_path / "x.parquet"
+        options = {"compression": compression, "data_page_version": version, "use_dictionary": stored}
+        parquet.write_table(data, path, row_group_size=300, **options)
+        rows = row_reading.RowGroups(InputFile.of(str(path)), "text")
+        expected = sum(len(word) + 4 for word in words) if stored == ["text"] else 0
+        assert [rows._dictionary_bytes(group) for group in (0, 1)] == [expected] * 2
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
