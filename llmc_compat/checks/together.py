@@ -8,7 +8,8 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from pybpe._dataclasses import dataclass
 
 from ..shards import Batch
 from .contents import GPT2_TOKENS, Seen, ShardFacts, TokenizerFacts
