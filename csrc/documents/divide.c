@@ -3,16 +3,11 @@ Divides a piece of a corpus into documents, and the documents among splits.
 
 The bytes of a document decide its split, so a document keeps its split in any corpus: a CRC-32, which costs little,
 times the golden ratio, because similar texts have similar checksums. The documents of each split are copied end to end.
-
-The CRC is computed 16 bytes at a time with 16 tables (Kounavis and Berry, "A Systematic Approach to Building High
-Performance Software-Based CRC Generators", 2005).
 */
 #include "documents/record.h"
+#include "hash/hash.h"
 #include "special/special.h"
 
-enum { CRC_TABLES = 16 };
-
-#define CRC_POLYNOMIAL UINT32_C(0xEDB88320) /* of zlib and PNG, reflected */
 #define GOLDEN UINT64_C(0x9E3779B97F4A7C15) /* 2^64 divided by the golden ratio, made odd */
 
 /* The documents of a split. */
@@ -34,48 +29,14 @@ struct pybpe_divider {
     uint8_t *scratch; /* for the text and the cluster of a record without escapes */
     size_t scratch_room;
     size_t records, line_ends; /* of JSON lines */
-    uint32_t crc[CRC_TABLES][256];
+    crc_tables crc;
 };
-
-static void crc_tables_fill(pybpe_divider *d) {
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        uint32_t c = byte;
-        for (int bit = 0; bit < 8; bit++) {
-            c = c >> 1 ^ (CRC_POLYNOMIAL & (0 - (c & 1)));
-        }
-        d->crc[0][byte] = c;
-    }
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        for (int i = 1; i < CRC_TABLES; i++) {
-            uint32_t c = d->crc[i - 1][byte];
-            d->crc[i][byte] = c >> 8 ^ d->crc[0][c & 0xFF];
-        }
-    }
-}
-
-/* The four bytes of x. `first` bytes of the block come after the first one. */
-static uint32_t crc_word(const pybpe_divider *d, uint32_t x, int first) {
-    return d->crc[first][x & 0xFF] ^ d->crc[first - 1][x >> 8 & 0xFF] ^ d->crc[first - 2][x >> 16 & 0xFF] ^
-           d->crc[first - 3][x >> 24];
-}
-
-static uint32_t crc_of(const pybpe_divider *d, const uint8_t *text, size_t n) {
-    uint32_t c = ~UINT32_C(0);
-    for (; n >= 16; n -= 16, text += 16) {
-        c = crc_word(d, c ^ load_u32(text), 15) ^ crc_word(d, load_u32(text + 4), 11) ^
-            crc_word(d, load_u32(text + 8), 7) ^ crc_word(d, load_u32(text + 12), 3);
-    }
-    for (; n > 0; n -= 1) {
-        c = c >> 8 ^ d->crc[0][(c ^ *text++) & 0xFF];
-    }
-    return ~c;
-}
 
 static size_t split_of(const pybpe_divider *d, const uint8_t *name, size_t n) {
     if (d->splits == 1) {
         return 0;
     }
-    uint64_t hash = crc_of(d, name, n) * GOLDEN;
+    uint64_t hash = crc_of(&d->crc, name, n) * GOLDEN;
     for (size_t split = 0; split < d->splits; split++) {
         if (hash <= d->last[split]) {
             return split;
@@ -335,7 +296,7 @@ int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybp
         return error_set_memory(err, "a divider", how->splits);
     }
     memcpy(d->last, how->last, how->splits * sizeof *d->last);
-    crc_tables_fill(d);
+    crc_tables_fill(&d->crc);
     *out = d;
     return PYBPE_OK;
 }

@@ -25,6 +25,18 @@ size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id) {
     return id_bytes == 2 ? count_of(ids, 2, n, id) : count_of(ids, 4, n, id);
 }
 
+enum { ID_BLOCK = 64 }; /* ids */
+
+/* Whether a block of ids has one of them. Compilers compare several at a time. */
+static inline __attribute__((always_inline)) bool id_block_has(const void *ids, int id_bytes, size_t first,
+                                                               uint32_t id) {
+    uint32_t found = 0;
+    for (size_t i = first; i < first + ID_BLOCK; i++) {
+        found |= id_at(ids, id_bytes, i) == id;
+    }
+    return found != 0;
+}
+
 /* Where marked_fill writes, and what it found. */
 typedef struct marked_ids {
     void *ids;
@@ -38,26 +50,35 @@ static inline __attribute__((always_inline)) void marked_fill(marked_ids *to, co
                                                               uint32_t mark, int mode) {
     void *out = to->ids; /* copies, which the loop keeps in registers */
     uint64_t *starts = to->starts;
+    const size_t width = (size_t)id_bytes;
     size_t at = 0;
     size_t begun = 0;
     bool open = to->open;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t id = id_at(ids, id_bytes, i);
-        if (PYBPE_UNLIKELY(id == mark)) {
-            if (open && mode == PYBPE_MARKS_APPEND) {
-                id_store(out, id_bytes, at++, mark);
-            }
-            open = false;
-            continue;
+    for (size_t i = 0; i < n;) {
+        const size_t stop = n - i < ID_BLOCK ? n : i + ID_BLOCK;
+        if (open && stop - i == ID_BLOCK && !id_block_has(ids, id_bytes, i, mark)) {
+            memcpy((uint8_t *)out + at * width, (const uint8_t *)ids + i * width, ID_BLOCK * width);
+            at += ID_BLOCK;
+            i = stop;
         }
-        if (PYBPE_UNLIKELY(!open)) {
-            starts[begun++] = at;
-            if (mode == PYBPE_MARKS_PREPEND) {
-                id_store(out, id_bytes, at++, mark);
+        for (; i < stop; i++) {
+            uint32_t id = id_at(ids, id_bytes, i);
+            if (PYBPE_UNLIKELY(id == mark)) {
+                if (open && mode == PYBPE_MARKS_APPEND) {
+                    id_store(out, id_bytes, at++, mark);
+                }
+                open = false;
+                continue;
             }
-            open = true;
+            if (PYBPE_UNLIKELY(!open)) {
+                starts[begun++] = at;
+                if (mode == PYBPE_MARKS_PREPEND) {
+                    id_store(out, id_bytes, at++, mark);
+                }
+                open = true;
+            }
+            id_store(out, id_bytes, at++, id);
         }
-        id_store(out, id_bytes, at++, id);
     }
     to->open = open;
     to->documents = begun;

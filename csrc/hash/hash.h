@@ -108,4 +108,16 @@ static inline uint64_t word_hash_long(const uint8_t *w, size_t len, hash_seed se
     return hash_mix(load_u64(w + len - 16) ^ h, load_u64(w + len - 8) ^ seed.b);
 }
 
+/* CRC-32, as in zlib and PNG (crc.c). */
+
+enum { CRC_TABLES = 16 };
+
+typedef struct crc_tables {
+    uint32_t of[CRC_TABLES][256];
+    bool folds; /* whether this machine multiplies polynomials */
+} crc_tables;
+
+void crc_tables_fill(crc_tables *t);
+uint32_t crc_of(const crc_tables *t, const uint8_t *text, size_t n);
+
 #endif

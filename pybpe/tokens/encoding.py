@@ -100,9 +100,10 @@ class TaskEncoder(NamedTuple):
             if not documents:
                 continue
             ids = self._ids(text, allowed)
-            if allowed != "all" and _binding.count_id(ids, self.tok.eot_token or 0) != documents - 1:
+            segment = self._segment(piece, place if piece.split is None else piece.split, ids, len(text))
+            if allowed != "all" and segment.marks != documents - 1:
                 return None
-            found.append(self._segment(piece, place if piece.split is None else piece.split, ids, len(text)))
+            found.append(segment)
         return found
 
     def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:

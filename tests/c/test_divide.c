@@ -4,6 +4,7 @@ their memory, and memory that runs out. tests/py/test_division.py compares rando
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
+#include "hash/hash.h"
 #include "random_state.h"
 #include "small_vocab.h"
 
@@ -204,6 +205,28 @@ static void test_hash(void) {
         CHECK_EQ(divide(d, PYBPE_DOCUMENTS_LINE, known[i].text, strlen(known[i].text)), PYBPE_OK);
         CHECK_EQ(pybpe_divider_documents(d, 0).count, 1);
         pybpe_divider_free(d);
+    }
+}
+
+/* By the definition, bit by bit; with and without the instruction that multiplies polynomials, if there is one. */
+static void test_hashes_of_all_lengths(void) {
+    crc_tables tables;
+    crc_tables_fill(&tables);
+    for (size_t n = 0; n < 300; n++) {
+        uint8_t *text = malloc(n + (n == 0));
+        uint32_t want = ~UINT32_C(0);
+        for (size_t i = 0; i < n; i++) {
+            text[i] = (uint8_t)random_below(256);
+            want ^= text[i];
+            for (int bit = 0; bit < 8; bit++) {
+                want = want >> 1 ^ (UINT32_C(0xEDB88320) & (0 - (want & 1)));
+            }
+        }
+        CHECK_EQ(crc_of(&tables, text, n), ~want);
+        crc_tables plain = tables;
+        plain.folds = false;
+        CHECK_EQ(crc_of(&plain, text, n), ~want);
+        free(text);
     }
 }
 
@@ -430,6 +453,7 @@ int main(void) {
     test_depth();
     test_long_numbers();
     test_hash();
+    test_hashes_of_all_lengths();
     test_cluster();
     test_offsets();
     test_missing();
