@@ -780,8 +780,9 @@ typedef struct pybpe_file_starts {
 
 /* Reads the first `most` bytes of `count` files, or all if a file is shorter. `paths` are strings, one after another. A
    file is not read if it cannot be, changes meanwhile, does not fit into the rest of the room, or is a pipe, a device or
-   another file that does not say its size. */
-void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t count, size_t most);
+   another file that does not say its size. Looks what each file is before it opens it, unless the caller has looked:
+   then all are `known` to be regular files or links. */
+void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t count, size_t most, int known);
 
 /* The records of JSON lines whose text is not empty: text i is texts[text_offsets[i]] up to but not including
    texts[text_offsets[i + 1]], and so are the lines. The caller provides the memory. */

@@ -34,6 +34,7 @@ enum { WINDOWS_PATH = 4096 }; /* the longest path, in UTF-16 units or bytes */
 #define NAME_MAX 255
 #define O_CLOEXEC _O_NOINHERIT
 #define O_NONBLOCK 0
+#define O_NOFOLLOW 0
 #ifndef ESTALE
 #define ESTALE 10070 /* WSAESTALE, as in Python */
 #endif

@@ -91,11 +91,11 @@ class FileStarts:
 
     Start i is data[offsets[i] : offsets[i + 1]]. If the starts have more than `room` bytes, some are missing. `sizes`
     and `modified`, in ns, are of the whole files; UNREAD is the size of a file whose start is missing, because it is
-    not a regular file, or cannot be read, or changed meanwhile."""
+    not a regular file, or cannot be read, or changed meanwhile. `known` says that all are regular files or links."""
 
     UNREAD = 2**64 - 1
 
-    def __init__(self, paths: Sequence[str], most: int, room: int) -> None:
+    def __init__(self, paths: Sequence[str], most: int, room: int, known: bool = False) -> None:
         count, names = len(paths), os.fsencode("\0".join(paths)) + b"\0"
         self.data, self.offsets = new_block(room), array("Q", bytes(8 * count + 8))
         self.sizes, self.modified = array("Q", bytes(8 * count)), array("q", bytes(8 * count))
@@ -104,7 +104,7 @@ class FileStarts:
             for kind, items in (("uint64_t", self.offsets), ("uint64_t", self.sizes), ("int64_t", self.modified))
         ]
         out = ffi.new("pybpe_file_starts *", [ffi.from_buffer("uint8_t[]", self.data), room, *numbers])
-        lib.pybpe_file_starts_read(out, ffi.from_buffer("char[]", names), count, most)
+        lib.pybpe_file_starts_read(out, ffi.from_buffer("char[]", names), count, most, known)
 
 
 MINHASH_SIZE: int = lib.PYBPE_MINHASH_SIZE

@@ -26,7 +26,6 @@ from ..arguments import whole_number
 from ..errors import ArgumentError
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
-from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
 from ..reading.planning import pieces_of
@@ -208,7 +207,7 @@ def _split_counts(inputs: Inputs, settings: CountSettings, most: int, seed: int)
     if not is_path_list(inputs) or STDIN in path_list(inputs):
         raise ArgumentError("advise reads parts of files: pass paths, not texts or standard input")
     files = files_to_count(inputs, settings.read)
-    total = known_total(files) or most
+    total = files.known_size or most
     plan = corpus_plan(files, settings)
     cut = plan.cutting.cut
     parts = plan.shuffled(max(1 << 12, min(1 << 20, total // 100)), seed)

@@ -23,7 +23,6 @@ from ..arguments import Text, instance, utf8
 from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
-from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, is_path_list
 from ..reading.pieces import Cut, cutter, data_pieces
@@ -134,7 +133,7 @@ class Tallier:
             files = corpus_files(inputs, ReadOptions(encoding=self._encoding))
             kinds = Kinds(ReadOptions(self._text_key))
             pieces = (enumerate(pieces_of(whole(file), kinds, self._cut)) for file in files)
-            return (_Taken(piece, number > 0) for some in pieces for number, piece in some), known_total(files)
+            return (_Taken(piece, number > 0) for some in pieces for number, piece in some), files.known_size
         instance("on", inputs, Iterable, "paths or an iterable of texts")
         if isinstance(inputs, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
             raise ArgumentError(f"on: pass paths, or texts as iter([...]), not a {type(inputs).__name__}")

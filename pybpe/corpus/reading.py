@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from .. import _binding
@@ -18,9 +18,9 @@ from ..reading.bad_records import Seen
 from ..reading.division import add_documents, dividers
 from ..reading.documents import Kinds, records
 from ..reading.files import Staged
-from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, described, pieces_of
+from ..reading.small_files import Corpus
 from ..reading.splits import SplitOptions
 
 _ONE_SPLIT = (1.0,)
@@ -34,19 +34,17 @@ _BETWEEN = re.compile(r"[ \t\r\n,:]*")
 class DocumentPlan(Plan):
     """Tasks of whole documents."""
 
-    def __init__(self, files: Sequence[InputFile], kinds: Kinds) -> None:
+    def __init__(self, files: Corpus, kinds: Kinds) -> None:
         super().__init__(files, kinds, SplitOptions((1,), "document"), Cutting(lambda data, start: len(data), 0, True))
         self.hashed = True  # each document by itself, as if it might go to any split
-        size = sum(file.size or 0 for file in files)
         # A power of two: if a file changes a little, the tasks of the others stay the same.
-        self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, 1 << (size // _LEAST_TASKS).bit_length() >> 1))
+        self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, 1 << (files.size // _LEAST_TASKS).bit_length() >> 1))
 
 
 def plan_tasks(kinds: Kinds, staged: Staged) -> tuple[list[Task], list[bytes]]:
     """Returns the tasks of a corpus, and what distinguishes each from others."""
     tasks = list(DocumentPlan(staged.files, kinds).tasks())
-    identities = dict(zip((file.path for file in staged.files), staged.identities))
-    return tasks, [described(task, identities) for task in tasks]
+    return tasks, [described(task, staged.identity) for task in tasks]
 
 
 class Batch(NamedTuple):

@@ -21,7 +21,6 @@ from .._version import __version__
 from ..errors import ArgumentError
 from ..reading.bad_records import Seen, SkippedRecords
 from ..reading.files import Staged
-from ..reading.input_file import known_total
 from ..reading.planning import Task, anchored
 from ..reading.remote import reads_urls
 from ..reading.text_encoding import Doubts
@@ -59,7 +58,7 @@ def run_tasks(
     doubts, records = Doubts(), SkippedRecords(names=staged.names)
     found: list[Result] = []
     with ExitStack() as stack:
-        bar = stack.enter_context(Progress("cleaning", known_total(staged.files), "B", run.progress))
+        bar = stack.enter_context(Progress("cleaning", staged.files.known_size, "B", run.progress))
         done = _done(Work(steps), left, run, stack)
         for path in paths:
             if path in unfinished:

@@ -126,13 +126,13 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             )
         read = ReadOptions(text_key, encoding, documents, on_error)
         self._kinds, self._files = Kinds(read, tok.model.eot), corpus_files(inputs, read)
-        for file in self._files:
+        for file in self._files.singles:
             if file.size is None:
                 raise ArgumentError(f"{file.path}: can be read only once: copy it to a file first")
         check_mark(self._kinds, tok.special_tokens, tok.model.matching, self._files)
         self._doubts, self._place = Doubts(), Place()
         self._identity: dict[str, Any] = {
-            "inputs": hashed([file.identity for file in self._files], vars(read)),
+            "inputs": hashed([part.identity for part in self._files.parts], vars(read)),
             "tokenizer": tok.model.fingerprint,
             "sequence_length": self._width - 1,
             **{"packing": packing, "window": self._window, "shuffle": self._shuffle, "seed": self._seed},
@@ -197,7 +197,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         """Yields the place and the rows of each window, and the order of the rows, without those that were taken."""
         start, share = self._place, self._share()
         plan = Plan(self._files, self._kinds, SplitOptions((1,)), self._tok._encoder.cutting)
-        plan.task_bytes = min(max(sum(file.size or 0 for file in self._files) // _TASKS, PIECE_BYTES), TASK_BYTES)
+        plan.task_bytes = min(max(self._files.size // _TASKS, PIECE_BYTES), TASK_BYTES)
         tasks = plan.loose_tasks()
         while True:
             taken, any_rows = start.rows, False

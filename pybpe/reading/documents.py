@@ -142,7 +142,8 @@ def check_mark(
     Raises:
         ArgumentError: documents could not be separated.
     """
-    mark, texts = kinds.mark, [file for file in files if kinds.kind(file) == "special"]
+    some = islice((file for file in files if kinds.kind(file) == "special"), _LOOKED_AT)
+    mark, texts = kinds.mark, list(some)
     if mark is None or not texts:
         return
     rules = matching.get(mark)
@@ -157,7 +158,7 @@ def check_mark(
                 f"the special token {shown(other)} overlaps the end of text {shown(mark)}, so documents in text"
                 f" cannot be separated: pass another value of documents (--documents), or use JSON lines"
             )
-    for file in texts[:_LOOKED_AT] if mark != END_OF_TEXT else ():
+    for file in texts if mark != END_OF_TEXT else ():
         with file.open() as stream:
             if END_OF_TEXT.encode() in stream.read(_LOOK_BYTES):
                 told = f"has {END_OF_TEXT}, which is plain text to this tokenizer: its documents end with"

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
@@ -19,16 +19,16 @@ from ..support.locking import FOLDER, STAGED
 from ..support.output_files import make_folder
 from ..support.parallel import map_ordered
 from .corpus_folder import corpus_of_folder
-from .file_types import says_records
-from .input_file import InputFile, check_text, look_at, needs_text, refusal, tell_of_records, told_of_mark
+from .file_types import NoText, says_records
+from .input_file import InputFile, check_text, needs_text, refusal, tell_of_records, told_of_mark
 from .options import ReadOptions
 from .paths import STDIN, Inputs, first_of, path_list
 from .pieces import PIECE_BYTES
+from .small_files import KEPT_BYTES, Corpus, SmallFiles, look_at
 from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 _LOOKS_AT_ONCE = 16
-_KEPT_BYTES = 1 << 24  # of small files of folders and globs, which are then opened only once
 _WITH_MARKUP = re.compile(r"(?i)\.(?:csv|tsv|html?|xml)(?:\.\w+)?\Z")
 _EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
 _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
@@ -88,10 +88,9 @@ def _files_of_glob(pattern: str, outputs: Collection[str]) -> tuple[list[str], l
     return kept, left_out
 
 
-def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Sequence[str] = ()) -> list[InputFile]:
-    """Returns the files of a corpus that paths, globs and folders name, as InputFile objects. Warns about empty files,
-    about files that two of the paths lead to, and about files of a folder that it leaves out because they hold tokens
-    or a tokenizer.
+def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Sequence[str] = ()) -> Corpus:
+    """Returns the files of a corpus that paths, globs and folders name. Warns about empty files, about files that two
+    of the paths lead to, and about files of a folder that it leaves out because they hold tokens or a tokenizer.
 
     Args:
         read: the encoding of the files, and what they hold if their names do not show it.
@@ -107,57 +106,57 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     check_paths({"the output": own}, texts={"the input": given})
     check_once(given)
     own |= set(map(os.path.realpath, _outputs.get()))
-    files: list[InputFile] = []
+    parts: list[InputFile | SmallFiles] = []
     left_out, twice = list[str](), list[str]()
-    room = _KEPT_BYTES
+    room = KEPT_BYTES
     owners: dict[object, int] = {}  # which of the paths leads to a file; links inside a folder are its own affair
     for number, path in enumerate(given):
         names, left, is_named = _files_of(path, own)
         left_out += left
-        if is_url(path):  # each look waits for a server
-            looked = map_ordered(partial(InputFile.look, encoding=read.encoding), names, _LOOKS_AT_ONCE)
+        look: Callable[[str], tuple[InputFile, NoText | None]] = partial(InputFile.look, encoding=read.encoding)
+        looked: Iterable[tuple[InputFile | SmallFiles, NoText | None]]
+        if is_named or is_url(path):  # each look at a URL waits for a server
+            looked = map_ordered(look, names, _LOOKS_AT_ONCE if is_url(path) else 1)
         else:
-            looked = iter([InputFile.look(path, read.encoding)]) if is_named else look_at(names, read.encoding, room)
-        for name, (file, what) in zip(names, looked):
+            looked = look_at(names, read, room, known=os.path.isdir(path))
+        found = Corpus()
+        for part, what in looked:
+            if what is not None and (is_named or not what.is_own):
+                raise refusal(part.path, what)
             if what is not None:
-                if is_named or not what.is_own:
-                    raise refusal(file.path, what)
-                left_out.append(without_secrets(name))
-                continue
-            room -= len(file.content or b"")
-            files.append(file if read.documents == "auto" else in_form(file, read))
-            if len(given) > 1 and file.size is not None and not is_url(name):
-                if owners.setdefault(identity(name), number) != number:
-                    twice.append(name)
+                left_out.append(part.path)
+            elif isinstance(part, SmallFiles):
+                room -= len(part.data or b"")
+                found.parts.append(part)
+            else:
+                found.parts.append(part.in_form(read.documents))
+        for name, size in found.names if len(given) > 1 and not is_url(path) else ():
+            if size is not None and owners.setdefault(identity(name), number) != number:
+                twice.append(name)
+        parts += found.parts
+    files = Corpus(parts)
     _tell("left out: it is one of pybpe's own files", "left out: they are pybpe's own files", left_out)
     check_text(files)
-    _tell("this file is empty", "these files are empty", [file.path for file in files if file.is_empty])
+    empty = Corpus(part for part in parts if isinstance(part, InputFile) or 0 in part.sizes)
+    _tell("this file is empty", "these files are empty", [file.path for file in empty if file.is_empty])
     _tell_of_utf8(files, read.encoding)
-    tell_of_marks(files, read.encoding)
+    tell_of_marks(files.singles, read.encoding)
     told = "read as plain text, with its tags or commas"
-    _tell(told, told, [file.path for file in files if _WITH_MARKUP.search(file.path)], note)
+    _tell(told, told, [name for name, _ in files.names if _WITH_MARKUP.search(name)], note)
     tell_of_records(
         [
             file.path
-            for file in files
+            for file in files.singles
             if file.form == "jsonl" and not says_records(file.path) and read.documents != "jsonl"
         ]
     )
     _tell("read twice: two of the inputs lead to it", "read twice: two of the inputs lead to them", twice)
-    if not files:
+    if not parts:
         raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}")
     return files
 
 
-def in_form(file: InputFile, read: ReadOptions) -> InputFile:
-    """Returns a file as it is read: `documents` decides what it holds, unless its name does or the user leaves it to
-    the content."""
-    if read.documents == "auto" or file.has_rows or says_records(file.path):
-        return file
-    return file._replace(form="jsonl" if read.documents == "jsonl" else "text")
-
-
-def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
+def _tell_of_utf8(files: Iterable[InputFile], encoding: str | None) -> None:
     """Warns about files that seem to be UTF-8, although the caller gave another encoding."""
     if encoding is None:
         return
@@ -208,17 +207,16 @@ def open_text(path: str, encoding: str | None = None) -> BinaryIO:
 # Inputs that can be read only once
 
 
-class Staged:
-    """The files to read.
+class Staged(NamedTuple):
+    """The files to read."""
 
-    Attributes:
-        files: the files, in order.
-        names: the names of staged files in the manifest.
-        identities: what distinguishes each file from another file with the same name.
-    """
+    files: Corpus
+    names: Mapping[str, str] = {}  # the names of staged files in the manifest
+    digests: Mapping[str, tuple[object, ...]] = {}  # what distinguishes each of them from others, as an identity does
 
-    def __init__(self, files: list[InputFile], identities: list[tuple[object, ...]]) -> None:
-        self.files, self.names, self.identities = files, dict[str, str](), identities
+    def identity(self, part: InputFile | SmallFiles) -> object:
+        """Returns what distinguishes files from others with the same names, for runs that resume."""
+        return self.digests.get(part.path) or part.identity
 
 
 def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequence[str]) -> Staged:
@@ -228,19 +226,16 @@ def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequen
     Raises:
         ArgumentError, FileError, FormatError: an input is missing, cannot be read, or is not text.
     """
-    staged = Staged([], [])
-    for file in corpus_files(inputs, read, outputs):
-        if file.size is None:
-            copy, digest = _copy(file, folder, len(staged.names))
-            staged.names[copy] = file.path
-            found = InputFile.of(copy, file.encoding, called=file.path)
-            check_text([found._replace(path=file.path)])
-            staged.files.append(in_form(found, read))
-            staged.identities.append((file.path, digest, file.encoding))
-        else:
-            staged.files.append(file)
-            staged.identities.append(file.identity)
-    return staged
+    files, names, digests = Corpus(), dict[str, str](), dict[str, tuple[object, ...]]()
+    for part in corpus_files(inputs, read, outputs).parts:
+        if isinstance(part, InputFile) and part.size is None:
+            copy, digest = _copy(part, folder, len(names))
+            names[copy], digests[copy] = part.path, (part.path, digest, part.encoding)
+            found = InputFile.of(copy, part.encoding, called=part.path)
+            check_text([found._replace(path=part.path)])
+            part = found.in_form(read.documents)
+        files.parts.append(part)
+    return Staged(files, names, digests)
 
 
 def _copy(file: InputFile, folder: str, number: int) -> tuple[str, str]:

@@ -13,10 +13,9 @@ import codecs
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
-from itertools import islice, pairwise
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
@@ -29,7 +28,6 @@ from .file_types import (
     holds_records,
     is_json_name,
     no_text,
-    plain_starts,
     row_kind,
     says_records,
 )
@@ -50,13 +48,10 @@ _BYTE_ORDER_MARKS = (
 )
 # Set by a command that makes something of its inputs: then an empty one is an error.
 needs_text: ContextVar[bool] = ContextVar("needs_text", default=False)
-_AT_ONCE = 256  # files
-_SMALL_BYTES = 1 << 12  # of a file whose content is kept
 
 
 class InputFile(NamedTuple):
-    """A file as it was when the run began. A corpus may have millions, and Python's garbage collector does not look at
-    tuples of plain values again and again.
+    """A file as it was when the run began.
 
     Attributes:
         path: the path of the file, or its URL without secrets; STDIN is standard input.
@@ -70,8 +65,6 @@ class InputFile(NamedTuple):
             that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
         is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
-        content: all bytes of a file of up to 4 KiB, so that it need not be opened again; None if they were not
-            kept. They are of the size and time above, whatever happens to the file later.
     """
 
     path: str
@@ -84,7 +77,6 @@ class InputFile(NamedTuple):
     form: str = "text"
     has_mark: bool = False
     is_empty: bool = False
-    content: bytes | None = None
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
@@ -100,16 +92,19 @@ class InputFile(NamedTuple):
         return file
 
     @classmethod
-    def look(cls, path: str, encoding: str | None = None) -> _Looked:
+    def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
         """Looks at a file. Returns the file, and its kind if it is not text, or None."""
         if is_url(path):
             return cls._look_at_url(path, encoding)
         if path == STDIN:
             return cls._unread(path, encoding), None
-        return next(look_at([path], encoding))
+        start = _binding.FileStarts([path], JSON_HEAD_BYTES, JSON_HEAD_BYTES)
+        return cls.of_start(path, encoding, start.sizes[0], start.modified[0], bytes(start.data[: start.offsets[1]]))
 
     @classmethod
-    def _of_start(cls, path: str, encoding: str | None, size: int, mtime_ns: int, head: bytes) -> _Looked:
+    def of_start(
+        cls, path: str, encoding: str | None, size: int, mtime_ns: int, head: bytes
+    ) -> tuple[InputFile, NoText | None]:
         """Returns what `look` returns for a local file with this start, which may be missing (see FileStarts)."""
         if size == _binding.FileStarts.UNREAD:
             status = _status(path)
@@ -132,7 +127,7 @@ class InputFile(NamedTuple):
         return cls(path, encoding=encoding, form=_form_of_name(path))
 
     @classmethod
-    def _look_at_url(cls, url: str, encoding: str | None) -> _Looked:
+    def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
         from .remote import RemoteFile
 
         remote, stream = RemoteFile.look(url)
@@ -144,7 +139,7 @@ class InputFile(NamedTuple):
                 head = unpacked(name, packing, stream).read(JSON_HEAD_BYTES)
         return cls(name, remote.size, 0, packing, encoding, "", remote)._described(head)
 
-    def _described(self, head: bytes) -> _Looked:
+    def _described(self, head: bytes) -> tuple[InputFile, NoText | None]:
         """Returns what `look` returns, judging by the first JSON_HEAD_BYTES of the text. A byte order mark shows the
         encoding if the user does not say it."""
         mark, marked = next((pair for pair in _BYTE_ORDER_MARKS if head.startswith(pair[0])), (b"", None))
@@ -159,9 +154,16 @@ class InputFile(NamedTuple):
             what = binary_kind(head[:HEAD_BYTES])
         return file, what
 
+    def in_form(self, documents: str) -> InputFile:
+        """Returns the file as it is read: `documents`, as in ReadOptions, decides what it holds, unless its name does
+        or the user leaves it to the content."""
+        if documents == "auto" or self.has_rows or says_records(self.path):
+            return self
+        return self._replace(form="jsonl" if documents == "jsonl" else "text")
+
     def anchored(self) -> InputFile:
         """Returns the same file for a process whose current folder may differ."""
-        return self if self.remote is not None else self._replace(folder=os.getcwd(), content=None)
+        return self if self.remote is not None else self._replace(folder=os.getcwd())
 
     @property
     def location(self) -> str:
@@ -292,47 +294,16 @@ class InputFile(NamedTuple):
         self.check(_status(self.location))
 
 
-_Looked = tuple[InputFile, NoText | None]
-
-
-def look_at(paths: Iterable[str], encoding: str | None = None, room: int = 0) -> Iterator[_Looked]:
-    """Yields what `InputFile.look` returns for each of some local files. Reads the starts of many at once. Keeps the
-    content of files of up to _SMALL_BYTES, at most `room` bytes in all, so that these need not be opened again."""
-    rest = iter(paths)
-    while some := list(islice(rest, _AT_ONCE)):
-        most = _SMALL_BYTES if room > 0 else HEAD_BYTES
-        starts = _binding.FileStarts(some, most, most * len(some))
-        data, ends = bytes(starts.data[: starts.offsets[-1]]), pairwise(starts.offsets)
-        plain = plain_starts(data, starts.offsets)
-        for path, size, mtime_ns, (start, end), is_plain in zip(some, starts.sizes, starts.modified, ends, plain):
-            if not is_plain or encoding is not None or not _says_nothing(path[path.rfind(".") :]):
-                yield InputFile._of_start(path, encoding, size, mtime_ns, data[start:end])
-            elif end - start == size <= room:  # as most files
-                room -= size
-                yield InputFile(path, size, mtime_ns, content=data[start:end]), None
-            else:
-                yield InputFile(path, size, mtime_ns), None
-
-
 def _status(path: str) -> os.stat_result:
     with file_errors(path, "cannot be opened"):
         return os.stat(path)
 
 
-def known_total(files: Iterable[InputFile]) -> int | None:
-    """Returns the number of bytes of text in all files, or None if their sizes do not show it. Standard input and pipes
-    count as 0."""
-    files = list(files)
-    unknown = any(file.is_sequential or file.has_rows for file in files)
-    return None if unknown else sum(file.size or 0 for file in files)
-
-
-def check_text(files: Sequence[InputFile]) -> None:
+def check_text(files: Iterable[InputFile]) -> None:
     """Raises ArgumentError if all files are empty, and the command would make something of them."""
-    if needs_text.get() and files and all(file.is_empty for file in files):
-        what = "these files are" if files[1:] else "this file is"
-        names = first_of([_shown(file.path) for file in files])
-        raise ArgumentError(f"{names}: {what} empty, so nothing can be made of it: name a file with text")
+    if needs_text.get() and all(file.is_empty for file in files) and (names := [_shown(file.path) for file in files]):
+        what = "these files are" if names[1:] else "this file is"
+        raise ArgumentError(f"{first_of(names)}: {what} empty, so nothing can be made of it: name a file with text")
 
 
 def _packing_of(head: bytes, path: str) -> str | None:
@@ -340,7 +311,7 @@ def _packing_of(head: bytes, path: str) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def _says_nothing(ending: str) -> bool:
+def says_nothing(ending: str) -> bool:
     """Returns whether the ending of a name says nothing of what the file holds."""
     return not (_form_of_name(ending) or packing_of_name(ending) or is_json_name(ending))
 

@@ -9,14 +9,12 @@ interrupted run resumes at a task.
 from __future__ import annotations
 
 import sys
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, groupby, pairwise, repeat, starmap
+from itertools import accumulate, chain, groupby, islice, pairwise, repeat, starmap
 from operator import attrgetter
 from typing import BinaryIO, NamedTuple
 
-from .. import _binding
 from ..arguments import utf8
 from ..support.parallel import map_ordered
 from .bad_records import Seen
@@ -24,6 +22,7 @@ from .documents import RECORDS, Kinds, records
 from .input_file import InputFile
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
 from .rows import RowGroups, Texts, open_rows
+from .small_files import Corpus, SmallFiles
 from .splits import SplitOptions, end_of_first, has_many_documents, hash_split_of_range, marks
 from .streams import Limited
 from .text_encoding import are_utf8, doubt_of
@@ -37,7 +36,7 @@ _MOST_PACKED = 16  # the ratio of compression that text rarely exceeds
 class Range(NamedTuple):
     """A range of a file between two positions where it can be cut."""
 
-    file: InputFile
+    file: InputFile | SmallFiles  # small files are read whole
     # In bytes (of the decompressed data, if compressed) or rows; an `end` of None means the end of the file.
     start: int
     end: int | None
@@ -46,6 +45,7 @@ class Range(NamedTuple):
 
 
 Task = Sequence[Range]
+Identity = Callable[[InputFile | SmallFiles], object]
 
 
 def whole(file: InputFile) -> Task:
@@ -58,26 +58,26 @@ def anchored(task: Task) -> Task:
     return [planned._replace(file=planned.file.anchored()) for planned in task]
 
 
-def hashed_tasks(tasks: Iterable[Task], identities: Mapping[str, object]) -> Iterator[tuple[Task, str]]:
+def hashed_tasks(tasks: Iterable[Task], identity: Identity) -> Iterator[tuple[Task, str]]:
     """Yields each task with a hash, in hex, of all tasks up to it. If two plans have the same hash there, they read the
     same ranges of the same files until then.
 
     Args:
         tasks: all tasks of a plan.
-        identities: what distinguishes each file from another one with the same name, by path.
+        identity: returns what distinguishes files from others with the same names.
     """
     import hashlib
 
     digest = hashlib.blake2b(digest_size=16)
     for task in tasks:
-        digest.update(described(task, identities))
+        digest.update(described(task, identity))
         yield task, digest.hexdigest()
 
 
-def described(task: Task, identities: Mapping[str, object]) -> bytes:
-    """Returns what distinguishes a task from others: the files and ranges that it reads. `identities` is as in
+def described(task: Task, identity: Identity) -> bytes:
+    """Returns what distinguishes a task from others: the files and ranges that it reads. `identity` is as in
     `hashed_tasks`."""
-    parts = [repr((identities[each.file.path], *each[1:])) for each in task]
+    parts = [repr((identity(each.file), *each[1:])) for each in task]
     return "\n".join(parts).encode("utf-8", "surrogateescape")
 
 
@@ -111,7 +111,7 @@ class Plan:
         task_bytes: the approximate size of a task.
     """
 
-    def __init__(self, files: Sequence[InputFile], kinds: Kinds, split: SplitOptions, cutting: Cutting) -> None:
+    def __init__(self, files: Corpus, kinds: Kinds, split: SplitOptions, cutting: Cutting) -> None:
         self.files, self.kinds, self.splits = files, kinds, split.splits
         self.cutting = cutting
         self.task_bytes = TASK_BYTES
@@ -130,10 +130,27 @@ class Plan:
             threads: how many files are planned at once. More than one helps if they are on other machines, since each
                 cut waits for a read.
         """
-        pairs = zip(self.files, self._extents())
-        lists = map_ordered(lambda pair: list(self._ranges(*pair)), pairs, threads)
-        ranges = starmap(self._ranges, pairs) if threads == 1 else lists
+        extents = self._extents()
+        pairs = ((part, list(islice(extents, len(Corpus([part]))))) for part in self.files.parts)
+        lists = map_ordered(lambda pair: list(self._ranges_of_part(*pair)), pairs, threads)
+        ranges = starmap(self._ranges_of_part, pairs) if threads == 1 else lists
         return _together(chain.from_iterable(ranges), self.task_bytes)
+
+    def _ranges_of_part(
+        self, part: InputFile | SmallFiles, extents: Sequence[_Extent | int | None]
+    ) -> Iterable[tuple[Range, int]]:
+        """Returns the ranges of a file, or one of small files unless they must be read one by one; each with its
+        approximate size in bytes."""
+        if isinstance(part, InputFile):
+            return self._ranges(part, extents[0])
+        are_whole, splits = self.kinds.read.documents in _WHOLE, {None if self.hashed else 0}
+        if not (are_whole and self._is_one_range):
+            ranges = list(chain.from_iterable(map(self._ranges, part, extents)))
+            splits = {planned.split for planned, _ in ranges}
+            if not are_whole or len(splits) > 1 or len(ranges) > len(part.paths) - part.sizes.count(0):
+                return ranges
+        amount = max(part.size, len(part.paths) * _LEAST_AMOUNT)
+        return [(Range(part, 0, part.size, split, True), amount) for split in splits if part.size]
 
     def loose_tasks(self) -> list[Task]:
         """Returns tasks as `tasks` does, if there is one split, without looking for cuts: `fixed` does that for a task
@@ -176,10 +193,11 @@ class Plan:
     def at_cuts(self, part: Range, look: int = 0) -> Range:
         """Returns one of the ranges that `shuffled` returned, from the first cut at or after its start to the first at
         or after its end. A mark within `look` bytes after a place is taken before a cut between two words."""
-        if part.end is None or part.file.has_rows:
+        file = part.file
+        if part.end is None or isinstance(file, SmallFiles) or file.has_rows:
             return part
-        with part.file.open() as stream:
-            start, end = (self._near_border(part.file, stream, at, look) for at in (part.start, part.end))
+        with file.open() as stream:
+            start, end = (self._near_border(file, stream, at, look) for at in (part.start, part.end))
         return part._replace(start=start, end=max(start, end))
 
     def _near_border(self, file: InputFile, stream: BinaryIO, at: int, look: int) -> int:
@@ -394,8 +412,6 @@ def _length(stream: BinaryIO) -> int:
 # Pieces: a thread encodes or counts one at a time
 
 
-_SMALL = 1 << 16  # bytes; reading a smaller file costs little more than opening it
-_ALONE = -1  # instead of the split of a file that is not small
 _WHOLE = ("auto", "special", "file")  # of ReadOptions.documents: a file without marks is one document
 
 
@@ -450,46 +466,24 @@ def text_piece(data: memoryview) -> Piece:
 
 def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
     """Yields the pieces of a task, in order. They depend only on the task."""
-    for split, ranges in groupby(task, _split_if_small):
-        if split != _ALONE and kinds.read.documents in _WHOLE:
-            for some in _together(((planned, planned.end or 0) for planned in ranges), PIECE_BYTES // 2):
-                yield from _small_pieces(some, kinds, text_cut)
-            continue
-        for file, parts in groupby(ranges, attrgetter("file")):
-            if file.has_rows:
-                yield from _row_pieces(file, parts, kinds)
-            else:
-                yield from chain.from_iterable(map(_byte_pieces, parts, repeat(kinds), repeat(text_cut)))
+    for file, ranges in groupby(task, attrgetter("file")):
+        if isinstance(file, SmallFiles):
+            yield from _small_pieces(file, next(ranges), kinds)
+        elif file.has_rows:
+            yield from _row_pieces(file, ranges, kinds)
+        else:
+            yield from chain.from_iterable(map(_byte_pieces, repeat(file), ranges, repeat(kinds), repeat(text_cut)))
 
 
-def _split_if_small(planned: Range) -> int | None:
-    """Returns the split of a range that is a small file of text, or _ALONE."""
-    file, start, end, split, ends_document = planned
-    if end is None or end > _SMALL or start > 0 or not ends_document or end != file.size:
-        return _ALONE
-    is_plain = file.form == "text" and not file.is_sequential and file.remote is None and not file.has_mark
-    return split if is_plain else _ALONE
-
-
-def _small_pieces(ranges: Sequence[Range], kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
-    """Yields the pieces of small files of one split: most often one, with all of them."""
-    files = [planned.file for planned in ranges]
-    sizes = array("Q", [file.size or 0 for file in files])
-    kept = [file.content for file in files if file.content is not None]
-    if len(kept) == len(files):
-        data, offsets = memoryview(b"".join(kept)), array("Q", accumulate(sizes, initial=0))
+def _small_pieces(files: SmallFiles, planned: Range, kinds: Kinds) -> Iterator[Piece]:
+    """Yields the pieces of small files: most often one, with all of them."""
+    first, (data, offsets) = next(iter(files)), files.read()
+    if (kinds.kind(first) == "special" and kinds.find_mark(data, 0)) or not are_utf8(data, offsets):
+        for file, start, end in zip(files, offsets, offsets[1:]):
+            yield _piece(planned, file, kinds, 0, data[start:end], ends=True)
     else:
-        starts = _binding.FileStarts([file.location for file in files], _SMALL, sum(sizes))
-        data, offsets = starts.data, starts.offsets
-        if starts.sizes != sizes or starts.modified != array("q", [file.mtime_ns for file in files]):
-            yield from chain.from_iterable(_byte_pieces(planned, kinds, text_cut) for planned in ranges)
-            return  # the stream said what is wrong
-    if (kinds.kind(files[0]) == "special" and kinds.find_mark(data, 0)) or not are_utf8(data, offsets):
-        for planned, (start, end) in zip(ranges, pairwise(offsets)):
-            yield _piece(planned, planned.file, kinds, 0, data[start:end], ends=True)
-    else:
-        whole = _piece(ranges[0], files[0], kinds, 0, data)
-        yield whole._replace(data=Texts([(data, memoryview(offsets))]), divided=True, ends_document=True)
+        texts = Texts([(data, memoryview(offsets))])
+        yield _piece(planned, first, kinds, 0, data)._replace(data=texts, divided=True, ends_document=True)
 
 
 def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
@@ -503,10 +497,10 @@ def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Itera
             yield Piece(file.path, seen.start, seen.start + len(texts), split, texts, True, True, seen, kind)
 
 
-def _byte_pieces(planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
-    offset, end = planned.start, planned.file.known_size if planned.end is None else planned.end
+def _byte_pieces(file: InputFile, planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
+    offset, end = planned.start, file.known_size if planned.end is None else planned.end
     size = None if end is None else end - offset
-    stream, file = planned.file.open_in_form(offset, end)
+    stream, file = file.open_in_form(offset, end)
     with stream:
         divided = planned.split is None or kinds.is_divided(file)
         for data in stream_pieces(stream, kinds.document_cut(file) if divided else text_cut, size=size):
@@ -520,6 +514,5 @@ def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memo
     """Returns a piece. `ends` says whether a document ends with it although the piece is not divided."""
     kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
     text = data if kind == "jsonl" else without_mark(data, start)
-    path = planned.file.path
-    seen = Seen(path, start, kinds.read.skips)
-    return Piece(path, start, start + len(data), planned.split, text, divided, divided or ends, seen, kind)
+    seen = Seen(file.path, start, kinds.read.skips)
+    return Piece(file.path, start, start + len(data), planned.split, text, divided, divided or ends, seen, kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import BinaryIO
 
@@ -131,7 +131,7 @@ def _last_hash(split: int, splits: Sequence[float]) -> int:
     return low
 
 
-def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
+def has_many_documents(files: Iterable[InputFile], kinds: Kinds) -> bool:
     """Returns whether there are at least two non-empty documents. Reads only until it knows, and holds no document in
     memory."""
     count = 0
@@ -144,7 +144,7 @@ def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
     return False
 
 
-def end_of_first(files: Sequence[InputFile], kinds: Kinds, count: int) -> tuple[int, int | None]:
+def end_of_first(files: Iterable[InputFile], kinds: Kinds, count: int) -> tuple[int, int | None]:
     """Returns where the first documents, this many, end: the number of a file, and a position in it (None: its end).
     Reads up to the end of the next document. Raises ArgumentError if there is none."""
     ends = ((number, end) for number, file in enumerate(files) for end in _document_ends(file, kinds))

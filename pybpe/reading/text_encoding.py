@@ -124,8 +124,9 @@ class Doubts:
 
 
 def are_utf8(data: memoryview, offsets: Sequence[int]) -> bool:
-    """Returns whether texts, none of them empty, are UTF-8: text i is data[offsets[i] : offsets[i + 1]]."""
-    begins_inside = any(data[start] & 0xC0 == 0x80 for start in offsets[:-1])  # a character of the text before
+    """Returns whether texts are UTF-8: text i is data[offsets[i] : offsets[i + 1]], up to the end of the data."""
+    begins = (start for start in offsets if start < len(data))
+    begins_inside = any(data[start] & 0xC0 == 0x80 for start in begins)  # a character of the text before
     return not begins_inside and _binding.utf8_valid(data) == len(data)
 
 

@@ -13,7 +13,6 @@ from ..errors import ArgumentError, warn
 from ..reading import planning
 from ..reading.documents import Kinds, check_mark
 from ..reading.files import Staged, stage
-from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
 from ..reading.splits import SplitOptions
@@ -255,11 +254,11 @@ def write_dataset(
 ) -> Manifest:
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
     `beside` is as in TokenRun.write."""
-    tok, splits, files = layout.tok, options.split.splits, staged.files
-    check_mark(kinds, tok.special_tokens, tok.model.matching, files)
-    plan = planning.Plan(files, kinds, options.split, tok._encoder.cutting)
+    tok, splits = layout.tok, options.split.splits
+    check_mark(kinds, tok.special_tokens, tok.model.matching, staged.files)
+    plan = planning.Plan(staged.files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
-    encoding = EncodingJob(plan, encoder, {file.path: known for file, known in zip(files, staged.identities)})
+    encoding = EncodingJob(plan, encoder, staged.identity)
     identity = _identity(layout, options)
     store: Store = AppendStore(layout, len(splits), encoding.encoded)
     if run.executor is not None and layout.output.form.index is None:
@@ -269,8 +268,8 @@ def write_dataset(
             identity = hashed(identity, "workers")
             store = SharedStore(layout, encoding, identity)
     work = TokenRun(layout, store, identity, encoding=encoding, resume=resume)
-    inputs = [(staged.names.get(file.path, file.path), file.size) for file in files]
-    made = work.write(run, known_total(files), Manifest(options.settings(), described(tok), inputs=inputs), beside)
+    inputs = [(staged.names.get(path, path), size) for path, size in staged.files.names]
+    made = work.write(run, staged.files.known_size, Manifest(options.settings(), described(tok), inputs=inputs), beside)
     if plan.hashed or plan.between_documents:
         tell_shares(splits, made)
     return made
@@ -296,7 +295,7 @@ def name_of(given: Sequence[str], staged: Staged) -> str:
     """Returns the files' NAME, taken from the first input."""
     if given[0] == "-":
         return "stdin"
-    first = staged.files[0].path if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]
+    first = staged.files.parts[0].path if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]
     name = without_ending(os.path.basename(os.path.normpath(without_secrets(first))))
     return os.path.splitext(name)[0] or "data"
 

@@ -17,7 +17,7 @@ from ..reading.bad_records import Seen
 from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.pieces import PIECE_BYTES
-from ..reading.planning import Piece, Plan, Task, anchored, hashed_tasks, pieces_of
+from ..reading.planning import Identity, Piece, Plan, Task, anchored, hashed_tasks, pieces_of
 from ..reading.rows import Texts
 from ..reading.text_encoding import Doubts
 from ..support.parallel import RunOptions, map_ordered
@@ -199,12 +199,12 @@ class Part(NamedTuple):
 
 
 class EncodingJob(NamedTuple):
-    """The work of binarize: the tasks of a plan, what encodes them, and what distinguishes each file from another one
-    with the same name, by path."""
+    """The work of binarize: the tasks of a plan, what encodes them, and what distinguishes files from others with the
+    same names."""
 
     plan: Plan
     encoder: TaskEncoder
-    identities: Mapping[str, object]
+    identity: Identity
 
     def encoded(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
         """Yields the tokens of all tasks from number `first`. Raises WorkerError if a worker died and the executor
@@ -225,7 +225,7 @@ class EncodingJob(NamedTuple):
 
     def hashed(self, threads: int = 1) -> Iterator[tuple[Task, str]]:
         """Yields each task with the hash of all tasks up to it. `threads` is as in Plan.tasks."""
-        return hashed_tasks(self.plan.tasks(threads), self.identities)
+        return hashed_tasks(self.plan.tasks(threads), self.identity)
 
 
 def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Encoded]:

@@ -26,6 +26,7 @@ from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Staged
 from ..reading.input_file import InputFile
 from ..reading.paths import STDIN
+from ..reading.small_files import Corpus, SmallFiles
 from ..reading.streams import file_sha256
 from ..support.call_paths import identity
 from ..support.locking import FOLDER, only_writer
@@ -49,23 +50,35 @@ def hashed(*parts: object) -> str:
 
 def call_of(settings: object, staged: Staged | None = None) -> str:
     """Returns the hash of a call. `settings` has a `repr` that is the same in every process."""
-    if staged is None:
-        return hashed(settings, [])
-    inputs, every = list[tuple[object, ...]](), -(-len(staged.files) // _SAMPLED) or 1
-    for number, (file, known) in enumerate(zip(staged.files, staged.identities)):
-        if file.remote is not None or file.path in staged.names or file.size is None:
-            inputs.append(known)
-            continue
-        sample = b""
-        if number % every == 0:
-            digest = hashlib.blake2b(digest_size=16)
-            with file_errors(file.location, "cannot be read"), open(file.location, "rb") as stream:
-                for start in (0, file.size // 2, file.size - _BLOCK):
-                    stream.seek(max(0, start))
-                    digest.update(stream.read(_BLOCK))
-            sample = digest.digest()
-        inputs.append((file.path, file.size, file.packing, file.encoding, sample))
-    return hashed(settings, inputs)
+    staged = staged or Staged(Corpus())
+    names, sizes, others, samples = list[str](), list[int](), list[object](), list[bytes]()
+    number, every = 0, -(-len(staged.files) // _SAMPLED) or 1
+    for part in staged.files.parts:
+        some: Iterable[InputFile] = ()
+        if isinstance(part, SmallFiles):
+            names += part.paths
+            sizes += part.sizes
+            some = part.every(-number % every, every)
+        elif part.remote is not None or part.path in staged.names or part.size is None:
+            others.append((len(names), staged.identity(part)))
+        else:
+            names.append(part.path)
+            sizes.append(part.size)
+            others += [(len(names), part.packing, part.encoding)] if part.packing or part.encoding else []
+            some = [part] if number % every == 0 else ()
+        samples += map(_sample, some)
+        number += len(Corpus([part]))
+    return hashed(settings, names, sizes, others, samples)
+
+
+def _sample(file: InputFile) -> bytes:
+    """Returns a hash of a few parts of a file."""
+    digest, size = hashlib.blake2b(digest_size=16), file.size or 0
+    with file_errors(file.location, "cannot be read"), open(file.location, "rb") as stream:
+        for start in (0, size // 2, size - _BLOCK):
+            stream.seek(max(0, start))
+            digest.update(stream.read(_BLOCK))
+    return digest.digest()
 
 
 class Goal(NamedTuple):
@@ -76,7 +89,7 @@ class Goal(NamedTuple):
     also: object = None  # what the result depends on besides the token files, such as the model of a workspace
     rows: tuple[object, ...] = ()  # the fields of RowOptions, if the token files are packed
 
-    def made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile] = ()) -> Manifest | None:
+    def made(self, call: str, tok: Tokenizer | None, inputs: Iterable[InputFile] = ()) -> Manifest | None:
         """Returns the manifest of the folder if an equal call has made it, or None if this call must do the work.
 
         Args:
@@ -101,7 +114,7 @@ class Goal(NamedTuple):
                 raise ArgumentError(f"{self.folder}: has something else, such as {min(left)}: name another folder")
         return made
 
-    def _made(self, call: str, tok: Tokenizer | None, inputs: Sequence[InputFile]) -> Manifest | None:
+    def _made(self, call: str, tok: Tokenizer | None, inputs: Iterable[InputFile]) -> Manifest | None:
         folder = self.folder
         path, unfinished = os.path.join(folder, manifest_name(folder)), is_unfinished(folder)
         if self.force:

@@ -204,7 +204,7 @@ class TokenRun:
         self._skips = encoding is not None and encoding.encoder.kinds.read.skips
         self._log = log = PartsLog(make_folder(layout.unfinished))
         self._last = Part(0, "", vars(SkipState()), [Reached()] * len(store.names))
-        inputs = hashed(list(encoding.identities.values())) if encoding is not None else ""
+        inputs = hashed([*map(encoding.identity, encoding.plan.files.parts)]) if encoding is not None else ""
         kept = self._kept(inputs) if resume and log.identity == identity else None
         if kept is not None:
             for part in log.resume(inputs, kept):

@@ -37,6 +37,7 @@ from ..errors import WorkerError, file_errors
 from ..reading.bad_records import Seen
 from ..reading.input_file import InputFile
 from ..reading.planning import Task, anchored
+from ..reading.small_files import Corpus, SmallFiles
 from ..reading.streams import file_sha256, read_file
 from ..reading.text_encoding import Doubts
 from ..support.output_files import make_folder, remove_entry, remove_file
@@ -50,7 +51,7 @@ from .store import Place, ShardOrder, Store, TextMarks, add_mark, make_shard, sp
 
 _PER_WORKER = 8  # parts, so that no worker waits long for the last ones
 _MOST_TASKS = 64
-_MOST_RANGES = 1 << 12  # of a part: a message must not grow with the number of small files
+_MOST_FILES = 1 << 12  # of a part: a message must not grow with the number of small files
 _THREADS = 16  # each of them waits for the disk, or for a file system on other machines
 _PATIENCE_SECONDS = 10.0  # the time that a network file system may need to show a file to other machines
 _PAUSE_SECONDS = 0.1
@@ -82,7 +83,7 @@ class Order(NamedTuple):
     inside: Sequence[bool]  # for each split, whether the part begins inside a document
 
     @property
-    def file(self) -> InputFile:
+    def file(self) -> InputFile | SmallFiles:
         """The file that the part reads first."""
         return self.tasks[0][0].file
 
@@ -185,7 +186,7 @@ class SharedStore(Store):
         plan = ""
         for task, plan in islice(self._encoding.hashed(_THREADS), last.tasks, None):
             tasks.append(anchored(task))
-            if len(tasks) >= most or sum(map(len, tasks)) >= _MOST_RANGES:
+            if len(tasks) >= most or sum(len(Corpus(each.file for each in some)) for some in tasks) >= _MOST_FILES:
                 yield model._replace(tasks=tasks, plan=plan, inside=inside)
                 end, tasks = task[-1], []
                 inside = [not end.ends_document and end.split == split for split in range(len(self.names))]
@@ -226,7 +227,7 @@ class SharedStore(Store):
 
 def tasks_per_part(encoding: EncodingJob, workers: int) -> int:
     """Returns how many tasks a part gets, for a number of workers."""
-    size = sum(file.size or 0 for file in encoding.plan.files)
+    size = encoding.plan.files.size
     return min(_MOST_TASKS, max(1, size // (encoding.plan.task_bytes * workers * _PER_WORKER)))
 
 

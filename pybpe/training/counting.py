@@ -19,12 +19,12 @@ from ..pattern import Digits, Pattern, PatternLike
 from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
-from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import STDIN, Inputs, is_path_list
 from ..reading.pieces import data_pieces
 from ..reading.planning import Piece, Plan, Task, anchored, pieces_of, text_piece
 from ..reading.sample import Sample, flat_texts
+from ..reading.small_files import Corpus
 from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
 from ..support.parallel import RunOptions, map_ordered, run_interruptibly
@@ -114,17 +114,17 @@ def count_to_file(
 
 def count_plan(plan: Plan, settings: CountSettings, run: RunOptions) -> Counts:
     """Returns the words of the first split of a plan. Says nothing of records that are not valid."""
-    counting = _Counting(plan, settings, run, known_total(plan.files))
+    counting = _Counting(plan, settings, run, plan.files.known_size)
     with closing(counting.counter) as counter:
         counting.count(counting.items(), SkippedRecords())
         return Counts(counter.finish(), settings)
 
 
-def corpus_plan(files: Sequence[InputFile], settings: CountSettings) -> Plan:
+def corpus_plan(files: Corpus, settings: CountSettings) -> Plan:
     """Returns the plan of a corpus that is not split, in which special tokens are the only marks in text."""
     kinds = Kinds(replace(settings.read, documents="auto"))
     plan = Plan(files, kinds, SplitOptions((1,)), settings.cutting)
-    plan.task_bytes = min(max(sum(file.known_size or 0 for file in files) // _TASKS, LEAST_TASK), MOST_TASK)
+    plan.task_bytes = min(max(files.size // _TASKS, LEAST_TASK), MOST_TASK)
     return plan
 
 
@@ -141,11 +141,11 @@ def _counted(
     if run.executor is not None:
         if files is None or not sample.is_all:
             raise ArgumentError("an executor counts whole files: pass paths, and leave out max_documents and max_bytes")
-        if any(file.path == STDIN for file in files):
+        if any(file.path == STDIN for file in files.singles):
             raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
-    plan = corpus_plan(files or [], settings)
+    plan = corpus_plan(files or Corpus(), settings)
     cut = plan.cutting.cut
-    total = sample.max_bytes if files is None or not sample.is_all else known_total(files)
+    total = sample.max_bytes if files is None or not sample.is_all else files.known_size
     counting = _Counting(plan, settings, run, total, saved)
     if files is None:
         each: Any = flat_texts(inputs)  # type: ignore[arg-type]
@@ -161,7 +161,7 @@ def _counted(
         yield counter, counting.place.size
 
 
-def files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
+def files_to_count(inputs: Inputs, read: ReadOptions) -> Corpus:
     """Returns the files that paths name, or raises an error if one of them cannot be read."""
     try:
         return corpus_files(inputs, read)

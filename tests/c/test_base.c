@@ -161,26 +161,32 @@ static void expect_unreadable(const char *path, int sys_errno) {
     CHECK(data == (uint8_t *)1 && n == 77); /* untouched */
 }
 
-/* Of what test_reading has made; "pipe" is missing, and so is a file that does not fit after the others. */
+/* Of what test_reading has made; "pipe" is missing, and so is a file that does not fit after the others. Two files after
+   another in one folder are read by their last names, and a link after a look at where it leads. */
 static void test_starts(void) {
-    static const char paths[] = "x\0empty\0none\0.\0pipe\0/dev/null\0x\0x\0empty";
-    static const uint64_t expected[][2] = {{10, 7},         {0, 0},  {UINT64_MAX, 0}, {UINT64_MAX, 0}, {UINT64_MAX, 0},
-                                           {UINT64_MAX, 0}, {10, 7}, {UINT64_MAX, 0}, {0, 0}};
+    static const char paths[] = "x\0empty\0none\0.\0pipe\0/dev/null\0./x\0./link\0./pipe\0./empty\0../none\0x\0empty";
+    static const uint64_t no = UINT64_MAX;
+    const uint64_t expected[][2] = {{10, 7}, {0, 0},  {no, 0}, {no, 0}, {no, 0}, {no, 0}, {10, 7},
+                                    {10, 7}, {no, 0}, {0, 0},  {no, 0}, {no, 0}, {0, 0}};
     enum { COUNT = sizeof expected / sizeof *expected };
-    uint8_t bytes[20];
+    uint8_t bytes[26];
     uint64_t offsets[COUNT + 1], sizes[COUNT];
     int64_t modified[COUNT];
     struct stat st;
     pybpe_file_starts starts = {bytes, sizeof bytes, offsets, sizes, modified};
-    pybpe_file_starts_read(&starts, paths, COUNT, 7);
-    CHECK(memcmp(bytes, "some bysome by", 14) == 0 && offsets[0] == 0);
-    for (size_t i = 0; i < COUNT; i++) {
-        CHECK_EQ(sizes[i], expected[i][0]);
-        CHECK_EQ(offsets[i + 1] - offsets[i], expected[i][1]);
+    CHECK(symlink("x", "link") == 0 && stat("x", &st) == 0);
+    for (int known = 0; known < 2; known++) {
+        memset(bytes, 0, sizeof bytes);
+        pybpe_file_starts_read(&starts, paths, COUNT, 7, known);
+        CHECK(memcmp(bytes, "some bysome bysome by", 21) == 0 && offsets[0] == 0);
+        for (size_t i = 0; i < COUNT; i++) {
+            CHECK_EQ(sizes[i], expected[i][0]);
+            CHECK_EQ(offsets[i + 1] - offsets[i], expected[i][1]);
+        }
+        CHECK(modified[0] / 1000000000 == (int64_t)st.st_mtime && modified[2] == 0 && modified[7] == modified[0]);
+        pybpe_file_starts_read(&starts, "/proc/self/status", 1, 7, known);
+        CHECK(sizes[0] == UINT64_MAX && offsets[1] == 0); /* it has text, but no size */
     }
-    CHECK(stat("x", &st) == 0 && modified[0] / 1000000000 == (int64_t)st.st_mtime && modified[2] == 0);
-    pybpe_file_starts_read(&starts, "/proc/self/status", 1, 7);
-    CHECK(sizes[0] == UINT64_MAX && offsets[1] == 0); /* it has text, but no size */
 }
 
 static void test_reading(void) {

@@ -263,10 +263,10 @@ static void test_reading_what_is_being_written(void) {
     uint64_t offsets[2], size;
     int64_t modified;
     pybpe_file_starts starts = {data, sizeof data, offsets, &size, &modified};
-    pybpe_file_starts_read(&starts, "file", 1, 8);
+    pybpe_file_starts_read(&starts, "file", 1, 8, 0);
     CHECK(size == put_tokenizer(data) && offsets[1] == 8);
     fail(PREAD, 1, APPENDED);
-    pybpe_file_starts_read(&starts, "file", 1, 8);
+    pybpe_file_starts_read(&starts, "file", 1, 8, 0);
     CHECK(size == UINT64_MAX && offsets[1] == 0);
     scratch_write("file", data, put_tokenizer(data));
     fail(FSTAT, 2, EIO);

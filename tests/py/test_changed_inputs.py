@@ -112,7 +112,7 @@ def test_a_small_file(
         change(tmp_path / "in4.txt")
         return tasks(*args)
 
-    monkeypatch.setattr(files, "_KEPT_BYTES", kept)
+    monkeypatch.setattr(files, "KEPT_BYTES", kept)
     monkeypatch.setattr(planning.Plan, "tasks", tasks_of_changed)
     if kept:
         assert binarized("out") == expected
@@ -128,7 +128,7 @@ def test_planning_ends_when_a_file_has_been_cut(tmp_path: Path, monkeypatch: pyt
     path.write_text(TEXT)
     kinds = planning.Kinds(ReadOptions(documents=kind), EOT)
     cutting = planning.Cutting.of(pybpe.pattern.Pattern("gpt2"), (), None, None, False)
-    inputs = [InputFile.of(str(path)), InputFile.of(str(path))]
+    inputs = planning.Corpus([InputFile.of(str(path)), InputFile.of(str(path))])
     tasks = planning.Plan(inputs, kinds, planning.SplitOptions((8, 1)), cutting).tasks()
     next(tasks)
     os.truncate(path, 100)

@@ -19,7 +19,7 @@ from texts import chinese, english
 
 import pybpe
 from pybpe.errors import PybpeWarning
-from pybpe.reading import files, pieces, planning
+from pybpe.reading import files, pieces, planning, small_files
 from pybpe.reading.splits import hash_split
 from pybpe.tokens.encoding import TaskEncoder
 from pybpe.tokens.spool import Segment
@@ -298,12 +298,16 @@ def test_small_files_that_are_read_together(
             name, content = f"{name}.gz", gzip.compress(content)
         (corpus / name).write_bytes(content)
     results = []
-    for small, kept in ((1 << 16, 1 << 24), (1 << 16, 4000), (0, 0)):  # all are kept after the look, some, or none
-        monkeypatch.setattr(planning, "_SMALL", small)
-        monkeypatch.setattr(files, "_KEPT_BYTES", kept)
-        out = tmp_path / f"out{kept}"
+    # All are kept after the look, some, or none; and each is read by itself.
+    for small, kept in ((1 << 16, 1 << 24), (1 << 16, 4000), (1 << 16, 0), (0, 0)):
+        monkeypatch.setattr(small_files, "SMALL_BYTES", small)
+        monkeypatch.setattr(files, "KEPT_BYTES", kept)
+        parts = files.corpus_files(corpus).parts
+        together = [part for part in parts if isinstance(part, small_files.SmallFiles) and part.size]
+        assert (sum(part.data is not None for part in together) > 1) == (kept > 0)
+        assert (sum(len(part.paths) for part in together) > 75) == (small > 0)
+        out = tmp_path / f"out{small + kept}"
         pybpe.binarize(tok, corpus, out, name="x", min_shard_tokens=0, progress=False, **given)  # type: ignore[arg-type]
         written = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
         results.append((written, pybpe.count_words(corpus, special_tokens=[EOT], progress=False).to_dict()))
-    assert results[0] == results[1] == results[2] and len(results[0][0]) > 1
-    assert not any(file.content for file in files.corpus_files(corpus))  # since no bytes may be kept now
+    assert all(result == results[0] for result in results) and len(results[0][0]) > 1

@@ -79,9 +79,9 @@ def test_the_content_decides_what_a_file_is(tmp_path: Path) -> None:
     for (name, content), form in FORMS.items():
         path = tmp_path / name
         path.write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
-        assert corpus_files(path)[0].form == form, (name, content[:40])
+        assert [file.form for file in corpus_files(path)] == [form], (name, content[:40])
         if form == "text" or name in ("a", "a.txt", "one.txt", "long.txt"):  # others are records by their names
-            assert corpus_files(path, ReadOptions(documents="file"))[0].form == "text", name
+            assert [file.form for file in corpus_files(path, ReadOptions(documents="file"))] == ["text"], name
 
 
 def test_a_name_that_does_not_say_jsonl_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -96,7 +96,7 @@ def test_a_name_that_does_not_say_jsonl_is_told(tmp_path: Path, caplog: pytest.L
 def test_markup_is_text_and_is_told(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / name).write_bytes(gzip.compress(b"a,b\n") if name.endswith("gz") else b"<p>a,b\n")
     with caplog.at_level("INFO", "pybpe"):
-        assert corpus_files(tmp_path)[0].form == "text"
+        assert [file.form for file in corpus_files(tmp_path)] == ["text"]
     assert caplog.messages == [f"{tmp_path / name}: read as plain text, with its tags or commas"]
 
 
@@ -283,8 +283,8 @@ def test_a_plain_start_is_what_the_whole_look_finds() -> None:
         assert file._described(head) == (file, None), head
     assert plain > 100
     said = (*ENDINGS, *file_types.ROW_ENDINGS, *file_types._NAMES_OF_RECORDS, ".json")
-    assert not any(input_file._says_nothing(ending.upper()) for ending in said)
-    assert input_file._says_nothing(".txt")
+    assert not any(input_file.says_nothing(ending.upper()) for ending in said)
+    assert input_file.says_nothing(".txt")
 
 
 def test_rows_are_no_single_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -233,4 +233,4 @@ def test_local_paths_still_work(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "a.txt").write_text("text")
     assert input_files(str(folder)) == [str(folder / "a.txt")]
-    assert corpus_files(folder / "a.txt")[0].remote is None
+    assert [file.remote for file in corpus_files(folder / "a.txt")] == [None]

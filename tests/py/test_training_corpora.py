@@ -27,6 +27,7 @@ from pybpe.cli import main
 from pybpe.pattern import Pattern
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.planning import pieces_of
+from pybpe.reading.small_files import Corpus
 from pybpe.training import counts_file, word_counter
 from pybpe.training.counting import corpus_plan
 from pybpe.training.word_counter import CountSettings, WordCounter
@@ -70,7 +71,7 @@ def test_records_are_texts_without_specials(tmp_path: Path) -> None:
 
 def counts_in_ranges(paths: list[Path], settings: CountSettings, size: int) -> pybpe.Counts:
     """Returns the counts of files that are read in ranges of about `size` bytes, in a random order."""
-    plan = corpus_plan([InputFile.of(str(path)) for path in paths], settings)
+    plan = corpus_plan(Corpus(InputFile.of(str(path)) for path in paths), settings)
     counter = WordCounter(settings, plan.kinds, workers=1)
     for part in plan.shuffled(size, 1):
         for piece in pieces_of([plan.at_cuts(part)], plan.kinds, settings.cutting.cut):

@@ -10,9 +10,9 @@ from ..._dataclasses import dataclass
 from ...errors import ArgumentError, FormatError, file_errors
 from ...reading.documents import Kinds, check_mark
 from ...reading.files import Staged, corpus_files
-from ...reading.input_file import InputFile
 from ...reading.planning import Plan
 from ...reading.sample import Sample
+from ...reading.small_files import Corpus
 from ...reading.splits import SPLIT_NAMES, SplitOptions
 from ...support.output_files import remove_folder
 from ...support.parallel import RunOptions
@@ -97,13 +97,13 @@ class TextSource:
     """A source that must be encoded."""
 
     source: Source  # what the recipe says
-    files: Sequence[InputFile]
+    files: Corpus
     tok: Tokenizer
 
     @property
     def call(self) -> str:
         """See TokenSource."""
-        return call_of((), Staged(list(self.files), [file.identity for file in self.files]))
+        return call_of((), Staged(self.files))
 
     @property
     def splits(self) -> Sequence[float]:
@@ -113,13 +113,13 @@ class TextSource:
     @property
     def inputs(self) -> list[str]:
         """See TokenSource."""
-        return [file.location for file in self.files]
+        return [name for name, _ in self.files.names]
 
     def train_tokens(self) -> int | None:
         """Estimates the number of tokens in the train split from a sample. Returns None if it must be read first."""
         tok, kinds = self.tok, Kinds(self.source.read, self.tok.model.eot)
         check_mark(kinds, tok.special_tokens, tok.model.matching, self.files)
-        if any(file.is_sequential or kinds.kind(file) == "parquet" for file in self.files):
+        if any(file.is_sequential or kinds.kind(file) == "parquet" for file in self.files.singles):
             return None
         encoder = TaskEncoder(tok, kinds, (1.0,), "uint32")
         plan = Plan(self.files, kinds, SplitOptions((1,)), tok._encoder.cutting)
@@ -128,8 +128,7 @@ class TextSource:
             segments = encoder.segments(piece)
             tokens += sum(len(segment.ids) for segment in segments) + len(segments)  # a mark for each
             size += piece.size
-        text_bytes = sum(file.size or 0 for file in self.files)
-        return round(text_bytes * tokens / max(1, size) * self.splits[0] / sum(self.splits))
+        return round(self.files.size * tokens / max(1, size) * self.splits[0] / sum(self.splits))
 
     def encoded(self, folder: str, run: RunOptions) -> TokenSource:
         """Encodes the texts into a folder. A run that was killed may have begun to, perhaps with another recipe."""

@@ -1,0 +1,173 @@
+"""A corpus: its files, of which the small ones are columns of names, sizes and times, because a corpus may have
+millions, and an object for each would take longer than its text.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import accumulate, islice
+
+from .. import _binding
+from .file_types import HEAD_BYTES, NoText, plain_starts
+from .input_file import InputFile, says_nothing
+from .options import ReadOptions
+
+SMALL_BYTES = 1 << 16  # of a small file: reading a smaller one costs little more than opening it
+KEPT_BYTES = 1 << 24  # of small files of folders and globs, which are then opened only once
+_AT_ONCE = 256  # files that C reads in one call
+_GROUP_BYTES = 1 << 20  # of small files that are encoded together
+
+
+class SmallFiles:
+    """Small files of plain text in UTF-8 on this machine, as they were when the run began (see InputFile). Iteration
+    yields an InputFile for each.
+
+    Attributes:
+        paths, sizes, modified: the path of each file, its size (type Q), and its modification time in ns (type q).
+        data: all bytes, so that they need not be read again; None if they were not kept. They are of these sizes and
+            times, whatever happens to the files later.
+        folder: as in InputFile.
+        size: the sum of the sizes.
+    """
+
+    def __init__(
+        self, paths: list[str], sizes: array[int], modified: array[int], data: bytes | None = None, folder: str = ""
+    ) -> None:
+        self.paths, self.sizes, self.modified, self.data, self.folder = paths, sizes, modified, data, folder
+        self.size = sum(sizes)
+
+    def __iter__(self) -> Iterator[InputFile]:
+        for path, size, mtime_ns in zip(self.paths, self.sizes, self.modified):
+            yield InputFile(path, size, mtime_ns, folder=self.folder, is_empty=not size)
+
+    @property
+    def path(self) -> str:
+        """The path of the first file."""
+        return self.paths[0]
+
+    @property
+    def identity(self) -> str:
+        """A hash of what distinguishes these files from others with the same names."""
+        names = "\0".join((*self.paths, self.folder)).encode("utf-8", "surrogateescape")
+        return blake2b(names + bytes(self.sizes) + bytes(self.modified), digest_size=16).hexdigest()
+
+    def anchored(self) -> SmallFiles:
+        """Returns the same files for a process whose current folder may differ."""
+        return SmallFiles(self.paths, self.sizes, self.modified, folder=os.getcwd())
+
+    def every(self, start: int, step: int) -> SmallFiles:
+        """Returns every so many of the files."""
+        columns = self.paths[start::step], self.sizes[start::step], self.modified[start::step]
+        return SmallFiles(*columns, folder=self.folder)
+
+    def read(self) -> tuple[memoryview, array[int]]:
+        """Returns all bytes, and the offsets, of type Q, between which those of each file are. Raises FileError if a
+        file has changed, or cannot be read."""
+        if self.data is not None:
+            return memoryview(self.data), array("Q", accumulate(self.sizes, initial=0))
+        paths = [os.path.join(self.folder, path) for path in self.paths] if self.folder else self.paths
+        starts = _binding.FileStarts(paths, SMALL_BYTES, self.size, known=True)
+        if (starts.sizes, starts.modified) == (self.sizes, self.modified):
+            return starts.data, starts.offsets
+        parts = []
+        for file in self:  # the stream says what is wrong
+            with file.open() as stream:
+                parts.append(stream.read())
+        return memoryview(b"".join(parts)), array("Q", accumulate(map(len, parts), initial=0))
+
+
+class Corpus:
+    """The files of a corpus, in order. Iteration yields an InputFile for each.
+
+    Args:
+        parts: the files, some of them together.
+    """
+
+    def __init__(self, parts: Iterable[InputFile | SmallFiles] = ()) -> None:
+        self.parts = list(parts)
+
+    def __len__(self) -> int:
+        return sum(len(part.paths) if isinstance(part, SmallFiles) else 1 for part in self.parts)
+
+    def __iter__(self) -> Iterator[InputFile]:
+        for part in self.parts:
+            if isinstance(part, SmallFiles):
+                yield from part
+            else:
+                yield part
+
+    @property
+    def names(self) -> Iterator[tuple[str, int | None]]:
+        """The path of each file, and its size as it is stored, or None if that is not known."""
+        for part in self.parts:
+            if isinstance(part, SmallFiles):
+                yield from zip(part.paths, part.sizes)
+            else:
+                yield part.path, part.size
+
+    @property
+    def singles(self) -> list[InputFile]:
+        """The files that are not among small ones."""
+        return [part for part in self.parts if isinstance(part, InputFile)]
+
+    @property
+    def size(self) -> int:
+        """The sum of the sizes as they are stored. Standard input and pipes count as 0."""
+        return sum(part.size or 0 for part in self.parts)
+
+    @property
+    def known_size(self) -> int | None:
+        """The number of bytes of text, or None if the sizes do not show it. Standard input and pipes count as 0."""
+        return None if any(file.is_sequential or file.has_rows for file in self.singles) else self.size
+
+
+def look_at(
+    paths: Iterable[str], read: ReadOptions, room: int, known: bool
+) -> Iterator[tuple[InputFile | SmallFiles, NoText | None]]:
+    """Yields what `InputFile.look` returns for some local files, in order, many small ones together. C reads the starts
+    of many at once.
+
+    Args:
+        room: the most bytes of small files to keep, so that these need not be opened again.
+        known: whether all are regular files or links.
+    """
+    rest = iter(paths)
+    while some := list(islice(rest, _AT_ONCE)):
+        most = SMALL_BYTES if room > 0 else HEAD_BYTES
+        starts = _binding.FileStarts(some, most, most * len(some), known)
+        sizes, modified, offsets = starts.sizes, starts.modified, starts.offsets
+        data = bytes(starts.data[: offsets[-1]])
+        looked: dict[int, tuple[InputFile, NoText | None]] = {}  # those that are not small files of text
+        for i, (path, size, plain) in enumerate(zip(some, sizes, plain_starts(data, offsets))):
+            if plain and read.encoding is None and says_nothing(path[path.rfind(".") :]):  # as most
+                if size > SMALL_BYTES or read.documents == "jsonl":
+                    looked[i] = InputFile(path, size, modified[i]), None
+                continue
+            file, what = InputFile.of_start(path, read.encoding, size, modified[i], data[offsets[i] : offsets[i + 1]])
+            if what is not None or not _is_small(file.in_form(read.documents)):
+                looked[i] = file, what
+        sums = list(accumulate(sizes, initial=0))
+        begin = 0
+        for at in (*looked, len(some)):
+            while begin < at:
+                end = min(at, max(begin + 1, bisect_right(sums, sums[begin] + _GROUP_BYTES) - 1))
+                kept: bytes | None = data[offsets[begin] : offsets[end]]
+                if not sums[end] - sums[begin] == len(kept or b"") <= room:  # some were not read to the end
+                    kept = None
+                room -= len(kept or b"")
+                yield SmallFiles(some[begin:end], sizes[begin:end], modified[begin:end], kept), None
+                begin = end
+            if at in looked:
+                yield looked[at]
+            begin = at + 1
+
+
+def _is_small(file: InputFile) -> bool:
+    """Returns whether a file can be one of SmallFiles."""
+    if file.size is None or file.size > SMALL_BYTES or file.form != "text":
+        return False
+    return not (file.is_sequential or file.has_mark or file.remote)
