@@ -10,15 +10,16 @@ A C library (csrc/pybpe.h) does the work; this package calls it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ._version import __version__ as __version__
+from ._lazy import lazy
 
-if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
+if TYPE_CHECKING:  # the names of _NAMES and _MODULES, for type checkers
     from . import corpus as corpus
     from . import errors as errors
     from . import loading as loading
     from . import viz as viz
+    from ._version import __version__ as __version__
     from .analysis.advice import Advice as Advice
     from .analysis.advice import advise as advise
     from .analysis.bits_per_byte import BitsPerByte as BitsPerByte
@@ -45,8 +46,9 @@ if TYPE_CHECKING:  # the names of _HOMES and _MODULES, for type checkers
     from .training.counting import count_words as count_words
     from .training.counts import Counts as Counts
 
-# Where each name comes from. Python loads a module at its first use, so a program that encodes never loads the trainer.
+# Where each name comes from.
 _NAMES = {
+    "_version": "__version__",
     "analysis.advice": "Advice advise",
     "analysis.bits_per_byte": "BitsPerByte bits_per_byte",
     "analysis.comparison": "Comparison compare",
@@ -66,23 +68,8 @@ _NAMES = {
     "training.counting": "count_words",
     "training.counts": "Counts",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULES = ("corpus", "errors", "loading", "viz")
 
 if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept every misspelled name)
-    __all__ = ["__version__", *_HOMES]
-
-    def __getattr__(name: str) -> Any:
-        from importlib import import_module
-
-        if name in _HOMES:
-            found = globals()[name] = getattr(import_module("." + _HOMES[name], __name__), name)
-            return found
-        if name in _MODULES or name in _NAMES:
-            return import_module("." + name, __name__)
-        from .other_libraries import unknown_attribute
-
-        raise unknown_attribute(f"module {__name__!r}", name)
-
-    def __dir__() -> list[str]:
-        return sorted([*__all__, *_MODULES])
+    __getattr__, __dir__ = lazy(__name__, _NAMES, _MODULES)
+    __all__ = sorted({*__dir__()}.difference(_MODULES))

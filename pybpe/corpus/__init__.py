@@ -4,12 +4,19 @@
 detect_language, find_pii and replace_pii, signatures and find_clusters.
 """
 
-from .cleaning import clean
-from .filters import Filters
-from .near_duplicates import Banding, find_clusters, jaccard, signatures
-from .pii import Finding, find_pii, replace_pii
-from .report import Report
-from .steps import detect_language
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+
+if TYPE_CHECKING:
+    from .cleaning import clean
+    from .filters import Filters
+    from .near_duplicates import Banding, find_clusters, jaccard, signatures
+    from .pii import Finding, find_pii, replace_pii
+    from .report import Report
+    from .steps import detect_language
 
 __all__ = [
     "Banding",
@@ -24,3 +31,16 @@ __all__ = [
     "replace_pii",
     "signatures",
 ]
+
+if not TYPE_CHECKING:  # a type checker would accept every misspelled name
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "cleaning": "clean",
+            "filters": "Filters",
+            "near_duplicates": "Banding find_clusters jaccard signatures",
+            "pii": "Finding find_pii replace_pii",
+            "report": "Report",
+            "steps": "detect_language",
+        },
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._lazy import lazy
 from .._version import __version__
 from ..errors import FormatError
 
@@ -20,14 +21,7 @@ if TYPE_CHECKING:
     from . import pretrained as pretrained
     from . import tiktoken as tiktoken
 else:
-
-    def __getattr__(name: str) -> Any:
-        """Loads a module at its first use: most programs need one format."""
-        from importlib import import_module
-
-        if name not in ("export", "gguf", "load", "nanochat", "pretrained", "tiktoken"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return import_module(f".{name}", __name__)
+    __getattr__, _ = lazy(__name__, {}, ("export", "gguf", "load", "nanochat", "pretrained", "tiktoken"))
 
 
 VERSION_KEY = "version"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
 
 if TYPE_CHECKING:
     from . import documents as documents
@@ -21,28 +23,14 @@ __all__ = [
     "documents",
 ]
 
-
-# Where each name comes from. Modules are loaded on first use; PyTorch alone takes seconds.
-_HOMES = {
-    "DocumentRows": "document_rows",
-    "Mixture": "mixture",
-    "MixtureDataset": "torch_data",
-    "PackedSequences": "windows",
-    "TokenDataset": "torch_data",
-    "create_dataloader": "torch_data",
-}
-
-
 if not TYPE_CHECKING:  # a type checker would accept every misspelled name
-
-    def __getattr__(name: str) -> Any:
-        from importlib import import_module
-
-        if name in _HOMES:
-            return getattr(import_module("." + _HOMES[name], __name__), name)
-        if name == "documents" or name in _HOMES.values():
-            return import_module("." + name, __name__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return sorted(__all__)
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "document_rows": "DocumentRows",
+            "mixture": "Mixture",
+            "torch_data": "MixtureDataset TokenDataset create_dataloader",
+            "windows": "PackedSequences",
+        },
+        ["documents"],
+    )

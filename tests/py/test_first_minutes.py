@@ -78,7 +78,7 @@ def test_help_loads_only_what_it_needs() -> None:
     assert not NOT_FOR_HELP & {name.partition(".")[0] for name in loaded}
     commands = ("pybpe.cli.", "llmc_compat.cli.")
     ours = {name for name in loaded if name.startswith(("pybpe.", "llmc_compat.")) and not name.startswith(commands)}
-    inner = "__main__ _dataclasses _numpy _version arguments cli control_tokens errors other_libraries"
+    inner = "__main__ _dataclasses _lazy _numpy _version arguments cli control_tokens errors other_libraries"
     inner += " support support.platform"
     assert ours <= {"llmc_compat.cli", *(f"pybpe.{name}" for name in inner.split())}
 
@@ -92,11 +92,16 @@ def test_help_loads_only_what_it_needs() -> None:
             "numpy regex tqdm inspect dataclasses pickle socket orjson hashlib tempfile logging concurrent"
             " pybpe.pattern.automata pybpe.pattern.dialects pybpe.reading.remote pybpe.training.plan",
         ),
+        (
+            ["help", "corpus"],
+            "numpy regex inspect dataclasses pickle socket hashlib logging concurrent multiprocessing",
+        ),
     ],
 )
 def test_a_command_loads_only_what_it_needs(args: list[str], not_needed: str, folder: Path) -> None:
     words = [*args, str(folder / "tok.json")] if args[-1] == "-t" else args
-    code = f"import sys; from pybpe.__main__ import main; sys.argv[1:] = {words!r}; main(); print(*sys.modules)"
+    code = f"sys.argv[1:] = {words!r}; from pybpe.__main__ import main; main()"
+    code = f"import atexit, sys; atexit.register(lambda: print(*sys.modules)); {code}"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not set(not_needed.split()) & set(loaded)
 

@@ -1,0 +1,29 @@
+"""Packages whose modules load at their first use: a program that encodes never loads the trainer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from typing import Any
+
+from .other_libraries import unknown_attribute
+
+
+def lazy(
+    package: str, names: Mapping[str, str], modules: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns `__getattr__` and `__dir__` of a package: `names` has the names of each module that are the package's
+    too, separated by spaces; `modules` are public themselves."""
+    homes = {name: module for module, some in names.items() for name in some.split()}
+
+    def get(name: str) -> Any:
+        if name in homes:
+            found = getattr(import_module(f"{package}.{homes[name]}"), name)
+            setattr(sys.modules[package], name, found)  # so the next use does not come here
+            return found
+        if name in modules or name in names:
+            return import_module(f"{package}.{name}")
+        raise unknown_attribute(f"module {package!r}", name)
+
+    return get, lambda: sorted([*homes, *modules])
