@@ -36,11 +36,11 @@ import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe._dataclasses import dataclass
 from pybpe._numpy import numpy
 from pybpe.control_tokens import CONTROL_TOKENS_TEMPLATE
 from pybpe.errors import ArgumentError, FormatError, file_errors, note, warn

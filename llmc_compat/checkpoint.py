@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any, BinaryIO
 
 from pybpe import _binding
-from pybpe._dataclasses import dataclass
 from pybpe._numpy import numpy
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.reading.file_types import CHECKPOINT_MAGIC

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe._dataclasses import dataclass, replace
 from pybpe._numpy import numpy
 from pybpe.arguments import counted
 from pybpe.errors import ArgumentError, FormatError, LimitError, warn

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
 from pybpe import padded_vocab_size
-from pybpe._dataclasses import dataclass
 from pybpe.errors import ArgumentError
 
 # Depth -> (channels, heads): llm.c's own table (gpt2_set_hyperparameters in train_gpt2.cu).

@@ -9,10 +9,10 @@ average token; a random row could take a large share of the probability
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pybpe import Tokenizer, _binding
-from pybpe._dataclasses import dataclass, replace
 from pybpe._numpy import numpy
 from pybpe.model.remap import NEW, old_ids
 from pybpe.support.call_paths import check_paths

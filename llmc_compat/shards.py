@@ -7,10 +7,10 @@ them; Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/da
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 from pybpe import _binding
-from pybpe._dataclasses import dataclass
 from pybpe._numpy import numpy
 from pybpe.arguments import together, whole_number
 from pybpe.errors import ArgumentError

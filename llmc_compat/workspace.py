@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log
 
 import pybpe
 from pybpe import _binding
-from pybpe._dataclasses import dataclass
 from pybpe.arguments import chosen, option
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.model import CONTROL_TOKENS, check_specials

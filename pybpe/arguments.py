@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Union
 
-from ._dataclasses import field, fields
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ def together(**pair: object) -> None:
 def option(default: Any, help: str, metavar: str = "N", **more: str) -> Any:
     """Returns a field of a dataclass of options, with what the command line shows: see cli/options.py. `more` may have
     a `flag` that is not the name, and the `unit` of a number."""
+    from dataclasses import field
+
     return field(default=default, metadata={"help": help, "metavar": metavar, **more})
 
 
@@ -89,6 +90,8 @@ Kind = TypeVar("Kind")
 def chosen(kind: type[Kind], given: Mapping[str, Any], **others: Any) -> Kind:
     """Makes an object of a dataclass of options from the keyword arguments that are its fields. `others`
     replace some of them."""
+    from dataclasses import fields
+
     names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in {**given, **others}.items() if name in names})
 

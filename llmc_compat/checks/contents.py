@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf, prod
 from typing import Any, BinaryIO, TypeVar
 
@@ -12,7 +13,6 @@ from llmc_compat.checkpoint import ITEM_BYTES, file_bytes, from_file_type, read_
 from llmc_compat.gpt2_config import Sizes
 from llmc_compat.header import HEADER_BYTES, header_numbers
 from pybpe import _binding
-from pybpe._dataclasses import dataclass, field, replace
 from pybpe._numpy import numpy
 from pybpe.errors import Error, FormatError
 from pybpe.reading.streams import open_unchanged, read_file, read_items
@@ -42,7 +42,7 @@ class TokenizerFacts:
 
     version: int  # 1 or 2
     eot: int  # the id that starts each sample
-    tokens: list[bytes]  # each id's bytes
+    tokens: list[bytes] = field(repr=False)  # each id's bytes
     rest: int = 0  # the number of bytes after the tokens
     is_complete: bool = False  # whether those bytes should be pybpe's merges and pattern, which llm.c does not read
 

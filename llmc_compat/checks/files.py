@@ -6,9 +6,9 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from pybpe import _binding
-from pybpe._dataclasses import dataclass, field, replace
 from pybpe.errors import ArgumentError, FileError
 from pybpe.reading.streams import open_input
 from pybpe.tokens.manifest import FILE_NAME as MANIFEST_NAME

@@ -8,8 +8,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
-
-from pybpe._dataclasses import dataclass
+from dataclasses import dataclass
 
 from ..shards import Batch
 from .contents import GPT2_TOKENS, Seen, ShardFacts, TokenizerFacts

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
-from .._dataclasses import dataclass
 from ..arguments import whole_number
 from ..errors import ArgumentError
 from ..model import special_ids_of
@@ -85,7 +85,7 @@ class Advice:
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain data."""
         without = {} if self.is_in_range else {"loss": None}
-        return vars(self) | {"points": [point._asdict() | without for point in self.points]}
+        return asdict(self) | {"points": [point._asdict() | without for point in self.points]}
 
     @property
     def is_in_range(self) -> bool:

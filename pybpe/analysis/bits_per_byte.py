@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import numbers
+from dataclasses import dataclass
 
-from .._dataclasses import dataclass
 from .._numpy import Array, numpy
 from ..arguments import counted, instance, whole_number
 from ..errors import ArgumentError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._dataclasses import dataclass
 from .._numpy import numpy
 from ..arguments import Text, counted, instance, is_unicode, shown
 from ..errors import ArgumentError, warn
@@ -105,7 +105,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain data, with fractions rounded to 6 digits."""
-        plain: dict[str, Any] = _rounded(vars(self))
+        plain: dict[str, Any] = _rounded(asdict(self))
         return plain
 
     def __str__(self) -> str:
@@ -160,7 +160,6 @@ def _shown(value: float | None, form: str) -> str:
 
 
 def _rounded(data: Any) -> Any:
-    data = vars(data) if isinstance(data, (TextSize, VocabularyFacts, Measures, Fairness)) else data
     if isinstance(data, dict):
         return {key: _rounded(value) for key, value in data.items()}
     if isinstance(data, list):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from .._dataclasses import dataclass, field
 from .._version import __version__
 from ..viz import content_policy
 

@@ -13,11 +13,11 @@ text, and the counts are the counts of the whole text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
-from .._dataclasses import dataclass
 from .._numpy import numpy
 from ..arguments import Text, instance, utf8
 from ..errors import ArgumentError

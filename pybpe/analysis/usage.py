@@ -7,11 +7,11 @@ import io
 import os
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._dataclasses import dataclass, field
 from ..errors import ArgumentError, MissingExtraError
 from ..model import refuse_dropout
 from ..tokenizer import Tokenizer

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-from .options import add_options
-
 # Arguments that name files: what a flag writes, by its name.
 WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint"))
 
@@ -91,6 +89,8 @@ class Command(argparse.ArgumentParser):
 
     def options(self, kind: type, *names: str, **more: Any) -> None:
         """Adds the options that a dataclass declares: see `add_options`."""
+        from .options import add_options  # loads dataclasses, which take milliseconds, and `pybpe --help` needs none
+
         add_options(self._target, kind, *names, **more)
 
     @contextmanager

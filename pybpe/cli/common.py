@@ -90,8 +90,10 @@ def remove_old_list(args: argparse.Namespace) -> None:
 def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any, **more: Any) -> Result:
     """Calls a function of the package with `given` and `more`, and with each option of the command that it has a
     keyword argument for. None stands for the function's own default. The workers of --dask are its executor."""
-    code = function.__code__
-    own = code.co_varnames[len(given) : code.co_argcount + code.co_kwonlyargcount]
+    from inspect import signature
+
+    names = signature(function)
+    own = names.parameters.keys() - names.bind_partial(*given).arguments.keys()
     options = {name: value for name, value in vars(args).items() if name in own and value is not None}
     if "progress" in own:
         options["progress"] = progress(args)

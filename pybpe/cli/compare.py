@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 from .._numpy import Array, numpy
@@ -140,7 +141,7 @@ def _run_bpb(args: argparse.Namespace) -> None:
     from ..analysis.bits_per_byte import bits_per_byte
 
     found = call(bits_per_byte, args, load(args.tokenizer), args.files, losses=_losses(args.losses))
-    report(args, {"bits_per_byte": found.value, **vars(found)}, str(found))
+    report(args, {"bits_per_byte": found.value, **asdict(found)}, str(found))
 
 
 def _losses(given: str) -> float | Array:

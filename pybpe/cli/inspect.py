@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.tables import Table
@@ -91,7 +92,7 @@ def _inspect_token_files(args: argparse.Namespace, folder: str) -> None:
     from ..tokens.verification import dataset_statistics
 
     manifest, statistics = Manifest.load(folder), dataset_statistics(folder)
-    described: dict[str, Any] = {split: vars(facts) for split, facts in statistics.items()}
+    described: dict[str, Any] = {split: asdict(facts) for split, facts in statistics.items()}
     if manifest.mixture is not None:
         described["mixture"] = {key: manifest.mixture[key] for key in ("seed", "sources", "phases")}
     lines = [str(manifest), *(f"{split}: {facts}" for split, facts in statistics.items())]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from .._dataclasses import MISSING, Field, fields
 from ..errors import ArgumentError
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import MISSING, asdict
 from typing import TYPE_CHECKING
 
-from .._dataclasses import MISSING
 from ..arguments import counted
 from ..control_tokens import CONTROL_TOKENS
 from ..errors import ArgumentError, note
@@ -155,7 +155,7 @@ def _run_mix(args: argparse.Namespace) -> None:
 
     if args.dry_run:
         plan = plan_mix(load(args.tokenizer), args.recipe)
-        sources = {name: {**vars(source), "epochs": source.epochs} for name, source in plan.sources.items()}
+        sources = {name: {**asdict(source), "epochs": source.epochs} for name, source in plan.sources.items()}
         phases = [{"name": name, "sources": amounts} for name, amounts in plan.phases]
         return report(args, {"sources": sources, "phases": phases}, str(plan))
     if args.output is None:
@@ -246,6 +246,6 @@ def _run_verify(args: argparse.Namespace) -> int:
     manifest, problems = verify(args.folder, load(args.tokenizer) if args.tokenizer else None)
     count = len(manifest.file_names)
     well = f"{args.folder}: {counted(count, 'file')}, {counted(manifest.tokens, 'token')}: OK"
-    facts = {"files": count, "problems": [vars(problem) for problem in problems]}
+    facts = {"files": count, "problems": [asdict(problem) for problem in problems]}
     report(args, facts, "\n".join(map(str, problems)) or well)
     return 1 if problems else 0

@@ -14,10 +14,10 @@ Shares are of characters, and of words as measures.py defines them, so that the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from .. import _binding
-from .._dataclasses import dataclass, fields
 from .._numpy import Array
 from ..arguments import instance, option, whole_number
 from ..errors import ArgumentError

@@ -8,10 +8,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _binding
-from .._dataclasses import dataclass, field
 from .._numpy import Array, numpy
 from ..arguments import counted, utf8
 from .filters import Filters

@@ -13,10 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from multiprocessing.context import BaseContext
 
 from .. import _binding
-from .._dataclasses import replace
 from .._version import __version__
 from ..errors import ArgumentError
 from ..reading.bad_records import Seen, SkippedRecords

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .._dataclasses import dataclass
 from ..arguments import instance, shown
 from ..errors import ArgumentError, MissingExtraError
 from ..model import END_OF_TEXT

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from typing import Any
 
 from .. import _binding
-from .._dataclasses import dataclass
 from .._numpy import Array, numpy
 from ..normalize import normalize_text
 from ..reading.planning import Task

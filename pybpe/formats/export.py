@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .. import _binding, formats
-from .._dataclasses import replace
 from ..arguments import one_of
 from ..control_tokens import default_template
 from ..errors import ArgumentError, UnsupportedError, warn

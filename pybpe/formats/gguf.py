@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from .._dataclasses import replace
 from ..errors import MissingExtraError, UnsupportedError
 from ..model import Model
 from ..pattern import Pattern

@@ -17,10 +17,10 @@ import base64
 import binascii
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from .._dataclasses import replace
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern, PatternLike

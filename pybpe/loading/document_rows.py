@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -132,7 +133,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         check_mark(self._kinds, tok.special_tokens, tok.model.matching, self._files)
         self._doubts, self._place = Doubts(), Place()
         self._identity: dict[str, Any] = {
-            "inputs": hashed([part.identity for part in self._files.parts], vars(read)),
+            "inputs": hashed([part.identity for part in self._files.parts], asdict(read)),
             "tokenizer": tok.model.fingerprint,
             "sequence_length": self._width - 1,
             **{"packing": packing, "window": self._window, "shuffle": self._shuffle, "seed": self._seed},

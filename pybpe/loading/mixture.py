@@ -17,11 +17,11 @@ import hashlib
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from .._dataclasses import dataclass
 from .._numpy import Array, numpy
 from ..arguments import instance, shown, whole_number
 from ..errors import ArgumentError

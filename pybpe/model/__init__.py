@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._dataclasses import dataclass, field, replace
 from .._numpy import numpy
 from ..arguments import instance, is_unicode, shown, whole_number
 from ..control_tokens import CONTROL_TOKENS as CONTROL_TOKENS

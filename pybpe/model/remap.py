@@ -11,9 +11,9 @@ that the old tokenizer lacks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from .. import _binding
-from .._dataclasses import replace
 from .._numpy import numpy
 from ..arguments import instance, whole_number
 from ..errors import ArgumentError

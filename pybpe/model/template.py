@@ -6,9 +6,9 @@ They do the same as Hugging Face's TemplateProcessing, and have the same syntax.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from .._dataclasses import dataclass
 from ..errors import ArgumentError
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .._binding import PathLike, path_text
-from .._dataclasses import dataclass
 from ..arguments import instance, is_unicode, one_of, option
 from ..errors import ArgumentError
 from .text_encoding import check_encoding

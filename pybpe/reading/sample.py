@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from .._dataclasses import dataclass
 from ..arguments import option, refuse_unused, utf8, whole_number
 from .pieces import Cut
 from .planning import Piece, Plan, pieces_of

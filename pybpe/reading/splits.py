@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import BinaryIO
 
-from .._dataclasses import dataclass
 from ..arguments import counted, one_of, option, refuse_unused, shown, whole_number
 from ..errors import ArgumentError
 from .bad_records import Seen

@@ -12,10 +12,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .._dataclasses import dataclass
 from ..arguments import instance, option, whole_number
 from ..errors import ArgumentError, WorkerError
 from . import platform

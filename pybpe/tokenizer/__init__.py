@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding, formats
-from .._dataclasses import replace
 from .._numpy import numpy
 from ..arguments import Text, instance, is_unicode, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError

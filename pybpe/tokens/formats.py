@@ -11,10 +11,10 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from .. import _binding
-from .._dataclasses import dataclass
 from .._numpy import Array, numpy
 from ..errors import FormatError, LimitError
 from ..formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._dataclasses import dataclass, field
 from ..arguments import counted
 from ..errors import ArgumentError, FileMissingError, FormatError, file_errors
 from ..formats import VERSION_KEY, check_version_of

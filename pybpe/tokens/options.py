@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from .. import _binding
-from .._dataclasses import dataclass, replace
 from ..arguments import instance, one_of, option, refuse_unused, whole_number
 from ..errors import ArgumentError, LimitError
 from ..model import refuse_dropout
@@ -223,7 +223,7 @@ class RowOptions:
 
     def goal(self, out: _binding.PathLike, force: bool, also: object = None) -> Goal:
         """Returns what a call with these rows makes in the end: see finished.py."""
-        return Goal(real_output(out), force, also, tuple(vars(self).values()))
+        return Goal(real_output(out), force, also, astuple(self))
 
 
 class Layout(NamedTuple):

@@ -32,11 +32,11 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import Any, BinaryIO
 
 from .. import _binding
-from .._dataclasses import replace
 from ..arguments import counted
 from ..errors import ArgumentError, FormatError, LimitError, file_error, file_errors, note, warn
 from ..reading.bad_records import SkippedRecords, SkipState

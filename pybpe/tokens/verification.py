@@ -8,10 +8,10 @@ import random
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from .. import _binding
-from .._dataclasses import dataclass, replace
 from .._numpy import Array, numpy
 from ..arguments import counted
 from ..errors import ArgumentError, Error, FormatError

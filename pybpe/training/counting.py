@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
-from .._dataclasses import replace
 from ..arguments import instance, utf8
 from ..errors import ArgumentError, FileMissingError, WorkerError
 from ..model import special_ids_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from .. import _binding
-from .._dataclasses import replace
 from ..arguments import Text, counted, instance, shown, utf8, whole_number
 from ..errors import ArgumentError, FormatError, file_error
 from ..model import check_specials, special_ids_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .. import _binding
-from .._dataclasses import dataclass, fields
 from ..arguments import Text, chosen
 from ..errors import ArgumentError
 from ..model import Model
@@ -134,7 +134,7 @@ def learned(base: Model, inputs: Inputs | None, given: Mapping[str, Any]) -> Mod
     """Does what `pybpe.train` does with a base and these keyword arguments, but takes and returns plain models. Raises
     TypeError for an argument that `pybpe.train` does not have."""
     kinds = (TrainOptions, ReadOptions, Sample, RunOptions)
-    known = {"counts", "checkpoint", *(each.name for kind in kinds for each in fields(kind))} - {"base", "documents"}
+    known = {"counts", "checkpoint"}.union(*(each.__dataclass_fields__ for each in kinds)) - {"base", "documents"}
     for name in sorted(given.keys() - known):
         raise TypeError(f"pybpe.train has no argument {name!r}")
     source = TrainInput(inputs, given.get("counts"), chosen(ReadOptions, given), chosen(Sample, given))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
 from .. import _binding
-from .._dataclasses import MISSING, dataclass
 from ..arguments import instance, one_of, option, whole_number
 from ..errors import ArgumentError
 from ..model import MOST_IDS, Model, check_specials, special_ids_of

@@ -12,10 +12,10 @@ translations. Their hybrid variant is `transition`: ordinary BPE up to this shar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from .._dataclasses import replace
 from ..arguments import instance, is_unicode, shown, utf8
 from ..errors import ArgumentError
 from ..reading.documents import Kinds

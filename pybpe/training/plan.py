@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._dataclasses import dataclass, replace
 from ..arguments import counted, shown
 from ..errors import ArgumentError
 from ..formats import vocab_merges

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from math import log
 from typing import NamedTuple
 
 from .. import _binding
-from .._dataclasses import dataclass, field
 from ..arguments import whole_number
 from ..errors import LimitError, note
 from ..model import Matching, matcher

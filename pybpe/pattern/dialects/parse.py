@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from ..._dataclasses import dataclass, field, replace
 from ...errors import UnsupportedError
 from . import classes
 from .tree import (

@@ -10,9 +10,8 @@ boundaries and so on are expressed with the few nodes below, so two expressions 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from ..._dataclasses import dataclass
 
 # ----------------------------------------------------------------------------------------------------
 # Sets of characters

@@ -27,9 +27,9 @@ import os
 import struct
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..._dataclasses import dataclass
 from ..._numpy import Array, numpy
 from ...errors import FormatError, file_errors
 from ...support.permutation import scrambled

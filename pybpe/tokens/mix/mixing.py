@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from ... import _binding
-from ..._dataclasses import dataclass
 from ...arguments import counted, instance, whole_number
 from ...errors import ArgumentError, LimitError
 from ...reading.splits import SPLIT_NAMES

@@ -20,11 +20,11 @@ import math
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from ... import _binding
-from ..._dataclasses import dataclass, field, replace
 from ...arguments import is_url, shown, without_secrets
 from ...errors import ArgumentError, FormatError
 from ...reading.options import ReadOptions

@@ -17,11 +17,11 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
 from ... import _binding
-from ..._dataclasses import dataclass
 from ..._numpy import Array, numpy
 from ...errors import FileError, FormatError, file_errors
 from ...reading.splits import SPLIT_NAMES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..._dataclasses import dataclass
 from ...errors import ArgumentError, FormatError, file_errors
 from ...reading.documents import Kinds, check_mark
 from ...reading.files import Staged, corpus_files

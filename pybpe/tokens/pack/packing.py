@@ -11,6 +11,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, astuple
 from itertools import groupby
 from operator import itemgetter
 from typing import IO, NamedTuple
@@ -129,7 +130,7 @@ def write_and_pack(
             with suppress(OSError):  # it is not empty, so a rerun resumes
                 os.rmdir(folder)
         if made.packing is None:
-            made = pack(tok, folder, goal.folder, **vars(rows), force=goal.force, progress=progress)
+            made = pack(tok, folder, goal.folder, **asdict(rows), force=goal.force, progress=progress)
         remove_folder(folder)
     return tok, made
 
@@ -227,7 +228,7 @@ class _Packing(NamedTuple):
                 "splits": counts,
             },
         }
-        call = call_of((source.call or sha256, tuple(vars(options).values())))
+        call = call_of((source.call or sha256, astuple(options)))
         made = Manifest(settings, source.tokenizer, source.text_bytes, shards, files, call=call, inputs=source.inputs)
         _binding.write_file(os.path.join(out, FORMATS[options.format].manifest), made.to_json())
 
