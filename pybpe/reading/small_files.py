@@ -8,7 +8,6 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
 from itertools import accumulate, islice
 
 from .. import _binding
@@ -52,6 +51,8 @@ class SmallFiles:
     @property
     def identity(self) -> str:
         """A hash of what distinguishes these files from others with the same names."""
+        from hashlib import blake2b  # the module takes 7 ms to load, and most commands do not need it
+
         names = "\0".join((*self.paths, self.folder)).encode("utf-8", "surrogateescape")
         return blake2b(names + bytes(self.sizes) + bytes(self.modified), digest_size=16).hexdigest()
 
