@@ -94,16 +94,6 @@ def _parser(words: Sequence[str] | None = None) -> Command:
     return parser
 
 
-def _complete(parser: argparse.ArgumentParser) -> None:
-    """Completes words in the shell, if argcomplete is installed: eval "$(register-python-argcomplete pybpe)"."""
-    if "_ARGCOMPLETE" in os.environ:  # set by the shell's hook, and only then
-        try:
-            import argcomplete
-        except ImportError:
-            return
-        argcomplete.autocomplete(parser)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code. __main__.py handles Ctrl-C."""
     _open_streams()
@@ -147,8 +137,11 @@ def _run(words: list[str], args: argparse.Namespace) -> int:
             print(_QUESTIONS[words[0]][0]())
             sys.stdout.flush()
             return 0
-        parser = _parser(None if "_ARGCOMPLETE" in os.environ else words)
-        _complete(parser)
+        completes = "_ARGCOMPLETE" in os.environ  # in the shell, after eval "$(register-python-argcomplete pybpe)"
+        parser = _parser(None if completes else words)
+        if completes:
+            with suppress(ImportError):
+                import_module("argcomplete").autocomplete(parser)
         parser.parse_args(words, args)
         from ..reading.files import reading_for
         from .common import check_call, paths_of

@@ -12,18 +12,18 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
+
+import pybpe
 
 from .._numpy import numpy
 from ..arguments import is_url, one_of, without_secrets
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..reading.options import ReadOptions
-from ..support.parallel import RunOptions
+from ..reading.text_encoding import Doubts
+from ..support.parallel import RunOptions, map_ordered
 from .command import Command
 from .common import load, open_source, tell_terminal, writing
-
-if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
 
 _BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # so a JSON list reads like decimal ids
 _IDS = re.compile(r"[\[,]*\d[\d,\]\s]*")  # an argument that holds one or more ids
@@ -112,7 +112,7 @@ def _run_encode(args: argparse.Namespace) -> None:
         write(end.encode())
 
 
-def _without_dropout(tokenizer: Tokenizer, args: argparse.Namespace) -> Tokenizer:
+def _without_dropout(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> pybpe.Tokenizer:
     """Sets args.dropout to the dropout to encode with. Returns the tokenizer without its own, which the code that cuts
     texts refuses."""
     own = tokenizer.model.dropout
@@ -124,10 +124,8 @@ def _without_dropout(tokenizer: Tokenizer, args: argparse.Namespace) -> Tokenize
     return tokenizer.replace(dropout=0) if own else tokenizer
 
 
-def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[array[int]]:
+def _encode_pieces(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[array[int]]:
     """Yields the ids of the input, an array per piece, in order."""
-    from ..support.parallel import map_ordered
-
     typecode = "H" if tokenizer.model.id_bytes == 2 else "I"
     if args.dropout:
         text, allowed = b"".join(_pieces(tokenizer, args)), () if args.ordinary else "all"
@@ -165,10 +163,9 @@ def hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
         raise FileMissingError(f"{shown}: no such file. To encode these words, use --text") from None
 
 
-def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
+def _pieces(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
     """Yields the input in pieces that can be encoded separately. Warns if it is not UTF-8."""
     from ..reading.pieces import stream_pieces
-    from ..reading.text_encoding import Doubts
 
     doubts, offset = Doubts(), 0
     with _open_text(args) as stream:
@@ -211,7 +208,7 @@ def _run_decode(args: argparse.Namespace) -> None:
             write(b"\n")
 
 
-def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any, Any]]]:
+def _ids(given: list[str], tokenizer: pybpe.Tokenizer) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any, Any]]]:
     """Returns the name for error messages, and the ids to decode, in blocks: the ids themselves, or a file's."""
     are_ids = given and all(map(_IDS.fullmatch, given))
     if are_ids and (len(given) > 1 or not os.path.lexists(given[0])):
@@ -223,7 +220,7 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
     return path, _read_ids(path, _dtype_in(path, tokenizer))
 
 
-def _dtype_in(path: str, tokenizer: Tokenizer) -> str | None:
+def _dtype_in(path: str, tokenizer: pybpe.Tokenizer) -> str | None:
     """Returns the dtype of a file of plain ids, as TokenFile takes it. Raises ArgumentError if the manifest next to it
     says that another tokenizer made it."""
     from ..tokens.manifest import check_tokenizer, file_facts

@@ -14,14 +14,18 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+import pybpe
+
+from .._binding import Output
 from ..arguments import refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, note, warn
+from ..reading.bad_records import list_name, remove_list
+from ..support.call_paths import check_paths, with_content
+from ..support.output_files import make_folder
 from .command import WRITTEN
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    from ..tokenizer import Tokenizer
 
 Result = TypeVar("Result")
 
@@ -51,8 +55,6 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
 def check_call(args: argparse.Namespace) -> list[str]:
     """Looks at the paths of a command before it runs: no two may lead to one file that it writes, and what it would
     replace must be what it writes, unless there is --force. Returns what to say when it has replaced files."""
-    from ..support.call_paths import check_paths, with_content
-
     paths = paths_of(args)
     written = {flag: some[0] for flag, some in paths["writes"].items()}
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
@@ -67,8 +69,6 @@ def check_call(args: argparse.Namespace) -> list[str]:
 
 def list_of_skipped(args: argparse.Namespace) -> str | None:
     """Returns the file for the list of skipped records: by default next to the output, if the command skips some."""
-    from ..reading.bad_records import list_name
-
     if args.on_error != "skip" or args.skipped is not None:
         found: str | None = args.skipped
         return found
@@ -81,8 +81,6 @@ def list_of_skipped(args: argparse.Namespace) -> str | None:
 
 def remove_old_list(args: argparse.Namespace) -> None:
     """Removes the list of an earlier run next to the output, if this run skips nothing."""
-    from ..reading.bad_records import list_name, remove_list
-
     if args.on_error != "skip" and args.output != "-":
         remove_list(list_name(os.path.normpath(args.output)))
 
@@ -145,10 +143,8 @@ def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
         print(text, file=where)
 
 
-def load(path: str) -> Tokenizer:
+def load(path: str) -> pybpe.Tokenizer:
     """Loads the tokenizer in a file or folder; or, if there is none, OpenAI's encoding of this name."""
-    from ..tokenizer import Tokenizer
-
     if not os.path.lexists(path) and re.fullmatch(r"[\w-]+", path):
         from ..encodings import NAMES, get_encoding
 
@@ -158,14 +154,14 @@ def load(path: str) -> Tokenizer:
         raise file_error(
             errno.ENOENT, f"{path}: there is no file or encoding with this name. The encodings are {names}"
         )
-    return Tokenizer.from_file(path)
+    return pybpe.Tokenizer.from_file(path)
 
 
-def load_all(paths: list[str]) -> dict[str, Tokenizer]:
+def load_all(paths: list[str]) -> dict[str, pybpe.Tokenizer]:
     """Loads the tokenizers, by the names of their files, or by their paths if names are equal."""
     names = [os.path.basename(path) for path in paths]
     names = names if len(set(names)) == len(names) else paths
-    loaded: dict[str, Tokenizer] = {}
+    loaded: dict[str, pybpe.Tokenizer] = {}
     for name, path in zip(names, paths):
         if name in loaded:
             raise ArgumentError(f"{path}: this tokenizer is given twice: name each one once")
@@ -206,8 +202,6 @@ def tell_terminal(path: str) -> None:
 @contextmanager
 def writing(path: str) -> Iterator[Callable[[bytes | memoryview], object]]:
     """Yields a function that writes to standard output (-), or to a file that appears only when it is complete."""
-    from .._binding import Output
-
     if path == "-":
         yield sys.stdout.buffer.write
         sys.stdout.buffer.flush()
@@ -234,7 +228,7 @@ def named_output(path: str, ending: str) -> Iterator[str]:
         sys.stdout.buffer.flush()
 
 
-def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:
+def save_tokenizer(tokenizer: pybpe.Tokenizer, path: str) -> None:
     """Writes a tokenizer in the format that the path's ending names, or as JSON to standard output."""
     with named_output(path, ".json") as name:
         tokenizer.save(name)
@@ -255,8 +249,6 @@ def fewer_than(size: int, got: int) -> str:
 
 def check_writable(path: str) -> None:
     """Raises an error now, not after an hour of work, if a file cannot be written. Makes its folder."""
-    from ..support.output_files import make_folder
-
     if path == "-":
         return
     refuse_as_output(path)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
+
+import pybpe
 
 from .._numpy import Array, numpy
 from ..arguments import counted
@@ -54,13 +55,11 @@ def add_compare(command: Command) -> None:
 
 
 def _run_compare(args: argparse.Namespace) -> int:
-    from ..analysis.comparison import compare
-
     if not args.on:
         return _run_differences(args)
     if args.text is not None:
         raise ArgumentError("--text shows where two tokenizers differ, without --on: leave one of them out")
-    comparison = call(compare, args, load_all(args.tokenizers), named_files("--on", args.on))
+    comparison = call(pybpe.compare, args, load_all(args.tokenizers), named_files("--on", args.on))
     if args.output is not None:
         with writing(args.output) as write:
             write(comparison.to_html().encode("utf-8"))
@@ -138,10 +137,8 @@ def add_bpb(command: Command) -> None:
 
 
 def _run_bpb(args: argparse.Namespace) -> None:
-    from ..analysis.bits_per_byte import bits_per_byte
-
-    found = call(bits_per_byte, args, load(args.tokenizer), args.files, losses=_losses(args.losses))
-    report(args, {"bits_per_byte": found.value, **asdict(found)}, str(found))
+    found = call(pybpe.bits_per_byte, args, load(args.tokenizer), args.files, losses=_losses(args.losses))
+    report(args, {"bits_per_byte": found.value, **vars(found)}, str(found))
 
 
 def _losses(given: str) -> float | Array:

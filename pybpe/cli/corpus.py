@@ -8,6 +8,8 @@ import os
 import sys
 from typing import Any
 
+import pybpe
+
 from ..arguments import chosen, one_of
 from ..corpus.filters import Filters
 from ..errors import ArgumentError
@@ -112,12 +114,10 @@ def _scorer(text: str) -> tuple[str, Any, float]:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from ..corpus import clean
-
     pii = args.scrub_pii
     with named_output(args.output, ".jsonl") as out:
         found = call(
-            clean,
+            pybpe.corpus.clean,
             args,
             args.files,
             out,

@@ -5,13 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pybpe
 
 from ..arguments import chosen, counted
 from ..errors import ArgumentError
+from ..model import special_ids_of
+from ..pattern import Pattern
+from ..reading.documents import Kinds
 from ..reading.options import ReadOptions
+from ..reading.pieces import data_pieces
+from ..reading.planning import Piece, pieces_of, text_piece, whole
 from ..reading.sample import Sample
-from ..support.parallel import RunOptions
+from ..reading.text_encoding import Doubts
+from ..support.parallel import RunOptions, map_ordered
 from ..training.options import TrainOptions
 from .coding import add_text, hinting_at_text
 from .command import Command
@@ -26,10 +34,6 @@ from .common import (
     report,
     tell_terminal,
 )
-
-if TYPE_CHECKING:
-    from ..reading.planning import Piece
-    from ..tokenizer import Tokenizer
 
 
 def add_count(command: Command) -> None:
@@ -74,11 +78,8 @@ def _run_count(args: argparse.Namespace) -> None:
 # Tokens
 
 
-def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[Piece]:
-    from ..reading.documents import Kinds
+def _pieces_to_count(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[Piece]:
     from ..reading.files import corpus_files
-    from ..reading.pieces import data_pieces
-    from ..reading.planning import pieces_of, text_piece, whole
 
     cut = tokenizer._encoder.cut
     if args.text is not None:
@@ -96,9 +97,6 @@ def _pieces_to_count(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator
 
 
 def _count_tokens(args: argparse.Namespace) -> None:
-    from ..reading.text_encoding import Doubts
-    from ..support.parallel import map_ordered
-
     tokenizer = load(args.tokenizer)
     allowed: Any = () if args.ordinary else "all"
     doubts = Doubts()
@@ -127,8 +125,6 @@ def _count_tokens(args: argparse.Namespace) -> None:
 
 def _count_words(args: argparse.Namespace) -> None:
     """Writes the sum of the words of texts and of .counts files."""
-    from ..training.counts import Counts
-
     texts = [path for path in args.files if not path.endswith(".counts")]
     counts = [path for path in args.files if path.endswith(".counts")]
     if not args.files:
@@ -143,15 +139,13 @@ def _count_words(args: argparse.Namespace) -> None:
             words = _count_texts(args, texts, counts, part)
             counts = [*counts, part]
         if counts != [name]:
-            words = Counts.merge_files(counts, name)
+            words = pybpe.Counts.merge_files(counts, name)
     remove_old_list(args)
     report(args, {"output": args.output, "words": words}, f"{args.output}: {words} distinct words")
 
 
 def _count_texts(args: argparse.Namespace, texts: list[str], counts: list[str], output: str) -> int:
     """Writes the words of texts to a file, if the words of `counts` can be added. Returns the number of words."""
-    from ..model import special_ids_of
-    from ..pattern import Pattern
     from ..training.counting import count_to_file
     from ..training.counts import check_addable, settings_of_files
     from ..training.word_counter import CountSettings

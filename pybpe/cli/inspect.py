@@ -8,6 +8,8 @@ import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import pybpe
+
 from ..analysis.tables import Table
 from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FileMissingError
@@ -20,7 +22,6 @@ from .vocabulary import corpus_usage
 
 if TYPE_CHECKING:
     from ..analysis.usage import Usage
-    from ..tokenizer import Tokenizer
 
 Entries = list[tuple[int, bytes]]
 
@@ -128,7 +129,7 @@ def _inspect_tokenizer(args: argparse.Namespace) -> None:
     report(args, facts, "\n".join(lines))
 
 
-def _never_used(tok: Tokenizer, usage: Usage) -> tuple[Entries, int]:
+def _never_used(tok: pybpe.Tokenizer, usage: Usage) -> tuple[Entries, int]:
     """Returns the tokens that a corpus does not use, and how many of them `pybpe prune` drops."""
     specials = set(tok.special_tokens.values())
     unused = [(i, tok.decode_single_token_bytes(i)) for i in usage.unused if i in tok.model.vocab and i not in specials]
@@ -136,13 +137,11 @@ def _never_used(tok: Tokenizer, usage: Usage) -> tuple[Entries, int]:
     return unused, len(tok.model.vocab) - len(used.model.vocab)
 
 
-def _facts(tok: Tokenizer) -> dict[str, Any]:
-    from ..model.remap import padded_vocab_size
-
+def _facts(tok: pybpe.Tokenizer) -> dict[str, Any]:
     return {
         "tokens": tok.vocab_size,
-        "padded_64": padded_vocab_size(tok.vocab_size, 64),
-        "padded_128": padded_vocab_size(tok.vocab_size, 128),
+        "padded_64": pybpe.padded_vocab_size(tok.vocab_size, 64),
+        "padded_128": pybpe.padded_vocab_size(tok.vocab_size, 128),
         "merges": len(tok.model.merges),
         "pattern": tok.pattern.name or tok.pattern.regex,
         "digits": tok.pattern.digits,
@@ -158,7 +157,7 @@ def _facts(tok: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _lists(tok: Tokenizer) -> dict[str, Entries]:
+def _lists(tok: pybpe.Tokenizer) -> dict[str, Entries]:
     from ..analysis.comparison import is_utf8
 
     first = sorted(tok.model.vocab.items())
@@ -190,12 +189,10 @@ def add_viz(command: Command) -> None:
 
 
 def _run_viz(args: argparse.Namespace) -> None:
-    from ..viz import MAX_BYTES, make_page
-
-    max_bytes = MAX_BYTES if args.max_bytes is None else args.max_bytes
+    max_bytes = pybpe.viz.MAX_BYTES if args.max_bytes is None else args.max_bytes
     tokenizers = load_all(args.tokenizer)
     text, source, total = _read(args.text, max_bytes)
-    page = make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
+    page = pybpe.viz.make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
     with writing(args.output) as write:
         write(page)
     cut = f", the first {max_bytes:,} bytes of the text" if max(total, len(text)) > max_bytes else ""
@@ -209,10 +206,9 @@ def _run_viz(args: argparse.Namespace) -> None:
 def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
     """Returns the text as far as the page shows it, the name of its source, and its total number of bytes."""
     from ..reading.input_file import InputFile
-    from ..viz import SAMPLE
 
     if argument is None:
-        return SAMPLE.encode("utf-8"), "a sample", 0
+        return pybpe.viz.SAMPLE.encode("utf-8"), "a sample", 0
     if argument != "-" and not is_url(argument) and not os.path.isfile(argument):
         if re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,4})", argument):
             raise FileMissingError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import MISSING, asdict
-from typing import TYPE_CHECKING
+from dataclasses import MISSING
+
+import pybpe
 
 from ..arguments import counted
 from ..control_tokens import CONTROL_TOKENS
@@ -12,12 +13,10 @@ from ..errors import ArgumentError, note
 from ..reading.options import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
 from ..support.parallel import RunOptions
+from ..tokens.manifest import Manifest, named_folder
 from ..tokens.options import OutputOptions, RowOptions
 from .command import Command
 from .common import call, fewer_than, load, report, tell_of_commas
-
-if TYPE_CHECKING:
-    from ..tokens.manifest import Manifest
 
 _DIR = "the output folder, created if needed"
 _LARGE = 10**8  # tokens
@@ -102,18 +101,14 @@ def add_pack_options(command: Command) -> None:
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
-    from ..tokens.binarization import binarize
-
-    manifest = call(binarize, args, load(args.tokenizer), args.files, args.output)
+    manifest = call(pybpe.binarize, args, load(args.tokenizer), args.files, args.output)
     tell_set_aside(args, manifest)
     report_manifest(args, manifest)
 
 
 def _run_prepare(args: argparse.Namespace) -> None:
-    from ..tokens.preparation import prepare
-
     tell_of_commas(args)
-    tok, manifest = call(prepare, args, args.files, args.output)
+    tok, manifest = call(pybpe.prepare, args, args.files, args.output)
     tell_set_aside(args, manifest)
     report_manifest(args, manifest, note=f" {len(tok)} tokens" + fewer_than(args.vocab_size, len(tok)))
 
@@ -151,16 +146,14 @@ def add_mix(command: Command) -> None:
 
 
 def _run_mix(args: argparse.Namespace) -> None:
-    from ..tokens.mix import mix, plan_mix
-
     if args.dry_run:
-        plan = plan_mix(load(args.tokenizer), args.recipe)
-        sources = {name: {**asdict(source), "epochs": source.epochs} for name, source in plan.sources.items()}
+        plan = pybpe.plan_mix(load(args.tokenizer), args.recipe)
+        sources = {name: {**vars(source), "epochs": source.epochs} for name, source in plan.sources.items()}
         phases = [{"name": name, "sources": amounts} for name, amounts in plan.phases]
         return report(args, {"sources": sources, "phases": phases}, str(plan))
     if args.output is None:
         raise ArgumentError("name the output folder with -o, or pass --dry-run")
-    manifest = call(mix, args, load(args.tokenizer), args.recipe, args.output)
+    manifest = call(pybpe.mix, args, load(args.tokenizer), args.recipe, args.output)
     report_manifest(args, manifest)
 
 
@@ -184,16 +177,12 @@ def add_join(command: Command) -> None:
 
 
 def _run_join(args: argparse.Namespace) -> None:
-    from ..tokens.joining import join
-
-    manifest = call(join, args, load(args.tokenizer), list(map(named_by, args.folders)), args.output)
+    manifest = call(pybpe.join, args, load(args.tokenizer), list(map(named_by, args.folders)), args.output)
     report_manifest(args, manifest)
 
 
 def named_by(name: str) -> str:
     """Returns the folder of token files that an argument names."""
-    from ..tokens.manifest import named_folder
-
     folder, file = named_folder(name)
     if file is not None:
         raise ArgumentError(f"{name}: this command takes a folder with a manifest.json, not a file in it: {folder}")
@@ -219,9 +208,7 @@ def add_pack(command: Command) -> None:
 
 
 def _run_pack(args: argparse.Namespace) -> None:
-    from ..tokens.pack import pack
-
-    manifest = call(pack, args, load(args.tokenizer), named_by(args.folder), args.output)
+    manifest = call(pybpe.pack, args, load(args.tokenizer), named_by(args.folder), args.output)
     report_manifest(args, manifest)
 
 
@@ -246,6 +233,6 @@ def _run_verify(args: argparse.Namespace) -> int:
     manifest, problems = verify(args.folder, load(args.tokenizer) if args.tokenizer else None)
     count = len(manifest.file_names)
     well = f"{args.folder}: {counted(count, 'file')}, {counted(manifest.tokens, 'token')}: OK"
-    facts = {"files": count, "problems": [asdict(problem) for problem in problems]}
+    facts = {"files": count, "problems": [vars(problem) for problem in problems]}
     report(args, facts, "\n".join(map(str, problems)) or well)
     return 1 if problems else 0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pybpe
 
 from ..arguments import counted
 from ..errors import ArgumentError
+from ..model.remap import old_ids, save_remap
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
 from ..support.parallel import RunOptions
@@ -14,10 +17,6 @@ from ..training.options import TrainOptions
 from .command import Command
 from .common import call, fewer_than, list_of_skipped, load, remove_old_list, report, save_tokenizer, tell_of_commas
 from .options import named_files, parse_amount
-
-if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
-    from ..training.counts import Counts
 
 
 def add_train(command: Command) -> None:
@@ -69,8 +68,6 @@ def add_remap(command: Command) -> None:
 
 def _run_train(args: argparse.Namespace) -> None:
     from ..formats.export import format_of
-    from ..model.remap import old_ids, save_remap
-    from ..training.counts import Counts
 
     format_of(args.output)  # refuses an unknown ending now, not after an hour of training
     _check_options(args)
@@ -85,7 +82,7 @@ def _run_train(args: argparse.Namespace) -> None:
         size = max([*(args.sizes or ()), args.vocab_size or 0])
         if bool(args.counts) == bool(args.files):
             raise ArgumentError("name files to train on, or --counts")
-        counts = Counts.load_sum(args.counts) if args.counts else None
+        counts = pybpe.Counts.load_sum(args.counts) if args.counts else None
         tokenizer, counts = _trained(args, size, base, counts)
     save_tokenizer(tokenizer, args.output)
     if base is not None and args.remap is not None:
@@ -120,12 +117,9 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _trained(
-    args: argparse.Namespace, size: int, base: Tokenizer | None, counts: Counts | None
-) -> tuple[Tokenizer, Counts | None]:
+    args: argparse.Namespace, size: int, base: pybpe.Tokenizer | None, counts: pybpe.Counts | None
+) -> tuple[pybpe.Tokenizer, pybpe.Counts | None]:
     """Returns the tokenizer, and the counts that it learned from if they are known."""
-    from ..trainer import train
-    from ..training.counting import count_words
-
     skipped, files, parity = list_of_skipped(args), args.files, None
     like = None if args.like is None else load(args.like)
     more: dict[str, Any] = {}
@@ -133,10 +127,19 @@ def _trained(
         files = named_files("with --parity, files", files)
         parity = named_files("--parity", args.parity)
     elif args.sizes is not None and counts is None:
-        counts = call(count_words, args, files, skipped=skipped)
+        counts = call(pybpe.count_words, args, files, skipped=skipped)
         more = {"max_documents": None, "max_bytes": None, "seed": 0}  # the counts were made from the sample
     texts = files if counts is None else None
     made = call(
-        train, args, texts, vocab_size=size, base=base, like=like, counts=counts, parity=parity, skipped=skipped, **more
+        pybpe.train,
+        args,
+        texts,
+        vocab_size=size,
+        base=base,
+        like=like,
+        counts=counts,
+        parity=parity,
+        skipped=skipped,
+        **more,
     )
     return made, counts

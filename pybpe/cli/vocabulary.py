@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pybpe
 
 from ..errors import ArgumentError, warn
 from ..support.parallel import RunOptions
@@ -12,14 +14,9 @@ from .common import call, load, named_output, report, save_tokenizer
 from .options import parse_amount
 from .train import add_remap
 
-if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
 
-
-def _read(args: argparse.Namespace) -> Tokenizer:
+def _read(args: argparse.Namespace) -> pybpe.Tokenizer:
     """Loads TOK. For a .tiktoken file, uses --pattern and --special-token."""
-    from ..tokenizer import Tokenizer
-
     if args.pattern is None and args.special_tokens is None:
         return load(args.tokenizer)
     specials = {}
@@ -28,7 +25,7 @@ def _read(args: argparse.Namespace) -> Tokenizer:
         if not text or not number.isdecimal():
             raise ArgumentError(f"--special-token: expected TEXT=ID, as in '<|endoftext|>=50256', not {entry!r}")
         specials[text] = int(number)
-    return Tokenizer.from_file(args.tokenizer, pattern=args.pattern, special_tokens=specials or None)
+    return pybpe.Tokenizer.from_file(args.tokenizer, pattern=args.pattern, special_tokens=specials or None)
 
 
 def add_export(command: Command) -> None:
@@ -119,10 +116,9 @@ def _run_prune(args: argparse.Namespace) -> None:
     report(args, facts, f"{args.output}: {len(new)} tokens, previously {len(old)}{note}")
 
 
-def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
+def corpus_usage(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Any:
     """Returns the pybpe.analysis.usage.Usage of a tokenizer on `args.files`."""
     from ..analysis.usage import measure
-    from ..training.counting import count_words
 
     if tokenizer.model.matching or tokenizer.model.prefix_space:
         warn(
@@ -130,7 +126,7 @@ def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
             " rstrip, single_word, normalized), so the counts of tokens next to special tokens are estimates"
         )
     counts = call(
-        count_words,
+        pybpe.count_words,
         args,
         args.files,
         pattern=tokenizer.pattern,
