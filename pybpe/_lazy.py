@@ -1,13 +1,34 @@
-"""Packages whose modules load at their first use: a program that encodes never loads the trainer."""
+"""Modules that load at their first use: those of a package, so that a program that encodes never loads the trainer; and
+some of the standard library and others that take milliseconds, which most programs do not need."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .other_libraries import unknown_attribute
+
+if TYPE_CHECKING:
+    import hashlib as hashlib
+    import pickle as pickle
+    import shutil as shutil
+    import tarfile as tarfile
+    import tempfile as tempfile
+
+    import regex as regex
+else:
+
+    class _Module:
+        def __init__(self, name: str) -> None:
+            self._module_name = name
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(import_module(self._module_name), name)
+
+    hashlib, pickle, regex = _Module("hashlib"), _Module("pickle"), _Module("regex")
+    shutil, tarfile, tempfile = _Module("shutil"), _Module("tarfile"), _Module("tempfile")
 
 
 def lazy(

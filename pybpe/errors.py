@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import functools
 import os
+import sys
 import warnings
 from collections.abc import Callable
 
@@ -159,8 +160,6 @@ def note(message: str) -> None:
 
 def warn(message: str) -> None:
     """Issues a warning whose location is the first line outside the package: the caller's."""
-    import sys
-
     ours = (os.path.dirname(__file__) + os.sep, functools.__file__)  # cached_property calls from functools
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):

@@ -5,6 +5,7 @@ docs/comparing.md says where each measure comes from, and what it has been shown
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,8 +30,6 @@ def renyi_entropy(counts: Counts, alpha: float = ALPHA) -> float | None:
 
 def efficiency(entropy: float | None, tokens: int) -> float | None:
     """Returns an entropy divided by the greatest entropy of this number of distinct tokens; None if that is 0."""
-    import math
-
     return None if entropy is None or tokens < 2 else entropy / math.log2(tokens)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import pybpe
 
 from .._binding import Output
+from .._lazy import shutil, tempfile
 from ..arguments import refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, note, warn
 from ..reading.bad_records import list_name, remove_list
@@ -217,9 +218,6 @@ def named_output(path: str, ending: str) -> Iterator[str]:
     if path != "-":
         yield path
         return
-    import shutil
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
         name = os.path.join(folder, "out" + ending)
         yield name

@@ -9,6 +9,7 @@ from typing import Any
 
 import pybpe
 
+from .._lazy import tempfile
 from ..arguments import chosen, counted
 from ..errors import ArgumentError
 from ..model import special_ids_of
@@ -131,8 +132,6 @@ def _count_words(args: argparse.Namespace) -> None:
         raise ArgumentError("name files to count, or *.counts files to add")
     if args.dask is not None and counts:
         raise ArgumentError("--dask counts texts: add *.counts files without it")
-    import tempfile
-
     with named_output(args.output, ".counts") as name, tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
         if texts:
             part = os.path.join(folder, "texts.counts") if counts else name

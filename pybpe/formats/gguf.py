@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from .. import _binding
@@ -69,9 +71,6 @@ def new_writer(model: Model) -> Any:
 
 def header(writer: Any) -> bytes:
     """Returns what precedes the tensors of a file, up to where the first one begins."""
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
         path = os.path.join(folder, "header")
         writer.write_header_to_file(Path(path))

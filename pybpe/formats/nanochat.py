@@ -10,6 +10,7 @@ import io
 import os
 
 from .. import _binding
+from .._lazy import pickle
 from .._numpy import numpy
 from ..errors import ArgumentError, MissingExtraError, UnsupportedError
 from ..model import Model
@@ -32,8 +33,6 @@ def write(model: Model, folder: _binding.PathLike) -> None:
         raise UnsupportedError(
             f"nanochat begins documents with {begin}, and this tokenizer ends them with {model.eot!r:.80}"
         )
-    import pickle
-
     encoding, lengths = pickle.dumps(tiktoken.to_encoding(model, "rustbpe")), _lengths(model, ".pt")
     _binding.write_file(os.path.join(name, "token_bytes.pt"), lengths)
     _binding.write_file(os.path.join(name, "tokenizer.pkl"), encoding)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._lazy import regex
 from ..errors import FormatError, UnsupportedError
 from ..pattern import OF_BYTES, Pattern, unnamed
 from ..pattern.dialects import ONIGURUMA, REGEX
@@ -154,8 +155,6 @@ def _mapped_all(parts: Iterable[Node], pairs: _Pairs) -> list[Node]:
 
 
 def _mapped_set(members: CharSet, pairs: _Pairs) -> CharSet:
-    import regex
-
     inside = regex.compile(write(members, REGEX))
     points = [point for char, point in pairs if inside.match(char)]
     if not points:

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from .. import _binding
+from .._lazy import hashlib
 from .._numpy import numpy
 from ..arguments import instance, is_unicode, shown, whole_number
 from ..control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
@@ -176,8 +177,6 @@ class Model:
     def fingerprint(self) -> str:
         """A SHA-256, in hex, of everything that affects encoding. Equal tokenizers have equal fingerprints,
         whichever files they came from."""
-        import hashlib
-
         digest = hashlib.sha256()
         vocab = self.to_vocab()  # the variable keeps the vocabulary alive, and with it the parts
         for part in vocab.packed():

@@ -10,6 +10,7 @@ that the old tokenizer lacks.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -35,8 +36,6 @@ def old_ids(old: Model, new: Model) -> list[int]:
 
 def save_remap(path: _binding.PathLike, ids: Sequence[int]) -> None:
     """Writes a remap file, atomically."""
-    import io
-
     buffer = io.BytesIO()
     numpy.save(buffer, numpy.array(ids, dtype=numpy.int64))
     _binding.write_file(path, buffer.getbuffer())

@@ -19,15 +19,13 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from .. import _binding
+from .._lazy import regex
 from ..arguments import instance, is_unicode, shown
 from ..errors import ArgumentError, UnsupportedError, warn
 from ..support.parallel import end_if_unwanted
-
-if TYPE_CHECKING:
-    import regex
 
 NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "nanochat")
 
@@ -210,8 +208,6 @@ class Pattern:
         pattern, the tables of the installed `regex` package."""
         if not self.is_custom:
             return f"Unicode {_binding.unicode_version()}"
-        import regex
-
         return f"regex {regex.__version__}"
 
     @property
@@ -246,8 +242,6 @@ class Pattern:
 
     @cached_property
     def _compiled(self) -> regex.Pattern[str]:
-        import regex
-
         expression = self.regex.removeprefix(OF_BYTES)
         _check_copies(expression)
         try:

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
+from .._lazy import hashlib
 from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
 from ..support.call_paths import check_once, check_paths, identity, is_glob, of_glob
@@ -243,8 +244,6 @@ def _copy(file: InputFile, folder: str, number: int) -> tuple[str, str]:
     its path and a hash of its content."""
     ending = "".join(re.findall(r"\.[A-Za-z0-9]{1,16}", os.path.basename(file.path))[-2:])
     copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}{ending}")
-    import hashlib  # its library takes milliseconds to load
-
     digest = hashlib.blake2b()
     name = file.path
     source = sys.stdin.buffer if name == STDIN else file.open_stored()

@@ -15,6 +15,7 @@ from itertools import accumulate, chain, groupby, islice, pairwise, repeat, star
 from operator import attrgetter
 from typing import BinaryIO, NamedTuple
 
+from .._lazy import hashlib
 from ..arguments import utf8
 from ..support.parallel import map_ordered
 from .bad_records import Seen
@@ -66,8 +67,6 @@ def hashed_tasks(tasks: Iterable[Task], identity: Identity) -> Iterator[tuple[Ta
         tasks: all tasks of a plan.
         identity: returns what distinguishes files from others with the same names.
     """
-    import hashlib
-
     digest = hashlib.blake2b(digest_size=16)
     for task in tasks:
         digest.update(described(task, identity))

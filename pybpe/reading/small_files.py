@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
 
 from .. import _binding
+from .._lazy import hashlib
 from .file_types import HEAD_BYTES, NoText, plain_starts
 from .input_file import InputFile, says_nothing
 from .options import ReadOptions
@@ -51,10 +52,8 @@ class SmallFiles:
     @property
     def identity(self) -> str:
         """A hash of what distinguishes these files from others with the same names."""
-        from hashlib import blake2b  # the module takes 7 ms to load, and most commands do not need it
-
         names = "\0".join((*self.paths, self.folder)).encode("utf-8", "surrogateescape")
-        return blake2b(names + bytes(self.sizes) + bytes(self.modified), digest_size=16).hexdigest()
+        return hashlib.blake2b(names + bytes(self.sizes) + bytes(self.modified), digest_size=16).hexdigest()
 
     def anchored(self) -> SmallFiles:
         """Returns the same files for a process whose current folder may differ."""

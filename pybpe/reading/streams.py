@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 from .. import _binding
+from .._lazy import hashlib
 from .._numpy import numpy
 from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FileError, file_error, file_errors
@@ -276,8 +277,6 @@ def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> n
 
 def file_sha256(path: str, size: int | None = None) -> str:
     """Returns the SHA-256 of a file, or of its first `size` bytes, in hex."""
-    import hashlib
-
     digest = hashlib.sha256()
     block = memoryview(bytearray(_HASH_BLOCK))
     with open_input(path) as whole:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from .. import _binding
+from .._lazy import hashlib, shutil
 from ..arguments import refuse_as_output
 from ..errors import file_error, file_errors
 from . import platform
@@ -39,8 +40,6 @@ def unfinished_folder(path: str) -> str:
     folder, name = os.path.split(path)
     hidden = f".{name}.unfinished"
     if len(os.fsencode(hidden)) > _LONGEST_NAME:
-        import hashlib
-
         hidden = f".{hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()}.unfinished"
     return os.path.join(folder, hidden)
 
@@ -79,8 +78,6 @@ def remove_file(path: str) -> None:
 
 def remove_folder(path: str) -> None:
     """Removes a folder with its files, if it exists."""
-    import shutil  # takes milliseconds
-
     with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
         shutil.rmtree(path)
 
@@ -92,8 +89,6 @@ def remove_entry(path: str) -> None:
         with suppress(FileNotFoundError):  # what a kill left of a folder is removed with the folder
             os.unlink(path)
         return
-    import shutil
-
     gone = path.removesuffix(_GONE) + _GONE
     if gone != path:
         shutil.rmtree(gone, ignore_errors=True)  # left by a kill

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import pickle
 import secrets
+import socket
 import sys
 import time
 import unicodedata
@@ -23,6 +24,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
+
+import regex
 
 from .. import _binding
 from .._version import __version__
@@ -212,10 +215,6 @@ class Build(NamedTuple):
 @cache
 def build() -> Build:
     """Returns the Build of this process."""
-    import socket  # only runs with an executor need it
-
-    import regex
-
     versions = (_binding.unicode_version(), regex.__version__, unicodedata.unidata_version)
     return Build(__version__, versions, socket.gethostname())
 
@@ -263,8 +262,6 @@ def _name_of_worker() -> str:
             return str(sys.modules["distributed"].get_worker().address)
         except ValueError:  # this is not a Dask worker
             pass
-    import socket
-
     return f"{socket.gethostname()}, process {os.getpid()}"
 
 

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .. import _binding
+from .._lazy import pickle
 from ..arguments import Text
 from ..model import END_OF_TEXT, PLAIN
 from ..reading.bad_records import Seen
@@ -212,8 +213,6 @@ class EncodingJob(NamedTuple):
         found, done = tee(islice(self.hashed(), first, None))
         tasks = map(itemgetter(0), found)
         if options.executor is not None:
-            import pickle
-
             from ..support.remote import Workers, map_by_executor
 
             call, pending = partial(run_task, pickle.dumps(self.encoder)), most_pending(options.workers)
@@ -292,8 +291,6 @@ def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Encoded]:
 @lru_cache(maxsize=2)
 def _encoder(pickled: bytes) -> TaskEncoder:
     """Unpickles the encoder once per worker, not once per task."""
-    import pickle
-
     return pickle.loads(pickled)  # type: ignore[no-any-return]
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from .. import _binding
+from .._lazy import pickle, tarfile
 from .._numpy import Array, numpy
 from ..errors import FormatError, LimitError
 from ..formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header
@@ -136,8 +137,6 @@ def _meta(tok: Tokenizer) -> bytes:
     nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token that is
     not valid UTF-8 by itself is U+FFFD in itos, and is not in stoi.
     """
-    import pickle
-
     texts = {i: token.decode("utf-8", "replace") for i, token in tok.model.vocab.items()}
     exact = {text: i for i, text in texts.items() if text.encode("utf-8") == tok.model.vocab[i]}
     return pickle.dumps({"vocab_size": tok.vocab_size, "itos": texts, "stoi": exact}, protocol=4)
@@ -207,8 +206,6 @@ PARQUET = Format(
 
 
 def _read_webdataset(path: str, dtype: str) -> Iterator[Array]:
-    import tarfile
-
     with tarfile.open(path, "r:") as tar:
         for member in tar:
             if member.name.endswith(".input_ids.npy"):

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from .. import _binding
+from .._lazy import tempfile
 from ..arguments import Text, counted, instance, shown, utf8, whole_number
 from ..errors import ArgumentError, FormatError, file_error
 from ..model import check_specials, special_ids_of
@@ -94,8 +95,6 @@ class Counts:
         Raises:
             ArgumentError, FileError, FormatError: as for `merge_files`.
         """
-        import tempfile
-
         settings = settings_of_files(paths)
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
             return cls(_binding.Words.from_blocks(_merged(paths, folder, settings)), settings)
@@ -113,8 +112,6 @@ class Counts:
             FileError: a file cannot be read or written, or was replaced by one with other settings while it was read.
             FormatError: a file is not a .counts file, or is damaged.
         """
-        import tempfile
-
         check_paths({"output": [_binding.path_text(output)]}, {"paths": map(_binding.path_text, paths)})
         settings = settings_of_files(paths)
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:

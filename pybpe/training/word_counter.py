@@ -11,6 +11,7 @@ from math import log
 from typing import NamedTuple
 
 from .. import _binding
+from .._lazy import tempfile
 from ..arguments import whole_number
 from ..errors import LimitError, note
 from ..model import Matching, matcher
@@ -103,8 +104,6 @@ class WordCounter:
         # Tables that no thread is using, with and without specials. pop and append are atomic, so no lock is needed.
         self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
         if self._table_limit is not None and self._runs is None:
-            import tempfile  # takes milliseconds
-
             self._runs = Runs(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="pybpe-")))
 
     def add(self, piece: Piece) -> None:

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from ..._lazy import regex
 from ...errors import UnsupportedError
 from ..dialects.parse import REGEX
 from ..dialects.tree import NEWLINE, Chars, CharSet, Either, chars
@@ -20,8 +21,6 @@ _MOST_CLASSES = 250  # csrc/pretok/dfa.c
 def _ends(property_name: str) -> tuple[int, ...]:
     """Returns the ranges of code points with a property, as first, end, first, end, ... in one tuple: (5, 7, 9, 10)
     means the code points 5, 6 and 9."""
-    import regex
-
     name = property_name.lstrip("^")
     runs = regex.finditer(f"(?:{write(chars((), (name,)), REGEX)})+", _all_characters())
     ends = [end for run in runs for end in run.span()]

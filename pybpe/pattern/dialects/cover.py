@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..._lazy import regex
 from .parse import REGEX
 from .tree import Alt, Atomic, Both, Chars, CharSet, Either, Node, Repeat, Seq, intersection, union, without
 from .write import write
@@ -11,8 +12,6 @@ from .write import write
 
 def first_uncovered(node: Node) -> int | None:
     """Returns the first code point with which a match may fail to begin in some context; None if there is none."""
-    import regex
-
     sure = _sure(node)
     if sure is None:
         return 0

@@ -38,6 +38,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from ... import _binding
+from ..._lazy import tarfile
 from ..._numpy import Array, numpy
 from ...arguments import counted
 from ...errors import file_errors
@@ -175,8 +176,6 @@ def _write_parquet(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]
 
 def _write_webdataset(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
     """The times and owners of members are 0, so that equal tokens give equal tars."""
-    import tarfile
-
     key, number = "-".join(shard.base.rsplit("_", 2)[1:]), 0
     with _File(shard.base + ".tar") as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as tar:
