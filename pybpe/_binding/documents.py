@@ -68,9 +68,9 @@ class Divider:
         """Returns the documents of a split as a pybpe_strings, valid until the next call."""
         return lib.pybpe_divider_documents(self.c, split)
 
-    def texts(self) -> Strings:
-        """Returns a copy of the documents of the only split, each with the separator."""
-        strings = self.documents(0)
+    def texts(self, split: int) -> Strings:
+        """Returns a copy of the documents of a split, each with the separator."""
+        strings = self.documents(split)
         if not strings.count:
             return Strings()
         data = bytes(ffi.buffer(strings.bytes, strings.offsets[strings.count]))

@@ -80,7 +80,7 @@ def _documents(piece: Piece, kinds: Kinds) -> tuple[_binding.Strings, _binding.S
     with dividers(b"", kinds.mark, key, _ONE_SPLIT).take() as divider:
         is_whole = add_documents(divider, piece)
         assert is_whole  # only JSON lines need Python
-        texts = divider.texts()
+        texts = divider.texts(0)
     name = _dumped(key).encode()
     if (made := _binding.write_records(texts, name)) is None:
         texts = _binding.Strings([text.decode("utf-8", "replace").encode() for text in texts.list()])

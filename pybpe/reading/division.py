@@ -1,7 +1,8 @@
 """Divides pieces of a corpus into documents in C, without a Python object for each document.
 
-`Kinds.divide` defines the result. It also reads the few JSON lines that C leaves to a complete parser,
-and raises the errors for lines that are not records.
+The bytes of a document decide its split; or the name of its cluster of near duplicates, if its record has the key
+"cluster" (see pybpe.corpus). Python reads the few JSON lines that C leaves to a complete parser, and raises the errors
+for lines that are not records.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from .. import _binding
-from .documents import Kinds, mark_matcher
+from ..arguments import utf8
+from .documents import Kinds, mark_matcher, records
 from .planning import Piece
 from .splits import hash_split, last_hashes
 
@@ -73,17 +75,20 @@ def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
 
 
 def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
-    """Yields the documents of a divided piece by split, each split's in piece order. This is slow; it reads what
-    `add_documents` does not."""
-    data = piece.data
-    if isinstance(data, memoryview):
-        pairs = kinds.divide(piece.kind, data, piece.seen)
-    else:
-        pairs = ((text, text) for text in data)
-    by_split: list[list[bytes]] = [[] for _ in splits]
-    for document, cluster in pairs:
-        by_split[hash_split(cluster, splits) if piece.split is None else piece.split].append(document)
-    yield from ((split, group) for split, group in enumerate(by_split) if group)
+    """Yields the documents of a divided piece by split, each split's in piece order. This is slow; it also reads what
+    `add_documents` does not. Raises FormatError if a line is not a record."""
+    key, shares = kinds.read.text_key, shares_of(piece, splits)
+    with dividers(b"", kinds.mark, key, shares).take() as divider:
+        if add_documents(divider, piece):
+            found = [divider.texts(place).list() for place in range(len(shares))]
+        else:
+            found = [[] for _ in shares]
+            for record, _ in records(piece.text, key, piece.seen):
+                document, cluster = bytes(utf8(record[key])), record.get("cluster")
+                if document:
+                    name = utf8(cluster) if isinstance(cluster, str) else document
+                    found[hash_split(name, shares)].append(document)
+    yield from ((place if piece.split is None else piece.split, some) for place, some in enumerate(found) if some)
 
 
 def shares_of(piece: Piece, splits: Sequence[float]) -> Sequence[float]:

@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Any
 
 from .. import _binding
-from ..arguments import shown, utf8
+from ..arguments import shown
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
 from ..model import Matching
@@ -42,7 +42,6 @@ NAME_IT = (
 RECORDS = ("jsonl", "parquet", "arrow")
 
 _BLANK = re.compile(rb"\n\r?\n")
-_BLANKS = re.compile(rb"\r?\n(?:\r?\n)+")
 _LOOKED_AT, _LOOK_BYTES = 100, 1 << 20  # files, and bytes of each, that are searched for another tokenizer's mark
 _BLANK_CONTEXT = 3  # bytes before a position that decide whether a blank line ends there
 
@@ -75,29 +74,6 @@ class Kinds:
         """Returns whether to process a file document by document even if its split is known. Otherwise the file is a
         text that may be cut anywhere, in which marks show where documents end."""
         return self.kind(file) not in ("special", "file")
-
-    def divide(self, kind: str, data: memoryview, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
-        """Yields the non-empty documents of a piece of a file of this kind. It begins and ends between two documents.
-        Each comes with the bytes that decide its split: the name of its cluster of near duplicates, if its record has
-        the key "cluster" (see pybpe.corpus), otherwise the document itself. `seen` says where the piece begins, and
-        notes its records."""
-        if kind == "jsonl":
-            for record, _ in records(data, self.read.text_key, seen):
-                document = bytes(utf8(record[self.read.text_key]))
-                cluster = record.get("cluster")
-                if document:
-                    yield document, utf8(cluster) if isinstance(cluster, str) else document
-            return
-        found: Iterator[bytes]
-        if kind == "blank":
-            found = (document.strip(b"\r\n") for document in _BLANKS.split(bytes(data)))
-        elif kind == "line":
-            found = (line.removesuffix(b"\r") for line in bytes(data).split(b"\n"))
-        elif kind == "special":
-            found = iter(bytes(data).split(self.mark_bytes))
-        else:
-            found = iter([bytes(data)])
-        yield from ((document, document) for document in found if document)
 
     @property
     def mark_bytes(self) -> bytes:

@@ -417,9 +417,8 @@ _WHOLE = ("auto", "special", "file")  # of ReadOptions.documents: a file without
 class Piece(NamedTuple):
     """A piece of a range."""
 
-    path: str  # this, `start`, `end` and `split` are as in Range
+    path: str  # this, `start` and `split` are as in Range
     start: int
-    end: int
     split: int | None
     # Text or JSON lines; or the texts of rows, or of small files without marks, which are UTF-8.
     data: memoryview | Texts
@@ -460,7 +459,7 @@ class Piece(NamedTuple):
 
 def text_piece(data: memoryview) -> Piece:
     """Returns a piece of a text that is in memory."""
-    return Piece("", 0, 0, 0, data, False, False, Seen("", 0, False), "file")
+    return Piece("", 0, 0, data, False, False, Seen("", 0, False), "file")
 
 
 def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
@@ -493,7 +492,7 @@ def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Itera
         joined.append(each)
     for _, start, end, split, _ in joined:
         for texts, seen in rows.texts(start, end, Seen(file.path, start, kinds.read.skips)):
-            yield Piece(file.path, seen.start, seen.start + len(texts), split, texts, True, True, seen, kind)
+            yield Piece(file.path, seen.start, split, texts, True, True, seen, kind)
 
 
 def _byte_pieces(file: InputFile, planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
@@ -514,4 +513,4 @@ def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memo
     kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
     text = data if kind == "jsonl" else without_mark(data, start)
     seen = Seen(file.path, start, kinds.read.skips)
-    return Piece(file.path, start, start + len(data), planned.split, text, divided, divided or ends, seen, kind)
+    return Piece(file.path, start, planned.split, text, divided, divided or ends, seen, kind)

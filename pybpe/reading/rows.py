@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
@@ -39,10 +39,6 @@ class Texts:
         """Yields the texts that are not empty."""
         for data, offsets in self.parts:
             yield from (bytes(data[start:end]) for start, end in pairwise(offsets) if end > start)
-
-    def __len__(self) -> int:
-        """Returns the number of texts that are not empty."""
-        return int(sum(numpy.count_nonzero(numpy.diff(numpy.frombuffer(ends, "q"))) for _, ends in self.parts))
 
     @property
     def size(self) -> int:
@@ -269,16 +265,12 @@ class RowGroups(RowFile):
         the beginning of the group."""
         from pyarrow import DictionaryArray
 
-        first = self._checked(next, self._batches(self._dictionaries, 1, group), None)
+        file = self._open(metadata=self._file.metadata, read_dictionary=[self._key], buffer_size=1 << 16)
+        first = self._checked(next, self._batches(file, 1, group), None)
         if first is None or not isinstance(first.column(0), DictionaryArray):
             return 0
         _, offsets = part_of(first.column(0).dictionary)
         return int(numpy.diff(numpy.frombuffer(offsets, "q")).max(initial=0))
-
-    @cached_property
-    def _dictionaries(self) -> Any:
-        """The same file, from which a group is read as numbers of texts in its dictionary."""
-        return self._open(metadata=self._file.metadata, read_dictionary=[self._key], buffer_size=1 << 16)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import BinaryIO
 
+from .. import _binding
 from ..arguments import counted, one_of, option, refuse_unused, shown, whole_number
 from ..errors import ArgumentError
 from .bad_records import Seen
-from .documents import Kinds
+from .documents import Kinds, records
 from .input_file import InputFile
 from .pieces import PIECE_BYTES, stream_pieces, without_mark
 from .rows import open_rows
@@ -184,11 +185,17 @@ def _document_ends(file: InputFile, kinds: Kinds) -> Iterator[int | None]:
 
 def _ends_in(data: memoryview, at: int, file: InputFile, kinds: Kinds) -> Iterator[int]:
     """Yields where each non-empty document of a piece of divided text ends. The piece begins at position `at`."""
-    kind, cut, begin = kinds.kind(file), kinds.document_cut(file), 0
+    kind, cut, begin, key = kinds.kind(file), kinds.document_cut(file), 0, kinds.read.text_key
+    divider = _binding.Divider(b"", None, key, last_hashes((1.0,)))
     while begin < len(data):
         end = cut(data, begin + 1)
         part = data[begin:end] if kind == "jsonl" else without_mark(data[begin:end], at + begin)
-        if any(kinds.divide(kind, part, Seen(file.path, at + begin, kinds.read.skips))):
+        divider.clear()
+        if divider.divide(kind, part):
+            found = divider.documents(0).count > 0
+        else:
+            found = any(record[key] for record, _ in records(part, key, Seen(file.path, at + begin, kinds.read.skips)))
+        if found:
             yield at + end
         begin = end
 
