@@ -61,9 +61,9 @@ def corpus_of(places: Iterable[Place]) -> tuple[list[str], list[str]]:
         for number, name in enumerate(listed or ()):
             order[prefix + name] = (prefix + min(listed or ()), number)
         own = _own_files(place)
-        for name in place.names if listed is None else listed:
-            if not is_hidden(name):
-                (left_out if name in own else kept).append(prefix + name)
+        names = [name for name in (place.names if listed is None else listed) if not is_hidden(name)]
+        kept += [prefix + name for name in names if name not in own]
+        left_out += [prefix + name for name in names if name in own]
     kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
     return kept, sorted(left_out)
 

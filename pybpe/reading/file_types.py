@@ -10,7 +10,7 @@ import codecs
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -97,14 +97,18 @@ _MANIFEST = re.compile(rb'\{\s*"version": \d+,\s*"settings": \{\s*"format": ')
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
-def plain_starts(data: bytes, offsets: Sequence[int]) -> Iterator[bool]:
-    """Yields for the first bytes of each file, data[offsets[i] : offsets[i + 1]], whether they show at a glance that
+def plain_starts(data: bytes, offsets: Sequence[int]) -> list[bool]:
+    """Returns for the first bytes of each file, data[offsets[i] : offsets[i + 1]], whether they show at a glance that
     the file is neither JSON nor anything else but text in UTF-8: `no_text`, `binary_kind` and the others below need not
     look at it."""
-    is_clean = len(data.translate(None, _CONTROLS)) == len(data)  # as most often, and faster for all at once
-    for start, end in pairwise(offsets):
-        clean = is_clean or not _CONTROL.search(data, start, end)
-        yield clean and _PLAIN.match(data, start, end) is not None
+    pairs = list(pairwise(offsets))
+    heads = b"".join([data[start : min(end, start + HEAD_BYTES)] for start, end in pairs])
+    if len(heads.translate(None, _CONTROLS)) == len(heads):  # as most often, and faster for all at once
+        return [_PLAIN.match(data, start, end) is not None for start, end in pairs]
+    return [
+        _PLAIN.match(data, start, end) is not None and not _CONTROL.search(data, start, min(end, start + HEAD_BYTES))
+        for start, end in pairs
+    ]
 
 
 def no_text(head: bytes, path: str) -> NoText | None:

@@ -131,7 +131,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
                 found.parts.append(part)
             else:
                 found.parts.append(part.in_form(read.documents))
-        for name, size in found.names if len(given) > 1 and not is_url(path) else ():
+        for name, size in zip(found.paths, found.sizes) if len(given) > 1 and not is_url(path) else ():
             if size is not None and owners.setdefault(identity(name), number) != number:
                 twice.append(name)
         parts += found.parts
@@ -143,7 +143,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     _tell_of_utf8(files, read.encoding)
     tell_of_marks(files.singles, read.encoding)
     told = "read as plain text, with its tags or commas"
-    _tell(told, told, [name for name, _ in files.names if _WITH_MARKUP.search(name)], note)
+    _tell(told, told, list(filter(_WITH_MARKUP.search, files.paths)), note)
     tell_of_records(
         [
             file.path

@@ -142,23 +142,25 @@ class Plan:
         approximate size in bytes."""
         if isinstance(part, InputFile):
             return self._ranges(part, extents[0])
-        are_whole, splits = self.kinds.read.documents in _WHOLE, {None if self.hashed else 0}
-        if not (are_whole and self._is_one_range):
-            ranges = list(chain.from_iterable(map(self._ranges, part, extents)))
-            splits = {planned.split for planned, _ in ranges}
-            if not are_whole or len(splits) > 1 or len(ranges) > len(part.paths) - part.sizes.count(0):
-                return ranges
-        amount = max(part.size, len(part.paths) * _LEAST_AMOUNT)
-        return [(Range(part, 0, part.size, split, True), amount) for split in splits if part.size]
+        are_whole = self.kinds.read.documents in _WHOLE
+        if are_whole and self._is_one_range:
+            return _joint(part, None if self.hashed else 0)
+        ranges = list(chain.from_iterable(map(self._ranges, part, extents)))
+        splits = {planned.split for planned, _ in ranges}
+        are_joint = are_whole and len(splits) == 1 and len(ranges) == len(part.paths) - part.sizes.count(0)
+        return _joint(part, *splits) if are_joint else ranges
 
     def loose_tasks(self) -> list[Task]:
         """Returns tasks as `tasks` does, if there is one split, without looking for cuts: `fixed` does that for a task
         when it is read. So a task can be read without planning those before it."""
-        ranges = (
-            (part._replace(ends_document=True), size)
-            for file in self.files
-            for part, size in self._parts(file, self.task_bytes)
-        )
+        ranges = list[tuple[Range, int]]()
+        for part in self.files.parts:
+            if isinstance(part, SmallFiles) and self.kinds.read.documents in _WHOLE:
+                ranges += _joint(part, 0)
+                continue
+            for file in Corpus([part]):
+                some = self._parts(file, self.task_bytes)
+                ranges += ((planned._replace(ends_document=True), size) for planned, size in some)
         return list(_together(ranges, self.task_bytes))
 
     def fixed(self, task: Task) -> Task:
@@ -376,6 +378,12 @@ class Plan:
             if end > start:
                 yield split, start, end
             start = end
+
+
+def _joint(part: SmallFiles, split: int | None) -> list[tuple[Range, int]]:
+    """Returns one range of all these files, unless they are empty, with its size."""
+    amount = max(part.size, len(part.paths) * _LEAST_AMOUNT)
+    return [(Range(part, 0, part.size, split, True), amount)] if part.size else []
 
 
 def _together(ranges: Iterable[tuple[Range, int]], size: int) -> Iterator[Task]:

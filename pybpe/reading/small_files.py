@@ -8,7 +8,8 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
+from operator import and_
 
 from .. import _binding
 from .._lazy import hashlib
@@ -23,8 +24,8 @@ _GROUP_BYTES = 1 << 20  # of small files that are encoded together
 
 
 class SmallFiles:
-    """Small files of plain text in UTF-8 on this machine, as they were when the run began (see InputFile). Iteration
-    yields an InputFile for each.
+    """Small files of plain text on this machine, as they were when the run began (see InputFile). Iteration yields an
+    InputFile for each.
 
     Attributes:
         paths, sizes, modified: the path of each file, its size (type Q), and its modification time in ns (type q).
@@ -101,13 +102,14 @@ class Corpus:
                 yield part
 
     @property
-    def names(self) -> Iterator[tuple[str, int | None]]:
-        """The path of each file, and its size as it is stored, or None if that is not known."""
-        for part in self.parts:
-            if isinstance(part, SmallFiles):
-                yield from zip(part.paths, part.sizes)
-            else:
-                yield part.path, part.size
+    def paths(self) -> Iterator[str]:
+        """The path of each file."""
+        return chain.from_iterable(part.paths if isinstance(part, SmallFiles) else (part.path,) for part in self.parts)
+
+    @property
+    def sizes(self) -> Iterator[int | None]:
+        """The size of each file as it is stored, or None if that is not known."""
+        return chain.from_iterable(part.sizes if isinstance(part, SmallFiles) else (part.size,) for part in self.parts)
 
     @property
     def singles(self) -> list[InputFile]:
@@ -141,15 +143,17 @@ def look_at(
         starts = _binding.FileStarts(some, most, most * len(some), known)
         sizes, modified, offsets = starts.sizes, starts.modified, starts.offsets
         data = bytes(starts.data[: offsets[-1]])
+        plain = [read.encoding is None and says_nothing(path[path.rfind(".") :]) for path in some]
+        plain = list(map(and_, plain, plain_starts(data, offsets)))
         looked: dict[int, tuple[InputFile, NoText | None]] = {}  # those that are not small files of text
-        for i, (path, size, plain) in enumerate(zip(some, sizes, plain_starts(data, offsets))):
-            if plain and read.encoding is None and says_nothing(path[path.rfind(".") :]):  # as most
-                if size > SMALL_BYTES or read.documents == "jsonl":
-                    looked[i] = InputFile(path, size, modified[i]), None
-                continue
-            file, what = InputFile.of_start(path, read.encoding, size, modified[i], data[offsets[i] : offsets[i + 1]])
-            if what is not None or not _is_small(file.in_form(read.documents)):
-                looked[i] = file, what
+        for i in range(len(some)) if read.documents == "jsonl" or not all(plain) or max(sizes) > SMALL_BYTES else ():
+            if not plain[i]:
+                head = data[offsets[i] : offsets[i + 1]]
+                file, what = InputFile.of_start(some[i], read.encoding, sizes[i], modified[i], head)
+                if what is not None or not _is_small(file.in_form(read.documents)):
+                    looked[i] = file, what
+            elif sizes[i] > SMALL_BYTES or read.documents == "jsonl":
+                looked[i] = InputFile(some[i], sizes[i], modified[i]), None
         sums = list(accumulate(sizes, initial=0))
         begin = 0
         for at in (*looked, len(some)):

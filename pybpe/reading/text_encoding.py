@@ -17,6 +17,7 @@ from ..errors import ArgumentError, FormatError, warn
 from .streams import DerivedStream
 
 _BLOCK = 1 << 16
+_INSIDE = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
 def check_encoding(encoding: str | None) -> str | None:
@@ -125,9 +126,10 @@ class Doubts:
 
 def are_utf8(data: memoryview, offsets: Sequence[int]) -> bool:
     """Returns whether texts are UTF-8: text i is data[offsets[i] : offsets[i + 1]], up to the end of the data."""
-    begins = (start for start in offsets if start < len(data))
-    begins_inside = any(data[start] & 0xC0 == 0x80 for start in begins)  # a character of the text before
-    return not begins_inside and _binding.utf8_valid(data) == len(data)
+    firsts = bytes(map(data.__getitem__, filter(len(data).__gt__, offsets)))
+    if len(firsts.translate(None, _INSIDE)) < len(firsts):  # one begins inside a character of the text before
+        return False
+    return _binding.utf8_valid(data) == len(data)
 
 
 def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:

@@ -268,7 +268,7 @@ def write_dataset(
             identity = hashed(identity, "workers")
             store = SharedStore(layout, encoding, identity)
     work = TokenRun(layout, store, identity, encoding=encoding, resume=resume)
-    inputs = [(staged.names.get(path, path), size) for path, size in staged.files.names]
+    inputs = [(staged.names.get(path, path), size) for path, size in zip(staged.files.paths, staged.files.sizes)]
     made = work.write(run, staged.files.known_size, Manifest(options.settings(), described(tok), inputs=inputs), beside)
     if plan.hashed or plan.between_documents:
         tell_shares(splits, made)

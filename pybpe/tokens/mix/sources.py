@@ -113,7 +113,7 @@ class TextSource:
     @property
     def inputs(self) -> list[str]:
         """See TokenSource."""
-        return [name for name, _ in self.files.names]
+        return list(self.files.paths)
 
     def train_tokens(self) -> int | None:
         """Estimates the number of tokens in the train split from a sample. Returns None if it must be read first."""
