@@ -97,6 +97,18 @@ class Vocab:
         return cls(make_handle("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
 
     @classmethod
+    def from_packed(cls, tokens: bytes, offsets: bytes, merges: bytes, rules: VocabRules) -> Vocab:
+        """Makes a vocabulary from what `packed` returned, which is how vocabularies are pickled."""
+        strings, spec, _kept = Strings(data=tokens, offsets=offsets), *_vocab_spec(rules)
+        spec.tokens, spec.merges = strings.c[0], ffi.from_buffer("uint32_t[]", merges)
+        spec.merges_count = len(merges) // 8
+        return cls(make_handle("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        settings = (*self.pattern, self.normalizer, self.whole_words, self.prefix_space)
+        return Vocab.from_packed, (*map(bytes, self.packed()), VocabRules(self.specials(), self.eot_id, *settings))
+
+    @classmethod
     def from_json(cls, text: bytes, spans: Sequence[int], specials: Mapping[str, int], rules: VocabRules) -> Vocab:
         """Makes a vocabulary from the tokens and merges of a tokenizer.json, at the offsets that `tokenizer_json_spans`
         found. Raises FormatError or ArgumentError if this function cannot read the file; Python may be able to."""
@@ -210,8 +222,7 @@ class Vocab:
 
 class VocabPart(Sequence[Item], Generic[Item]):
     """Tokens or merges of a vocabulary: the list that `read()` returns, made at its first use. Most programs only
-    encode, and making fifty thousand objects takes longer than loading the vocabulary. Immutable, and pickled as that
-    list."""
+    encode, and making fifty thousand objects takes longer than loading the vocabulary. Immutable."""
 
     def __init__(self, vocab: Vocab, read: Callable[[], list[Item]], size: int) -> None:
         self.vocab, self._read, self._size = vocab, read, size
@@ -242,7 +253,7 @@ class VocabPart(Sequence[Item], Generic[Item]):
         return repr(self._items)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return list, (self._items,)
+        return VocabPart, (self.vocab, self._read, self._size)
 
 
 class IdBuffer:

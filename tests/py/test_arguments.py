@@ -307,6 +307,8 @@ def test_tokenizers_are_equal_if_their_ids_are(tok: pybpe.Tokenizer, tmp_path: P
     tok.save(tmp_path / "x.bin")
     same = [copy.copy(tok), copy.deepcopy(tok), pickle.loads(pickle.dumps(tok))]
     same += map(pybpe.Tokenizer.from_file, (tmp_path / "x.json", tmp_path / "x.bin"))
+    same += [pickle.loads(pickle.dumps(each)) for each in same[-2:]]  # they keep their tokens in C
+    assert all(each.model.tokens == tok.model.tokens and each.model.merges == tok.model.merges for each in same)
     assert all(tok == other for other in same) and len({tok, *same}) == 1
     others = [tok.prune(vocab_size=265), tok.extend(["<s>"]), tok.replace(template="$A <|endoftext|>"), "tok"]
     assert all(tok != other for other in others)
