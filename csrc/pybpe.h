@@ -892,7 +892,7 @@ enum pybpe_character {
     PYBPE_CHARACTER_UNSPACED = 5
 };
 
-/* Tables of characters, which the caller makes. */
+/* Tables of characters, which the caller makes. Those of ASCII letters and digits say so, as some code does not ask. */
 typedef struct pybpe_characters {
     const uint8_t *classes; /* of each code point, 0x110000 in all */
     const uint32_t *lower;  /* the lowercase of each code point below lower_count; those from there have none */

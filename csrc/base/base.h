@@ -128,11 +128,15 @@ static inline uint64_t load_u64(const uint8_t *p) {
 #endif
     return x;
 }
+#define EACH_BYTE(x) (UINT64_C(0x0101010101010101) * (x))
 /* The high bit of the first byte of x that is c, and perhaps of bytes after it. */
 static inline uint64_t bytes_equal(uint64_t x, uint8_t c) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t differ = x ^ ones * c;
-    return (differ - ones) & ~differ & ones << 7;
+    uint64_t differ = x ^ EACH_BYTE(c);
+    return (differ - EACH_BYTE(1)) & ~differ & EACH_BYTE(0x80);
+}
+/* The high bit of every byte of x that is in low..high; all are below 0x80, and 1 <= low. */
+static inline uint64_t bytes_between(uint64_t x, unsigned low, unsigned high) {
+    return (x + EACH_BYTE(0x80 - low)) & ~(x + EACH_BYTE(0x7F - high)) & EACH_BYTE(0x80);
 }
 static inline void store_u32(uint8_t *p, uint32_t x) {
     for (int i = 0; i < 4; i++) {

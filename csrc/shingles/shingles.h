@@ -6,7 +6,7 @@ There, SHINGLE_UNITS such letters count as one word, if most words of a text are
 
     The 2 boats, 港口      The | 2 | boats | 港 | 口
 
-Words are compared by hashes of 64 bits that ignore case: different words are mistaken for equal with a probability of
+Words are compared by hashes of 64 bits of their lowercase: different words are mistaken for equal with a probability of
 10^-19 per pair.
 */
 #ifndef PYBPE_SHINGLES_H
@@ -94,9 +94,25 @@ typedef struct shingle_window {
 /* A window at the first n words; 1 <= n <= w->count. */
 shingle_window shingle_window_new(const shingle_words *w, size_t n);
 
+/* Places the window at the n words from `at`. */
+void shingle_window_begin(shingle_window *v, size_t at);
+
+static inline uint64_t shingle_chars(const shingle_words *w, size_t i) { return w->chars != NULL ? w->chars[i] : 0; }
+
 /* Moves the window to the n words from `to`, which is not before its place. Moving it over m words takes O(m) time in
    all, however many moves that takes. */
-void shingle_window_move(shingle_window *v, size_t to);
+static inline void shingle_window_move(shingle_window *v, size_t to) {
+    if (to - v->at >= v->n) {
+        shingle_window_begin(v, to);
+        return;
+    }
+    const uint64_t *hashes = v->w->hashes;
+    for (size_t i = v->at; i < to; i++) {
+        v->sum = (v->sum - hashes[i] * v->first_power) * SHINGLE_BASE + hashes[i + v->n];
+        v->chars += shingle_chars(v->w, i + v->n) - shingle_chars(v->w, i);
+    }
+    v->at = to;
+}
 
 static inline uint64_t shingle_window_hash(const shingle_window *v) { return shingle_scramble(v->sum); }
 

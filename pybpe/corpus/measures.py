@@ -57,6 +57,7 @@ UNITS_PER_WORD = 2  # characters of these scripts per word
 LETTERS_PER_UNIT = 2.5  # two of them count as one English word, which has about five letters
 _ASSIGNED = 0x32400  # no letters, digits or spaces above this, except private use and selectors
 _CASED = 0x20000  # no capitals above this
+_UTF_32 = f"utf-32-{sys.byteorder[0]}e"
 _TWO = "\u0130"  # the capital whose lowercase is two characters
 
 
@@ -68,11 +69,10 @@ def characters() -> _binding.Characters:
 
 def _classes() -> bytearray:
     letter, symbol = _CLASS["LETTER"], _CLASS["SYMBOL"]
-    kinds = {"L": letter, "M": letter, "N": _CLASS["DIGIT"], "P": _CLASS["PUNCTUATION"], "Z": _CLASS["SPACE"]}
+    kinds = bytes([letter, letter, _CLASS["DIGIT"], _CLASS["PUNCTUATION"], _CLASS["SPACE"], symbol, symbol])
     table = bytearray([symbol]) * _binding.CODE_POINTS
-    table[:_ASSIGNED] = bytes(
-        kinds.get(kind[0], symbol) for kind in map(unicodedata.category, map(chr, range(_ASSIGNED)))
-    )
+    categories = "".join(map(unicodedata.category, _code_points(_ASSIGNED)))[::2]  # the first letter of each
+    table[:_ASSIGNED] = categories.encode().translate(bytes.maketrans(b"LMNPZSC", kinds))
     unspaced = bytes.maketrans(bytes([letter]), bytes([_CLASS["UNSPACED"]]))
     for first, last in _UNSPACED:
         table[first : last + 1] = table[first : last + 1].translate(unspaced)
@@ -85,11 +85,13 @@ def _classes() -> bytearray:
 def _lower() -> bytes:
     """Returns the lowercase of each code point. The only capital whose lowercase is two characters keeps its case. Both
     forms of a small sigma are the same letter."""
-    characters = "".join(map(chr, range(_CASED))).replace(_TWO, " ").lower()
+    characters = _code_points(_CASED).replace(_TWO, " ").lower()
     characters = characters[: ord(_TWO)] + _TWO + characters[ord(_TWO) + 1 :]
-    return characters.replace("ς", "σ").encode(
-        "utf-32-le" if sys.byteorder == "little" else "utf-32-be", "surrogatepass"
-    )
+    return characters.replace("ς", "σ").encode(_UTF_32, "surrogatepass")
+
+
+def _code_points(count: int) -> str:
+    return numpy.arange(count, dtype=numpy.uint32).tobytes().decode(_UTF_32, "surrogatepass")
 
 
 def check_texts(texts: Iterable[str]) -> _binding.Strings:

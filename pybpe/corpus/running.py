@@ -32,7 +32,7 @@ from .results import Result, results_in
 from .steps import Steps
 from .work import Work
 
-_RESULTS = 6  # the version of what tasks return: results of another version are not used
+_RESULTS = 7  # the version of what tasks return: results of another version are not used
 _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 

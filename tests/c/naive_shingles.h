@@ -20,6 +20,19 @@ static inline uint64_t naive_hash_step(uint64_t h, uint64_t x) {
     return (h << 29 | h >> 35) * NAIVE_BASE;
 }
 
+/* The hash of a word, given its lowercase in UTF-8. */
+static inline uint64_t naive_word_hash(const uint8_t *word, size_t n) {
+    uint64_t h = 0;
+    for (size_t start = 0; start < n; start += 8) {
+        uint64_t x = 0;
+        for (size_t i = start; i < n && i < start + 8; i++) {
+            x |= (uint64_t)word[i] << 8 * (i - start);
+        }
+        h = naive_hash_step(h, x);
+    }
+    return naive_scramble(h);
+}
+
 /* The hash of the only shingle of a text with fewer words than a shingle. */
 static inline uint64_t naive_only_shingle(const uint64_t *words, size_t count, const uint8_t *text, size_t n) {
     uint64_t h = count > 0;

@@ -355,15 +355,14 @@ static void check_windows(void) {
 Signatures
 */
 
-static uint64_t naive_word_hash(const naive_word *w) {
-    uint64_t h = 0;
-    if (w->n == 3 && w->bytes[0] >= 0x80) {
-        return naive_scramble(naive_hash_step(0, 0x4E2D));
-    }
+static uint64_t hash_of(const naive_word *w) {
+    uint8_t *bytes = malloc(w->n);
     for (size_t i = 0; i < w->n; i++) {
-        h = naive_hash_step(h, lower[w->bytes[i]]);
+        bytes[i] = w->bytes[i] < 0x80 ? (uint8_t)lower[w->bytes[i]] : w->bytes[i];
     }
-    return naive_scramble(h);
+    const uint64_t hash = naive_word_hash(bytes, w->n);
+    free(bytes);
+    return hash;
 }
 
 /* The shingles of a text. Returns their number. */
@@ -373,7 +372,7 @@ static size_t text_shingles(const uint8_t *text, size_t n, uint64_t *shingles) {
     size_t count = naive_words(text, n, words), unspaced = 0;
     for (size_t i = 0; i < count; i++) {
         unspaced += words[i].bytes[0] >= 0x80;
-        hashes[i] = naive_word_hash(&words[i]);
+        hashes[i] = hash_of(&words[i]);
     }
     size_t found = naive_shingles(hashes, count, 2 * unspaced > count ? 10 : 5, text, n, shingles);
     free(words);

@@ -80,6 +80,20 @@ static size_t character_read(const uint8_t *text, size_t left, uint32_t *c) {
     return valid ? n : 1;
 }
 
+/* Writes a character as UTF-8. Returns its length. */
+static size_t character_write(uint8_t *out, uint32_t c) {
+    if (c < 0x80) {
+        out[0] = (uint8_t)c;
+        return 1;
+    }
+    const size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (uint8_t)(0x80 | (c >> 6 * (n - 1 - i) & 0x3F));
+    }
+    out[0] = (uint8_t)(out[0] | 0xF00U >> n);
+    return n;
+}
+
 static uint8_t class_at(const document *d, size_t i) {
     return d->characters[i] == NO_CHARACTER ? PYBPE_CHARACTER_SYMBOL : classes[d->characters[i]];
 }
@@ -108,11 +122,12 @@ static void document_read(document *d, const uint8_t *text, size_t n) {
         d->unspaced += unspaced;
         end += unspaced;
         if (end > i) {
-            uint64_t hash = 0;
+            static uint8_t word[4 * MOST_TEXT];
+            size_t size = 0;
             for (size_t k = i; k < end; k++) {
-                hash = naive_hash_step(hash, folded(d, k));
+                size += character_write(word + size, folded(d, k));
             }
-            d->hashes[d->words_count] = naive_scramble(hash);
+            d->hashes[d->words_count] = naive_word_hash(word, size);
             d->words[d->words_count++] = (span){i, end};
         }
         i = end > i ? end : i + 1;

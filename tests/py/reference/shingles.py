@@ -29,9 +29,15 @@ def hash_of_window(hashes: list[int]) -> int:
     return scramble(total)
 
 
+def hash_of_word(word: str) -> int:
+    """The lowercase in UTF-8, 8 bytes at a time."""
+    data = "".join(map(lower, word)).encode()
+    return hash_of([int.from_bytes(data[i : i + 8], "little") for i in range(0, len(data), 8)])
+
+
 def shingles(text: str) -> list[int]:
     """Returns the hash of each run of five words, or of the whole text if it has fewer."""
-    hashes = [hash_of([ord(lower(c)) for c in word]) for word in words(text)]
+    hashes = [hash_of_word(word) for word in words(text)]
     n = 5 * units_per_word(text)
     if len(hashes) >= n:
         return [hash_of_window(hashes[i : i + n]) for i in range(len(hashes) - n + 1)]
