@@ -798,9 +798,15 @@ typedef struct pybpe_records {
 /* Reads JSON lines, whose texts are the strings at `key`. A line of the output has the names and values of the record
    in one form: as Python's json.dumps writes them with ensure_ascii=False, but all values except the text stay as they
    are spelled. Returns PYBPE_ERR_FORMAT as pybpe_divider_divide does, and for a record that repeats a name, or has more
-   than 64. Then the output means nothing. */
+   than 64. Then the output means nothing. With `no_cluster`, the output has no field "cluster". */
 int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
-                       pybpe_error *err);
+                       int no_cluster, pybpe_error *err);
+
+/* Writes the lines of records for which `keeps` is not 0. If `clusters` is not NULL, it has PYBPE_DIGEST_SIZE bytes for
+   each record, which are added to it in hexadecimal as its field "cluster". `out` has room for the lines, and for 48
+   bytes more for each; *n is set to what is written. A line ends with } and a newline. */
+int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, const uint8_t *keeps,
+                       const uint8_t *clusters, pybpe_error *err);
 
 /* Writes a record for each text, with nothing but the text: {NAME: "TEXT"}, where `name` is spelled as JSON. Line i is
    lines[offsets[i]] up to but not including lines[offsets[i + 1]]. The caller provides the memory: 6 bytes for each byte
@@ -947,13 +953,24 @@ typedef struct pybpe_measuring {
 int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
                         const pybpe_measuring *what, const pybpe_allocator *mem, pybpe_error *err);
 
-enum { PYBPE_MINHASH_SIZE = 128 };
+enum { PYBPE_MINHASH_SIZE = 128, PYBPE_DIGEST_SIZE = 16 };
+
+/* Writes the BLAKE2b digest of PYBPE_DIGEST_SIZE bytes of each text to `out`. */
+int pybpe_texts_digest(uint8_t *out, const pybpe_strings *texts, pybpe_error *err);
 
 /* Writes a MinHash signature of PYBPE_MINHASH_SIZE numbers per text to `out`. A shingle of a text is five consecutive
    words, ignoring case; a text with fewer words is one shingle. The share of positions in which two signatures agree
-   estimates the Jaccard similarity of the two sets of shingles. Memory does not grow with the texts. */
-int pybpe_texts_minhash(uint32_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
+   estimates the Jaccard similarity of the two sets of shingles. Memory does not grow with the texts.
+
+   If `only` is not NULL, a text with fewer words than a shingle has no signature, as it is like those with the same
+   words and no others: only[i] is the hash of its one shingle, not 0. It is 0 for a text that has a signature. */
+int pybpe_texts_minhash(uint32_t *out, uint64_t *only, const pybpe_strings *texts, const pybpe_characters *tables,
                         const pybpe_allocator *mem, pybpe_error *err);
+
+/* Cuts each of `count` signatures into `bands` of `width` numbers, and writes the hash of each band: out[b * count + i]
+   is of band b of signature i. Signatures that agree in a band have the same. */
+int pybpe_signatures_cut(uint64_t *out, const uint32_t *signatures, size_t count, size_t bands, size_t width,
+                         pybpe_error *err);
 
 /* Writes the hash of each of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out`
    may be NULL. */

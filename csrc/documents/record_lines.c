@@ -21,6 +21,8 @@ static bool is_usual(const record_string *string) {
     return true;
 }
 
+static const char digits[] = "0123456789abcdef";
+
 static uint8_t *bytes_write(const uint8_t *from, const uint8_t *end, uint8_t *to) {
     memcpy(to, from, (size_t)(end - from));
     return to + (end - from);
@@ -28,7 +30,6 @@ static uint8_t *bytes_write(const uint8_t *from, const uint8_t *end, uint8_t *to
 
 /* Writes a string with its quotes. Returns the place after it. */
 static uint8_t *string_write(const uint8_t *at, size_t n, uint8_t *to) {
-    static const char digits[] = "0123456789abcdef";
     const uint8_t *const end = at + n;
     *to++ = '"';
     for (;; at++) {
@@ -101,9 +102,10 @@ static bool name_add(record_string *names, size_t *count, const uint8_t *at, siz
     return true;
 }
 
-/* Writes the record at `at`, whose text has n bytes in UTF-8. Returns the place after its line; NULL if a name is
-   repeated or there are too many. */
-static uint8_t *record_write(const uint8_t *at, const json_record *found, const uint8_t *text, size_t n, uint8_t *to) {
+/* Writes the record at `at`, whose text has n bytes in UTF-8, without the field whose name is spelled `without`.
+   Returns the place after its line; NULL if a name is repeated or there are too many. */
+static uint8_t *record_write(const uint8_t *at, const json_record *found, const uint8_t *text, size_t n,
+                             record_string without, uint8_t *to) {
     record_string names[MAX_NAMES];
     size_t count = 0;
     *to++ = '{';
@@ -116,12 +118,18 @@ static uint8_t *record_write(const uint8_t *at, const json_record *found, const 
         const uint8_t *const value = space_skip(space_skip(stop) + 1);
         const bool is_text = value + 1 == found->text.at;
         const uint8_t *const end = is_text ? found->text.at + found->text.n + 1 : value_end(value);
-        to = count > 1 ? bytes_write((const uint8_t *)", ", (const uint8_t *)", " + 2, to) : to;
+        at = space_skip(end);
+        if ((size_t)(stop - name) == without.n && memcmp(name, without.at, without.n) == 0) {
+            continue;
+        }
+        if (to[-1] != '{') { /* not the first: no value ends in a brace that opens */
+            *to++ = ',';
+            *to++ = ' ';
+        }
         to = bytes_write(name, stop, to);
         *to++ = ':';
         *to++ = ' ';
         to = is_text && !is_usual(&found->text) ? string_write(text, n, to) : bytes_write(value, end, to);
-        at = space_skip(end);
     }
     *to++ = '}';
     *to++ = '\n';
@@ -129,7 +137,7 @@ static uint8_t *record_write(const uint8_t *at, const json_record *found, const 
 }
 
 /* Adds a record to the lists of texts and lines, unless its text is empty. */
-static bool record_add_to(pybpe_records *out, const uint8_t *at, const json_record *found) {
+static bool record_add_to(pybpe_records *out, const uint8_t *at, const json_record *found, record_string without) {
     uint8_t *const text = out->texts + out->text_offsets[out->count];
     uint8_t *const line = out->lines + out->line_offsets[out->count];
     size_t n = found->text.n;
@@ -141,7 +149,7 @@ static bool record_add_to(pybpe_records *out, const uint8_t *at, const json_reco
     if (n == 0) {
         return true;
     }
-    uint8_t *const end = record_write(at, found, text, n, line);
+    uint8_t *const end = record_write(at, found, text, n, without, line);
     if (end == NULL) {
         return false;
     }
@@ -152,7 +160,8 @@ static bool record_add_to(pybpe_records *out, const uint8_t *at, const json_reco
 }
 
 int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
-                       pybpe_error *err) {
+                       int no_cluster, pybpe_error *err) {
+    const record_string without = {.at = (const uint8_t *)"\"cluster\"", .n = no_cluster != 0 ? 9 : 0};
     const uint8_t *const end = lines + n;
     const uint8_t *at = lines;
     bool ok = pybpe_utf8_valid(lines, n) == n;
@@ -162,7 +171,7 @@ int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const
         json_record found;
         ok = record_read(at, end, key, key_n, &found);
         if (ok && !found.blank) {
-            ok = record_add_to(out, at, &found);
+            ok = record_add_to(out, at, &found, without);
             out->records += 1;
         }
         at = ok ? found.end : at;
@@ -194,4 +203,35 @@ int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *
         offsets[i + 1] = (uint64_t)(to - lines);
     }
     return PYBPE_OK;
+}
+
+/* Writes the end of a record with its cluster. */
+static uint8_t *cluster_write(const uint8_t *cluster, uint8_t *to) {
+    static const uint8_t field[] = ", \"cluster\": \"";
+    to = bytes_write(field, field + sizeof field - 1, to);
+    for (size_t i = 0; i < PYBPE_DIGEST_SIZE; i++) {
+        *to++ = (uint8_t)digits[cluster[i] >> 4];
+        *to++ = (uint8_t)digits[cluster[i] & 15];
+    }
+    memcpy(to, "\"}\n", 3);
+    return to + 3;
+}
+
+int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, const uint8_t *keeps,
+                       const uint8_t *clusters, pybpe_error *err) {
+    const int code = strings_check(lines, "lines", err);
+    uint8_t *to = out;
+    for (size_t i = 0; code == PYBPE_OK && i < lines->count; i++) {
+        const uint8_t *const line = lines->bytes + lines->offsets[i];
+        const uint8_t *const end = lines->bytes + lines->offsets[i + 1];
+        if (end - line < 2) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "line %zu is not a record", i);
+        }
+        if (keeps[i] != 0) {
+            to = bytes_write(line, clusters != NULL ? end - 2 : end, to);
+            to = clusters != NULL ? cluster_write(clusters + i * PYBPE_DIGEST_SIZE, to) : to;
+        }
+    }
+    *n = (size_t)(to - out);
+    return code;
 }

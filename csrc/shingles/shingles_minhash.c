@@ -86,6 +86,7 @@ Shingles
 typedef struct shingle_sink {
     const minhash *m; /* for a signature */
     uint32_t *row;
+    uint64_t *only;   /* where the hash of an only shingle goes instead, if not NULL */
     uint64_t *hashes; /* otherwise for a list; NULL only counts them */
     uint64_t count;
 } shingle_sink;
@@ -154,7 +155,11 @@ static void text_shingles(shingle_sink *sink, const uint8_t *text, size_t n, con
     size_t size = shingle_size(&r, w);
     if (r.words < size) {
         uint64_t hash = short_hash(w, text, n);
-        sink_add(sink, &hash, 1);
+        if (sink->only != NULL) {
+            *sink->only = hash != 0 ? hash : 1; /* 0 of a text without bytes */
+        } else {
+            sink_add(sink, &hash, 1);
+        }
         return;
     }
     if (r.words <= w->count) {
@@ -177,20 +182,43 @@ static int words_new(shingle_words *w, const pybpe_allocator *mem, pybpe_error *
     return w->hashes != NULL ? PYBPE_OK : error_set_memory(err, "words", BLOCK_WORDS * sizeof *w->hashes);
 }
 
-int pybpe_texts_minhash(uint32_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
+int pybpe_texts_minhash(uint32_t *out, uint64_t *only, const pybpe_strings *texts, const pybpe_characters *tables,
                         const pybpe_allocator *mem, pybpe_error *err) {
     const minhash m = minhash_new();
     shingle_words w = {0};
     int code = strings_check(texts, "texts", err);
     code = code == PYBPE_OK ? words_new(&w, mem, err) : code;
     for (size_t i = 0; code == PYBPE_OK && i < texts->count; i++) {
-        uint64_t start = texts->offsets[i];
-        shingle_sink sink = {.m = &m, .row = out + i * PYBPE_MINHASH_SIZE};
-        memset(sink.row, 0xFF, PYBPE_MINHASH_SIZE * sizeof *out);
+        uint64_t start = texts->offsets[i], hash = 0;
+        shingle_sink sink = {.m = &m, .row = out, .only = only != NULL ? &hash : NULL};
+        memset(out, 0xFF, PYBPE_MINHASH_SIZE * sizeof *out);
         text_shingles(&sink, texts->bytes + start, (size_t)(texts->offsets[i + 1] - start), tables, &w);
+        out += hash == 0 ? PYBPE_MINHASH_SIZE : 0;
+        if (only != NULL) {
+            only[i] = hash;
+        }
     }
     mem_free(mem, w.hashes);
     return code;
+}
+
+int pybpe_signatures_cut(uint64_t *out, const uint32_t *signatures, size_t count, size_t bands, size_t width,
+                         pybpe_error *err) {
+    if (bands == 0 || width == 0 || bands > PYBPE_MINHASH_SIZE / width) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%zu bands of %zu numbers; a signature has %d", bands, width,
+                         PYBPE_MINHASH_SIZE);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t *number = signatures + i * PYBPE_MINHASH_SIZE;
+        for (size_t band = 0; band < bands; band++) {
+            uint64_t h = 0;
+            for (size_t k = 0; k < width; k++) {
+                h = shingle_hash_step(h, *number++);
+            }
+            out[band * count + i] = shingle_scramble(h);
+        }
+    }
+    return PYBPE_OK;
 }
 
 int pybpe_text_shingles(uint64_t *out, size_t *count, const uint8_t *text, size_t n, const pybpe_characters *tables,

@@ -14,11 +14,15 @@ from .core import version as version
 from .core import write_file as write_file
 from .documents import CHARACTERS as CHARACTERS
 from .documents import CODE_POINTS as CODE_POINTS
+from .documents import DIGEST_SIZE as DIGEST_SIZE
 from .documents import MEASURES as MEASURES
 from .documents import MINHASH_SIZE as MINHASH_SIZE
 from .documents import Characters as Characters
 from .documents import Divider as Divider
 from .documents import FileStarts as FileStarts
+from .documents import cut_signatures as cut_signatures
+from .documents import digest_texts as digest_texts
+from .documents import keep_records as keep_records
 from .documents import measure_texts as measure_texts
 from .documents import minhash_texts as minhash_texts
 from .documents import read_records as read_records

@@ -108,6 +108,7 @@ class FileStarts:
 
 
 MINHASH_SIZE: int = lib.PYBPE_MINHASH_SIZE
+DIGEST_SIZE: int = lib.PYBPE_DIGEST_SIZE
 CHARACTERS: tuple[str, ...] = ("SPACE", "LETTER", "DIGIT", "PUNCTUATION", "SYMBOL", "UNSPACED")
 CODE_POINTS = 0x110000
 
@@ -145,13 +146,13 @@ class Records(NamedTuple):
     line_ends: int
 
 
-def read_records(data: Data, key: str) -> Records | None:
+def read_records(data: Data, key: str, no_cluster: bool = False) -> Records | None:
     """Reads JSON lines (see pybpe_records_read in csrc/pybpe.h). Returns None if a complete parser must read them."""
     view, name, err = ffi.from_buffer(data), key.encode(), ffi.new("pybpe_error *")
     size, offsets = len(view), f"uint64_t[{len(view) // 8 + 2}]"
     memory = [new_uncleared(kind) for kind in (f"uint8_t[{size}]", f"uint8_t[{2 * size}]", offsets, offsets)]
     out = ffi.new("pybpe_records *", memory)
-    code = lib.pybpe_records_read(out, view, size, ffi.from_buffer(name), len(name), err)
+    code = lib.pybpe_records_read(out, view, size, ffi.from_buffer(name), len(name), no_cluster, err)
     if code == lib.PYBPE_ERR_FORMAT:
         return None
     if code:
@@ -166,6 +167,14 @@ def write_records(texts: Strings, name: bytes) -> Strings | None:
     offsets, err = new_uncleared(f"uint64_t[{len(texts) + 1}]"), ffi.new("pybpe_error *")
     code = lib.pybpe_records_write(lines, offsets, texts.c, ffi.from_buffer(name), len(name), err)
     return None if code else _strings(lines, offsets, len(texts))
+
+
+def keep_records(lines: Strings, keeps: Data, clusters: Data | None) -> memoryview:
+    """Returns the lines of the records to keep, one after another (see pybpe_records_keep in csrc/pybpe.h)."""
+    out, size = new_uncleared(f"uint8_t[{len(lines.data) + 48 * len(lines)}]"), ffi.new("size_t *")
+    each = ffi.NULL if clusters is None else ffi.from_buffer("uint8_t[]", clusters)
+    call(lib.pybpe_records_keep, out, size, lines.c, ffi.from_buffer("uint8_t[]", keeps), each)
+    return memoryview(ffi.buffer(out, size[0]))
 
 
 def _strings(data: Any, offsets: Any, count: int) -> Strings:
@@ -191,11 +200,31 @@ def measure_texts(
     return out
 
 
-def minhash_texts(texts: Strings, characters: Characters) -> numpy.ndarray[Any, Any]:
-    """Returns signatures: uint32, shape (texts, MINHASH_SIZE)."""
+def digest_texts(texts: Strings) -> bytes:
+    """Returns the BLAKE2b digests of DIGEST_SIZE bytes, one after another."""
+    out = bytearray(DIGEST_SIZE * len(texts))
+    call(lib.pybpe_texts_digest, ffi.from_buffer("uint8_t[]", out), texts.c)
+    return bytes(out)
+
+
+def minhash_texts(
+    texts: Strings, characters: Characters, only: numpy.ndarray[Any, Any] | None = None
+) -> numpy.ndarray[Any, Any]:
+    """Returns signatures: uint32, shape (signatures, MINHASH_SIZE). `only`, uint64, becomes the hash of each text that
+    has no signature, as it has fewer words than a shingle, and 0 for the others. With None, each has a signature."""
     out = numpy.empty((len(texts), MINHASH_SIZE), dtype=numpy.uint32)
     target = ffi.from_buffer("uint32_t[]", out, require_writable=True)
-    call(lib.pybpe_texts_minhash, target, texts.c, characters.c, ffi.NULL)
+    hashes = ffi.NULL if only is None else ffi.from_buffer("uint64_t[]", only, require_writable=True)
+    call(lib.pybpe_texts_minhash, target, hashes, texts.c, characters.c, ffi.NULL)
+    return out if only is None else out[: numpy.count_nonzero(only == 0)]
+
+
+def cut_signatures(signatures: numpy.ndarray[Any, Any], bands: int, width: int) -> numpy.ndarray[Any, Any]:
+    """Returns the hashes of the bands of signatures: uint64, shape (bands, signatures)."""
+    out = numpy.empty((bands, len(signatures)), dtype=numpy.uint64)
+    rows = ffi.from_buffer("uint32_t[]", signatures)
+    target = ffi.from_buffer("uint64_t[]", out, require_writable=True)
+    call(lib.pybpe_signatures_cut, target, rows, len(signatures), bands, width)
     return out
 
 

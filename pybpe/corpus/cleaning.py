@@ -12,7 +12,7 @@ from itertools import repeat
 from typing import Any
 
 from .. import _binding
-from .._numpy import Array
+from .._numpy import Array, numpy
 from ..arguments import chosen, instance, refuse_unused, whole_number
 from ..errors import ArgumentError, note
 from ..reading.bad_records import Seen, SkippedRecords, list_name, remove_list
@@ -24,7 +24,7 @@ from ..support.call_paths import check_paths
 from ..support.locking import only_writer
 from ..support.output_files import give_name, output_file, remove_folder, unfinished_folder
 from ..support.parallel import RunOptions
-from .decisions import REASONS, Decisions, Part
+from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
 from .duplicates import without_paragraphs
 from .filters import Filters
 from .pii import KINDS
@@ -206,42 +206,43 @@ def _write_output(path: str, folder: str, steps: Steps, decisions: Decisions) ->
     return tally
 
 
-def _kept_lines(part: Part, clusters: Sequence[str] | None, key: str, tally: Tally) -> bytes:
+def _kept_lines(part: Part, clusters: Array | None, key: str, tally: Tally) -> _binding.Data:
     """Returns the lines of the documents of a part that are kept, with the names of their clusters."""
-    data, sizes = part.result.section("lines"), part.result.array("sizes", "<i8", 2).copy()
-    if clusters is not None or part.drops.any() or part.repeated.any():
-        lines, reasons = data.split(b"\n")[:-1], [REASONS[drop] for drop in part.drops.tolist()]
-        if part.repeated.any():
-            _remove_paragraphs(part, lines, sizes, reasons, key, tally)
-        for place, reason in enumerate(reasons):
-            if reason:
-                tally.count(reason, 1, int(sizes[place, 1]))
-                tally.sample(reason, json.loads(lines[place])[key])
-        kept = [place for place, reason in enumerate(reasons) if not reason]
-        if clusters is not None:  # no record has this field yet, so it can be appended
-            lines = [line[:-1] + b', "cluster": "%s"}' % name.encode() for line, name in zip(lines, clusters)]
-        data, sizes = b"".join(lines[place] + b"\n" for place in kept), sizes[kept]
-    if len(sizes):
-        tally.count("out", len(sizes), int(sizes[:, 1].sum()))
-        tally.measure("chars out", sizes[:, 0])
-    return data
+    sizes, drops = part.result.array("sizes", "<i8", 3), part.drops
+    lines = _binding.Strings(data=part.result.section("lines"), offsets=numpy.append(0, numpy.cumsum(sizes[:, 2])).data)
+    if part.repeated.any():
+        sizes, drops = sizes.copy(), drops.copy()
+        lines = _without_repeated(part, lines.list(), sizes, drops, key, tally)
+    for place in drops.nonzero()[0].tolist():
+        reason, (start, end) = REASONS[drops[place]], lines.offsets[place : place + 2]
+        tally.count(reason, 1, int(sizes[place, 1]))
+        tally.sample(reason, json.loads(bytes(lines.data[start:end]))[key])
+    kept = drops == 0
+    if kept.any():
+        tally.count("out", int(kept.sum()), int(sizes[kept, 1].sum()))
+        tally.measure("chars out", sizes[kept, 0])
+    if clusters is None and kept.all():
+        return lines.data
+    return _binding.keep_records(lines, kept.data, None if clusters is None else clusters.data)
 
 
-def _remove_paragraphs(
-    part: Part, lines: list[bytes], sizes: Array, reasons: list[str], key: str, tally: Tally
-) -> None:
-    """Removes repeated paragraphs from kept documents: changes `lines`, `sizes` and, if nothing is left, `reasons`."""
+def _without_repeated(
+    part: Part, lines: list[bytes], sizes: Array, drops: Array, key: str, tally: Tally
+) -> _binding.Strings:
+    """Returns the lines of documents, whose repeated paragraphs are removed if they are kept: changes `sizes` and, if
+    nothing is left, `drops`."""
     at = 0
     for place, count in enumerate(part.result.array("paragraph_counts", "<i8")[:, 0].tolist()):
-        if reasons[place]:
+        if drops[place]:
             continue
         repeated = set(part.repeated[at : at + count].nonzero()[0].tolist())
         at += count
         if repeated:
             text, removed = without_paragraphs(json.loads(lines[place])[key], repeated)
-            lines[place] = json_line(lines[place], {key: text})[:-1]
-            sizes[place] = len(text), len(text.encode())
-            reasons[place] = "" if text.strip() else "paragraphs"
+            lines[place] = json_line(lines[place], {key: text})
+            sizes[place, :2] = len(text), len(text.encode())
+            drops[place] = 0 if text.strip() else NO_PARAGRAPHS
             tally.changes["paragraph"] += len(removed)
             for paragraph in removed:
                 tally.sample("paragraph", paragraph)
+    return _binding.Strings(lines)

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from .. import _binding
 from .._numpy import Array, numpy
 from ..errors import ArgumentError
-from .duplicates import DIGEST_BYTES, repeated
+from .duplicates import repeated
 from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters
 from .results import Result
 from .steps import Steps
 
-REASONS = ("", "duplicate", "near_duplicate")  # by the numbers in Decisions.drops
-_EXACT, _NEAR = 1, 2
+REASONS = ("", "duplicate", "near_duplicate", "paragraphs")  # by the numbers in Decisions.drops
+_EXACT, _NEAR, NO_PARAGRAPHS = 1, 2, 3
 _FLAG_BYTES, _CLUSTER_BYTES = 2, 16  # of memory for each paragraph or document: whether it is repeated; its cluster
 
 
@@ -43,11 +44,12 @@ class Decisions:
             self._drops[repeated(self._digests, count, memory)] = _EXACT
         if steps.near_dedup is not None:
             memory = self._memory("documents", count, _CLUSTER_BYTES)
+            self._signed = numpy.concatenate([numpy.zeros(0, dtype=bool), *(hashes == 0 for hashes in self._only())])
             self._firsts = clusters(count, steps.near_dedup, self._band_rows, self._signatures, memory)
             if not steps.keep_near:
                 self._drops[self._later()] = _NEAR
         if steps.dedup_paragraphs:
-            paragraphs = sum(map(len, self._paragraphs())) // DIGEST_BYTES
+            paragraphs = sum(map(len, self._paragraphs())) // _binding.DIGEST_SIZE
             memory = self._memory("paragraphs", paragraphs, _FLAG_BYTES)
             self._repeated = repeated(self._paragraphs, paragraphs, memory)
 
@@ -82,11 +84,23 @@ class Decisions:
             of_kept = numpy.repeat(kept, result.array("paragraph_counts", "<i8")[:, 0])
             yield result.array("paragraphs", "<u8", 2)[of_kept].tobytes()
 
-    def _band_rows(self, band: int) -> Iterator[tuple[Array, Array]]:
-        """Yields the keys in a band, and the numbers, of the documents that are not dropped yet."""
+    def _only(self) -> Iterator[Array]:
+        """Yields the hash of the only shingle of each document, or 0 if it has a signature."""
+        return (result.array("only", "<u8")[:, 0] for result in self._results)
+
+    def _band_rows(self, band: int | None) -> Iterator[tuple[Array, Array]]:
+        """Yields the keys in a band, and the numbers, of the documents that are not dropped yet. None is for those
+        without a signature."""
+        if band is None:
+            for hashes, start in zip(self._only(), self._starts):
+                numbers = numpy.flatnonzero(hashes)
+                numbers = numbers[self._drops[numbers + start] == 0]
+                yield hashes[numbers], numbers + start
+            return
         for result, start in zip(self._results, self._starts):
-            stay = numpy.flatnonzero(self._drops[start : start + result.documents] == 0)
-            yield result.row("bands", "<u8", result.documents, band)[stay], stay + start
+            numbers = numpy.flatnonzero(self._signed[start : start + result.documents]) + start
+            stay = self._drops[numbers] == 0
+            yield result.row("bands", "<u8", len(numbers), band)[stay], numbers[stay]
 
     def _signatures(self, documents: Array) -> Array:
         """Returns the signatures of documents, whose numbers ascend."""
@@ -94,12 +108,13 @@ class Decisions:
         bounds = numpy.searchsorted(documents, self._starts).tolist()
         for result, start, first, end in zip(self._results, self._starts, bounds, bounds[1:]):
             if first < end:  # a file is closed again soon: it would count as memory
-                found[first:end] = result.mapped("signatures", "<u4", PERMUTATIONS)[documents[first:end] - start]
+                rows = numpy.cumsum(self._signed[start : start + result.documents])[documents[first:end] - start] - 1
+                found[first:end] = result.mapped("signatures", "<u4", PERMUTATIONS)[rows]
         return found
 
-    def cluster_names(self) -> Iterator[list[str]]:
-        """Yields the names of the clusters of each result's documents. It is the digest of the first one of a
-        cluster."""
+    def cluster_names(self) -> Iterator[Array]:
+        """Yields the names of the clusters of each result's documents: digests, shape (documents, 2). It is the digest
+        of the first one of a cluster."""
         leaders = numpy.unique(self._firsts[self._later()])  # of clusters with several documents
         known = numpy.empty((len(leaders), 2), dtype="<u8")
         for result, start in zip(self._results, self._starts):
@@ -108,8 +123,7 @@ class Decisions:
             known[first:last] = digests[leaders[first:last] - start]
             later = self._later(start, end)
             digests[later] = known[numpy.searchsorted(leaders, self._firsts[start:end][later])]
-            digits = digests.tobytes().hex()
-            yield [digits[i : i + 2 * DIGEST_BYTES] for i in range(0, len(digits), 2 * DIGEST_BYTES)]
+            yield digests
 
     def _later(self, start: int = 0, end: int | None = None) -> Array:
         """Returns the places of documents that are not the first ones of their clusters, from `start` on."""

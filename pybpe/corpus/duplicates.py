@@ -1,31 +1,24 @@
 """Finds exact duplicates of texts and paragraphs: digests that occurred before.
 
-Digests have 16 bytes: among 10^12 texts, the chance that any two different texts collide is 10^-15. Paragraphs are
-separated by blank lines. In a text without blank lines, each line is a paragraph.
+Digests are BLAKE2b's, of 16 bytes: among 10^12 texts, the chance that any two different texts collide is 10^-15.
+Paragraphs are separated by blank lines. In a text without blank lines, each line is a paragraph.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Container, Iterable
 
 import regex
 
 from .._numpy import Array, numpy
-from ..arguments import Text, utf8
+from ..arguments import utf8
 from ..normalize import normalize_text
 
-DIGEST_BYTES = 16
 LEAST_BYTES = 30  # of a paragraph; shorter ones, such as "Yes." in a dialogue, may repeat
 _BLANK_LINES = re.compile(r"(\n\s*\n)")
 _LINES = re.compile(r"(\n)")
-_SEEN_BYTES = 150  # of memory for a digest in a set
-
-
-def digest(text: Text) -> bytes:
-    """Returns the BLAKE2b digest of a text."""
-    return hashlib.blake2b(utf8(text), digest_size=DIGEST_BYTES).digest()
+_ROW_BYTES = 150  # of memory to sort a digest
 
 
 def normalized(text: str) -> str:
@@ -52,18 +45,35 @@ def repeated(digests_of: Callable[[], Iterable[bytes]], count: int, memory: int)
     Digests may not all fit in `memory`, bytes besides the result. They are hashes, so they are spread evenly: each pass
     over them takes one share."""
     found = numpy.zeros(count, dtype=bool)
-    passes = -(-count * _SEEN_BYTES // memory)
+    passes = -(-count * _ROW_BYTES // memory)
     for share in range(passes):
-        seen: set[bytes] = set()
+        blocks = []
         start = 0
-        for digests in digests_of():
-            places = numpy.flatnonzero(numpy.frombuffer(digests, "<u8")[::2] % passes == share)
-            for place, one in zip(places.tolist(), numpy.frombuffer(digests, f"V{DIGEST_BYTES}")[places].tolist()):
-                if one in seen:
-                    found[start + place] = True
-                else:
-                    seen.add(one)
-            start += len(digests) // DIGEST_BYTES
+        for each in digests_of():
+            digests = numpy.frombuffer(each, "<u8").reshape(-1, 2)
+            mine = numpy.flatnonzero(digests[:, 0] % passes == share)
+            blocks.append((digests[mine], mine + start))
+            start += len(digests)
+        digests, numbers = (numpy.concatenate(column) for column in zip(*blocks))
+        places = places_of_repeated(digests[:, 0])
+        places = places[numpy.lexsort(digests[places].T)]  # it leaves equal ones in their order
+        digests = digests[places]
+        found[numbers[places[1:][(digests[1:] == digests[:-1]).all(axis=1)]]] = True
+    return found
+
+
+def places_of_repeated(keys: Array) -> Array:
+    """Returns the places of keys that occur more than once: together for each key, and in ascending order. Some keys
+    that occur once are among them: at first, only as many bits of a key are compared as fit into a number with its
+    place, since numpy sorts numbers many times faster than it sorts places by their numbers."""
+    bits = numpy.uint64(len(keys).bit_length())
+    packed = keys >> bits << bits
+    packed |= numpy.arange(len(keys), dtype=numpy.uint64)
+    packed.sort()
+    same = numpy.zeros(len(keys) + 1, dtype=bool)
+    same[1:-1] = packed[1:] >> bits == packed[:-1] >> bits
+    places = (packed[same[1:] | same[:-1]] & ((numpy.uint64(1) << bits) - numpy.uint64(1))).astype(numpy.int64)
+    found: Array = places[numpy.argsort(keys[places], kind="stable")]
     return found
 
 
@@ -73,14 +83,14 @@ def _split(text: str) -> list[str]:
     return parts if len(parts) > 1 else _LINES.split(text)
 
 
-def paragraph_digests(text: str) -> bytes:
-    """Returns the concatenated digests of all paragraphs of at least LEAST_BYTES; surrounding spaces do not count."""
-    paragraphs = (part.strip() for part in _split(text)[::2])
-    return b"".join(digest(paragraph) for paragraph in paragraphs if len(utf8(paragraph)) >= LEAST_BYTES)
+def counted_paragraphs(text: str) -> list[bytes]:
+    """Returns all paragraphs of at least LEAST_BYTES, in UTF-8, without the spaces around them."""
+    paragraphs = (bytes(utf8(part.strip())) for part in _split(text)[::2])
+    return [paragraph for paragraph in paragraphs if len(paragraph) >= LEAST_BYTES]
 
 
 def without_paragraphs(text: str, dropped: Container[int]) -> tuple[str, list[str]]:
-    """Returns the text without the paragraphs whose positions in paragraph_digests are in `dropped`, and those
+    """Returns the text without the paragraphs whose positions in counted_paragraphs are in `dropped`, and those
     paragraphs.
 
     >>> text = "A paragraph that is long enough to count.\\n\\nA second one, which is long enough too."

@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from string import ascii_lowercase
 
 from .. import _binding
 from .._numpy import Array, numpy
@@ -69,10 +70,10 @@ def characters() -> _binding.Characters:
 
 def _classes() -> bytearray:
     letter, symbol = _CLASS["LETTER"], _CLASS["SYMBOL"]
-    kinds = bytes([letter, letter, _CLASS["DIGIT"], _CLASS["PUNCTUATION"], _CLASS["SPACE"], symbol, symbol])
+    kinds = {"L": letter, "M": letter, "N": _CLASS["DIGIT"], "P": _CLASS["PUNCTUATION"], "Z": _CLASS["SPACE"]}
+    of_categories = {kind + c: kinds.get(kind, symbol) for kind in "LMNPZSC" for c in ascii_lowercase}
     table = bytearray([symbol]) * _binding.CODE_POINTS
-    categories = "".join(map(unicodedata.category, _code_points(_ASSIGNED)))[::2]  # the first letter of each
-    table[:_ASSIGNED] = categories.encode().translate(bytes.maketrans(b"LMNPZSC", kinds))
+    table[:_ASSIGNED] = bytes(map(of_categories.__getitem__, map(unicodedata.category, _code_points(_ASSIGNED))))
     unspaced = bytes.maketrans(bytes([letter]), bytes([_CLASS["UNSPACED"]]))
     for first, last in _UNSPACED:
         table[first : last + 1] = table[first : last + 1].translate(unspaced)

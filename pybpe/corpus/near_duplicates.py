@@ -6,6 +6,8 @@ size of the intersection divided by the size of the union. The share of equal po
 several rows; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
 Datasets", chapter 3. The C library makes the signatures (csrc/shingles/shingles_minhash.c).
 
+A text with fewer words than a shingle is like those with the same words, and no others: it needs no signature.
+
 Texts are numbered in the order of the corpus. In each band, texts with equal keys form a group. Each is compared with
 the one before it in the group and with the first of it, unless they are linked already. Pairs whose signatures are
 similar enough are linked, and the texts that links connect are a cluster. So the clusters depend only on the texts and
@@ -20,9 +22,10 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._numpy import Array, numpy
+from .duplicates import places_of_repeated
 from .measures import characters, check_texts
 
-RowsOf = Callable[[int], Iterable[tuple["Array", "Array"]]]
+RowsOf = Callable[[int | None], Iterable[tuple["Array", "Array"]]]
 
 PERMUTATIONS = _binding.MINHASH_SIZE
 DEFAULT_MEMORY = 1 << 30
@@ -67,25 +70,6 @@ def signatures(texts: Sequence[str]) -> Array:
     return _binding.minhash_texts(check_texts(texts), characters())
 
 
-def band_keys(banding: Banding, rows: Array) -> Array:
-    """Returns the keys of signatures, hashes of their bands: uint64, shape (bands, signatures)."""
-    keys = numpy.zeros((banding.bands, len(rows)), dtype=numpy.uint64)
-    for band in range(banding.bands):
-        for column in range(band * banding.rows, (band + 1) * banding.rows):
-            keys[band] = _scramble(keys[band] + numpy.uint64(1) + rows[:, column])
-    return keys
-
-
-def _scramble(values: Array) -> Array:
-    """Applies a bijection on uint64 that spreads every bit over all others: the finalizer of MurmurHash3 (Austin
-    Appleby)."""
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        values = values ^ (values >> numpy.uint64(33))
-        values = values * numpy.uint64(factor)
-    result: Array = values ^ (values >> numpy.uint64(33))
-    return result
-
-
 def jaccard(first: str, second: str) -> float:
     """Returns the exact Jaccard similarity of two texts' sets of shingles.
 
@@ -104,11 +88,13 @@ def find_clusters(signatures: Array, threshold: float) -> Array:
         signatures: uint32, shape (texts, PERMUTATIONS), in the order of the corpus.
         threshold: the minimum estimated similarity of a pair.
     """
-    keys = band_keys(Banding.of(threshold), signatures)
+    keys = _binding.cut_signatures(signatures, *Banding.of(threshold))
     numbers = numpy.arange(len(signatures))
-    return clusters(
-        len(signatures), threshold, lambda band: [(keys[band], numbers)], signatures.__getitem__, DEFAULT_MEMORY
-    )
+
+    def rows_of(band: int | None) -> list[tuple[Array, Array]]:
+        return [(keys[0, :0], numbers[:0]) if band is None else (keys[band], numbers)]
+
+    return clusters(len(signatures), threshold, rows_of, signatures.__getitem__, DEFAULT_MEMORY)
 
 
 def clusters(
@@ -116,26 +102,29 @@ def clusters(
 ) -> Array:
     """Returns the first member of each text's cluster: int64, shape (texts,). Pairs with an estimated similarity of at
     least `threshold` are linked. rows_of(band) yields the keys (uint64) and the numbers (int64) of the texts to
-    compare, in their order; signatures_of(numbers) returns signatures. `memory` is in bytes, besides the result: if not
-    all keys of a band fit, they are divided, and texts with the same key stay together."""
+    compare, in their order, and rows_of(None) those of texts that are linked if their keys are equal;
+    signatures_of(numbers) returns signatures. `memory` is in bytes, besides the result: if not all keys of a band fit,
+    they are divided, and texts with the same key stay together."""
     firsts = numpy.arange(texts, dtype=numpy.int64)
     at_once = max(_LEAST_PAIRS, memory // _PAIR_BYTES)
     shares = -(-texts * _ROW_BYTES // memory)  # none without texts
-    for band, share in product(range(Banding.of(threshold).bands), range(shares)):
+    for band, share in product([None, *range(Banding.of(threshold).bands)], range(shares)):
         pairs = _pairs(rows_of(band), share, shares)
         pairs = pairs[firsts[pairs[:, 0]] != firsts[pairs[:, 1]]]
         for start in range(0, len(pairs), at_once):
             part = pairs[start : start + at_once]
-            _link(firsts, part[_similarity(part, signatures_of) >= threshold])
+            _link(firsts, part if band is None else part[_similarity(part, signatures_of) >= threshold])
         _shorten(firsts)
     return firsts
 
 
 def _pairs(rows: Iterable[tuple[Array, Array]], share: int, shares: int) -> Array:
     """Returns the pairs to compare in a share of the keys of a band: shape (pairs, 2)."""
-    blocks = [(keys[mine], numbers[mine]) for keys, numbers in rows for mine in [keys % shares == share]]
+    blocks = list(rows)
+    if shares > 1:
+        blocks = [(keys[mine], numbers[mine]) for keys, numbers in blocks for mine in [keys % shares == share]]
     keys, numbers = (numpy.concatenate(column) for column in zip(*blocks))
-    places = _repeated(keys)
+    places = places_of_repeated(keys)
     begins = numpy.append(True, keys[places[1:]] != keys[places[:-1]])[: len(places)]
     later = numpy.flatnonzero(~begins)
     starts = numpy.flatnonzero(begins)
@@ -143,21 +132,6 @@ def _pairs(rows: Iterable[tuple[Array, Array]], share: int, shares: int) -> Arra
     third = later - 1 > firsts  # or further on: the one before is not the first
     earlier = numpy.concatenate([firsts, later[third] - 1])
     return numpy.stack([numbers[places[earlier]], numbers[places[numpy.concatenate([later, later[third]])]]], axis=1)
-
-
-def _repeated(keys: Array) -> Array:
-    """Returns the places of keys that occur more than once: together for each key, and in ascending order. Some keys
-    that occur once are among them: at first, only as many bits of a key are compared as fit into a number with its
-    place, since numpy sorts numbers many times faster than it sorts places by their numbers."""
-    bits = numpy.uint64(len(keys).bit_length())
-    packed = keys >> bits << bits
-    packed |= numpy.arange(len(keys), dtype=numpy.uint64)
-    packed.sort()
-    same = numpy.zeros(len(keys) + 1, dtype=bool)
-    same[1:-1] = packed[1:] >> bits == packed[:-1] >> bits
-    places = (packed[same[1:] | same[:-1]] & ((numpy.uint64(1) << bits) - numpy.uint64(1))).astype(numpy.int64)
-    found: Array = places[numpy.argsort(keys[places], kind="stable")]
-    return found
 
 
 def _similarity(pairs: Array, signatures_of: Callable[[Array], Array]) -> Array:

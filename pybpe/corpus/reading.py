@@ -57,25 +57,26 @@ class Batch(NamedTuple):
     doubt: str | None  # a warning about the first file of the task that is not UTF-8
 
 
-def batches(task: Task, kinds: Kinds) -> Iterator[Batch]:
-    """Yields a task's documents."""
+def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[Batch]:
+    """Yields a task's documents; with `no_cluster`, without the field "cluster" of their records."""
     doubted = False
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
         doubt = None if doubted else piece.doubt()
         doubted = doubted or doubt is not None
-        yield Batch(*_documents(piece, kinds), piece.size, piece.seen, doubt)
+        yield Batch(*_documents(piece, kinds, no_cluster), piece.size, piece.seen, doubt)
 
 
-def _documents(piece: Piece, kinds: Kinds) -> tuple[_binding.Strings, _binding.Strings]:
+def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.Strings, _binding.Strings]:
     """Returns the texts of a piece, and their records."""
     key, data, seen = kinds.read.text_key, piece.data, piece.seen
     if piece.kind == "jsonl":
         assert isinstance(data, memoryview)  # no other kind of texts has records
-        if (found := _binding.read_records(data, key)) is not None:
+        if (found := _binding.read_records(data, key, no_cluster)) is not None:
             seen.end, seen.records, seen.lines = seen.start + len(data), found.records, found.line_ends
             return found.texts, found.lines
         pairs = [(utf8(record[key]), line) for record, line in records(data, key, seen) if record[key]]
-        lines = [json_line(line, {key: text.decode()}) for text, line in pairs]
+        without = "cluster" if no_cluster else None
+        lines = [json_line(line, {key: text.decode()}, without) for text, line in pairs]
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)
     with dividers(b"", kinds.mark, key, _ONE_SPLIT).take() as divider:
         is_whole = add_documents(divider, piece)

@@ -12,9 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+from .._binding import Data
 from .._numpy import Array, numpy
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
@@ -30,11 +32,12 @@ def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: boo
     return [os.path.join(folder, name) for name in names]
 
 
-def packed(header: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
-    """Returns a result in the file's format. The header has the number of `documents`."""
-    sizes = {name: len(data) for name, data in sections.items()}
+def packed(header: Mapping[str, Any], sections: Mapping[str, Sequence[Data]]) -> list[Data]:
+    """Returns a result in the file's format, in parts, as its sections are. The header has the number of
+    `documents`."""
+    sizes = {name: sum(memoryview(part).nbytes for part in parts) for name, parts in sections.items()}
     head = json.dumps({**header, "sections": sizes}).encode()
-    return b"".join([len(head).to_bytes(8, "little"), head, *sections.values()])
+    return [len(head).to_bytes(8, "little"), head, *chain.from_iterable(sections.values())]
 
 
 class Result:

@@ -114,6 +114,8 @@ class Steps:
             raise ArgumentError("keep_near needs near_dedup, which says how similar near duplicates are")
         if near is not None and (isinstance(near, bool) or not isinstance(near, (int, float)) or not 0 < near <= 1):
             raise ArgumentError(f"near_dedup must be a similarity above 0 and at most 1, such as 0.8, not {near!r}")
+        if near is not None and self.read.text_key == "cluster":
+            raise ArgumentError("near_dedup writes a field 'cluster' of its own: rename the field that holds the text")
 
     def _check_languages(self) -> None:
         known = _detector().LANGUAGES if self.languages else ()

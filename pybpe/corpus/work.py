@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 from .. import _binding
 from .._numpy import Array, numpy
 from ..normalize import normalize_text
 from ..reading.planning import Task
-from .duplicates import DIGEST_BYTES, digest, normalized, paragraph_digests
+from .duplicates import counted_paragraphs, normalized
 from .measures import characters
-from .near_duplicates import PERMUTATIONS, Banding, band_keys
+from .near_duplicates import Banding
 from .pii import find_pii, replace_pii
 from .reading import Batch, batches, json_line
 from .report import Tally
@@ -32,18 +32,19 @@ class Work:
 
     steps: Steps
 
-    def run(self, task: Task) -> Iterator[bytes]:
-        """Yields a task's results in the form of results.py: lines, and for each line the data for finding duplicates.
-        There is one for each _RESULT_BYTES, because a compressed file is one task, however long its text is."""
+    def run(self, task: Task) -> Iterator[_binding.Data]:
+        """Yields a task's results in the form of results.py, in parts: lines, and for each line the data for finding
+        duplicates. There is a result for each _RESULT_BYTES, because a compressed file is one task, however long its
+        text is."""
         found = _Found(self.steps)
-        for batch in batches(task, self.steps.kinds):
+        for batch in batches(task, self.steps.kinds, no_cluster=self.steps.near_dedup is not None):
             found.note(batch)
             if len(batch.texts):
                 self._batch(batch, found)
             if found.size >= _RESULT_BYTES:
-                yield found.packed()
+                yield from found.packed()
                 found = _Found(self.steps)
-        yield found.packed()
+        yield from found.packed()
 
     def collected(self, task: Task) -> bytes:
         """Returns a task's results, one after another."""
@@ -53,8 +54,8 @@ class Work:
         """Writes a task's results, one after another, to a file that appears complete or not at all."""
         path, task = order
         with _binding.Output(path) as output:
-            for result in self.run(task):
-                output.write(result)
+            for part in self.run(task):
+                output.write(part)
 
     def _batch(self, batch: Batch, found: _Found) -> None:
         steps, tally = self.steps, found.tally
@@ -142,11 +143,10 @@ class _Found:
         self.tally = Tally()
         self.size = 0  # of the result in bytes, approximately
         self._read: dict[str, Any] = {"read": 0, "doubts": [], "seen": []}
-        self._lines: list[memoryview] = []
-        self._sizes = [numpy.empty((0, 2), dtype="<i8")]
-        self._digests: list[bytes] = []
-        self._signatures = [numpy.empty((0, PERMUTATIONS), dtype="<u4")]
-        self._paragraphs: list[bytes] = []
+        self._documents = 0
+        self._bands: list[Array] = []
+        names = ("digests", "only", "bands", "signatures", "paragraph_counts", "paragraphs", "sizes", "lines")
+        self._sections: dict[str, list[_binding.Data]] = {name: [] for name in names}
 
     def note(self, batch: Batch) -> None:
         """Notes what was read for a batch."""
@@ -158,36 +158,33 @@ class _Found:
 
     def add(self, texts: _binding.Strings, lines: _binding.Strings, chars: Array) -> None:
         """Adds documents, with their numbers of characters."""
-        steps = self._steps
-        self._lines.append(lines.data)
-        self._sizes.append(numpy.stack([chars, numpy.diff(numpy.frombuffer(texts.offsets, "<i8"))], axis=1))
+        steps, sections = self._steps, self._sections
+        self._documents += len(texts)
+        lengths = (numpy.diff(numpy.frombuffer(some.offsets, "<i8")) for some in (texts, lines))
+        sections["sizes"].append(numpy.stack([chars, *lengths], axis=1).data)
+        sections["lines"].append(lines.data)
         self.size += len(lines.data)
         if steps.dedup == "normalized":
-            self._digests += [digest(normalized(text.decode())) for text in texts.list()]
+            same = _binding.Strings([normalized(text.decode()).encode() for text in texts.list()])
+            sections["digests"].append(_binding.digest_texts(same))
         elif steps.dedup is not None or steps.near_dedup is not None:
-            self._digests += map(digest, texts.list())
-        if steps.near_dedup is not None and len(texts):
-            self._signatures.append(_binding.minhash_texts(texts, characters()))
-            self.size += self._signatures[-1].nbytes
+            sections["digests"].append(_binding.digest_texts(texts))
+        if steps.near_dedup is not None:
+            only = numpy.empty(len(texts), dtype="<u8")
+            signatures = _binding.minhash_texts(texts, characters(), only)
+            self._bands.append(_binding.cut_signatures(signatures, *Banding.of(steps.near_dedup)))
+            sections["only"].append(only.data)
+            sections["signatures"].append(signatures.data)
+            self.size += signatures.nbytes
         if steps.dedup_paragraphs:
-            self._paragraphs += [paragraph_digests(text.decode()) for text in texts.list()]
+            paragraphs = [counted_paragraphs(text.decode()) for text in texts.list()]
+            sections["paragraph_counts"].append(numpy.array([*map(len, paragraphs)], dtype="<i8").data)
+            digests = _binding.digest_texts(_binding.Strings([*chain.from_iterable(paragraphs)]))
+            sections["paragraphs"].append(digests)
 
-    def packed(self) -> bytes:
-        """Returns the result."""
-        signatures, sizes = numpy.concatenate(self._signatures), numpy.concatenate(self._sizes)
-        lines, near = b"".join(self._lines), self._steps.near_dedup
-        if near is not None and b'"cluster"' in lines:  # from an earlier run; cleaning.py adds the new one
-            each = [line + b"\n" for line in lines.split(b"\n")[:-1]]
-            lines = b"".join(json_line(line, {}, "cluster") if b'"cluster"' in line else line for line in each)
-        header = {"tally": self.tally.to_json(), "documents": len(sizes), **self._read}
-        counts = numpy.array([len(digests) // DIGEST_BYTES for digests in self._paragraphs], dtype="<i8")
-        sections = {
-            "digests": b"".join(self._digests),
-            "bands": b"" if near is None else band_keys(Banding.of(near), signatures).tobytes(),
-            "signatures": signatures.tobytes(),
-            "paragraph_counts": counts.tobytes(),
-            "paragraphs": b"".join(self._paragraphs),
-            "sizes": sizes.tobytes(),
-            "lines": lines,
-        }
-        return packed(header, sections)
+    def packed(self) -> list[_binding.Data]:
+        """Returns the result, in parts."""
+        if self._bands:
+            self._sections["bands"] = [numpy.concatenate(self._bands, axis=1).data]
+        header = {"tally": self.tally.to_json(), "documents": self._documents, **self._read}
+        return packed(header, self._sections)

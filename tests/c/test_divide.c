@@ -264,7 +264,7 @@ static int read_records(const char *text, size_t n, const char *lines, size_t co
     pybpe_records r = {.texts = malloc(n + 1), .lines = malloc(2 * n + 1)};
     r.text_offsets = malloc(numbers);
     r.line_offsets = malloc(numbers);
-    int code = pybpe_records_read(&r, copy, n, (const uint8_t *)"text", 4, NULL);
+    int code = pybpe_records_read(&r, copy, n, (const uint8_t *)"text", 4, 0, NULL);
     if (code == PYBPE_OK) {
         CHECK(r.count <= r.records && r.text_offsets[r.count] <= n && r.line_offsets[r.count] <= 2 * n);
     }
@@ -339,6 +339,10 @@ static void test_written_records(void) {
     pybpe_error err;
     CHECK_EQ(pybpe_records_write(to, ends, &halves, (const uint8_t *)"\"t\"", 3, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(err.offset, 1);
+    /* A line that is no record. */
+    size_t n;
+    CHECK_EQ(pybpe_records_keep(to, &n, &halves, (const uint8_t[]){0, 0, 0}, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 0);
     free(to);
 }
 

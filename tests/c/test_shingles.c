@@ -214,13 +214,13 @@ static void check_many_texts(void) {
     const pybpe_strings texts = {text, offsets, TEXTS};
     CHECK_EQ(pybpe_texts_measure(rows, &texts, &tables, &more, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_texts_measure(counts, &texts, &tables, &nothing, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(pybpe_texts_minhash(signatures, &texts, &tables, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_texts_minhash(signatures, NULL, &texts, &tables, NULL, NULL), PYBPE_OK);
     for (size_t i = 0; i < TEXTS; i++) {
         const uint64_t ends[] = {0, offsets[i + 1] - offsets[i]};
         const pybpe_strings one = {text + offsets[i], ends, 1};
         CHECK_EQ(pybpe_texts_measure(alone, &one, &tables, &everything, NULL, NULL), PYBPE_OK);
         CHECK(memcmp(alone, rows + i * COLUMNS, sizeof alone) == 0);
-        CHECK_EQ(pybpe_texts_minhash(signature, &one, &tables, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_texts_minhash(signature, NULL, &one, &tables, NULL, NULL), PYBPE_OK);
         CHECK(memcmp(signature, signatures + i * PYBPE_MINHASH_SIZE, sizeof signature) == 0);
         expect_parts(&one, alone);
         memset(alone + PYBPE_MEASURE_DISTINCT, 0, (PYBPE_MEASURES - PYBPE_MEASURE_DISTINCT) * sizeof *alone);
@@ -422,7 +422,7 @@ static void check_signatures(void) {
     uint64_t *hashes = malloc((BYTES + 1) * sizeof *hashes);
     memset(text, ' ', TEXTS * BYTES);
     random_text(text, 2 * BYTES, false);
-    CHECK_EQ(pybpe_texts_minhash(rows, &texts, &tables, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_texts_minhash(rows, NULL, &texts, &tables, NULL, NULL), PYBPE_OK);
     for (size_t i = 0; i < TEXTS; i++) {
         size_t count = 0, counted = 0, n = (size_t)(offsets[i + 1] - offsets[i]);
         CHECK_EQ(pybpe_text_shingles(hashes, &count, text + offsets[i], n, &tables, NULL, NULL), PYBPE_OK);
@@ -455,10 +455,16 @@ static void check_refusals(void) {
     pybpe_strings texts = {(const uint8_t *)"ab", descending, 2};
     uint64_t out[2 * (PYBPE_MEASURES + 4)];
     uint32_t rows[2 * PYBPE_MINHASH_SIZE];
+    uint8_t digests[2 * PYBPE_DIGEST_SIZE];
     pybpe_error err;
     CHECK_EQ(pybpe_texts_measure(out, &texts, &tables, &nothing, NULL, &err), PYBPE_ERR_VALUE);
     CHECK_EQ(err.offset, 1);
-    CHECK_EQ(pybpe_texts_minhash(rows, &texts, &tables, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_texts_minhash(rows, NULL, &texts, &tables, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_texts_digest(digests, &texts, &err), PYBPE_ERR_VALUE);
+    const size_t cuts[][2] = {{0, 1}, {1, 0}, {1, PYBPE_MINHASH_SIZE + 1}, {PYBPE_MINHASH_SIZE, 2}, {SIZE_MAX, SIZE_MAX}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        CHECK_EQ(pybpe_signatures_cut(out, rows, 1, cuts[i][0], cuts[i][1], &err), PYBPE_ERR_VALUE);
+    }
     texts = (pybpe_strings){(const uint8_t *)"a", good, 1};
     for (size_t i = 0; i < 2; i++) {
         const pybpe_measuring what = {.ngrams = wrong[i], .count = 2};
@@ -480,7 +486,7 @@ static int measure_all(const uint8_t *text, size_t n, const pybpe_allocator *mem
     uint32_t row[PYBPE_MINHASH_SIZE];
     size_t count;
     int code = pybpe_texts_measure(found, &texts, &tables, &everything, mem, NULL);
-    code = code == PYBPE_OK ? pybpe_texts_minhash(row, &texts, &tables, mem, NULL) : code;
+    code = code == PYBPE_OK ? pybpe_texts_minhash(row, NULL, &texts, &tables, mem, NULL) : code;
     return code == PYBPE_OK ? pybpe_text_shingles(NULL, &count, text, n, &tables, mem, NULL) : code;
 }
 

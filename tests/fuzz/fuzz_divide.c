@@ -113,7 +113,7 @@ static void require_records(const pybpe_divider *whole, int code, const uint8_t 
     r.text_offsets = malloc(numbers);
     r.line_offsets = malloc(numbers);
     REQUIRE(r.texts != NULL && r.lines != NULL && r.text_offsets != NULL && r.line_offsets != NULL);
-    int read = pybpe_records_read(&r, text, n, (const uint8_t *)"text", 4, NULL);
+    int read = pybpe_records_read(&r, text, n, (const uint8_t *)"text", 4, 0, NULL);
     REQUIRE(read == code || (code == PYBPE_OK && read == PYBPE_ERR_FORMAT));
     if (read == PYBPE_OK) {
         pybpe_strings documents = pybpe_divider_documents(whole, 0);

@@ -328,7 +328,7 @@ static void require_shingles(const document *d, const uint8_t *text, size_t n, c
     size_t count = naive_shingles(d->hashes, d->words_count, 5 * units_of(d), text, n, want), found = 0;
     REQUIRE(pybpe_text_shingles(got, &found, text, n, &tables, &fuzz_memory, NULL) == PYBPE_OK);
     REQUIRE(found == count && memcmp(got, want, count * sizeof *got) == 0);
-    REQUIRE(pybpe_texts_minhash(row, texts, &tables, &fuzz_memory, NULL) == PYBPE_OK);
+    REQUIRE(pybpe_texts_minhash(row, NULL, texts, &tables, &fuzz_memory, NULL) == PYBPE_OK);
     require_signature(want, count, row);
 }
 

@@ -1,6 +1,7 @@
 """Duplicates and near duplicates: signatures by their definition, pairs and clusters against the obvious ways, in
 little memory."""
 
+import hashlib
 import json
 import random
 import subprocess
@@ -20,7 +21,7 @@ from texts import chinese, english
 import pybpe
 from pybpe import _binding, corpus
 from pybpe.corpus import cleaning, near_duplicates, work
-from pybpe.corpus.duplicates import digest, repeated
+from pybpe.corpus.duplicates import repeated
 from pybpe.corpus.measures import characters
 from pybpe.corpus.near_duplicates import PERMUTATIONS, Banding, jaccard, signatures
 from pybpe.reading.splits import hash_split
@@ -39,8 +40,14 @@ def test_signatures_are_what_they_are_defined_to_be(texts: list[str]) -> None:
     encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
     for text, data in zip(texts, encoded):
         assert _binding.shingle_hashes(data, characters()).tolist() == reference.shingles(text)
-    rows = _binding.minhash_texts(_binding.Strings(encoded), characters())
-    assert rows.tolist() == [reference.signature(text) for text in texts]
+    strings, only = _binding.Strings(encoded), numpy.zeros(len(texts), dtype=numpy.uint64)
+    expected = [reference.signature(text) for text in texts]
+    assert _binding.minhash_texts(strings, characters()).tolist() == expected
+    rows = _binding.minhash_texts(strings, characters(), only)
+    assert only.tolist() == [reference.only_shingle(text) for text in texts]
+    assert rows.tolist() == [row for row, hashed in zip(expected, only.tolist()) if not hashed]
+    keys = [[reference.hash_of(row[start : start + 6]) for row in rows.tolist()] for start in range(0, 126, 6)]
+    assert _binding.cut_signatures(rows, 21, 6).tolist() == keys
 
 
 def test_a_text_of_many_blocks_of_words() -> None:
@@ -53,6 +60,12 @@ def test_a_text_of_many_blocks_of_words() -> None:
         " ".join(chr(0x4E00 + rng.randrange(9)) for _ in range(17_000)) + " x",
     ):
         assert _binding.shingle_hashes(text.encode(), characters()).tolist() == reference.shingles(text)
+
+
+def test_digests_are_blake2b() -> None:
+    data = random.Random(1).randbytes(400)
+    expected = [hashlib.blake2b(data[:n], digest_size=16).digest() for n in range(400)]
+    assert _binding.digest_texts(_binding.Strings([data[:n] for n in range(400)])) == b"".join(expected)
 
 
 def edited(text: str, edits: int, rng: random.Random) -> str:
@@ -131,6 +144,16 @@ def test_the_first_stays(web: Path, tmp_path: Path, small_tasks: None) -> None:
     assert "bands" not in str(report) and (report.to_json()["lsh"]["bands"], report.to_json()["lsh"]["rows"]) == (21, 6)
 
 
+def test_short_texts_are_compared_exactly(tmp_path: Path) -> None:
+    """The shingles of the first two agree in 32 bits, all that a signature has of one: of 10^9 short texts, a tenth."""
+    texts = ["w30502", "w31008", "W30502!", "a b c d", "a b c d e", "A, b: c d", "?", "!", "?"]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    rows = signatures(texts)
+    assert (rows[0] == rows[1]).all()
+    corpus.clean(str(tmp_path / "in.jsonl"), tmp_path / "out.jsonl", workers=1, near_dedup=0.8)
+    assert [record["text"] for record in records(tmp_path / "out.jsonl")] == [*texts[:2], *texts[3:5], *texts[6:8]]
+
+
 def test_splits_keep_clusters_together(web: Path, tmp_path: Path) -> None:
     report = corpus.clean(str(web), tmp_path / "marked.jsonl", near_dedup=0.8, keep_near=True, workers=1)
     assert report.dropped == {}
@@ -172,7 +195,7 @@ def test_pairs_to_compare(shares: int, kinds: int) -> None:
 
 
 def test_repeats_with_little_memory() -> None:
-    digests = [digest(str(i * i % 10007)) for i in range(60_000)]
+    digests = [hashlib.blake2b(str(i * i % 10007).encode(), digest_size=16).digest() for i in range(60_000)]
     seen: set[bytes] = set()
     expected = [d in seen or seen.add(d) is not None for d in digests]
     parts = [b"".join(digests[start : start + 7000]) for start in range(0, len(digests), 7000)]
@@ -215,11 +238,11 @@ def test_clusters_in_little_memory(memory: int) -> None:
     rows = numpy.where(changed, rng.integers(0, 2**32, size=rows.shape, dtype=numpy.uint32), rows)
     expected = corpus.find_clusters(rows, 0.75)
     banding = near_duplicates.Banding.of(0.75)
-    keys = near_duplicates.band_keys(banding, rows)
+    keys = _binding.cut_signatures(rows, *banding)
 
-    def rows_of(band: int) -> Iterator[Any]:
-        for start in range(0, 800, 77):
-            yield keys[band, start : start + 77], numpy.arange(start, min(800, start + 77))
+    def rows_of(band: int | None) -> Iterator[Any]:
+        for start in range(0, 800, 77) if band is not None else [800]:
+            yield keys[band or 0, start : start + 77], numpy.arange(start, min(800, start + 77))
 
     found = near_duplicates.clusters(800, 0.75, rows_of, lambda numbers: rows[numbers], memory)
     assert found.tolist() == expected.tolist() and len(set(found.tolist())) < 400

@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from itertools import compress
 
 import pytest
 
@@ -98,7 +99,8 @@ def test_records_for_cleaning_are_those_of_python() -> None:
         data = bytearray(b"\n".join([*(line_of(rng) for _ in range(rng.randrange(3))), b" \r" * rng.randrange(2)]))
         for _ in range(number % 3 if data else 0):
             data[rng.randrange(len(data))] = rng.choice(letters)
-        if (found := _binding.read_records(bytes(data), "text")) is not None:
+        without = rng.choice([None, "cluster"])
+        if (found := _binding.read_records(bytes(data), "text", without is not None)) is not None:
             accepted += 1
             seen = Seen("x", 0, False)
             pairs = [
@@ -106,7 +108,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
                 for record, line in documents.records(memoryview(bytes(data)), "text", seen)
                 if record["text"]
             ]
-            lines = [json_line(line, {"text": text.decode()}) for text, line in pairs]
+            lines = [json_line(line, {"text": text.decode()}, without) for text, line in pairs]
             got = found.texts.list(), found.lines.list(), found.records, found.line_ends
             assert got == ([text for text, _ in pairs], lines, seen.records, seen.lines), bytes(data)
     assert accepted > 400
@@ -117,6 +119,18 @@ def test_records_of_texts_are_those_of_python() -> None:
     lines = _binding.write_records(_binding.Strings([text.encode() for text in texts]), b'"text"')
     assert lines is not None
     assert lines.list() == [(json.dumps({"text": text}, ensure_ascii=False) + "\n").encode() for text in texts]
+
+
+def test_records_that_are_kept() -> None:
+    rng = random.Random(3)
+    fields = [{"text": rng.choice(STRINGS), **({"id": i} if i % 2 else {})} for i in range(40)]
+    lines = [(json.dumps(each, ensure_ascii=False) + "\n").encode() for each in fields]
+    keeps, clusters = bytes(rng.choice([0, 0, 1, 2]) for _ in lines), rng.randbytes(16 * len(lines))
+    texts = _binding.Strings(lines)
+    assert bytes(_binding.keep_records(texts, keeps, None)) == b"".join(compress(lines, keeps))
+    found = bytes(_binding.keep_records(texts, keeps, clusters)).splitlines()
+    named = [{**each, "cluster": clusters[16 * i : 16 * i + 16].hex()} for i, each in enumerate(fields)]
+    assert found == [json.dumps(each, ensure_ascii=False).encode() for each in compress(named, keeps)]
 
 
 def test_damaged_records_are_never_accepted_otherwise() -> None:

@@ -46,6 +46,11 @@ def shingles(text: str) -> list[int]:
     return [hash_of([byte + 1 for byte in text.encode("utf-8", "surrogateescape")])]
 
 
+def only_shingle(text: str) -> int:
+    """Returns the hash, not 0, of a text with fewer words than a shingle has; 0 for others."""
+    return (shingles(text)[0] or 1) if len(words(text)) < 5 * units_per_word(text) else 0
+
+
 def signature(text: str) -> list[int]:
     """Returns the minimum of each of 128 linear functions of the shingles."""
     points = [x >> 32 for x in shingles(text)]
