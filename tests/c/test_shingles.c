@@ -461,7 +461,8 @@ static void check_refusals(void) {
     CHECK_EQ(err.offset, 1);
     CHECK_EQ(pybpe_texts_minhash(rows, NULL, &texts, &tables, NULL, &err), PYBPE_ERR_VALUE);
     CHECK_EQ(pybpe_texts_digest(digests, &texts, &err), PYBPE_ERR_VALUE);
-    const size_t cuts[][2] = {{0, 1}, {1, 0}, {1, PYBPE_MINHASH_SIZE + 1}, {PYBPE_MINHASH_SIZE, 2}, {SIZE_MAX, SIZE_MAX}};
+    const size_t cuts[][2] = {
+        {0, 1}, {1, 0}, {1, PYBPE_MINHASH_SIZE + 1}, {PYBPE_MINHASH_SIZE, 2}, {SIZE_MAX, SIZE_MAX}};
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         CHECK_EQ(pybpe_signatures_cut(out, rows, 1, cuts[i][0], cuts[i][1], &err), PYBPE_ERR_VALUE);
     }
