@@ -21,7 +21,7 @@ static bool is_usual(const record_string *string) {
     return true;
 }
 
-static const char digits[] = "0123456789abcdef";
+static const char hex_digits[] = "0123456789abcdef";
 
 static uint8_t *bytes_write(const uint8_t *from, const uint8_t *end, uint8_t *to) {
     memcpy(to, from, (size_t)(end - from));
@@ -46,8 +46,8 @@ static uint8_t *string_write(const uint8_t *at, size_t n, uint8_t *to) {
             *to++ = letter;
         } else {
             memcpy(to, "\\u00", 4);
-            to[4] = (uint8_t)digits[c >> 4];
-            to[5] = (uint8_t)digits[c & 15];
+            to[4] = (uint8_t)hex_digits[c >> 4];
+            to[5] = (uint8_t)hex_digits[c & 15];
             to += 6;
         }
     }
@@ -210,8 +210,8 @@ static uint8_t *cluster_write(const uint8_t *cluster, uint8_t *to) {
     static const uint8_t field[] = ", \"cluster\": \"";
     to = bytes_write(field, field + sizeof field - 1, to);
     for (size_t i = 0; i < PYBPE_DIGEST_SIZE; i++) {
-        *to++ = (uint8_t)digits[cluster[i] >> 4];
-        *to++ = (uint8_t)digits[cluster[i] & 15];
+        *to++ = (uint8_t)hex_digits[cluster[i] >> 4];
+        *to++ = (uint8_t)hex_digits[cluster[i] & 15];
     }
     memcpy(to, "\"}\n", 3);
     return to + 3;
