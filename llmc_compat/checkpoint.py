@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 from pybpe import _binding
 from pybpe._numpy import numpy
+from pybpe.arguments import option
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.reading.file_types import CHECKPOINT_MAGIC
 from pybpe.reading.streams import open_unchanged, read_items
@@ -300,6 +301,28 @@ def summarize(model: Checkpoint, name: str) -> TensorSummary:
 # A model to start training from
 
 _BLOCK = 1 << 22  # weights generated at once
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """A model to make. The fields are keyword arguments of `make_workspace`, which errors name."""
+
+    depth: int = option(12, "one of llm.c's model sizes: d6, d12 (default), d24, ...", "D", unit="depth")
+    layers: int | None = option(None, "number of layers (default: from --depth)", "L")
+    heads: int | None = option(None, "number of heads (default: from --depth)", "NH")
+    channels: int | None = option(None, "number of channels (default: from --depth)", "C")
+    sequence_length: int = option(1024, "the longest sequence", "T")
+    dtype: str = option("fp32", "fp32 (for the CPU) or bf16 (CUDA)", "D")
+    pad: int = option(128, "pad the vocabulary to a multiple of N")
+    seed: int = option(42, "random seed for the weights")
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+
+    def config(self, vocab_size: int) -> GPT2Config:
+        """Returns the shape of the model for a vocabulary."""
+        shape = {"layers": self.layers, "heads": self.heads, "channels": self.channels}
+        return GPT2Config.of_depth(self.depth, vocab_size, self.sequence_length, self.pad, **shape)
 
 
 def write_random_checkpoint(

@@ -21,7 +21,7 @@ from pybpe.support.parallel import RunOptions
 from pybpe.tokens.options import OutputOptions
 from pybpe.training.options import TrainOptions
 
-from .workspace import ModelOptions
+from .checkpoint import Checkpoint, ModelOptions, summarize, write_random_checkpoint
 
 if TYPE_CHECKING:
     from .gpt2_config import GPT2Config
@@ -291,8 +291,6 @@ def _add_new(command: Command) -> None:
 
 
 def _run_new(args: argparse.Namespace) -> None:
-    from .checkpoint import write_random_checkpoint
-
     config = chosen(ModelOptions, vars(args)).config(len(load(args.tokenizer)))
     write_random_checkpoint(args.output, config, dtype=args.dtype, seed=args.seed)
     facts = {"output": args.output, "dtype": args.dtype, **_facts(config)}
@@ -360,8 +358,6 @@ def _run_convert(args: argparse.Namespace) -> None:
 
 def show(args: argparse.Namespace) -> None:
     """Does the work of `pybpe inspect` for a checkpoint."""
-    from .checkpoint import Checkpoint, summarize
-
     with Checkpoint(args.path) as model:
         tensors = {name: summarize(model, name) for name in model.config.tensor_shapes()}
     table = Table("tensors", ["tensor", "shape", "mean", "std", "min", "max", ""])

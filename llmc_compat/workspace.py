@@ -18,7 +18,7 @@ from math import log
 
 import pybpe
 from pybpe import _binding
-from pybpe.arguments import chosen, option
+from pybpe.arguments import chosen
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
@@ -40,7 +40,7 @@ from pybpe.tokens.preparation import prepare_dataset, save_tokenizer
 from pybpe.training.options import TrainOptions
 
 from .check import check
-from .checkpoint import check_dtype, write_random_checkpoint
+from .checkpoint import ModelOptions, write_random_checkpoint
 from .checks.files import CPU_DATA, MODEL_NAMES, TOKENIZER_NAME
 from .evals import COMPLETIONS, LLMC_PATH
 from .gpt2_config import GPT2Config
@@ -212,28 +212,6 @@ def _write_rest(workspace: Workspace, seed: int) -> None:
     if errors:
         raise LimitError(f"llm.c cannot train in this workspace: {errors[0]}")
     _binding.write_file(os.path.join(folder, README), readme(workspace).encode("utf-8"))
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """The model of a workspace. The fields are keyword arguments of `make_workspace`, which errors name."""
-
-    depth: int = option(12, "one of llm.c's model sizes: d6, d12 (default), d24, ...", "D", unit="depth")
-    layers: int | None = option(None, "number of layers (default: from --depth)", "L")
-    heads: int | None = option(None, "number of heads (default: from --depth)", "NH")
-    channels: int | None = option(None, "number of channels (default: from --depth)", "C")
-    sequence_length: int = option(1024, "the longest sequence", "T")
-    dtype: str = option("fp32", "fp32 (for the CPU) or bf16 (CUDA)", "D")
-    pad: int = option(128, "pad the vocabulary to a multiple of N")
-    seed: int = option(42, "random seed for the weights")
-
-    def __post_init__(self) -> None:
-        check_dtype(self.dtype)
-
-    def config(self, vocab_size: int) -> GPT2Config:
-        """Returns the shape of the model for a vocabulary."""
-        shape = {"layers": self.layers, "heads": self.heads, "channels": self.channels}
-        return GPT2Config.of_depth(self.depth, vocab_size, self.sequence_length, self.pad, **shape)
 
 
 def _check(training: TrainOptions, split: SplitOptions, model: ModelOptions) -> None:

@@ -19,7 +19,10 @@ import pybpe
 from .._numpy import numpy
 from ..arguments import is_url, one_of, without_secrets
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
+from ..reading.file_types import llmc_file
+from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
+from ..reading.pieces import stream_pieces
 from ..reading.text_encoding import Doubts
 from ..support.parallel import RunOptions, map_ordered
 from .command import Command
@@ -165,8 +168,6 @@ def hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
 
 def _pieces(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
     """Yields the input in pieces that can be encoded separately. Warns if it is not UTF-8."""
-    from ..reading.pieces import stream_pieces
-
     doubts, offset = Doubts(), 0
     with _open_text(args) as stream:
         for piece in stream_pieces(stream, tokenizer._encoder.cut):
@@ -234,8 +235,6 @@ def _dtype_in(path: str, tokenizer: pybpe.Tokenizer) -> str | None:
 
 def _read_ids(path: str, dtype: str | None) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
     from ..formats.id_files import NPY_MAGIC
-    from ..reading.file_types import llmc_file
-    from ..reading.input_file import InputFile
     from ..tokens.token_files import TokenFile
 
     tell_terminal(path)

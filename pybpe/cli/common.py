@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import pybpe
@@ -21,6 +22,9 @@ from .._lazy import shutil, tempfile
 from ..arguments import refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, note, warn
 from ..reading.bad_records import list_name, remove_list
+from ..reading.file_types import holds_records, llmc_file, no_text, says_records
+from ..reading.files import tell_of_marks, text_file
+from ..reading.streams import Peekable
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder
 from .command import WRITTEN
@@ -89,8 +93,6 @@ def remove_old_list(args: argparse.Namespace) -> None:
 def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any, **more: Any) -> Result:
     """Calls a function of the package with `given` and `more`, and with each option of the command that it has a
     keyword argument for. None stands for the function's own default. The workers of --dask are its executor."""
-    from inspect import signature
-
     names = signature(function)
     own = names.parameters.keys() - names.bind_partial(*given).arguments.keys()
     options = {name: value for name, value in vars(args).items() if name in own and value is not None}
@@ -173,10 +175,6 @@ def load_all(paths: list[str]) -> dict[str, pybpe.Tokenizer]:
 def open_source(path: str, encoding: str | None = None, records: str = "warn") -> BinaryIO:
     """Opens a text for reading, and decompresses it if needed. - is standard input. `records` says what to do with JSON
     lines, whose braces and keys would be text: "warn", "refuse" or "accept"."""
-    from ..reading.file_types import holds_records, says_records
-    from ..reading.files import tell_of_marks, text_file
-    from ..reading.streams import Peekable
-
     tell_terminal(path)
     file = text_file(path, encoding)
     tell_of_marks([file], encoding)
@@ -312,8 +310,6 @@ def _check_replaced(args: argparse.Namespace, writes: dict[str, str]) -> list[st
 
 
 def _kind(path: str) -> str:
-    from ..reading.file_types import llmc_file, no_text
-
     with open(path, "rb") as stream:
         head = stream.read(_HEAD_BYTES)
     found = next((kind for mark, kind in _MARKS if head.startswith(mark)), None) or llmc_file(head)

@@ -14,6 +14,7 @@ from ..arguments import counted
 from ..errors import ArgumentError, FormatError
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
+from ..reading.streams import open_unchanged
 from ..support.parallel import RunOptions
 from ..training.options import TrainOptions
 from .command import Command
@@ -143,7 +144,6 @@ def _run_bpb(args: argparse.Namespace) -> None:
 
 def _losses(given: str) -> float | Array:
     from ..formats.id_files import NPY_MAGIC, npy_blocks, read_npy_header
-    from ..reading.streams import open_unchanged
 
     with suppress(ValueError):
         if not os.path.lexists(given):

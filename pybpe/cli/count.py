@@ -15,6 +15,7 @@ from ..errors import ArgumentError
 from ..model import special_ids_of
 from ..pattern import Pattern
 from ..reading.documents import Kinds
+from ..reading.files import corpus_files
 from ..reading.options import ReadOptions
 from ..reading.pieces import data_pieces
 from ..reading.planning import Piece, pieces_of, text_piece, whole
@@ -80,8 +81,6 @@ def _run_count(args: argparse.Namespace) -> None:
 
 
 def _pieces_to_count(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[Piece]:
-    from ..reading.files import corpus_files
-
     cut = tokenizer._encoder.cut
     if args.text is not None:
         if args.files:

@@ -13,6 +13,8 @@ import pybpe
 from ..analysis.tables import Table
 from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FileMissingError
+from ..reading.file_types import llmc_file
+from ..reading.input_file import InputFile
 from ..support.parallel import RunOptions
 from ..tokenizer.explanation import shown_token
 from .command import Command
@@ -80,8 +82,6 @@ def _refuse_files(args: argparse.Namespace) -> None:
 
 
 def _is_checkpoint(path: str) -> bool:
-    from ..reading.file_types import llmc_file
-
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:
@@ -205,8 +205,6 @@ def _run_viz(args: argparse.Namespace) -> None:
 
 def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
     """Returns the text as far as the page shows it, the name of its source, and its total number of bytes."""
-    from ..reading.input_file import InputFile
-
     if argument is None:
         return pybpe.viz.SAMPLE.encode("utf-8"), "a sample", 0
     if argument != "-" and not is_url(argument) and not os.path.isfile(argument):
