@@ -63,11 +63,14 @@ class SmallFiles:
     def every(self, start: int, step: int) -> SmallFiles:
         """Returns every so many of the files."""
         columns = self.paths[start::step], self.sizes[start::step], self.modified[start::step]
-        return SmallFiles(*columns, folder=self.folder)
+        data, ends = self.data, list(accumulate(self.sizes))[start::step]
+        if data is not None:
+            data = b"".join([data[end - size : end] for end, size in zip(ends, columns[1])])
+        return SmallFiles(*columns, data, self.folder)
 
     def read(self) -> tuple[memoryview, array[int]]:
-        """Returns all bytes, and the offsets, of type Q, between which those of each file are. Raises FileError if a
-        file has changed, or cannot be read."""
+        """Returns all bytes, and the offsets (type Q) between which those of each file are. Raises FileError if a file
+        has changed, or cannot be read."""
         if self.data is not None:
             return memoryview(self.data), array("Q", accumulate(self.sizes, initial=0))
         paths = [os.path.join(self.folder, path) for path in self.paths] if self.folder else self.paths

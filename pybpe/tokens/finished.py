@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from .. import _binding
@@ -26,7 +27,7 @@ from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Staged
 from ..reading.input_file import InputFile
 from ..reading.paths import STDIN
-from ..reading.small_files import Corpus, SmallFiles
+from ..reading.small_files import SMALL_BYTES, Corpus, SmallFiles
 from ..reading.streams import file_sha256
 from ..support.call_paths import identity
 from ..support.locking import FOLDER, only_writer
@@ -54,31 +55,36 @@ def call_of(settings: object, staged: Staged | None = None) -> str:
     names, sizes, others, samples = list[str](), list[int](), list[object](), list[bytes]()
     number, every = 0, -(-len(staged.files) // _SAMPLED) or 1
     for part in staged.files.parts:
-        some: Iterable[InputFile] = ()
         if isinstance(part, SmallFiles):
             names += part.paths
             sizes += part.sizes
-            some = part.every(-number % every, every)
+            if (some := part.every(-number % every, every)).paths:
+                data, offsets = some.read()
+                samples += [_hash(data[start:end]) for start, end in pairwise(offsets)]
         elif part.remote is not None or part.path in staged.names or part.size is None:
             others.append((len(names), staged.identity(part)))
         else:
             names.append(part.path)
             sizes.append(part.size)
             others += [(len(names), part.packing, part.encoding)] if part.packing or part.encoding else []
-            some = [part] if number % every == 0 else ()
-        samples += map(_sample, some)
+            samples += [_sample(part.location, part.size)] if number % every == 0 else []
         number += len(Corpus([part]))
     return hashed(settings, names, sizes, others, samples)
 
 
-def _sample(file: InputFile) -> bytes:
-    """Returns a hash of a few parts of a file."""
-    digest, size = hashlib.blake2b(digest_size=16), file.size or 0
-    with file_errors(file.location, "cannot be read"), open(file.location, "rb") as stream:
-        for start in (0, size // 2, size - _BLOCK):
-            stream.seek(max(0, start))
-            digest.update(stream.read(_BLOCK))
-    return digest.digest()
+def _sample(path: str, size: int) -> bytes:
+    """Returns a hash of a small file, or of a few parts of another one."""
+    parts = [(0, size)] if size <= SMALL_BYTES else [(start, _BLOCK) for start in (0, size // 2, size - _BLOCK)]
+    found = b""
+    with file_errors(path, "cannot be read"), open(path, "rb") as stream:
+        for start, length in parts:
+            stream.seek(start)
+            found += stream.read(length)
+    return _hash(found)
+
+
+def _hash(data: _binding.Data) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 class Goal(NamedTuple):
