@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import shutil as shutil
     import tarfile as tarfile
     import tempfile as tempfile
+    from concurrent import futures as futures
 
     import regex as regex
 else:
@@ -29,6 +30,7 @@ else:
 
     hashlib, pickle, regex = _Module("hashlib"), _Module("pickle"), _Module("regex")
     shutil, tarfile, tempfile = _Module("shutil"), _Module("tarfile"), _Module("tempfile")
+    futures = _Module("concurrent.futures")
 
 
 def lazy(

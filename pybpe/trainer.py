@@ -7,9 +7,9 @@ The work is in pybpe/training/, on plain data, so that Tokenizer.extend can use 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from . import _binding
+from ._lazy import futures
 from .arguments import Text, chosen, instance
 from .pattern import Digits, PatternLike
 from .reading.options import ReadOptions, listed
@@ -21,9 +21,6 @@ from .training.counts import Counts
 from .training.merging import TrainInput, train_model
 from .training.options import TrainOptions
 from .training.parity import Texts
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 
 def train(
@@ -56,7 +53,7 @@ def train(
     max_bytes: int | None = None,
     seed: int = 0,
     workers: int | None = None,
-    executor: Executor | None = None,
+    executor: futures.Executor | None = None,
     task_timeout: float | None = None,
     memory_limit: int | None = None,
     checkpoint: _binding.PathLike | None = None,

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import pybpe
 
 from .._binding import Output
-from .._lazy import shutil, tempfile
+from .._lazy import futures, shutil, tempfile
 from ..arguments import refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, note, warn
 from ..reading.bad_records import list_name, remove_list
@@ -28,9 +28,6 @@ from ..reading.streams import Peekable
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder
 from .command import WRITTEN
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 Result = TypeVar("Result")
 
@@ -105,7 +102,7 @@ def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any,
 
 
 @contextmanager
-def dask_executor(address: str | None) -> Iterator[Executor | None]:
+def dask_executor(address: str | None) -> Iterator[futures.Executor | None]:
     """Yields the executor for a Dask scheduler's workers; None without an address."""
     if address is None:
         yield None

@@ -7,11 +7,11 @@ import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from itertools import repeat
 from typing import Any
 
 from .. import _binding
+from .._lazy import futures
 from .._numpy import Array, numpy
 from ..arguments import chosen, instance, refuse_unused, whole_number
 from ..errors import ArgumentError, note
@@ -58,7 +58,7 @@ def clean(
     skipped: _binding.PathLike | None = None,
     memory_limit: int | None = None,
     workers: int | None = None,
-    executor: Executor | None = None,
+    executor: futures.Executor | None = None,
     task_timeout: float | None = None,
     resume: bool = True,
     progress: bool | None = None,

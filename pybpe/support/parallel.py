@@ -14,14 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from .._lazy import futures
 from ..arguments import instance, option, whole_number
 from ..errors import ArgumentError, WorkerError
 from . import platform
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class RunOptions:
 
     # Number of threads or processes; None for all CPUs.
     workers: int | None = option(None, "number of threads or processes (default: all CPUs)")
-    executor: Executor | None = None  # an executor that does the work instead, on other processes or machines
+    executor: futures.Executor | None = None  # an executor that does the work instead, on other processes or machines
     # Number of bytes; None for no limit. Each kind of work has a different minimum.
     memory_limit: int | None = option(None, "memory to use, in bytes, e.g. 2G", unit="bytes")
     # True shows progress bars, False does not, None shows them if standard error is a terminal.
@@ -175,9 +173,7 @@ def end_if_unwanted() -> None:
     """Raises CancelledError in a thread of `map_ordered` if its result is no longer wanted."""
     stop: threading.Event | None = getattr(_thread, "stop", None)
     if stop is not None and stop.is_set():
-        from concurrent.futures import CancelledError
-
-        raise CancelledError
+        raise futures.CancelledError
 
 
 def run_interruptibly(function: Callable[..., Result], *args: object, patience: float = 0.0) -> Result:

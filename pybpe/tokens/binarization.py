@@ -5,9 +5,9 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from .. import _binding
+from .._lazy import futures
 from ..arguments import instance, refuse_unused, without_secrets
 from ..errors import ArgumentError, warn
 from ..reading import planning
@@ -29,9 +29,6 @@ from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOpt
 from .run import TokenRun
 from .spool import KEEP
 from .store import AppendStore, Store
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
@@ -60,7 +57,7 @@ def binarize(
     pack: bool = False,
     packing: str | None = None,
     workers: int | None = None,
-    executor: Executor | None = None,
+    executor: futures.Executor | None = None,
     task_timeout: float | None = None,
     resume: bool = True,
     force: bool = False,
@@ -191,7 +188,7 @@ def encode_files(
     text_key: str = "text",
     encoding: str | None = None,
     workers: int | None = None,
-    executor: Executor | None = None,
+    executor: futures.Executor | None = None,
     progress: bool | None = None,
     task_timeout: float | None = None,
 ) -> int:

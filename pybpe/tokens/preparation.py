@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from .. import _binding
+from .._lazy import futures
 from ..arguments import chosen
 from ..model import CONTROL_TOKENS, check_specials
 from ..model import end_of_text as end_of_text_of
@@ -32,9 +32,6 @@ from .binarization import name_of, write_dataset
 from .finished import TOKENIZER_NAMES, Goal, call_of
 from .manifest import Manifest
 from .options import DatasetOptions, Layout, OutputOptions
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 
 def prepare(
@@ -67,7 +64,7 @@ def prepare(
     encoding: str | None = None,
     on_error: str = "stop",
     workers: int | None = None,
-    executor: Executor | None = None,
+    executor: futures.Executor | None = None,
     task_timeout: float | None = None,
     force: bool = False,
     progress: bool | None = None,

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
+from .._lazy import futures
 from ..arguments import instance, utf8
 from ..errors import ArgumentError, FileMissingError, WorkerError
 from ..model import special_ids_of
@@ -34,8 +35,6 @@ from .saved_counting import Place, SavedCounting, turns
 from .word_counter import CountSettings, MergingMemory, WordCounter, default_limit
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, Future
-
     from ..support.remote import Arrived
 
 LEAST_TASK, MOST_TASK = 1 << 26, 1 << 28  # the number of bytes of text that an executor's worker counts at once
@@ -59,7 +58,7 @@ def count_words(
     max_bytes: int | None = None,
     seed: int = 0,
     workers: int | None = None,
-    executor: Executor | None = None,
+    executor: futures.Executor | None = None,
     memory_limit: int | None = None,
     task_timeout: float | None = None,
     progress: bool | None = None,
@@ -273,13 +272,11 @@ class _Counting:
     def _by_workers(self, items: Iterator[_Item]) -> Iterator[tuple[_Item, Counted]]:
         """Yields what workers count, in any order: the words of a task do not wait for a longer task. Raises
         WorkerError if a worker died, and the executor cannot continue; or a worker runs another pybpe."""
-        from concurrent.futures import BrokenExecutor
-
         from ..support.remote import Workers
 
         call = partial(count_task, self._settings, self._plan.kinds, self._plan.splits)
         workers, most = Workers.of(self._run), _PENDING if self._run.workers is None else 2 * self._run.workers
-        pending: dict[Future[Arrived], _Item] = {}
+        pending: dict[futures.Future[Arrived], _Item] = {}
         try:
             while True:
                 for item in islice(items, most - len(pending)):
@@ -288,7 +285,7 @@ class _Counting:
                     return
                 for future in workers.first_done(pending):
                     yield pending.pop(future), workers.outcome(future)
-        except BrokenExecutor as error:
+        except futures.BrokenExecutor as error:
             raise WorkerError(f"a worker process died while counting: {error}") from None
         finally:
             for future in pending:
