@@ -143,7 +143,7 @@ class Tallier:
     def _look(self, item: _Taken) -> _PieceTally:
         piece = item.piece
         if not piece.is_text:
-            texts = piece.record_texts(self._text_key)
+            texts = piece.texts(self._text_key)
             size = TextSize()
             for text in texts:
                 size += text_size(text)

@@ -92,8 +92,8 @@ def _pieces_to_count(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> It
         tell_terminal("-")
     with hinting_at_text(paths):
         files = corpus_files(paths, ReadOptions(args.text_key, args.encoding, args.documents))
-    for file in files:
-        yield from pieces_of(whole(file), Kinds(ReadOptions(args.text_key)), cut)
+    for part in files.parts:
+        yield from pieces_of(whole(part), Kinds(ReadOptions(args.text_key)), cut)
 
 
 def _count_tokens(args: argparse.Namespace) -> None:
@@ -102,12 +102,10 @@ def _count_tokens(args: argparse.Namespace) -> None:
     doubts = Doubts()
 
     def count(piece: Piece) -> tuple[int, int]:
-        if not piece.is_text:
-            texts = piece.record_texts(args.text_key)
-            return sum(tokenizer.count(text, allowed_special=()) for text in texts), sum(map(len, texts))
         if piece.path:
-            doubts.tell(doubts.look(piece.text, piece.path, piece.start))
-        return tokenizer.count(piece.text, allowed_special=allowed), piece.size
+            doubts.tell(piece.doubt(doubts.look))
+        texts, specials = piece.texts(args.text_key), allowed if piece.is_text else ()
+        return sum(tokenizer.count(text, allowed_special=specials) for text in texts), sum(map(len, texts))
 
     tokens, size = 0, 0
     for piece_tokens, piece_size in map_ordered(count, _pieces_to_count(tokenizer, args), args.workers):

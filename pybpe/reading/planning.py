@@ -49,8 +49,8 @@ Task = Sequence[Range]
 Identity = Callable[[InputFile | SmallFiles], object]
 
 
-def whole(file: InputFile) -> Task:
-    """Returns a task that reads a file to its end, for callers that need no plan."""
+def whole(file: InputFile | SmallFiles) -> Task:
+    """Returns a task that reads a file to its end, or small files, for callers that need no plan."""
     return [Range(file, 0, None, 0, False)]
 
 
@@ -446,22 +446,25 @@ class Piece(NamedTuple):
         """Whether the data is text, not records."""
         return self.kind not in RECORDS
 
-    @property
-    def text(self) -> memoryview:
-        """The data of a piece of one text."""
-        assert isinstance(self.data, memoryview)
-        return self.data
-
     def doubt(self, look: Callable[[memoryview, str, int], str | None] = doubt_of) -> str | None:
         """Returns the warning about a text that is not UTF-8, from `look`; or None."""
         if self.kind in RECORDS or not isinstance(self.data, memoryview):
             return None
         return look(self.data, self.path, self.start)
 
-    def record_texts(self, text_key: str) -> list[bytes]:
-        """Returns the texts of the records, and notes them. `text_key` is their key in JSON lines."""
+    @property
+    def text(self) -> memoryview:
+        """The data of a piece of one text."""
+        assert isinstance(self.data, memoryview)
+        return self.data
+
+    def texts(self, text_key: str) -> list[bytes]:
+        """Returns the texts: those of records, which it notes, or of small files, or one. `text_key` is the key of the
+        text in JSON lines."""
         if not isinstance(self.data, memoryview):
             return list(self.data)
+        if self.is_text:
+            return [utf8(self.data)]
         return [utf8(record[text_key]) for record, _ in records(self.data, text_key, self.seen)]
 
 

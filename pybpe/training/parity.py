@@ -126,7 +126,7 @@ def _lines(texts: Any, settings: CountSettings) -> int:
         ends_in_line = False
         for piece in pieces_of(whole(file), Kinds(ReadOptions(key)), cut):
             if not piece.is_text:
-                piece.record_texts(key)
+                piece.texts(key)
                 lines += piece.seen.records
             else:
                 data = bytes(piece.text)

@@ -18,7 +18,9 @@ from reference.dataset import documents_of, streams
 from texts import chinese, english
 
 import pybpe
+from pybpe import cli
 from pybpe.errors import PybpeWarning
+from pybpe.loading import DocumentRows
 from pybpe.reading import files, pieces, planning, small_files
 from pybpe.reading.splits import hash_split
 from pybpe.tokens.encoding import TaskEncoder
@@ -270,9 +272,14 @@ def test_special_tokens_that_overlap_the_mark(tmp_path: Path, other: str) -> Non
 @pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
 @pytest.mark.parametrize("given", [{}, {"documents": "file"}, {"split_by": "document", "splits": (9, 1)}])
 def test_small_files_that_are_read_together(
-    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, object]
+    tok: pybpe.Tokenizer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: dict[str, object],
 ) -> None:
-    """Many small files at once, or each by itself: the token files and the counts are the same."""
+    """Many small files at once, or each by itself: token files, rows of documents, and counts are the same."""
+    tok.save(tmp_path / "tok.json")
     rng, corpus = random.Random(7), tmp_path / "corpus"
     corpus.mkdir()
     parts = [
@@ -309,5 +316,9 @@ def test_small_files_that_are_read_together(
         out = tmp_path / f"out{small + kept}"
         pybpe.binarize(tok, corpus, out, name="x", min_shard_tokens=0, progress=False, **given)  # type: ignore[arg-type]
         written = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
-        results.append((written, pybpe.count_words(corpus, special_tokens=[EOT], progress=False).to_dict()))
+        words = pybpe.count_words(corpus, special_tokens=[EOT], progress=False).to_dict()
+        rows = DocumentRows(tok, corpus, batch_size=1 << 12, sequence_length=16, repeat=False)
+        capsys.readouterr()
+        assert cli.main(["count", "-t", str(tmp_path / "tok.json"), str(corpus), "--json"]) == 0
+        results.append((written, words, [batch.tolist() for batch in rows], capsys.readouterr().out))
     assert all(result == results[0] for result in results) and len(results[0][0]) > 1
