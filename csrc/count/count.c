@@ -70,7 +70,8 @@ static int segment_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_er
     size_t ends[BATCH];
     pretok_cut_fn *cut = pretok_cutter(c->pretok);
     sequence_room room;
-    pretok_place place = pretok_place_at(c->pretok, 0, n, &room);
+    pretok_place place;
+    pretok_place_start(&place, c->pretok, 0, n, &room);
     size_t count;
     size_t pos = 0;
     int code = PYBPE_OK;

@@ -47,8 +47,10 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
         return;
     }
     sequence_room room;
-    pretok_place place = pretok_place_at(work->e->pretok, 0, n, &room);
-    while (work->code == PYBPE_OK && (count = cut(&place, boundaries, text, n, ends, BATCH_WORDS)) > 0) {
+    pretok_place place;
+    pretok_place_start(&place, work->e->pretok, 0, n, &room);
+    place.readable = (size_t)(work->end - text);
+    while (pos < n && work->code == PYBPE_OK && (count = cut(&place, boundaries, text, n, ends, BATCH_WORDS)) > 0) {
         if (boundaries != NULL) {
             words_add_cut(work, text, pos, ends, count);
         } else {

@@ -262,7 +262,8 @@ static int drop_text(dropout_work *work, const pybpe_dropout *how, const uint8_t
         ends[1] = n;
         return n > 0 ? drop_range(work, how, text, ends, ids, count, err) : PYBPE_OK;
     }
-    pretok_place place = pretok_place_at(p, 0, n, &room);
+    pretok_place place;
+    pretok_place_start(&place, p, 0, n, &room);
     size_t words;
     int code = PYBPE_OK;
     while (code == PYBPE_OK && (words = pretok_cutter(p)(&place, NULL, text, n, ends + 1, DROPOUT_ENDS)) > 0) {

@@ -50,9 +50,12 @@ void stages_start(stages_scan *scan, const pybpe_encoder *e, pybpe_cache *c, con
     scan->n = n;
     scan->err = err;
     scan->words = words != NULL ? *words : (stages_ends){NULL, 0, 0};
-    scan->words_place = words != NULL ? (pretok_place){0} : pretok_place_at(e->pretok, 0, n, &scan->room);
+    scan->words_place = (pretok_place){0};
+    if (words == NULL) {
+        pretok_place_start(&scan->words_place, e->pretok, 0, n, &scan->room);
+    }
     scan->splits = (stages_ends){NULL, 0, 0};
-    scan->splits_place = pretok_place_at(e->stages->splits, 0, n, NULL);
+    pretok_place_start(&scan->splits_place, e->stages->splits, 0, n, NULL);
     scan->pos = 0;
     scan->held = 0;
 }

@@ -190,12 +190,13 @@ void pybpe_pretok_free(pybpe_pretok *p) {
     }
 }
 
-pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n, sequence_room *room) {
+void pretok_place_start(pretok_place *place, const pybpe_pretok *p, size_t pos, size_t n, sequence_room *room) {
     if (p->steps.count == 0) {
-        return pretok_place_single(p, pos, n);
+        pretok_place_start_single(place, p, pos, n);
+    } else {
+        sequence_start(&p->steps, room, pos, n);
+        *place = (pretok_place){.sequence = &p->steps, .room = room};
     }
-    sequence_start(&p->steps, room, pos, n);
-    return (pretok_place){.sequence = &p->steps, .room = room};
 }
 
 void pretok_place_end(pretok_place *place) {
@@ -222,7 +223,8 @@ static size_t ends_after(size_t *ends, size_t count, size_t pos) {
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {
     sequence_room room;
     const size_t start = p->steps.count == 0 ? pos : 0; /* what a word of a later step depends on may begin anywhere */
-    pretok_place place = pretok_place_at(p, start, n, &room);
+    pretok_place place;
+    pretok_place_start(&place, p, start, n, &room);
     size_t count;
     size_t later = 0;
     while (later == 0 && (count = p->cut(&place, NULL, text, n, ends, cap)) > 0) {

@@ -38,6 +38,7 @@ typedef size_t pretok_cut_fn(pretok_place *place, const boundary_table *t, const
 /* How far a text has been split (up to `base`), and what the next call needs to know. */
 struct pretok_place {
     size_t base;
+    size_t readable;    /* of a text in a longer one, the bytes from its start on that may be read; otherwise 0 */
     uint64_t ends_none; /* 1 until the first word starts, because that start does not end a word */
     bool ended;         /* the end of the last word has been written */
     pretok_carry carry;
@@ -67,9 +68,9 @@ struct sequence_room {
     sequence_level levels[SEQUENCE_MAX];
 };
 
-/* The place at the start of the word at text[pos]. pretok_place_end frees its memory. `room` is used only by splitters
-   in sequence, and must live as long as the place. */
-pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n, sequence_room *room);
+/* Sets a place to the start of the word at text[pos]. pretok_place_end frees its memory. `room` is used only by
+   splitters in sequence, and must live as long as the place. */
+void pretok_place_start(pretok_place *place, const pybpe_pretok *p, size_t pos, size_t n, sequence_room *room);
 void pretok_place_end(pretok_place *place);
 
 /* The seed for all tables of words from this splitter: tables with the same seed are added faster. */

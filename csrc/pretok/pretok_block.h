@@ -184,17 +184,30 @@ PRETOK_INLINE void block_add_multibyte(block *b, const uint8_t *text, size_t n, 
 A block, and the character after it
 */
 
+/* Removes what is after the end of the text. */
+static inline void block_end(block *b) {
+    uint64_t *const masks[] = {&b->letter, &b->number,     &b->space, &b->blank, &b->newline,
+                               &b->upper,  &b->apostrophe, &b->slash, &b->high};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        *masks[i] &= bits_below(b->length);
+    }
+}
+
 /* The masks of the block at text[base]. Bytes after the end of the text count as zeros. With `cased` it also computes
    `upper`, `lower` and `mark`. */
-PRETOK_INLINE block block_load(const uint8_t *text, size_t n, size_t base, block_ops ops, bool cased) {
+PRETOK_INLINE block block_load(const uint8_t *text, size_t n, size_t base, size_t readable, block_ops ops, bool cased) {
     uint8_t rest[BLOCK] = {0};
     const uint8_t *p = text + base;
     block b = {.length = BLOCK};
     if (PYBPE_UNLIKELY(n - base < BLOCK)) {
         b.length = (unsigned)(n - base);
-        p = memcpy(rest, p, b.length);
+        p = readable < base + BLOCK ? memcpy(rest, p, b.length) : p;
     }
     ops.classify(&b, p);
+    if (PYBPE_UNLIKELY(b.length < BLOCK)) {
+        block_end(&b);
+        p = b.high != 0 ? memcpy(rest, text + base, b.length) : p;
+    }
     b.lower = b.letter & ~b.upper;
     if (b.high != 0) {
         if (PYBPE_LIKELY(b.length == BLOCK)) {

@@ -37,7 +37,7 @@ PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, co
     size_t count = 0;
     while (place->base < n && cap - count >= BLOCK) {
         PYBPE_PREFETCH((uintptr_t)text + place->base + BLOCK_AHEAD);
-        block b = block_load(text, n, place->base, kind.ops, !kind.gpt2 && kind.rules.cased);
+        block b = block_load(text, n, place->base, place->readable, kind.ops, !kind.gpt2 && kind.rules.cased);
         uint64_t starts = kind.gpt2 ? block_starts_gpt2(place, &b, text, n, kind.rules.numbers == 1)
                                     : block_starts_cl100k(place, &b, text, n, kind.rules);
         if (b.high != 0 && t != NULL) {

@@ -18,7 +18,7 @@ static void level_open(sequence_level *level, const pybpe_pretok *step, size_t s
         level->place.own =
             dfa_place_at(step->own, start, end); /* all that an automaton uses, and short pieces are many */
     } else {
-        level->place = pretok_place_single(step, start, end);
+        pretok_place_start_single(&level->place, step, start, end);
     }
     level->piece_end = end;
     level->start = start;

@@ -173,7 +173,6 @@ bool string_scan_next(string_scan *scan, special_match *match) {
     }
     if (again_next(scan, match)) {
         scan->at = match->end;
-        scan->last = *match;
         return true;
     }
     size_t read;

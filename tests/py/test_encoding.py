@@ -68,14 +68,17 @@ def test_trained_on_random_text(alphabet: str, seed: int) -> None:
             assert tok.decode_bytes(want) == sample
 
 
-@pytest.mark.parametrize("superwords", [False, True])
-def test_many_special_tokens_between_short_texts(superwords: bool) -> None:
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "superwords"])
+def test_many_special_tokens_between_short_texts(pattern: str) -> None:
     """Special tokens share the batches of words, and one that is like the last one is found without a search."""
-    rng = random.Random(5)
+    rng, superwords = random.Random(5), pattern == "superwords"
+    how: dict[str, Any] = {"superwords": True} if superwords else {"pattern": pattern}
     specials = {"<|end|>": 0, "<|endoftext|>": 1, "<|": 2} if superwords else {"<|end|>": 0, "<|pad|>": 1}
     text = english()[:20_000]
-    tok = pybpe.train(iter([text]), vocab_size=400, special_tokens=list(specials), superwords=superwords)
+    tok = pybpe.train(iter([text]), vocab_size=400, special_tokens=list(specials), **how)
     parts = [*specials, *("" if rng.random() < 0.2 else text[at : at + rng.randrange(40)] for at in range(0, 9000, 30))]
+    characters = ["é", "字", "🎉", " a", "'s", "12", "\n", "  ", "!"]
+    parts += ["".join(rng.choices(characters, k=rng.randrange(12))) for _ in range(300)]
     found, joined = [], ""
     for _ in range(3000):
         part = rng.choice(parts)
