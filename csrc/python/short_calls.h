@@ -131,9 +131,8 @@ static PyObject *short_array(short_calls *calls, const void *ids, Py_ssize_t n) 
     void **numpy = short_numpy(calls);
     const int type = calls->id_bytes == 2 ? NUMPY_UINT16 : NUMPY_UINT32;
     const Py_ssize_t first = 0;
-    PyObject *array = numpy == NULL ? NULL
-                                    : ((numpy_new_fn)numpy[NUMPY_NEW])(numpy[NUMPY_TYPE], 1, &n, type, NULL, NULL, 0, 0,
-                                                                       NULL);
+    PyObject *array =
+        numpy == NULL ? NULL : ((numpy_new_fn)numpy[NUMPY_NEW])(numpy[NUMPY_TYPE], 1, &n, type, NULL, NULL, 0, 0, NULL);
     if (array != NULL) {
         memcpy(((numpy_at_fn)numpy[NUMPY_AT])(array, &first), ids, (size_t)n * (size_t)calls->id_bytes);
     }

@@ -75,8 +75,7 @@ The vocabulary
 */
 
 typedef struct json_token {
-    size_t start; /* in the reader's bytes */
-    size_t length;
+    uint32_t length;
     uint32_t id;
 } json_token;
 
@@ -148,7 +147,7 @@ static bool read_plain_token(json_reader *r, json *j, uint32_t limit) {
         !json_id(&after, limit, &id) || special_of(r->spec, id) < r->spec->specials_count) {
         return false;
     }
-    r->tokens[r->tokens_count++] = (json_token){r->bytes_count, n, id};
+    r->tokens[r->tokens_count++] = (json_token){(uint32_t)n, id};
     r->bytes_count += n;
     *j = after;
     return true;
@@ -175,7 +174,7 @@ static bool read_token(json_reader *r, json *j, uint32_t limit) {
     if (!byte_level_bytes(r->byte_of, text, &n)) {
         return false;
     }
-    r->tokens[r->tokens_count++] = (json_token){r->bytes_count, n, id};
+    r->tokens[r->tokens_count++] = (json_token){(uint32_t)n, id};
     r->bytes_count += n;
     return true;
 }
@@ -251,8 +250,10 @@ static void copy_tokens(const json_reader *r, pybpe_vocab *v) {
         memcpy(v->bytes + v->offsets[r->spec->specials[i]], text, n);
         v->specials[i] = r->spec->specials[i];
     }
+    const uint8_t *from = r->bytes;
     for (size_t i = 0; i < r->tokens_count; i++) {
-        memcpy(v->bytes + v->offsets[r->tokens[i].id], r->bytes + r->tokens[i].start, r->tokens[i].length);
+        memcpy(v->bytes + v->offsets[r->tokens[i].id], from, r->tokens[i].length);
+        from += r->tokens[i].length;
     }
 }
 
@@ -273,73 +274,96 @@ static bool spellings_differ(json_reader *r, const pybpe_vocab *v) {
 Merges
 */
 
-/* The id of the ordinary token spelled in text[0..n), which is overwritten. */
-static bool find_spelled(const json_reader *r, const pybpe_vocab *v, uint8_t *text, size_t n, uint32_t *id) {
-    if (!byte_level_bytes(r->byte_of, text, &n)) {
+/* A merge that has been read but not looked up. */
+typedef struct spelled_merge {
+    token_key parts[2];
+    const uint8_t *end; /* in the file */
+} spelled_merge;
+
+/* Merges are looked up some at a time, so that what one needs from memory is on its way while others are read. */
+enum { MERGES_AHEAD = 16 };
+
+/* Reads a string as the bytes that its characters represent. */
+static bool read_spelled(const json_reader *r, json *j, uint8_t *out, size_t *n) {
+    if (json_peek(j) != '"') {
         return false;
     }
-    *id = pybpe_vocab_find(v, text, n, 0);
-    return *id != PYBPE_NO_ID;
+    const uint8_t *at = read_printable(r, j->at + 1, j->end, out, n);
+    if (at < j->end && *at == '"') { /* nearly always */
+        j->at = at + 1;
+        return true;
+    }
+    return json_string(j, out, n) && byte_level_bytes(r->byte_of, out, n);
 }
 
 /* Hugging Face drops a merge that begins like this, as if it were the first line of a merges.txt. */
 static bool is_dropped(const uint8_t *text, size_t n) { return n >= 8 && memcmp(text, "#version", 8) == 0; }
 
-/* Reads "left right" without escapes, as nearly all are; otherwise leaves j where it was. */
-static bool read_plain_joined(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
+/* Reads "left right" to `out`, without escapes, as nearly all are; otherwise leaves j where it was. */
+static bool read_plain_joined(const json_reader *r, json *j, uint8_t *out, size_t *n, size_t *m) {
     json after = *j;
-    size_t n;
-    size_t m;
     if (!json_take(&after, '"')) {
         return false;
     }
-    after.at = read_printable(r, after.at, after.end, r->bytes, &n);
+    after.at = read_printable(r, after.at, after.end, out, n);
     if (after.at == after.end || *after.at++ != ' ') {
         return false;
     }
-    after.at = read_printable(r, after.at, after.end, r->bytes + n, &m);
-    if (after.at == after.end || *after.at++ != '"' || is_dropped(r->bytes, n)) {
-        return false;
-    }
-    merge[0] = vocab_find(v, r->bytes, n, r->bytes + r->room);
-    merge[1] = vocab_find(v, r->bytes + n, m, r->bytes + r->room);
-    if (merge[0] == PYBPE_NO_ID || merge[1] == PYBPE_NO_ID) {
+    after.at = read_printable(r, after.at, after.end, out + *n, m);
+    if (after.at == after.end || *after.at++ != '"' || is_dropped(out, *n)) {
         return false;
     }
     *j = after;
     return true;
 }
 
-/* Reads "left right". */
-static bool read_joined(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
-    if (read_plain_joined(r, j, v, merge)) {
+/* Reads "left right" to `out`, the bytes of both one after the other. */
+static bool read_joined(const json_reader *r, json *j, uint8_t *out, size_t *n, size_t *m) {
+    size_t both;
+    if (read_plain_joined(r, j, out, n, m)) {
         return true;
     }
-    size_t n;
-    if (!json_string(j, r->bytes, &n)) {
+    if (!json_string(j, out, &both)) {
         return false;
     }
-    uint8_t *space = memchr(r->bytes, ' ', n); /* no byte is spelled as a space, so a second space is refused */
-    if (space == NULL || is_dropped(r->bytes, n)) {
+    uint8_t *space = memchr(out, ' ', both); /* no byte is spelled as a space, so a second space is refused */
+    if (space == NULL || is_dropped(out, both)) {
         return false;
     }
-    size_t left = (size_t)(space - r->bytes);
-    return find_spelled(r, v, r->bytes, left, &merge[0]) && find_spelled(r, v, space + 1, n - left - 1, &merge[1]);
+    *n = (size_t)(space - out);
+    *m = both - *n - 1;
+    if (!byte_level_bytes(r->byte_of, out, n) || !byte_level_bytes(r->byte_of, space + 1, m)) {
+        return false;
+    }
+    memmove(out + *n, space + 1, *m);
+    return true;
 }
 
-/* Reads ["left", "right"]. */
-static bool read_pair(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
-    for (size_t i = 0; i < 2; i++) {
-        size_t n;
-        if (!json_take(j, i == 0 ? '[' : ',') || !json_string(j, r->bytes, &n) ||
-            !find_spelled(r, v, r->bytes, n, &merge[i])) {
-            return false;
+/* Reads ["left", "right"], as read_joined. */
+static bool read_pair(const json_reader *r, json *j, uint8_t *out, size_t *n, size_t *m) {
+    return json_take(j, '[') && read_spelled(r, j, out, n) && json_take(j, ',') && read_spelled(r, j, out + *n, m) &&
+           json_take(j, ']');
+}
+
+/* Adds merges to v. If a part is no token, returns false, with j after that merge. */
+static bool find_merges(pybpe_vocab *v, const spelled_merge *merges, size_t count, json *j) {
+    for (size_t i = 0; i < count; i++) {
+        uint32_t *ids = v->merges + 2 * v->merges_count++;
+        for (size_t part = 0; part < 2; part++) {
+            ids[part] = vocab_find(v, &v->ordinary_index, &merges[i].parts[part]);
+            if (ids[part] == PYBPE_NO_ID) {
+                j->at = merges[i].end;
+                return false;
+            }
         }
     }
-    return json_take(j, ']');
+    return true;
 }
 
 static bool read_merges(const json_reader *r, json *j, pybpe_vocab *v) {
+    spelled_merge merges[MERGES_AHEAD];
+    const uint8_t *const end = r->bytes + r->room;
+    bool more = true;
     v->merges_count = 0;
     if (!json_take(j, '[')) {
         return false;
@@ -347,12 +371,26 @@ static bool read_merges(const json_reader *r, json *j, pybpe_vocab *v) {
     if (json_take(j, ']')) {
         return j->at == j->end;
     }
-    do {
-        uint32_t *merge = v->merges + 2 * v->merges_count++;
-        if (!(json_peek(j) == '[' ? read_pair(r, j, v, merge) : read_joined(r, j, v, merge))) {
+    while (more) {
+        uint8_t *out = r->bytes;
+        size_t count = 0;
+        bool sound = true;
+        while (sound && more && count < MERGES_AHEAD) {
+            size_t n, m;
+            sound = json_peek(j) == '[' ? read_pair(r, j, out, &n, &m) : read_joined(r, j, out, &n, &m);
+            if (sound) {
+                merges[count] = (spelled_merge){{vocab_key(v, out, n, end), vocab_key(v, out + n, m, end)}, j->at};
+                vocab_prefetch(v, &merges[count].parts[0]);
+                vocab_prefetch(v, &merges[count].parts[1]);
+                count += 1;
+                out += n + m;
+                more = json_take(j, ',');
+            }
+        }
+        if (!find_merges(v, merges, count, j) || !sound) {
             return false;
         }
-    } while (json_take(j, ','));
+    }
     return json_take(j, ']') && j->at == j->end;
 }
 
@@ -462,6 +500,9 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
     const size_t merges_n = (size_t)(parts.merges.end - parts.merges.at);
     *out = NULL;
     int code = special_texts_check(special_texts, spec, err);
+    if (code == PYBPE_OK && vocab_n > UINT32_MAX) { /* LCOV_EXCL_BR_LINE: more than 4 GiB */
+        code = error_set(err, PYBPE_ERR_LIMIT, 0, "model.vocab may have up to 4,294,967,295 bytes");
+    }
     if (code != PYBPE_OK) {
         return code;
     }

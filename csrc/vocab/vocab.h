@@ -111,8 +111,24 @@ int special_texts_check(const pybpe_strings *texts, const pybpe_vocab_spec *spec
 /* Checks everything except the merges, and fills the indexes. */
 int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err);
 
-/* The ordinary token with these bytes, or PYBPE_NO_ID. `end` is the end of the readable bytes. */
-uint32_t vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end);
+/* Bytes to look for in an index. */
+typedef struct token_key {
+    const uint8_t *bytes;
+    size_t n;
+    word_key word; /* if n <= WORD_INLINE_MAX */
+    uint64_t hash;
+} token_key;
+
+/* `end` is the end of the readable bytes. */
+token_key vocab_key(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end);
+
+/* Prefetches the first slot of ordinary_index in which a token may be. */
+static inline void vocab_prefetch(const pybpe_vocab *v, const token_key *key) {
+    PYBPE_PREFETCH(&v->ordinary_index.slots[key->hash & v->ordinary_index.mask]);
+}
+
+/* The token with these bytes, or PYBPE_NO_ID. */
+uint32_t vocab_find(const pybpe_vocab *v, const token_index *index, const token_key *key);
 
 /* Checks the merges and finds what each of them makes. */
 int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *err);

@@ -4,13 +4,27 @@ tokens, specials and settings that are made while filling them.
 */
 #include "vocab/vocab.h"
 
-/* The end of the readable bytes of the tokens. */
-static const uint8_t *vocab_end(const pybpe_vocab *v) { return v->bytes + v->offsets[v->count] + VOCAB_PADDING; }
+token_key vocab_key(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
+    token_key key = {.bytes = bytes, .n = n};
+    if (n > WORD_INLINE_MAX) {
+        key.hash = word_hash_long(bytes, n, v->seed);
+    } else if (n > 0) {
+        key.word = word_key_load(bytes, n, end);
+        key.hash = word_key_hash(key.word, v->seed);
+    }
+    return key;
+}
 
-/* `end` is the end of the readable bytes. */
-static uint64_t token_hash(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
-    return n <= WORD_INLINE_MAX ? word_key_hash(word_key_load(bytes, n, end), v->seed)
-                                : word_hash_long(bytes, n, v->seed);
+static token_key vocab_key_of(const pybpe_vocab *v, uint32_t id) {
+    return vocab_key(v, vocab_token(v, id), vocab_token_length(v, id), v->bytes + v->offsets[v->count] + VOCAB_PADDING);
+}
+
+static bool token_is(const pybpe_vocab *v, size_t id, const token_key *key) {
+    if (key->n <= RECORD_MAX) { /* a record has the length and the bytes in one place */
+        const token_record *r = &v->records[id];
+        return r->length == key->n && word_key_equal(word_key_fast(r->bytes, key->n), key->word);
+    }
+    return vocab_token_length(v, id) == key->n && memcmp(vocab_token(v, id), key->bytes, key->n) == 0;
 }
 
 /* An index of `tokens` of the ids below `ids`. */
@@ -34,32 +48,23 @@ static uint32_t slot_tag(const token_index *index, uint64_t hash) { return (uint
 static uint32_t slot_id(const token_index *index, uint32_t slot) { return (slot & index->id_mask) - 1; }
 
 /* The slot that holds the token, or the empty one where it belongs. */
-static uint32_t *index_slot(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n,
-                            uint64_t hash) {
-    const uint32_t tag = slot_tag(index, hash);
-    size_t i = (size_t)hash & index->mask;
-    while (index->slots[i] != 0) {
-        const size_t id = slot_id(index, index->slots[i]);
-        if ((index->slots[i] & ~index->id_mask) == tag && vocab_token_length(v, id) == n &&
-            memcmp(vocab_token(v, id), bytes, n) == 0) {
-            break;
-        }
+static uint32_t *index_slot(const pybpe_vocab *v, const token_index *index, const token_key *key) {
+    const uint32_t tag = slot_tag(index, key->hash);
+    size_t i = (size_t)key->hash & index->mask;
+    while (index->slots[i] != 0 &&
+           ((index->slots[i] & ~index->id_mask) != tag || !token_is(v, slot_id(index, index->slots[i]), key))) {
         i = (i + 1) & index->mask;
     }
     return &index->slots[i];
 }
 
-static uint32_t vocab_find_in(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n,
-                              const uint8_t *end) {
-    return n == 0 ? PYBPE_NO_ID : slot_id(index, *index_slot(v, index, bytes, n, token_hash(v, bytes, n, end)));
-}
-
-uint32_t vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
-    return vocab_find_in(v, &v->ordinary_index, bytes, n, end);
+uint32_t vocab_find(const pybpe_vocab *v, const token_index *index, const token_key *key) {
+    return key->n == 0 ? PYBPE_NO_ID : slot_id(index, *index_slot(v, index, key));
 }
 
 uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special) {
-    return vocab_find_in(v, special ? &v->special_index : &v->ordinary_index, bytes, n, bytes + n);
+    const token_key key = vocab_key(v, bytes, n, bytes + n);
+    return vocab_find(v, special ? &v->special_index : &v->ordinary_index, &key);
 }
 
 static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
@@ -126,16 +131,14 @@ static int index_specials(pybpe_vocab *v, const vocab_source *from, pybpe_error 
                              "special %zu has id %u, which is not greater than the one before it, %u", i, id,
                              v->specials[i - 1]);
         }
-        const uint8_t *bytes = vocab_token(v, id);
-        size_t n = vocab_token_length(v, id);
-        const uint64_t hash = token_hash(v, bytes, n, vocab_end(v));
-        uint32_t *slot = index_slot(v, &v->special_index, bytes, n, hash);
+        const token_key key = vocab_key_of(v, id);
+        uint32_t *slot = index_slot(v, &v->special_index, &key);
         if (*slot != 0) {
             return error_set(err, source_code(from), source_at(from->specials, i),
                              "specials %u and %u have the same bytes; specials must be distinct",
                              slot_id(&v->special_index, *slot), id);
         }
-        *slot = slot_tag(&v->special_index, hash) | (id + 1);
+        *slot = slot_tag(&v->special_index, key.hash) | (id + 1);
     }
     return code;
 }
@@ -151,43 +154,35 @@ bool vocab_lacks_byte(const pybpe_vocab *v, unsigned *byte) {
 
 enum { INDEX_AHEAD = 16 };
 
-/* Prefetches the first slot of a token, and returns the token's hash. */
-static uint64_t index_prefetch(const pybpe_vocab *v, size_t id) {
-    size_t n = vocab_token_length(v, id);
-    uint64_t hash = n > 0 ? token_hash(v, vocab_token(v, id), n, vocab_end(v)) : 0;
-    PYBPE_PREFETCH(&v->ordinary_index.slots[hash & v->ordinary_index.mask]);
-    return hash;
-}
-
 /* Fills the index of ordinary tokens, and finds the tokens of the single bytes. */
 static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
     int code = index_new(&v->ordinary_index, v->count, v->count, &v->mem, err);
     bool has_byte = false;
-    uint64_t hashes[INDEX_AHEAD]; /* of the next tokens, whose slots are on their way from memory */
+    token_key keys[INDEX_AHEAD]; /* of the next tokens, whose slots are on their way from memory */
     memset(v->byte_ids, 0xFF, sizeof v->byte_ids);
     for (size_t id = 0; code == PYBPE_OK && id < v->count && id < INDEX_AHEAD; id++) {
-        hashes[id] = index_prefetch(v, id);
+        keys[id] = vocab_key_of(v, (uint32_t)id);
+        vocab_prefetch(v, &keys[id]);
     }
     for (size_t id = 0; code == PYBPE_OK && id < v->count; id++) {
-        const uint8_t *bytes = vocab_token(v, id);
-        size_t n = vocab_token_length(v, id);
-        uint64_t hash = hashes[id % INDEX_AHEAD];
+        const token_key key = keys[id % INDEX_AHEAD];
         if (id + INDEX_AHEAD < v->count) {
-            hashes[id % INDEX_AHEAD] = index_prefetch(v, id + INDEX_AHEAD);
+            keys[id % INDEX_AHEAD] = vocab_key_of(v, (uint32_t)(id + INDEX_AHEAD));
+            vocab_prefetch(v, &keys[id % INDEX_AHEAD]);
         }
         if (!token_is_ordinary(v, (uint32_t)id)) {
             continue;
         }
-        uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n, hash);
+        uint32_t *slot = index_slot(v, &v->ordinary_index, &key);
         if (*slot != 0) {
             return error_set(err, source_code(from), source_token(from, v, id),
                              "tokens %u and %zu have the same bytes; ordinary tokens must be distinct",
                              slot_id(&v->ordinary_index, *slot), id);
         }
-        *slot = slot_tag(&v->ordinary_index, hash) | ((uint32_t)id + 1);
-        if (n == 1) {
+        *slot = slot_tag(&v->ordinary_index, key.hash) | ((uint32_t)id + 1);
+        if (key.n == 1) {
             has_byte = true;
-            v->byte_ids[bytes[0]] = (uint32_t)id;
+            v->byte_ids[*key.bytes] = (uint32_t)id;
         }
     }
     unsigned byte;

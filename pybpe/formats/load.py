@@ -47,6 +47,8 @@ def load(
                 return _pair(path, beside, special_tokens, pattern)
         _refuse_specials(special_tokens, path)
         if start.lstrip()[:1] == b"{":
+            if stream.seekable():  # no pipe; joining the whole file to its start would copy it
+                start = b"" if stream.seek(0) == 0 else start
             return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
     if not start:
         raise FormatError(f"{name}: this file is empty, not a tokenizer")
