@@ -10,7 +10,7 @@ from ..arguments import Text, instance, utf8
 from ..errors import ArgumentError
 
 GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread
-_ONE_THREAD = 4  # times as much for one thread, which needs no short items: each takes 20 microseconds of Python
+_MOST_GROUPS = 8  # for each of several threads: each group takes 20 microseconds of Python, in which others may wait
 GROUP_TEXTS = 1 << 13
 _MOST_EXPECTED = 1 << 28  # ids
 
@@ -46,8 +46,9 @@ def text_groups(
 ) -> Iterator[TextGroup]:
     """Yields all texts in order, many short ones per group. A text longer than `long_text` characters or bytes gets
     a separate group. `sizes` is text_sizes(texts)."""
-    group_bytes = GROUP_BYTES * (_ONE_THREAD if num_threads == 1 else 1)
     ends = numpy.cumsum(sizes)
+    share = int(sizes.sum()) // (1 if num_threads == 1 else _MOST_GROUPS * num_threads)
+    group_bytes = min(max(share, GROUP_BYTES), 4 * GROUP_BYTES)
     alone = numpy.flatnonzero(sizes > long_text).tolist()
     first = 0
     for stop in (*alone, len(texts)):
