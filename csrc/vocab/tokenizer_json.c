@@ -347,6 +347,9 @@ static bool read_pair(const json_reader *r, json *j, uint8_t *out, size_t *n, si
 
 /* Adds merges to v. If a part is no token, returns false, with j after that merge. */
 static bool find_merges(pybpe_vocab *v, const spelled_merge *merges, size_t count, json *j) {
+    for (size_t i = 0; i < 2 * count; i++) {
+        vocab_prefetch_token(v, &merges[i / 2].parts[i % 2]);
+    }
     for (size_t i = 0; i < count; i++) {
         uint32_t *ids = v->merges + 2 * v->merges_count++;
         for (size_t part = 0; part < 2; part++) {

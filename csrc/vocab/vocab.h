@@ -120,11 +120,27 @@ typedef struct token_key {
 } token_key;
 
 /* `end` is the end of the readable bytes. */
-token_key vocab_key(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end);
+static inline token_key vocab_key(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
+    token_key key = {.bytes = bytes, .n = n};
+    if (n > WORD_INLINE_MAX) {
+        key.hash = word_hash_long(bytes, n, v->seed);
+    } else if (n > 0) {
+        key.word = word_key_load(bytes, n, end);
+        key.hash = word_key_hash(key.word, v->seed);
+    }
+    return key;
+}
 
 /* Prefetches the first slot of ordinary_index in which a token may be. */
 static inline void vocab_prefetch(const pybpe_vocab *v, const token_key *key) {
     PYBPE_PREFETCH(&v->ordinary_index.slots[key->hash & v->ordinary_index.mask]);
+}
+
+/* Prefetches the record of the token that is in that slot. */
+static inline void vocab_prefetch_token(const pybpe_vocab *v, const token_key *key) {
+    const token_index *index = &v->ordinary_index;
+    const uint32_t next = index->slots[key->hash & index->mask] & index->id_mask; /* id + 1, or 0 */
+    PYBPE_PREFETCH(&v->records[next > 0 ? next - 1 : 0]);
 }
 
 /* The token with these bytes, or PYBPE_NO_ID. */

@@ -4,17 +4,6 @@ tokens, specials and settings that are made while filling them.
 */
 #include "vocab/vocab.h"
 
-token_key vocab_key(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
-    token_key key = {.bytes = bytes, .n = n};
-    if (n > WORD_INLINE_MAX) {
-        key.hash = word_hash_long(bytes, n, v->seed);
-    } else if (n > 0) {
-        key.word = word_key_load(bytes, n, end);
-        key.hash = word_key_hash(key.word, v->seed);
-    }
-    return key;
-}
-
 static token_key vocab_key_of(const pybpe_vocab *v, uint32_t id) {
     return vocab_key(v, vocab_token(v, id), vocab_token_length(v, id), v->bytes + v->offsets[v->count] + VOCAB_PADDING);
 }
