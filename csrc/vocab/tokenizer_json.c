@@ -82,7 +82,6 @@ typedef struct json_token {
 typedef struct json_reader {
     const uint8_t *file; /* offsets of errors count from here; NULL: they are 0 */
     const pybpe_vocab_spec *spec;
-    bool plain[256];                    /* bytes that represent themselves, in a JSON string too */
     const pybpe_strings *special_texts; /* in the order of spec->specials */
     int16_t byte_of[BYTE_LEVEL_END];
     uint8_t *bytes; /* of the tokens, in file order; room for all */
@@ -112,13 +111,29 @@ static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
     return r->special_texts->bytes + r->special_texts->offsets[i];
 }
 
-/* Reads the bytes that printable characters represent, up to the first other one, which the caller looks at. */
+/* The number of bytes before the first of 8 that does not represent itself in a JSON string. */
+static size_t plain_bytes(uint64_t x) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t below = (x - ones * 0x21) & ~x; /* the high bit of the first byte below "!" */
+    const uint64_t others =
+        (below | x | bytes_equal(x, '"') | bytes_equal(x, '\\') | bytes_equal(x, 0x7F)) & ones << 7;
+    return others != 0 ? (size_t)__builtin_ctzll(others) / 8 : 8;
+}
+
+enum { READ_AHEAD = 8 };
+
+/* Reads the bytes that printable characters represent, up to the first other one, which the caller looks at, or up to the
+   last READ_AHEAD bytes of a text. There must be room for as many more. */
 static const uint8_t *read_printable(const json_reader *r, const uint8_t *at, const uint8_t *end, uint8_t *out,
                                      size_t *n) {
     size_t length = 0;
-    for (;;) {
-        while (at < end && r->plain[*at]) {
-            out[length++] = *at++;
+    while (end - at >= READ_AHEAD) {
+        const size_t plain = plain_bytes(load_u64(at));
+        memcpy(out + length, at, READ_AHEAD);
+        length += plain;
+        at += plain;
+        if (plain == READ_AHEAD) {
+            continue;
         }
         if (end - at < 2 || *at < 0xC2 || *at >= 0xE0 || !byte_is_continuation(at[1])) {
             break;
@@ -511,12 +526,9 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
     }
     json_reader r = {.file = parts.file, .spec = spec, .special_texts = special_texts};
     byte_level_fill(r.byte_of);
-    for (int byte = 0x21; byte < 0x7F; byte++) {
-        r.plain[byte] = byte != '"' && byte != '\\';
-    }
     size_t room = vocab_n > merges_n ? vocab_n : merges_n;
     const size_t specials = (size_t)strings_total(special_texts);
-    if (!size_add(room, specials + 1, &room)) {
+    if (!size_add(room, specials + READ_AHEAD, &room)) {
         return error_set_memory(err, "the parts of a tokenizer.json", room);
     }
     r.bytes = mem_alloc(mem, room);
