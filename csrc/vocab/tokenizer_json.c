@@ -115,8 +115,7 @@ static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
 static size_t plain_bytes(uint64_t x) {
     const uint64_t ones = UINT64_C(0x0101010101010101);
     const uint64_t below = (x - ones * 0x21) & ~x; /* the high bit of the first byte below "!" */
-    const uint64_t others =
-        (below | x | bytes_equal(x, '"') | bytes_equal(x, '\\') | bytes_equal(x, 0x7F)) & ones << 7;
+    const uint64_t others = (below | x | bytes_equal(x, '"') | bytes_equal(x, '\\') | bytes_equal(x, 0x7F)) & ones << 7;
     return others != 0 ? (size_t)__builtin_ctzll(others) / 8 : 8;
 }
 
@@ -528,7 +527,7 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
     byte_level_fill(r.byte_of);
     size_t room = vocab_n > merges_n ? vocab_n : merges_n;
     const size_t specials = (size_t)strings_total(special_texts);
-    if (!size_add(room, specials + READ_AHEAD, &room)) {
+    if (!size_add(room, READ_AHEAD, &room) || !size_add(room, specials, &room)) {
         return error_set_memory(err, "the parts of a tokenizer.json", room);
     }
     r.bytes = mem_alloc(mem, room);
