@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pybpe.analysis.tables import Table
 from pybpe.arguments import chosen, counted
@@ -22,10 +22,7 @@ from pybpe.tokens.options import OutputOptions
 from pybpe.training.options import TrainOptions
 
 from .checkpoint import Checkpoint, ModelOptions, summarize, write_random_checkpoint
-
-if TYPE_CHECKING:
-    from .gpt2_config import GPT2Config
-
+from .gpt2_config import GPT2Config
 
 Result = TypeVar("Result")
 

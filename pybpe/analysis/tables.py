@@ -6,8 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .._version import __version__
-from ..viz import content_policy
+import pybpe
 
 
 @dataclass
@@ -91,9 +90,9 @@ def page(title: str, tables: Iterable[Table], code: Iterable[Mapping[str, Sequen
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{content_policy(_STYLE, None)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{pybpe.viz.content_policy(_STYLE, None)}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="generator" content="pybpe {_escaped(__version__)}">\n<link rel="icon" href="data:,">\n'
+        f'<meta name="generator" content="pybpe {_escaped(pybpe.__version__)}">\n<link rel="icon" href="data:,">\n'
         f"<title>{_escaped(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(parts)
         + "\n</body>\n</html>\n"

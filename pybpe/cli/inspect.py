@@ -150,7 +150,7 @@ def _facts(tok: pybpe.Tokenizer) -> dict[str, Any]:
         "whole_words": tok.model.whole_words,
         "dropout": tok.model.dropout,
         "template": str(tok.model.template) if tok.model.template is not None else None,
-        "dtype": tok.model.dtype.name,
+        "dtype": f"uint{8 * tok.model.id_bytes}",
         "end_of_text": tok.eot_token,
         "special_tokens": tok.special_tokens,
         "special_token_flags": {text: rules.names for text, rules in tok.model.matching.items()} or None,
@@ -161,7 +161,7 @@ def _lists(tok: pybpe.Tokenizer) -> dict[str, Entries]:
     from ..analysis.comparison import is_utf8
 
     first = sorted(tok.model.vocab.items())
-    broken = [(i, token) for i, token in first if len(token) > 1 and not is_utf8(token)]
+    broken = [(i, token) for i, token in first if len(token) > 1 and not token.isascii() and not is_utf8(token)]
     longest = sorted(first, key=lambda entry: -len(entry[1]))
     return {"first": first, "last": first, "longest": longest, "not_utf8": broken}
 
