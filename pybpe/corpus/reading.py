@@ -15,7 +15,7 @@ from .. import _binding
 from ..arguments import is_unicode, utf8
 from ..errors import FormatError
 from ..reading.bad_records import Seen
-from ..reading.division import add_documents, dividers
+from ..reading.division import add_documents, lent_divider
 from ..reading.documents import Kinds, records
 from ..reading.files import Staged
 from ..reading.pieces import Cutting
@@ -78,7 +78,7 @@ def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.S
         without = "cluster" if no_cluster else None
         lines = [json_line(line, {key: text.decode()}, without) for text, line in pairs]
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)
-    with dividers(b"", kinds.mark, key, _ONE_SPLIT).take() as divider:
+    with lent_divider(kinds, b"", _ONE_SPLIT) as divider:
         is_whole = add_documents(divider, piece)
         assert is_whole  # only JSON lines need Python
         texts = divider.texts(0)

@@ -19,41 +19,33 @@ from .planning import Piece
 from .splits import hash_split, last_hashes
 
 
-class Dividers:
-    """The dividers of threads that divide pieces in the same way. A thread takes one and gives it back: `pop` and
-    `append` are atomic.
+@contextmanager
+def lent_divider(kinds: Kinds, separator: bytes, splits: Sequence[float]) -> Iterator[_binding.Divider]:
+    """Yields an empty divider that no other thread uses. After the block its documents are no longer valid.
 
     Args:
+        kinds: how documents are separated.
         separator: the bytes written after each document.
-        mark: the text that separates documents of the kind "special", or None.
-        text_key: the key of the text in a record.
         splits: the shares of the splits; with one, documents are not hashed.
     """
-
-    def __init__(self, separator: bytes, mark: str | None, text_key: str, splits: Sequence[float]) -> None:
-        self._separator, self._mark, self._key = separator, mark, text_key
-        self._last = last_hashes(splits)
-        self._free: list[_binding.Divider] = []
-
-    @contextmanager
-    def take(self) -> Iterator[_binding.Divider]:
-        """Yields an empty divider that no other thread uses. After the block its documents are no longer valid."""
-        try:
-            divider = self._free.pop()
-        except IndexError:
-            marks = mark_matcher(self._mark) if self._mark is not None else None
-            divider = _binding.Divider(self._separator, marks, self._key, self._last)
-        divider.clear()
-        try:
-            yield divider
-        finally:
-            self._free.append(divider)
+    mark, key = kinds.mark, kinds.read.text_key
+    free = _free_dividers(separator, mark, key, splits)
+    try:
+        divider = free.pop()
+    except IndexError:
+        marks = mark_matcher(mark) if mark is not None else None
+        divider = _binding.Divider(separator, marks, key, last_hashes(splits))
+    divider.clear()
+    try:
+        yield divider
+    finally:
+        free.append(divider)
 
 
 @lru_cache(maxsize=8)
-def dividers(separator: bytes, mark: str | None, text_key: str, splits: Sequence[float]) -> Dividers:
-    """Returns the dividers for these arguments, which Dividers explains."""
-    return Dividers(separator, mark, text_key, splits)
+def _free_dividers(*how: object) -> list[_binding.Divider]:
+    """Returns the dividers that no thread uses. `pop` and `append` are atomic."""
+    return []
 
 
 def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
@@ -78,7 +70,7 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
     """Yields the documents of a divided piece by split, each split's in piece order. This is slow; it also reads what
     `add_documents` does not. Raises FormatError if a line is not a record."""
     key, shares = kinds.read.text_key, shares_of(piece, splits)
-    with dividers(b"", kinds.mark, key, shares).take() as divider:
+    with lent_divider(kinds, b"", shares) as divider:
         if add_documents(divider, piece):
             found = [divider.texts(place).list() for place in range(len(shares))]
         else:

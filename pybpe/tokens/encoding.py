@@ -15,7 +15,7 @@ from .._lazy import pickle
 from ..arguments import Text
 from ..model import END_OF_TEXT, PLAIN
 from ..reading.bad_records import Seen
-from ..reading.division import add_documents, divide, dividers, shares_of
+from ..reading.division import add_documents, divide, lent_divider, shares_of
 from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Identity, Piece, Plan, Task, anchored, hashed_tasks, pieces_of
@@ -60,8 +60,7 @@ class TaskEncoder(NamedTuple):
         if mark is not None and self.joins and not (self.tok.model.matching and self._mark_matters):
             others: Iterable[str] = [mark] if records else self.tok.special_tokens
             if not any(overlaps(special, mark) for special in others):  # otherwise some marks would not be found
-                shares = shares_of(piece, self.splits)
-                with dividers(mark.encode(), self.kinds.mark, self.kinds.read.text_key, shares).take() as divider:
+                with lent_divider(self.kinds, mark.encode(), shares_of(piece, self.splits)) as divider:
                     if add_documents(divider, piece):
                         found = self._joined_segments(divider, piece, {mark} if records else "all")
                         if found is not None:

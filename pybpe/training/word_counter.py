@@ -17,7 +17,7 @@ from ..errors import LimitError, note
 from ..model import Matching, matcher
 from ..normalize import check_normalizer, prepared
 from ..pattern import Pattern
-from ..reading.division import add_documents, divide, dividers, shares_of
+from ..reading.division import add_documents, divide, lent_divider, shares_of
 from ..reading.documents import Kinds
 from ..reading.options import ReadOptions
 from ..reading.pieces import Cutting
@@ -150,8 +150,7 @@ class WordCounter:
         if not piece.divided:
             counter.add(piece.data)
             return True
-        shares = shares_of(piece, self._shares)
-        with dividers(b"", self._kinds.mark, self._kinds.read.text_key, shares).take() as divider:
+        with lent_divider(self._kinds, b"", shares_of(piece, self._shares)) as divider:
             if not add_documents(divider, piece):
                 return False
             counter.add_documents(divider.documents(0))
