@@ -31,10 +31,11 @@ INLINE_ALWAYS const token_record *record_at(const token_record *records, size_t 
 }
 
 /* The sum of the lengths of the STEP ids from i on. */
-INLINE_ALWAYS size_t step_length(const token_record *records, size_t count, const void *ids, int id_bytes, size_t i) {
+INLINE_ALWAYS size_t step_length(const uint8_t *lengths, size_t count, const void *ids, int id_bytes, size_t i) {
     size_t total = 0;
     for (size_t k = i; k < i + STEP; k++) {
-        total += record_at(records, count, ids, id_bytes, k)->length;
+        size_t id = id_at(ids, id_bytes, k);
+        total += lengths[id < count ? id : count];
     }
     return total;
 }
@@ -56,11 +57,11 @@ enum { STEP_ROOM = (STEP - 1) * (size_t)RECORD_NONE + sizeof(token_record) };
 
 INLINE_ALWAYS int decode_length(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, size_t *length,
                                 pybpe_error *err) {
-    const token_record *records = v->records; /* copies, which the loops keep in registers */
+    const uint8_t *lengths = v->lengths; /* copies, which the loops keep in registers */
     const size_t count = v->count;
     size_t total = 0;
     for (size_t i = 0; i < n;) {
-        size_t step = n - i >= STEP ? step_length(records, count, ids, id_bytes, i) : RECORD_NONE;
+        size_t step = n - i >= STEP ? step_length(lengths, count, ids, id_bytes, i) : RECORD_NONE;
         size_t taken = STEP;
         if (PYBPE_UNLIKELY(step > STEP_MAX)) {
             uint32_t id = id_at(ids, id_bytes, i);

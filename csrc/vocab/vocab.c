@@ -20,6 +20,7 @@ void pybpe_vocab_free(pybpe_vocab *v) {
     mem_free(&mem, v->bytes);
     mem_free(&mem, v->offsets);
     mem_free(&mem, v->records);
+    mem_free(&mem, v->lengths);
     mem_free(&mem, v->merges);
     mem_free(&mem, v->merged);
     mem_free(&mem, v->specials);
@@ -65,13 +66,14 @@ int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocat
     v->bytes = mem_alloc(mem, bytes);
     v->offsets = mem_alloc_array(mem, sizes->tokens + 1, sizeof *v->offsets);
     v->records = mem_alloc_array(mem, sizes->tokens + 1, sizeof *v->records);
+    v->lengths = mem_alloc(mem, sizes->tokens + 1);
     v->merges = mem_alloc_array(mem, sizes->merges + 1, 2 * sizeof *v->merges);
     v->merged = mem_alloc_array(mem, sizes->merges + 1, sizeof *v->merged);
     v->specials = mem_alloc_array(mem, sizes->specials + 1, sizeof *v->specials);
     v->custom = sizes->has_custom ? mem_alloc(mem, sizes->custom + 1) : NULL;
     v->special_flags = sizes->has_flags ? mem_alloc(mem, sizes->specials + 1) : NULL;
-    if (v->bytes == NULL || v->offsets == NULL || v->records == NULL || v->merges == NULL || v->merged == NULL ||
-        v->specials == NULL || (sizes->has_custom && v->custom == NULL) ||
+    if (v->bytes == NULL || v->offsets == NULL || v->records == NULL || v->lengths == NULL || v->merges == NULL ||
+        v->merged == NULL || v->specials == NULL || (sizes->has_custom && v->custom == NULL) ||
         (sizes->has_flags && v->special_flags == NULL)) {
         pybpe_vocab_free(v);
         return error_set_memory(err, "the parts of a vocabulary", bytes);

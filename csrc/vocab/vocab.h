@@ -31,6 +31,7 @@ struct pybpe_vocab {
     uint8_t *bytes;        /* all tokens end to end, then VOCAB_PADDING zeros */
     uint64_t *offsets;     /* count + 1: token id is bytes[offsets[id]..offsets[id + 1]) */
     token_record *records; /* count + 1: the last one represents all ids outside the vocabulary */
+    uint8_t *lengths;      /* of the records: all together fit into a processor's cache */
     size_t count;
     uint32_t *merges; /* (left, right) in rank order */
     uint32_t *merged; /* the id that merge i makes */

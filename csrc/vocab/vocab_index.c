@@ -188,9 +188,10 @@ static void fill_records(pybpe_vocab *v) {
         size_t n = vocab_token_length(v, id);
         token_record *r = &v->records[id];
         memcpy(r, vocab_token(v, id), sizeof *r); /* the padding makes this safe for the last token too */
-        r->length = (uint8_t)(n > 0 && n <= RECORD_MAX ? n : RECORD_NONE);
+        r->length = v->lengths[id] = (uint8_t)(n > 0 && n <= RECORD_MAX ? n : RECORD_NONE);
     }
     v->records[v->count] = (token_record){.length = RECORD_NONE};
+    v->lengths[v->count] = RECORD_NONE;
 }
 
 /* Checks everything but the merges. */
