@@ -315,6 +315,18 @@ static void test_records_in_one_form(void) {
     }
 }
 
+/* Records without their field "cluster". */
+static void test_records_without_cluster(void) {
+    const char *const text = "{\"cluster\":[{}],\"text\":\"a\",\"clusters\":1}\n{\"text\":\"b\",\"cluster\":\"c\"}",
+                      *const lines = "{\"text\": \"a\", \"clusters\": 1}\n{\"text\": \"b\"}\n";
+    uint8_t texts[128], found[256];
+    uint64_t text_offsets[16], line_offsets[16];
+    pybpe_records r = {.texts = texts, .lines = found, .text_offsets = text_offsets, .line_offsets = line_offsets};
+    const uint8_t *const from = (const uint8_t *)text;
+    CHECK_EQ(pybpe_records_read(&r, from, strlen(text), (const uint8_t *)"text", 4, 1, NULL), PYBPE_OK);
+    CHECK(r.count == 2 && line_offsets[2] == strlen(lines) && memcmp(found, lines, strlen(lines)) == 0);
+}
+
 /* Records of nothing but texts, in memory of the promised size. */
 static void test_written_records(void) {
     const uint8_t texts[] = "\x01\x1f\n\"\\/abcdefgh\"\x7F\xC3\xA9";
@@ -339,8 +351,18 @@ static void test_written_records(void) {
     pybpe_error err;
     CHECK_EQ(pybpe_records_write(to, ends, &halves, (const uint8_t *)"\"t\"", 3, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(err.offset, 1);
-    /* A line that is no record. */
+    /* Some of the lines, in memory of the promised size; and a line that is no record. */
     size_t n;
+    const pybpe_strings some = {(const uint8_t *)"{}\n{\"a\": 1}\n{}\n", (const uint64_t[]){0, 3, 12, 15}, 3};
+    uint8_t *kept = malloc(15 + 3 * 48);
+    CHECK_EQ(pybpe_records_keep(kept, &n, &some, (const uint8_t[]){1, 0, 2}, NULL, NULL), PYBPE_OK);
+    CHECK(n == 6 && memcmp(kept, "{}\n{}\n", n) == 0);
+    uint8_t clusters[3 * PYBPE_DIGEST_SIZE] = {0};
+    memset(clusters + PYBPE_DIGEST_SIZE, 0xA9, PYBPE_DIGEST_SIZE);
+    CHECK_EQ(pybpe_records_keep(kept, &n, &some, (const uint8_t[]){0, 1, 0}, clusters, NULL), PYBPE_OK);
+    const char named[] = "{\"a\": 1, \"cluster\": \"a9a9a9a9a9a9a9a9a9a9a9a9a9a9a9a9\"}\n";
+    CHECK(n == sizeof named - 1 && memcmp(kept, named, n) == 0);
+    free(kept);
     CHECK_EQ(pybpe_records_keep(to, &n, &halves, (const uint8_t[]){0, 0, 0}, NULL, &err), PYBPE_ERR_VALUE);
     CHECK_EQ(err.offset, 0);
     free(to);
@@ -462,6 +484,7 @@ int main(void) {
     test_offsets();
     test_missing();
     test_records_in_one_form();
+    test_records_without_cluster();
     test_written_records();
     test_damage();
     test_memory();

@@ -411,6 +411,59 @@ static void check_shingles(void) {
         }
     }
     free(text);
+    /* Words of all lengths, with characters beyond ASCII anywhere: these tables have no letters there. */
+    const char *const words = "abcdefgh ABCDEFGHIJKLMNOP0 0123456789 a1b2c3d4e5f6 x\xC3\xA9yzabcdefgh \xE4\xB8\xAD"
+                              "abcdefgh12345678";
+    for (size_t n = 0; n <= strlen(words); n++) {
+        for (size_t at = 0; at <= n; at++) {
+            expect_shingles((const uint8_t *)words + at, n - at);
+        }
+    }
+}
+
+/* Texts with few words have a hash instead of a signature, if the caller wants it. */
+static void check_only_shingles(void) {
+    static const uint8_t text[] = "a b c d e f, A B c d, a b c, a b c d E, !";
+    const uint64_t offsets[] = {0, 11, 20, 20, 27, 38, 41};
+    enum { TEXTS = sizeof offsets / sizeof *offsets - 1, BAND = 6, BANDS = PYBPE_MINHASH_SIZE / BAND };
+    const pybpe_strings texts = {text, offsets, TEXTS};
+    uint32_t all[TEXTS * PYBPE_MINHASH_SIZE], rows[TEXTS * PYBPE_MINHASH_SIZE], *row = rows;
+    uint64_t only[TEXTS], hashes[64], keys[BANDS * TEXTS];
+    CHECK_EQ(pybpe_texts_minhash(all, NULL, &texts, &tables, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_texts_minhash(rows, only, &texts, &tables, NULL, NULL), PYBPE_OK);
+    for (size_t i = 0; i < TEXTS; i++) {
+        size_t n = (size_t)(offsets[i + 1] - offsets[i]), count;
+        CHECK_EQ(pybpe_text_shingles(hashes, &count, text + offsets[i], n, &tables, NULL, NULL), PYBPE_OK);
+        const bool is_long = i == 0 || i == 4;
+        CHECK_EQ(only[i], is_long ? 0 : n == 0 ? 1 : hashes[0]);
+        CHECK(!is_long || memcmp(row, all + i * PYBPE_MINHASH_SIZE, PYBPE_MINHASH_SIZE * sizeof *row) == 0);
+        row += is_long ? PYBPE_MINHASH_SIZE : 0;
+    }
+    CHECK_EQ(pybpe_signatures_cut(keys, all, TEXTS, BANDS, BAND, NULL), PYBPE_OK);
+    for (size_t i = 0; i < BANDS * TEXTS; i++) {
+        uint64_t h = 0;
+        for (size_t k = 0; k < BAND; k++) {
+            h = naive_hash_step(h, all[i % TEXTS * PYBPE_MINHASH_SIZE + i / TEXTS * BAND + k]);
+        }
+        CHECK_EQ(keys[i], naive_scramble(h));
+    }
+    CHECK_EQ(pybpe_signatures_cut(keys, all, 0, PYBPE_MINHASH_SIZE, 1, NULL), PYBPE_OK);
+}
+
+/* Python's hashlib gives the same digest of the digests of texts of each length. */
+static void check_digests(void) {
+    enum { TEXTS = 300 };
+    static const uint8_t expected[PYBPE_DIGEST_SIZE] = {0xB0, 0xCC, 0x90, 0x37, 0x16, 0x93, 0x13, 0xCE,
+                                                        0xF0, 0xF8, 0x7F, 0xFA, 0x5F, 0xBE, 0x5C, 0xF5};
+    uint8_t text[TEXTS], digests[(TEXTS + 1) * PYBPE_DIGEST_SIZE], *const last = digests + TEXTS * PYBPE_DIGEST_SIZE;
+    for (size_t n = 0; n < TEXTS; n++) {
+        const pybpe_strings one = {text, (const uint64_t[]){0, n}, 1};
+        CHECK_EQ(pybpe_texts_digest(digests + n * PYBPE_DIGEST_SIZE, &one, NULL), PYBPE_OK);
+        text[n] = (uint8_t)(7 * n % 251);
+    }
+    const pybpe_strings all = {digests, (const uint64_t[]){0, TEXTS * PYBPE_DIGEST_SIZE}, 1};
+    CHECK_EQ(pybpe_texts_digest(last, &all, NULL), PYBPE_OK);
+    CHECK(memcmp(last, expected, sizeof expected) == 0);
 }
 
 static void check_signatures(void) {
@@ -518,6 +571,8 @@ int main(void) {
     check_windows();
     check_shingles();
     check_signatures();
+    check_only_shingles();
+    check_digests();
     check_refusals();
     check_failing_memory();
     check_parts();
