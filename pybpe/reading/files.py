@@ -126,11 +126,9 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
                 raise refusal(part.path, what)
             if what is not None:
                 left_out.append(part.path)
-            elif isinstance(part, SmallFiles):
-                room -= len(part.data or b"")
-                found.parts.append(part)
             else:
-                found.parts.append(part.in_form(read.documents))
+                room -= len(part.data or b"") if isinstance(part, SmallFiles) else 0
+                found.parts.append(part if isinstance(part, SmallFiles) else part.in_form(read.documents))
         for name, size in zip(found.paths, found.sizes) if len(given) > 1 and not is_url(path) else ():
             if size is not None and owners.setdefault(identity(name), number) != number:
                 twice.append(name)

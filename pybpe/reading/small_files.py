@@ -19,6 +19,7 @@ from .options import ReadOptions
 
 SMALL_BYTES = 1 << 16  # of a small file: reading a smaller one costs little more than opening it
 KEPT_BYTES = 1 << 24  # of small files of folders and globs, which are then opened only once
+_KEPT_SIZE = 1 << 13  # of the largest of these; C reads so much of all files at first
 _AT_ONCE = 256  # files that C reads in one call
 _GROUP_BYTES = 1 << 20  # of small files that are encoded together
 
@@ -142,7 +143,7 @@ def look_at(
     """
     rest = iter(paths)
     while some := list(islice(rest, _AT_ONCE)):
-        most = SMALL_BYTES if room > 0 else HEAD_BYTES
+        most = _KEPT_SIZE if room > 0 else HEAD_BYTES
         starts = _binding.FileStarts(some, most, most * len(some), known)
         sizes, modified, offsets = starts.sizes, starts.modified, starts.offsets
         data = bytes(starts.data[: offsets[-1]])
@@ -153,7 +154,9 @@ def look_at(
             if not plain[i]:
                 head = data[offsets[i] : offsets[i + 1]]
                 file, what = InputFile.of_start(some[i], read.encoding, sizes[i], modified[i], head)
-                if what is not None or not _is_small(file.in_form(read.documents)):
+                is_text = what is None and file.in_form(read.documents).form == "text"
+                is_text = is_text and not file.is_sequential and not file.has_mark
+                if not is_text or sizes[i] > SMALL_BYTES:  # as is the size of one that C did not read
                     looked[i] = file, what
             elif sizes[i] > SMALL_BYTES or read.documents == "jsonl":
                 looked[i] = InputFile(some[i], sizes[i], modified[i]), None
@@ -162,19 +165,11 @@ def look_at(
         for at in (*looked, len(some)):
             while begin < at:
                 end = min(at, max(begin + 1, bisect_right(sums, sums[begin] + _GROUP_BYTES) - 1))
-                kept: bytes | None = data[offsets[begin] : offsets[end]]
-                if not sums[end] - sums[begin] == len(kept or b"") <= room:  # some were not read to the end
-                    kept = None
+                text = data[offsets[begin] : offsets[end]]
+                kept = text if sums[end] - sums[begin] == len(text) <= room else None  # some may not be read to the end
                 room -= len(kept or b"")
                 yield SmallFiles(some[begin:end], sizes[begin:end], modified[begin:end], kept), None
                 begin = end
             if at in looked:
                 yield looked[at]
             begin = at + 1
-
-
-def _is_small(file: InputFile) -> bool:
-    """Returns whether a file can be one of SmallFiles."""
-    if file.size is None or file.size > SMALL_BYTES or file.form != "text":
-        return False
-    return not (file.is_sequential or file.has_mark or file.remote)

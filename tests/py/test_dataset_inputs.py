@@ -18,7 +18,7 @@ from reference.dataset import documents_of, streams
 from texts import chinese, english
 
 import pybpe
-from pybpe import cli
+from pybpe import _binding, cli
 from pybpe.errors import PybpeWarning
 from pybpe.loading import DocumentRows
 from pybpe.reading import files, pieces, planning, small_files
@@ -305,8 +305,21 @@ def test_small_files_that_are_read_together(
             name, content = f"{name}.gz", gzip.compress(content)
         (corpus / name).write_bytes(content)
     results = []
-    # All are kept after the look, some, or none; and each is read by itself.
-    for small, kept in ((1 << 16, 1 << 24), (1 << 16, 4000), (1 << 16, 0), (0, 0)):
+
+    class Unread(_binding.FileStarts):
+        """As if somebody wrote to some files while C read them."""
+
+        def __init__(self, *args: Any, **given: Any) -> None:
+            super().__init__(*args, **given)
+            for number in range(0, len(self.sizes), 7):
+                self.sizes[number] = self.UNREAD
+                start, end = self.offsets[number : number + 2]
+                self.data[start:end] = bytes(end - start)
+
+    # All are kept after the look, some, or none; each is read by itself; and some are not read at first.
+    for small, kept in ((1 << 16, 1 << 24), (1 << 16, 4000), (1 << 16, 0), (0, 0), (1 << 16, 1 << 25)):
+        if kept == 1 << 25:
+            monkeypatch.setattr(_binding, "FileStarts", Unread)
         monkeypatch.setattr(small_files, "SMALL_BYTES", small)
         monkeypatch.setattr(files, "KEPT_BYTES", kept)
         parts = files.corpus_files(corpus).parts
