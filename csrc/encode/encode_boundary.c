@@ -95,15 +95,6 @@ static void enter_continuations(boundary_table *t) {
     memset(t->pairs + 0x80 * 256 / 64, 0xFF, (0xC0 - 0x80) * 256 / 8);
 }
 
-/* Adds all merges, or only counts the windows. */
-static size_t enter_merges(boundary_table *t, const pybpe_vocab *v) {
-    size_t windows = 0;
-    for (size_t m = 0; m < v->merges_count; m++) {
-        windows += enter_merge(t, v, m);
-    }
-    return windows;
-}
-
 int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
     /* 16 bits per window keep false positives rare, about one place in 100. More than 2^22 bits would not stay in a
        level 2 cache. */
@@ -114,7 +105,18 @@ int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allo
         t->window_masks[shape] = window_of_shape(shape);
     }
     enter_continuations(t);
-    size_t windows = enter_merges(t, v);
+    uint32_t *with_windows = mem_alloc_array(mem, v->merges_count + 1, sizeof *with_windows); /* such merges: few */
+    if (with_windows == NULL) {
+        return error_set_memory(err, "the boundaries of an encoder", v->merges_count * sizeof *with_windows);
+    }
+    size_t windows = 0;
+    size_t count = 0;
+    for (size_t m = 0; m < v->merges_count; m++) {
+        const size_t added = enter_merge(t, v, m);
+        windows += added;
+        with_windows[count] = (uint32_t)m;
+        count += added > 0;
+    }
     unsigned log2_bits = log2_min;
     while (log2_bits < log2_max && (size_t)1 << log2_bits < 16 * windows) {
         log2_bits += 1;
@@ -123,11 +125,12 @@ int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allo
     size_t words = (size_t)1 << log2_words;
     t->windows_shift = 64 - log2_words - 12;
     t->windows = mem_alloc_zeroed(mem, words, sizeof *t->windows);
-    if (t->windows == NULL) {
-        return error_set_memory(err, "the boundaries of an encoder", words * sizeof *t->windows);
+    for (size_t i = 0; t->windows != NULL && i < count; i++) {
+        enter_merge(t, v, with_windows[i]);
     }
-    enter_merges(t, v);
-    return PYBPE_OK;
+    mem_free(mem, with_windows);
+    return t->windows != NULL ? PYBPE_OK
+                              : error_set_memory(err, "the boundaries of an encoder", words * sizeof *t->windows);
 }
 
 void boundary_table_free(boundary_table *t, const pybpe_allocator *mem) {
