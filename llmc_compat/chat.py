@@ -41,7 +41,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe._numpy import numpy
+from pybpe._lazy import numpy
 from pybpe.control_tokens import CONTROL_TOKENS_TEMPLATE
 from pybpe.errors import ArgumentError, FormatError, file_errors, note, warn
 from pybpe.model import END_OF_TEXT

@@ -19,7 +19,7 @@ from math import prod, sqrt
 from typing import Any, BinaryIO
 
 from pybpe import _binding
-from pybpe._numpy import numpy
+from pybpe._lazy import numpy
 from pybpe.arguments import option
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.reading.file_types import CHECKPOINT_MAGIC

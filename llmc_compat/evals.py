@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe._numpy import numpy
+from pybpe._lazy import numpy
 from pybpe.arguments import counted
 from pybpe.errors import ArgumentError, FormatError, LimitError, warn
 from pybpe.reading.file_types import EVAL_MAGIC

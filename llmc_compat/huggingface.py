@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pybpe import Tokenizer, _binding
-from pybpe._numpy import numpy
+from pybpe._lazy import numpy
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.streams import read_file

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pybpe import Tokenizer, _binding
-from pybpe._numpy import numpy
+from pybpe._lazy import numpy
 from pybpe.model.remap import NEW, old_ids
 from pybpe.support.call_paths import check_paths
 

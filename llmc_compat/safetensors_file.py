@@ -17,7 +17,7 @@ from math import prod
 from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
 from pybpe import _binding
-from pybpe._numpy import numpy
+from pybpe._lazy import numpy
 from pybpe.errors import FormatError
 from pybpe.reading.streams import open_unchanged, read_items
 

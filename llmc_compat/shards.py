@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybpe import _binding
-from pybpe._numpy import numpy
+from pybpe._lazy import numpy
 from pybpe.arguments import together, whole_number
 from pybpe.errors import ArgumentError
 

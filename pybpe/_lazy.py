@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     import tempfile as tempfile
     from concurrent import futures as futures
 
+    import numpy as numpy
     import regex as regex
+
+    Array = numpy.ndarray[Any, Any]
 else:
 
     class _Module:
@@ -26,11 +29,14 @@ else:
             self._module_name = name
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(import_module(self._module_name), name)
+            value = getattr(import_module(self._module_name), name)
+            setattr(self, name, value)  # which is found without __getattr__ from now on
+            return value
 
     hashlib, pickle, regex = _Module("hashlib"), _Module("pickle"), _Module("regex")
     shutil, tarfile, tempfile = _Module("shutil"), _Module("tarfile"), _Module("tempfile")
-    futures = _Module("concurrent.futures")
+    futures, numpy = _Module("concurrent.futures"), _Module("numpy")
+    Array = Any
 
 
 def lazy(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from ._numpy import Array, numpy
+from ._lazy import Array, numpy
 from .arguments import instance
 from .errors import ArgumentError
 from .tokenizer import Tokenizer

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ._numpy import Array, numpy
+from ._lazy import Array, numpy
 from .arguments import instance
 from .errors import ArgumentError, FormatError, MissingExtraError, UnsupportedError, warn
 from .formats import pretrained, tokenizer_json

@@ -417,10 +417,9 @@ static size_t most_merges(size_t n) { return n / 6 + 1; }
 /* Whether no pair is merged twice. Merges that make the same token are compared with each other. There are few: a token
    of n bytes can be made in at most n - 1 ways, and many of them only if all its prefixes are tokens. */
 static int merges_differ(const pybpe_vocab *v, bool *differ, pybpe_error *err) {
-    uint32_t *last = mem_alloc_zeroed(&v->mem, v->count, sizeof *last);               /* the last merge + 1 that made an
-    id */
-    uint32_t *before = mem_alloc_array(&v->mem, v->merges_count + 1, sizeof *before); /* the previous one that made the
-    same id */
+    /* The last merge + 1 that made an id, and for each merge, the previous one + 1 that made the same id. */
+    uint32_t *last = mem_alloc_zeroed(&v->mem, v->count, sizeof *last);
+    uint32_t *before = mem_alloc_array(&v->mem, v->merges_count + 1, sizeof *before);
     *differ = true;
     for (size_t i = 0; last != NULL && before != NULL && *differ && i < v->merges_count; i++) {
         before[i] = last[v->merged[i]];

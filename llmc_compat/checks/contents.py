@@ -13,7 +13,7 @@ from llmc_compat.checkpoint import ITEM_BYTES, file_bytes, from_file_type, read_
 from llmc_compat.gpt2_config import Sizes
 from llmc_compat.header import HEADER_BYTES, header_numbers
 from pybpe import _binding
-from pybpe._numpy import numpy
+from pybpe._lazy import numpy
 from pybpe.errors import Error, FormatError
 from pybpe.reading.streams import open_unchanged, read_file, read_items
 from pybpe.tokens.manifest import Manifest, ShardRecord

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .._numpy import numpy
+from .._lazy import numpy
 from .core import Data, Strings, call, ffi, lib, make_handle, new_block, new_uncleared, raise_error
 from .text import Specials
 

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .._numpy import numpy
+from .._lazy import numpy
 from ..errors import OutOfMemoryError
 from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
 from .text import Pretok, Specials

@@ -7,7 +7,7 @@ import threading
 from array import array
 from typing import Any
 
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from .core import PathLike, call, ffi, lib, make_handle, new_block, output_bytes, path_bytes, raise_error
 from .vocabulary import IdBuffer
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import errors
-from .._numpy import numpy
+from .._lazy import numpy
 from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared, raise_error, strings_list
 from .text import Pretok, Specials
 

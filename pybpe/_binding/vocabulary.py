@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from .. import errors
-from .._numpy import numpy
+from .._lazy import numpy
 from .core import (
     NO_ID,
     PathLike,

@@ -12,7 +12,7 @@ import math
 import numbers
 from dataclasses import dataclass
 
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import counted, instance, whole_number
 from ..errors import ArgumentError
 from ..tokenizer import Tokenizer

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import Text, counted, instance, is_unicode, shown
 from ..errors import ArgumentError, warn
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._numpy import numpy
+from .._lazy import numpy
 
 if TYPE_CHECKING:
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]

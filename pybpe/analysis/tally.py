@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import Text, instance, utf8
 from ..errors import ArgumentError
 from ..reading.documents import Kinds

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import pybpe
 
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import is_url, one_of, without_secrets
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..reading.file_types import llmc_file

@@ -9,7 +9,7 @@ from typing import Any
 
 import pybpe
 
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import counted
 from ..errors import ArgumentError, FormatError
 from ..reading.options import ReadOptions

@@ -11,8 +11,7 @@ from itertools import repeat
 from typing import Any
 
 from .. import _binding
-from .._lazy import futures
-from .._numpy import Array, numpy
+from .._lazy import Array, futures, numpy
 from ..arguments import chosen, instance, refuse_unused, whole_number
 from ..errors import ArgumentError, note
 from ..reading.bad_records import Seen, SkippedRecords, list_name, remove_list

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .. import _binding
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..errors import ArgumentError
 from .duplicates import repeated
 from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters

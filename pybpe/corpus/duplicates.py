@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable
 
 import regex
 
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import utf8
 from ..normalize import normalize_text
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from .. import _binding
-from .._numpy import Array
+from .._lazy import Array
 from ..arguments import instance, option, whole_number
 from ..errors import ArgumentError
 from .measures import Measures, check_texts

@@ -14,7 +14,7 @@ from functools import lru_cache
 from string import ascii_lowercase
 
 from .. import _binding
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import instance, utf8
 from ..errors import ArgumentError
 

@@ -21,7 +21,7 @@ from itertools import product
 from typing import NamedTuple
 
 from .. import _binding
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from .duplicates import places_of_repeated
 from .measures import characters, check_texts
 

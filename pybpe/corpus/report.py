@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _binding
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import counted, utf8
 from .filters import Filters
 from .near_duplicates import Banding

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any
 
 from .._binding import Data
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
 from ..support.output_files import make_folder, remove_others

@@ -9,7 +9,7 @@ from itertools import chain, compress
 from typing import Any
 
 from .. import _binding
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..normalize import normalize_text
 from ..reading.planning import Task
 from .duplicates import counted_paragraphs, normalized

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
-from .._numpy import numpy
+from .._lazy import numpy
 from ..errors import FormatError
 from ..reading.file_types import is_binary, no_text
 from ..reading.streams import read_items

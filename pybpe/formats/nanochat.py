@@ -10,8 +10,7 @@ import io
 import os
 
 from .. import _binding
-from .._lazy import pickle
-from .._numpy import numpy
+from .._lazy import numpy, pickle
 from ..errors import ArgumentError, MissingExtraError, UnsupportedError
 from ..model import Model
 from . import tiktoken

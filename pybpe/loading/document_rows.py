@@ -18,7 +18,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError
 from ..model import refuse_dropout

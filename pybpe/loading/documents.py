@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._numpy import numpy
+from .._lazy import numpy
 from ..errors import ArgumentError
 
 

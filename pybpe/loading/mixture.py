@@ -22,7 +22,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import instance, shown, whole_number
 from ..errors import ArgumentError
 from ..support.permutation import Permutation

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import together, whole_number
 from ..errors import ArgumentError
 from ..support.permutation import Permutation

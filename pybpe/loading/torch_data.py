@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import instance, is_url, shown, whole_number, without_secrets
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..reading.files import input_files, open_text

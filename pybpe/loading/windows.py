@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import whole_number
 from ..errors import ArgumentError, FormatError
 from ..tokens.manifest import stated

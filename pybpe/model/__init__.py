@@ -10,8 +10,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._lazy import hashlib
-from .._numpy import numpy
+from .._lazy import hashlib, numpy
 from ..arguments import instance, is_unicode, shown, whole_number
 from ..control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from ..control_tokens import END_OF_TEXT as END_OF_TEXT

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from .. import _binding
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import instance, whole_number
 from ..errors import ArgumentError
 from . import Model, check_specials

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
-from .._numpy import numpy
+from .._lazy import numpy
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
 from .bad_records import Seen
 from .input_file import InputFile

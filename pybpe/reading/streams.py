@@ -11,8 +11,7 @@ from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 from .. import _binding
-from .._lazy import hashlib
-from .._numpy import numpy
+from .._lazy import hashlib, numpy
 from ..arguments import is_url, without_secrets
 from ..errors import ArgumentError, FileError, file_error, file_errors
 from ..support.parallel import end_if_unwanted

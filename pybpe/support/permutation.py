@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from .._numpy import numpy
+from .._lazy import numpy
 
 _ROUNDS = 8
 

@@ -9,7 +9,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding, formats
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import Text, instance, is_unicode, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..formats.vocab_merges import token_names

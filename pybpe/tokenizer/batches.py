@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import Text, instance, utf8
 from ..errors import ArgumentError
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, 
 from typing import Any, Protocol
 
 from .._binding import IdBuffer, Vocab, new_bytes
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import counted, instance, shown
 from ..errors import ArgumentError, UnknownIdError
 from ..support.parallel import map_ordered, worker_count

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 from .. import _binding
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import Text, utf8
 from ..errors import ArgumentError
 from ..model import Model, matcher, refuse_dropout

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .._numpy import numpy
+from .._lazy import numpy
 
 Span = tuple[int, int]
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from .. import _binding
-from .._lazy import pickle, tarfile
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy, pickle, tarfile
 from ..errors import FormatError, LimitError
 from ..formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header
 from ..reading.rows import pyarrow_parquet

@@ -23,7 +23,7 @@ from itertools import accumulate
 from typing import Any
 
 from .. import _binding
-from .._numpy import numpy
+from .._lazy import numpy
 from ..arguments import counted, instance
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids, read_npy_header

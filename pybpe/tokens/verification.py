@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from .. import _binding
-from .._numpy import Array, numpy
+from .._lazy import Array, numpy
 from ..arguments import counted
 from ..errors import ArgumentError, Error, FormatError
 from ..reading.splits import SPLIT_NAMES

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..._numpy import Array, numpy
+from ..._lazy import Array, numpy
 from ...errors import FormatError, file_errors
 from ...support.permutation import scrambled
 from ..token_files import TokenStream

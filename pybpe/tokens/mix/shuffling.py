@@ -22,7 +22,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ... import _binding
-from ..._numpy import Array, numpy
+from ..._lazy import Array, numpy
 from ...errors import FileError, FormatError, file_errors
 from ...reading.splits import SPLIT_NAMES
 from ...reading.streams import open_input

@@ -9,7 +9,7 @@ the next, as its space shrinks.
 from __future__ import annotations
 
 from ... import _binding
-from ..._numpy import Array, numpy
+from ..._lazy import Array, numpy
 
 
 def best_fit(lengths: Array, size: int) -> Array:

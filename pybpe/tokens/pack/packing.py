@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import IO, NamedTuple
 
 from ... import _binding
-from ..._numpy import Array, numpy
+from ..._lazy import Array, numpy
 from ...arguments import instance, shown
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
 from ...support import platform

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..._numpy import Array, numpy
+from ..._lazy import Array, numpy
 from ...errors import FormatError
 from ...support.permutation import Permutation
 from ..token_files import TokenStream

@@ -38,8 +38,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from ... import _binding
-from ..._lazy import tarfile
-from ..._numpy import Array, numpy
+from ..._lazy import Array, numpy, tarfile
 from ...arguments import counted
 from ...errors import file_errors
 from ...reading.rows import pyarrow_parquet

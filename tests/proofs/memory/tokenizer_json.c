@@ -17,13 +17,14 @@ int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
 int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
     return vocab_index(v, from, err);
 }
-uint32_t vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
-    check_readable(bytes, (size_t)(end - bytes));
-    return n > 0 && any_bool() ? (uint32_t)any_between(0, v->count - 1) : PYBPE_NO_ID;
-}
 uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special) {
     (void)special;
-    return vocab_find(v, bytes, n, bytes + n);
+    check_readable(bytes, n);
+    return n > 0 && any_bool() ? (uint32_t)any_between(0, v->count - 1) : PYBPE_NO_ID;
+}
+uint32_t vocab_find(const pybpe_vocab *v, const token_index *index, const token_key *key) {
+    CHECK(index == &v->ordinary_index);
+    return pybpe_vocab_find(v, key->bytes, key->n, 0);
 }
 
 uint8_t any_peek(json *j) {
@@ -94,7 +95,7 @@ void prove_tokens(size_t n) {
     any_specials(&known);
     uint8_t *text = any_bytes(n);
     json_reader r = {.spec = &known.spec, .special_texts = &known.texts};
-    r.bytes = any_bytes(n + SPECIALS + 1); /* as pybpe_vocab_new_json allocates these */
+    r.bytes = any_bytes(n + READ_AHEAD + SPECIALS); /* as pybpe_vocab_new_json allocates these */
     r.tokens = (json_token *)any_bytes(most_tokens(n) * sizeof *r.tokens);
     r.found = found;
     json j = {text, text + n};
@@ -115,7 +116,7 @@ void prove_vocab(size_t n) {
     json_reader r = {.spec = &known.spec, .special_texts = &known.texts, .tokens = tokens, .found = found};
     for (size_t i = 0; i < n; i++) {
         size_t length = (size_t)any_between(1, 2);
-        tokens[i] = (json_token){r.bytes_count, length, (uint32_t)any_between(0, any_bool() ? 4 : (1 << 24) - 1)};
+        tokens[i] = (json_token){(uint32_t)length, (uint32_t)any_between(0, any_bool() ? 4 : (1 << 24) - 1)};
         r.bytes_count += length;
     }
     r.tokens_count = n;
@@ -141,7 +142,7 @@ static json_reader *any_reader(size_t n) {
     r = (json_reader){.spec = &known.spec, .special_texts = &known.texts, .tokens = tokens, .found = found};
     for (size_t i = 0; i < n; i++) {
         size_t length = (size_t)any_between(0, 2);
-        tokens[i] = (json_token){r.bytes_count, length, (uint32_t)any_between(0, any_bool() ? 4 : (1 << 24) - 1)};
+        tokens[i] = (json_token){(uint32_t)length, (uint32_t)any_between(0, any_bool() ? 4 : (1 << 24) - 1)};
         r.bytes_count += length;
     }
     for (size_t i = 0; i < SPECIALS; i++) {
@@ -232,7 +233,7 @@ void prove_make(size_t n) {
 bool any_tokens(json_reader *r, json *j, uint32_t limit) {
     size_t n = (size_t)(j->end - j->at);
     CHECK(limit > 0);
-    any_fill(r->bytes, n + (size_t)strings_total(r->special_texts) + 1);
+    any_fill(r->bytes, n + READ_AHEAD + (size_t)strings_total(r->special_texts));
     any_fill(r->tokens, most_tokens(n) * sizeof *r->tokens);
     any_fill(r->found, r->spec->specials_count);
     return any_bool();
@@ -246,7 +247,7 @@ int any_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const pybpe_allo
 
 bool any_merges(const json_reader *r, json *j, pybpe_vocab *v) {
     size_t n = (size_t)(j->end - j->at);
-    any_fill(r->bytes, n + 1);
+    any_fill(r->bytes, n + READ_AHEAD);
     any_fill(v->merges, 2 * most_merges(n) * sizeof *v->merges);
     v->merges_count = (size_t)any_between(0, most_merges(n));
     return any_bool();
@@ -278,8 +279,10 @@ void prove_whole(size_t n) {
 void prove_merges(size_t n) {
     uint8_t *text = any_bytes(n);
     uint32_t *merges = (uint32_t *)any_bytes(most_merges(n) * 2 * sizeof *merges);
-    pybpe_vocab v = {.count = 2, .merges = merges};
-    json_reader r = {.bytes = any_bytes(n + 1), .room = n + 1};
+    uint32_t slots[2] = {(uint32_t)any_u64(), (uint32_t)any_u64()};
+    token_record records[3];
+    pybpe_vocab v = {.count = 2, .merges = merges, .records = records, .ordinary_index = {slots, 1, 3}};
+    json_reader r = {.bytes = any_bytes(n + READ_AHEAD), .room = n + READ_AHEAD};
     byte_level_fill(r.byte_of);
     json j = {text, text + n};
     if (read_merges(&r, &j, &v)) {
@@ -308,7 +311,7 @@ PROOFS(PROOF(bytes, 0, 4, 2, "byte_level_fill.0:257")
            PROOF(tokens, 0, 7, 3, "read_tokens.0:4,special_of.0:4",
                  "json_peek:any_peek json_string:any_string json_id:any_id byte_level_bytes:any_converted "
                  "memcmp:any_comparison")
-               PROOF(merges, 0, 7, 3, "read_merges.0:4,byte_level_fill.0:257",
+               PROOF(merges, 0, 7, 3, "read_merges.0:4,read_merges.1:4,byte_level_fill.0:257",
                      "json_peek:any_peek json_string:any_string byte_level_bytes:any_converted memchr:any_place")
                    PROOF(differ, 0, 3, 3) DRAWN(vocab, 0, 2, 8, "", "byte_level_bytes:any_converted")
                        DRAWN(tokens, 8, 20, 3) DRAWN(merges, 8, 20, 3) PROOF(count, 0, 3, 4) PROOF(lay, 0, 2, 8, "")

@@ -19,6 +19,8 @@ static pybpe_vocab vocab; /* one for all: CBMC takes long for a structure of thi
 static pybpe_vocab *any_vocab(size_t n, size_t bytes) {
     static uint64_t offsets[TOKENS + 1];
     static uint32_t specials[TOKENS];
+    static token_record records[TOKENS + 1];
+    static uint8_t lengths[TOKENS + 1];
     for (size_t id = 0; id < n; id++) {
         offsets[id + 1] = id + 1 == n ? bytes : any_between(offsets[id], bytes);
         specials[id] = (uint32_t)any_between(0, any_bool() ? TOKENS : UINT32_MAX);
@@ -26,6 +28,9 @@ static pybpe_vocab *any_vocab(size_t n, size_t bytes) {
     vocab = (pybpe_vocab){.mem = mem_of(NULL), .offsets = offsets, .specials = specials, .count = n};
     vocab.specials_count = (size_t)any_between(0, n);
     vocab.bytes = any_bytes(bytes + VOCAB_PADDING);
+    vocab.records = records;
+    vocab.lengths = lengths;
+    fill_records(&vocab);
     return &vocab;
 }
 
@@ -44,9 +49,11 @@ static void any_index(token_index *index) {
 void prove_records(size_t n) {
     pybpe_vocab *v = any_vocab(n, BYTES);
     v->records = (token_record *)any_bytes((n + 1) * sizeof *v->records);
+    v->lengths = any_bytes(n + 1);
     fill_records(v);
-    CHECK(v->records[n].length == RECORD_NONE);
+    CHECK(v->records[n].length == RECORD_NONE && v->lengths[n] == RECORD_NONE);
     free(v->records);
+    free(v->lengths);
     free(v->bytes);
 }
 
@@ -89,16 +96,15 @@ void prove_hash(size_t n) {
     size_t more = any_bool() ? VOCAB_PADDING : 0;
     uint8_t *bytes = any_bytes(n + more);
     vocab.seed = (hash_seed){any_u64(), any_u64()};
-    (void)token_hash(&vocab, bytes, n, bytes + n + more);
+    (void)vocab_key(&vocab, bytes, n, bytes + n + more);
     free(bytes);
 }
 
-uint64_t any_token_hash(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
+token_key any_key(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
     (void)v;
-    CHECK(n > 0);
     check_readable(bytes, n);
     check_readable(end, 0);
-    return any_u64();
+    return (token_key){.bytes = bytes, .n = n, .word = {any_u64(), any_u64()}, .hash = any_u64()};
 }
 
 /* The search for any bytes in an index that is not full ends in one of its slots. */
@@ -107,7 +113,9 @@ void prove_slot(size_t n) {
     uint8_t *bytes = any_bytes(n);
     any_index(&v->ordinary_index);
     uint32_t *slots = v->ordinary_index.slots;
-    uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n, any_u64());
+    token_key key = vocab_key(v, bytes, n, bytes + n);
+    key.hash = any_u64();
+    uint32_t *slot = index_slot(v, &v->ordinary_index, &key);
     CHECK(slot >= slots && slot < slots + SLOTS);
     CHECK(*slot == 0 || vocab_token_length(v, slot_id(&v->ordinary_index, *slot)) == n);
     free(bytes);
@@ -115,11 +123,10 @@ void prove_slot(size_t n) {
 }
 
 /* What that shows. */
-uint32_t *any_slot(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n, uint64_t hash) {
+uint32_t *any_slot(const pybpe_vocab *v, const token_index *index, const token_key *key) {
     size_t place = (size_t)any_between(0, SLOTS - 1), empty = 0;
-    (void)hash;
-    CHECK(n > 0 && index->mask + 1 == SLOTS);
-    check_readable(bytes, n);
+    CHECK(key->n > 0 && index->mask + 1 == SLOTS);
+    check_readable(key->bytes, key->n);
     for (size_t i = 0; i < SLOTS; i++) {
         CHECK((index->slots[i] & index->id_mask) <= v->count);
         empty += index->slots[i] == 0;
@@ -252,10 +259,10 @@ void prove_merges(size_t n) {
 
 PROOFS(PROOF(records, 0, 4, 2) PROOF(settings, 1, 2, 7) PROOF(index, 0, 0, 35)
            PROOF(hash, 1, 33, 4, "", "hash_mix:any_hash") PROOF(slot, 1, 4, 9, "", "memcmp:any_comparison")
-               PROOF(find, 0, 2, 9, "", "token_hash:any_token_hash index_slot:any_slot") PROOF(ordinary, 1, 4, 2)
-                   PROOF(specials, 1, 4, 9, "", "index_new:any_index_new token_hash:any_token_hash index_slot:any_slot")
+               PROOF(find, 0, 2, 9, "", "vocab_key:any_key index_slot:any_slot") PROOF(ordinary, 1, 4, 2)
+                   PROOF(specials, 1, 4, 9, "", "index_new:any_index_new vocab_key:any_key index_slot:any_slot")
                        PROOF(tokens, 1, 3, 9, "vocab_lacks_byte.0:257,prove_tokens.0:257",
-                             "index_new:any_index_new token_hash:any_token_hash index_slot:any_slot "
+                             "index_new:any_index_new vocab_key:any_key index_slot:any_slot "
                              "token_is_ordinary:any_ordinary") PROOF(joined, 1, 4, 9, "", "memcmp:any_comparison")
                            PROOF(join, 1, 20, 9, "",
                                  "token_is_concatenation:any_joined token_is_ordinary:any_ordinary "
