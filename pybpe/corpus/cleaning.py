@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import zlib
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any
 
 from .. import _binding
-from .._lazy import Array, futures, numpy
+from .._lazy import Array, futures
 from ..arguments import chosen, instance, refuse_unused, whole_number
 from ..errors import ArgumentError, note
 from ..reading.bad_records import Seen, SkippedRecords, list_name, remove_list
@@ -208,7 +209,8 @@ def _write_output(path: str, folder: str, steps: Steps, decisions: Decisions) ->
 def _kept_lines(part: Part, clusters: Array | None, key: str, tally: Tally) -> _binding.Data:
     """Returns the lines of the documents of a part that are kept, with the names of their clusters."""
     sizes, drops = part.result.array("sizes", "<i8", 3), part.drops
-    lines = _binding.Strings(data=part.result.section("lines"), offsets=numpy.append(0, numpy.cumsum(sizes[:, 2])).data)
+    offsets = array("Q", accumulate(sizes[:, 2].tolist(), initial=0))
+    lines = _binding.Strings(data=part.result.section("lines"), offsets=offsets)
     if part.repeated.any():
         sizes, drops = sizes.copy(), drops.copy()
         lines = _without_repeated(part, lines.list(), sizes, drops, key, tally)
