@@ -78,8 +78,8 @@ static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
     }
     uint64_t around = token_around(v, token, n, i);
     uint64_t missing = t->window_masks[boundary_shape(around)] & ~bytes_inside(n, i);
-    uint64_t unit = missing & UINT64_C(0x0101010101010101); /* the lowest bit of each missing byte */
-    bool unsure = i == 1 && byte_is_continuation(left);     /* how long the window is depends on the byte before */
+    uint64_t unit = missing & EACH_BYTE(1);             /* the lowest bit of each missing byte */
+    bool unsure = i == 1 && byte_is_continuation(left); /* how long the window is depends on the byte before */
     if (unsure || (unit & (unit - 1)) != 0) {
         return enter_pair(t, left, right);
     }

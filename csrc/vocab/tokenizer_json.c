@@ -113,10 +113,10 @@ static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
 
 /* The number of bytes before the first of 8 that does not represent itself in a JSON string. */
 static size_t plain_bytes(uint64_t x) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    const uint64_t below = (x - ones * 0x21) & ~x; /* the high bit of the first byte below "!" */
-    const uint64_t others = (below | x | bytes_equal(x, '"') | bytes_equal(x, '\\') | bytes_equal(x, 0x7F)) & ones << 7;
-    return others != 0 ? (size_t)__builtin_ctzll(others) / 8 : 8;
+    const uint64_t below = (x - EACH_BYTE(0x21)) & ~x; /* the high bit of the first byte below "!" */
+    const uint64_t others = below | x | bytes_equal(x, '"') | bytes_equal(x, '\\') | bytes_equal(x, 0x7F);
+    const uint64_t highs = others & EACH_BYTE(0x80);
+    return highs != 0 ? (size_t)__builtin_ctzll(highs) / 8 : 8;
 }
 
 enum { READ_AHEAD = 8 };
