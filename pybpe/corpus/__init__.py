@@ -11,26 +11,17 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 
 if TYPE_CHECKING:
-    from .cleaning import clean
-    from .filters import Filters
-    from .near_duplicates import Banding, find_clusters, jaccard, signatures
-    from .pii import Finding, find_pii, replace_pii
-    from .report import Report
-    from .steps import detect_language
-
-__all__ = [
-    "Banding",
-    "Filters",
-    "Finding",
-    "Report",
-    "clean",
-    "detect_language",
-    "find_clusters",
-    "find_pii",
-    "jaccard",
-    "replace_pii",
-    "signatures",
-]
+    from .cleaning import clean as clean
+    from .filters import Filters as Filters
+    from .near_duplicates import Banding as Banding
+    from .near_duplicates import find_clusters as find_clusters
+    from .near_duplicates import jaccard as jaccard
+    from .near_duplicates import signatures as signatures
+    from .pii import Finding as Finding
+    from .pii import find_pii as find_pii
+    from .pii import replace_pii as replace_pii
+    from .report import Report as Report
+    from .steps import detect_language as detect_language
 
 if not TYPE_CHECKING:  # a type checker would accept every misspelled name
     __getattr__, __dir__ = lazy(
@@ -44,3 +35,4 @@ if not TYPE_CHECKING:  # a type checker would accept every misspelled name
             "steps": "detect_language",
         },
     )
+    __all__ = __dir__()

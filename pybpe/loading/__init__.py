@@ -8,20 +8,12 @@ from .._lazy import lazy
 
 if TYPE_CHECKING:
     from . import documents as documents
-    from .document_rows import DocumentRows
-    from .mixture import Mixture
-    from .torch_data import MixtureDataset, TokenDataset, create_dataloader
-    from .windows import PackedSequences
-
-__all__ = [
-    "DocumentRows",
-    "Mixture",
-    "MixtureDataset",
-    "PackedSequences",
-    "TokenDataset",
-    "create_dataloader",
-    "documents",
-]
+    from .document_rows import DocumentRows as DocumentRows
+    from .mixture import Mixture as Mixture
+    from .torch_data import MixtureDataset as MixtureDataset
+    from .torch_data import TokenDataset as TokenDataset
+    from .torch_data import create_dataloader as create_dataloader
+    from .windows import PackedSequences as PackedSequences
 
 if not TYPE_CHECKING:  # a type checker would accept every misspelled name
     __getattr__, __dir__ = lazy(
@@ -34,3 +26,4 @@ if not TYPE_CHECKING:  # a type checker would accept every misspelled name
         },
         ["documents"],
     )
+    __all__ = __dir__()
