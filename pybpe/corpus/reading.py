@@ -35,7 +35,7 @@ class DocumentPlan(Plan):
     """Tasks of whole documents."""
 
     def __init__(self, files: Corpus, kinds: Kinds) -> None:
-        super().__init__(files, kinds, SplitOptions((1,), "document"), Cutting(lambda data, start: len(data), 0, True))
+        super().__init__(files, kinds, SplitOptions((1,)), Cutting(lambda data, start: len(data), 0, True))
         self.hashed = True  # each document by itself, as if it might go to any split
         # A power of two: if a file changes a little, the tasks of the others stay the same.
         self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, 1 << (files.size // _LEAST_TASKS).bit_length() >> 1))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, groupby, islice, pairwise, repeat, starmap
+from itertools import chain, groupby, islice, repeat, starmap
 from operator import attrgetter
 from typing import BinaryIO, NamedTuple
 
@@ -80,19 +80,6 @@ def described(task: Task, identity: Identity) -> bytes:
     return "\n".join(parts).encode("utf-8", "surrogateescape")
 
 
-class _Extent(NamedTuple):
-    """The range of a file, from 0 to 1, in the text that is cut into splits: the corpus or the file itself."""
-
-    start: float
-    end: float
-
-    def place(self, at: float, size: int) -> int:
-        """Returns the position in a file of this size for a position from 0 to 1; the start or end of the file if the
-        position is in another file."""
-        share = (at - self.start) / (self.end - self.start) if self.end > self.start else 0.0
-        return int(size * min(1.0, max(0.0, share)))
-
-
 class Plan:
     """The tasks of a corpus.
 
@@ -106,7 +93,6 @@ class Plan:
         files, kinds, cutting: as given.
         splits: the shares of the splits.
         hashed: whether a hash of each document decides its split.
-        between_documents: whether splits are contiguous, with borders between documents.
         task_bytes: the approximate size of a task.
     """
 
@@ -115,12 +101,9 @@ class Plan:
         self.cutting = cutting
         self.task_bytes = TASK_BYTES
         self._context = max(cutting.context, kinds.context)
-        by = split.split_by
         self._val_documents = split.val_documents
-        many = by in ("hash", "document") and len(split.splits) > 1 and has_many_documents(files, kinds)
-        self.hashed = many and by == "hash"
-        self._is_one_range = (self.hashed or len(split.splits) == 1) and split.val_documents is None
-        self.between_documents = many and by == "document"
+        self.hashed = split.split_by == "hash" and len(split.splits) > 1 and has_many_documents(files, kinds)
+        self._is_one_range = self.hashed or len(split.splits) == 1
 
     def tasks(self, threads: int = 1) -> Iterator[Task]:
         """Yields all tasks, in order. Small files share one.
@@ -129,23 +112,23 @@ class Plan:
             threads: how many files are planned at once. More than one helps if they are on other machines, since each
                 cut waits for a read.
         """
-        extents = self._extents()
-        pairs = ((part, list(islice(extents, len(Corpus([part]))))) for part in self.files.parts)
+        ends = iter(self._ends_of_val())
+        pairs = ((part, list(islice(ends, len(Corpus([part]))))) for part in self.files.parts)
         lists = map_ordered(lambda pair: list(self._ranges_of_part(*pair)), pairs, threads)
         ranges = starmap(self._ranges_of_part, pairs) if threads == 1 else lists
         return _together(chain.from_iterable(ranges), self.task_bytes)
 
     def _ranges_of_part(
-        self, part: InputFile | SmallFiles, extents: Sequence[_Extent | int | None]
+        self, part: InputFile | SmallFiles, ends_of_val: Sequence[int | None]
     ) -> Iterable[tuple[Range, int]]:
         """Returns the ranges of a file, or one of small files unless they must be read one by one; each with its
         approximate size in bytes."""
         if isinstance(part, InputFile):
-            return self._ranges(part, extents[0])
+            return self._ranges(part, ends_of_val[0])
         are_whole = self.kinds.read.documents in _WHOLE
         if are_whole and self._is_one_range:
             return _joint(part, None if self.hashed else 0)
-        ranges = list(chain.from_iterable(map(self._ranges, part, extents)))
+        ranges = list(chain.from_iterable(map(self._ranges, part, ends_of_val)))
         splits = {planned.split for planned, _ in ranges}
         are_joint = are_whole and len(splits) == 1 and len(ranges) == len(part.paths) - part.sizes.count(0)
         return _joint(part, *splits) if are_joint else ranges
@@ -208,85 +191,66 @@ class Plan:
             begin, end = next(marks(Limited(stream, at + look - offset), self.kinds, offset))
             if end > begin:
                 return end
-        return self._border(file, stream, at, file.size or 0)
+        return self._border(file, stream, at)
 
     @cached_property
     def _end_of_val(self) -> tuple[int, int | None]:
         return end_of_first(self.files, self.kinds, self._val_documents or 0)
 
-    def _extents(self) -> Iterator[_Extent | int | None]:
-        """Yields the extent of each file: 0 to 1, so that each file is cut into splits, or, if documents must not be
-        cut, its range in the corpus. With val_documents, the byte or row where the file is divided into val and then
-        train: 0 if all is train, None if all is val."""
-        if self._val_documents is not None:
-            last, end = self._end_of_val
-            for number in range(len(self.files)):
-                yield end if number == last else None if number < last else 0
-            return
-        if not self.between_documents:
-            yield from repeat(_Extent(0.0, 1.0), len(self.files))
-            return
-        ends = list(accumulate(map(self._text_bytes, self.files), initial=0))
-        yield from (_Extent(start / max(1, ends[-1]), end / max(1, ends[-1])) for start, end in pairwise(ends))
+    def _ends_of_val(self) -> Iterable[int | None]:
+        """Returns, for each file, the byte or row where val ends and train begins, if there are val_documents: 0 if all
+        is train, None if all is val."""
+        if self._val_documents is None:
+            return repeat(None, len(self.files))
+        last, end = self._end_of_val
+        return chain(repeat(None, last), [end], repeat(0, len(self.files) - last - 1))
 
-    def _text_bytes(self, file: InputFile) -> int:
-        if file.form == "parquet":
-            groups = RowGroups(file, self.kinds.read.text_key)
-            return sum(size for _, _, size in groups.between(0, groups.rows))
-        if file.form == "arrow":
-            return file.size or 0
-        if file.known_size is not None:
-            return file.known_size
-        with file.open() as stream:
-            return _length(stream)
-
-    def _ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterable[tuple[Range, int]]:
+    def _ranges(self, file: InputFile, end_of_val: int | None) -> Iterable[tuple[Range, int]]:
         """Returns the ranges of a file, each with its approximate size in bytes."""
         size = file.size
         if size is None or size > self.task_bytes or not self._is_one_range or file.form == "parquet":
-            return self._several_ranges(file, extent)
+            return self._several_ranges(file, end_of_val)
         if file.is_sequential:
-            return self._sequential_ranges(file, extent)
+            return self._sequential_ranges(file, end_of_val)
         return [(Range(file, 0, size, None if self.hashed else 0, True), size)] if size else []
 
-    def _several_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
+    def _several_ranges(self, file: InputFile, end_of_val: int | None) -> Iterator[tuple[Range, int]]:
         if file.form == "parquet":
             groups = RowGroups(file, self.kinds.read.text_key)
-            for split, start, end in self._shares(groups.rows, extent, lambda row: row):
+            for split, start, end in self._shares(groups.rows, end_of_val, lambda row: row):
                 for first, last, row_bytes in groups.between(start, end):
                     yield Range(file, first, last, split, True), row_bytes
             return
         size = file.size
         if size is None or file.is_sequential:
-            yield from self._sequential_ranges(file, extent)
+            yield from self._sequential_ranges(file, end_of_val)
             return
         with file.open() as stream:
             if self.hashed and not self.kinds.is_divided(file):
                 yield from self._hashed_ranges(file, stream, size)
                 return
-            for split, start, end in self._shares(size, extent, lambda at: self._border(file, stream, at, size)):
+            for split, start, end in self._shares(size, end_of_val, lambda at: self._border(file, stream, at)):
                 yield from self._cut_ranges(file, stream, start, end, split)
 
-    def _sequential_ranges(self, file: InputFile, extent: _Extent | int | None) -> Iterator[tuple[Range, int]]:
+    def _sequential_ranges(self, file: InputFile, end_of_val: int | None) -> Iterator[tuple[Range, int]]:
         """Yields the ranges of a file that is read from its start: one, or one per split."""
         size = file.size or 0
         if self.hashed or len(self.splits) == 1:
             yield Range(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
-        elif not isinstance(extent, _Extent):
-            if extent != 0:
-                yield Range(file, 0, extent, _VAL, True), size
-            if extent is not None:
-                yield Range(file, extent, None, _TRAIN, True), size
+        elif self._val_documents is not None:
+            if end_of_val != 0:
+                yield Range(file, 0, end_of_val, _VAL, True), size
+            if end_of_val is not None:
+                yield Range(file, end_of_val, None, _TRAIN, True), size
         elif file.form == "arrow":
             rows = open_rows(file, self.kinds.read.text_key).rows
-            for split, start, end in self._shares(rows, extent, lambda row: row):
+            for split, start, end in self._shares(rows, end_of_val, lambda row: row):
                 yield Range(file, start, end, split, True), size * (end - start) // rows
         else:
             with file.open() as stream:
                 length = _length(stream)
-                for split, start, end in self._shares(
-                    length, extent, lambda at: self._border(file, stream, at, length)
-                ):
+                borders = self._shares(length, end_of_val, lambda at: self._border(file, stream, at))
+                for split, start, end in borders:
                     yield Range(file, start, end, split, True), size * (end - start) // max(1, length)
 
     def _packed_split(self, file: InputFile, size: int) -> int | None:
@@ -346,35 +310,26 @@ class Plan:
                 yield from self._cut_ranges(file, stream, begin, end, split)
             start = stop
 
-    def _border(self, file: InputFile, stream: BinaryIO, at: int, size: int) -> int:
+    def _border(self, file: InputFile, stream: BinaryIO, at: int) -> int:
         """Returns where a split of a file begins: at the first possible position at or after a byte."""
-        kind = self.kinds.kind(file)
-        if not (self.between_documents or self.kinds.is_divided(file)):
-            return find_cut(stream, at, self.cutting.cut, self._context)
-        if at == 0:
-            return 0
-        if kind == "file":
-            return size
-        if kind == "special":
-            return _first_mark(stream, self.kinds, at)[1]
-        return find_cut(stream, at, self.kinds.document_cut(file), self._context)
+        cut = self.kinds.document_cut(file) if self.kinds.is_divided(file) else self.cutting.cut
+        return find_cut(stream, at, cut, self._context)
 
     def _shares(
-        self, size: int, extent: _Extent | int | None, border: Callable[[int], int]
+        self, size: int, end_of_val: int | None, border: Callable[[int], int]
     ) -> Iterator[tuple[int | None, int, int]]:
         """Yields (split, start, end) of each split's share of the `size` bytes or rows of a file."""
         if self.hashed:
             yield None, 0, size
             return
-        if not isinstance(extent, _Extent):
-            at = size if extent is None else extent
+        if self._val_documents is not None:
+            at = size if end_of_val is None else end_of_val
             yield from (share for share in ((_VAL, 0, at), (_TRAIN, at, size)) if share[1] < share[2])
             return
         start, total = 0, sum(self.splits)
         for split in range(len(self.splits)):
-            last = split == len(self.splits) - 1
-            place = extent.place(sum(self.splits[: split + 1]) / total, size)
-            end = size if last or place == size else max(start, border(place))
+            place = size if split == len(self.splits) - 1 else int(size * (sum(self.splits[: split + 1]) / total))
+            end = size if place == size else max(start, border(place))
             if end > start:
                 yield split, start, end
             start = end

@@ -21,7 +21,7 @@ from .streams import Limited
 
 SPLIT_NAMES = ("train", "val", "test")
 DEFAULT_SPLITS = (8, 1, 1)
-SPLIT_BY = ("hash", "document", "token")
+SPLIT_BY = ("hash", "token")
 
 _FIRST_BYTES = 1 << 16  # the size of the first read; most documents are shorter
 _HASHES = 2**64
@@ -44,7 +44,7 @@ class SplitOptions:
 
     splits: Sequence[float] = option(DEFAULT_SPLITS, "shares of train, val and test", "A,B,C")
     split_by: str = option(
-        "hash", "how to split: hash, by each document's content; document or token, in input order", "BY"
+        "hash", "how to split: hash, by each document's content; token, each file in order, between words", "BY"
     )
     val_documents: int | None = option(
         None, "the first N documents of the corpus are val, and all others train, instead of --splits and --split-by"

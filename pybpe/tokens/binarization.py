@@ -83,10 +83,9 @@ def binarize(
                 raises an error.
         split_by: "hash": a hash of each document's bytes chooses its split, so that it keeps its split when the
             corpus grows. A JSON record with a string "cluster", as `pybpe.corpus` marks near duplicates, is hashed by
-            that instead, so that near duplicates stay together. "document": each file is split contiguously, between
-            documents; files with too few documents are assigned whole, in turn. "token": contiguously, between any two
-            words, but records stay whole. A single document is split as with "token", and each split's part of it is a
-            document there. Shares of contiguous splits are measured in bytes of text, or rows.
+            that instead, so that near duplicates stay together. "token": each file is split contiguously, between any
+            two words, but records stay whole; shares are measured in bytes of text, or rows. A single document is split
+            as with "token", and each split's part of it is a document there.
         val_documents: the first documents of the corpus that are not empty, this many, are val, and all others train,
             instead of `splits` and `split_by`. To find where they end, they are read once more, before anything else.
         eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend" (before each document, as llm.c
@@ -267,7 +266,7 @@ def write_dataset(
     work = TokenRun(layout, store, identity, encoding=encoding, resume=resume)
     inputs = [(staged.names.get(path, path), size) for path, size in zip(staged.files.paths, staged.files.sizes)]
     made = work.write(run, staged.files.known_size, Manifest(options.settings(), described(tok), inputs=inputs), beside)
-    if plan.hashed or plan.between_documents:
+    if plan.hashed:
         tell_shares(splits, made)
     return made
 

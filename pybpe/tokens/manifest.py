@@ -197,6 +197,8 @@ class Manifest:
             facts = (content["settings"], content["tokenizer"], content["text_bytes"])
             manifest = cls(*facts, shards, files, content.get("skipped"), content.get("call", ""), inputs)
             _check_types(manifest)
+            if manifest.settings.get("split_by") == "document":
+                raise FormatError(f"{path}: was made with split_by='document', which no version has: make it again")
         except FormatError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -140,7 +140,7 @@ def _binarize(format: str) -> Callable[[Path, Path], Any]:
         # By hash a split may be empty: the texts are Python's own, and differ between its versions.
         pybpe.binarize(
             small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, format=format, **sizes,
-            split_by="document", min_shard_tokens=100, workers=1, force=True, progress=False,
+            split_by="token", min_shard_tokens=100, workers=1, force=True, progress=False,
         )  # fmt: skip
 
     return run
@@ -166,7 +166,7 @@ def _binarize_skip(inputs: Path, out: Path) -> None:
 
 def _binarize_by_executor(inputs: Path, out: Path) -> None:
     pybpe.binarize(
-        small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, shard_tokens=2500, split_by="document",
+        small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, shard_tokens=2500, split_by="token",
         min_shard_tokens=100, executor=_Here(), workers=1, force=True, progress=False,
     )  # fmt: skip
 
@@ -196,7 +196,7 @@ def _join(inputs: Path, out: Path) -> None:
 
 def _mix(inputs: Path, out: Path) -> None:
     sources = {
-        "texts": {"inputs": str(inputs / "text.txt"), "split_by": "document", "epochs": 1.5},
+        "texts": {"inputs": str(inputs / "text.txt"), "split_by": "token", "epochs": 1.5},
         "tokens": {"data": str(inputs / "tokens"), "epochs": 0.5},
     }
     pybpe.mix(

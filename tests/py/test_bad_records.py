@@ -84,7 +84,7 @@ def good_of(corpus: list[Path]) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("split_by", "format"), [("hash", "llmc"), ("hash", "npy"), ("document", "npy"), ("token", "llmc")]
+    ("split_by", "format"), [("hash", "llmc"), ("hash", "npy"), ("token", "npy"), ("token", "llmc")]
 )
 def test_token_files_are_those_without_the_bad_records(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, split_by: str, format: str

@@ -132,6 +132,16 @@ def test_manifests_of_nonsense(tmp_path: Path, data: bytes) -> None:
         verify(tmp_path / "gone")
 
 
+def test_a_kind_of_split_that_is_gone_is_refused(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "out")
+    path = tmp_path / "out" / "manifest.json"
+    path.write_text(path.read_text().replace('"split_by": "hash"', '"split_by": "document"'))
+    message = "manifest.json: was made with split_by='document', which no version has: make it again"
+    for function in (verify, dataset_statistics, lambda out: pybpe.join(tok, [out], tmp_path / "joined")):
+        with pytest.raises(pybpe.errors.FormatError, match=message):
+            function(tmp_path / "out")
+
+
 def test_a_changed_manifest(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(documents(1)[0])
     pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,), min_shard_tokens=0)

@@ -71,7 +71,7 @@ class Shuffled(Executor):
 
 SETTINGS: list[dict[str, Any]] = [
     {"shard_tokens": 8000, "eot": "append", "split_by": "token", "dtype": "uint32"},
-    {"shard_tokens": 8000, "split_by": "document", "min_shard_tokens": 0},
+    {"shard_tokens": 8000, "split_by": "token", "min_shard_tokens": 0},
     {"shard_tokens": 30_000, "eot": "none", "splits": (1,)},
     {"format": "npy", "shard_tokens": 9000, "min_shard_tokens": 700},
     {"format": "npy", "shard_tokens": 15_000, "eot": "none", "split_by": "token"},

@@ -68,7 +68,7 @@ def cases() -> dict[str, Callable[[Path, Path], None]]:
         found[name] = lambda corpus, out: write(corpus / input, out, **options)
 
     for form, eot in product(("llmc", "raw", "npy", "megatron"), ("prepend", "append", "none")):
-        for split_by in ("hash", "document", "token"):
+        for split_by in ("hash", "token"):
             add(binarized, format=form, eot=eot, split_by=split_by)
     for form, size, input in product(("llmc", "npy"), (1000, 9000), INPUTS):
         add(binarized, input, format=form, shard_tokens=size)

@@ -31,7 +31,7 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
     (folder / "c.txt").write_text(EOT.join([*texts[280:], "x", "Long. " * 900, "yes"]), encoding="utf-8")
     pybpe.binarize(tok, folder / "a.txt", folder / "a", shard_tokens=9000)
     pybpe.binarize(tok, folder / "b.jsonl", folder / "b", format="raw", dtype="uint32")
-    pybpe.binarize(tok, folder / "c.txt", folder / "c", split_by="document", min_shard_tokens=0)
+    pybpe.binarize(tok, folder / "c.txt", folder / "c", split_by="token", min_shard_tokens=0)
     return folder
 
 
@@ -144,11 +144,11 @@ def test_texts_are_encoded_first(tok: pybpe.Tokenizer, data: Path, tmp_path: Pat
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(
         f'seed = 3\nsplits = [8, 1, 1]\n[sources.a]\ndata = "{data}/a"\nepochs = 1\n[sources.b]\ninputs = ["b.*"]\n'
-        'split_by = "document"\nepochs = 2\n',
+        'split_by = "token"\nepochs = 2\n',
         encoding="utf-8",
     )
     (tmp_path / "b.jsonl").write_bytes((data / "b.jsonl").read_bytes())
-    pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "b", split_by="document")
+    pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "b", split_by="token")
     pybpe.mix(tok, recipe, tmp_path / "out", sequence_length=T)
     sources = {"a": texts_of(data / "a", tok), "b": texts_of(tmp_path / "b", tok)}
     expected = reference.mixed(sources, {"sources": {"a": {"epochs": 1}, "b": {"epochs": 2}}}, 3, T)

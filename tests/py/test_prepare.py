@@ -149,18 +149,16 @@ def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) ->
         pybpe.prepare(tmp_path / "in", tmp_path / "out3", vocab_size=400, split_by="token")
 
 
-@pytest.mark.parametrize("split_by", ["hash", "document"])
-def test_a_split_without_a_document_is_refused(tmp_path: Path, split_by: str) -> None:
+def test_a_split_without_a_document_is_refused(tmp_path: Path) -> None:
     for call in (
-        lambda: pybpe.prepare(books(tmp_path / "a", 2), tmp_path / "out", vocab_size=400, split_by=split_by),
-        lambda: pybpe.binarize(small_tokenizer(), books(tmp_path / "b", 2), tmp_path / "out", split_by=split_by),
+        lambda: pybpe.prepare(books(tmp_path / "a", 2), tmp_path / "out", vocab_size=400),
+        lambda: pybpe.binarize(small_tokenizer(), books(tmp_path / "b", 2), tmp_path / "out"),
     ):
         with pytest.raises(pybpe.errors.ShardTooSmallError, match="would have 0 tokens, .*split_by='token'"):
             call()
         assert not list((tmp_path / "out").glob("*.*"))
     with pytest.warns(PybpeWarning, match="differ from those requested"):  # allowed if asked for
-        given = {"split_by": split_by, "min_shard_tokens": 0}
-        pybpe.binarize(small_tokenizer(), tmp_path / "a", tmp_path / "empty", **given)
+        pybpe.binarize(small_tokenizer(), tmp_path / "a", tmp_path / "empty", min_shard_tokens=0)
 
 
 def test_the_shares_of_many_documents_are_not_looked_at(tmp_path: Path) -> None:

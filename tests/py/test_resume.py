@@ -51,7 +51,7 @@ def tokens(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Pa
     (folder / "b.jsonl").write_bytes(jsonl(texts[100:150]))
     (folder / "c.txt").write_text(EOT.join([*texts[150:], "x", "Long. " * 900, "yes"]), encoding="utf-8")
     pybpe.binarize(tok, folder / "a.txt", folder / "a", shard_tokens=9000)
-    pybpe.binarize(tok, folder / "c.txt", folder / "c", split_by="document", min_shard_tokens=0)
+    pybpe.binarize(tok, folder / "c.txt", folder / "c", split_by="token", min_shard_tokens=0)
     return folder
 
 

@@ -72,7 +72,7 @@ def test_dictionaries_empty_files_and_no_end(tmp_path: Path, write: Any) -> None
     assert rows_of(stream) == [text.encode() for text in TEXTS]
 
 
-@pytest.mark.parametrize("split_by", ["hash", "document", "token"])
+@pytest.mark.parametrize("split_by", ["hash", "token"])
 def test_binarize(tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, split_by: str) -> None:
     """Groups, pieces and batches end at different rows; some rows are empty, and one is longer than a piece."""
     monkeypatch.setattr(row_reading, "PIECE_BYTES", 5000)

@@ -90,7 +90,7 @@ def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: l
 # Rows as input
 
 
-@pytest.mark.parametrize("split_by", ["hash", "document"])
+@pytest.mark.parametrize("split_by", ["hash", "token"])
 @pytest.mark.parametrize("kind", ["string", "large_string", "binary"])
 def test_parquet_is_read_by_row_group(
     tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, split_by: str, kind: str
