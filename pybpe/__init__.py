@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # the names of _NAMES and _MODULES, for type checkers
     from . import loading as loading
     from . import viz as viz
     from ._version import __version__ as __version__
-    from .analysis.advice import Advice as Advice
-    from .analysis.advice import advise as advise
     from .analysis.bits_per_byte import BitsPerByte as BitsPerByte
     from .analysis.bits_per_byte import bits_per_byte as bits_per_byte
     from .analysis.comparison import Comparison as Comparison
@@ -49,7 +47,6 @@ if TYPE_CHECKING:  # the names of _NAMES and _MODULES, for type checkers
 # Where each name comes from.
 _NAMES = {
     "_version": "__version__",
-    "analysis.advice": "Advice advise",
     "analysis.bits_per_byte": "BitsPerByte bits_per_byte",
     "analysis.comparison": "Comparison compare",
     "encodings": "get_encoding",

@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 
 class Study(NamedTuple):
-    """What all models have in common: their shape, and the tokens that set the compute, as for `pybpe advise`."""
+    """What all models have in common: their shape, and the tokens that set the compute."""
 
     layers: int
     channels: int
@@ -47,7 +47,7 @@ class Study(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """The parameters without embeddings, as `pybpe advise` counts them."""
+        """The parameters without embeddings."""
         return 12 * self.layers * self.channels**2
 
     @property

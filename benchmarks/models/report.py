@@ -10,8 +10,6 @@ from statistics import mean
 
 from cells import BATCH, LENGTH, Cell, Study
 
-import pybpe
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measure import machine, table
@@ -35,22 +33,19 @@ def report(study: Study, folder: Path, results: Results) -> str:
             " removed because they occur in both."
         )
         of_text = {cell: found for cell, found in results.items() if cell.text == text}
-        parts += [f"{text}, by size:", sizes(study, folder / text, of_text)]
+        parts += [f"{text}, by size:", sizes(of_text)]
         if any(cell.kind != "bpe" for cell in of_text):
             parts += [f"{text}, by kind:", kinds(of_text)]
     return "\n\n".join(parts)
 
 
-def sizes(study: Study, text: Path, results: Results) -> str:
-    """Returns the table of BPE at all sizes, with what `pybpe advise` answers for this text."""
+def sizes(results: Results) -> str:
+    """Returns the table of BPE at all sizes."""
     rows = []
     for size in sorted({cell.vocab_size for cell in results}):
         found = [each for cell, each in results.items() if (cell.kind, cell.vocab_size) == ("bpe", size)]
         rows.append([f"{size:,}", *_columns(found)])
-    given = {"layers": study.layers, "channels": study.channels, "tokens": study.tokens, "progress": False}
-    advice = pybpe.advise(str(text / "train.txt"), **given)
-    answer = f"pybpe advise: {advice.vocab_size:,}; {', '.join(f'{k} {v:,}' for k, v in advice.estimates.items())}."
-    return table(["vocabulary", *_HEADER], rows) + "\n\n" + answer
+    return table(["vocabulary", *_HEADER], rows)
 
 
 def kinds(results: Results) -> str:

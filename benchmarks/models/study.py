@@ -2,9 +2,9 @@
 
     make bench-models CORPUS="en=books.txt zh=novels.txt"
 
-The first table checks `pybpe advise`: models that differ only in the size of the vocabulary, at equal compute. The
-second compares BPE, superwords and whole characters at two sizes: with the same model and compute, and with the same
-model and text. Each model is trained once per seed, which sets its initial weights and the order of the text.
+The first table has models that differ only in the size of the vocabulary, at equal compute. The second compares BPE,
+superwords and whole characters at two sizes: with the same model and compute, and with the same model and text. Each
+model is trained once per seed, which sets its initial weights and the order of the text.
 
 The output folder keeps the results, so a run that was killed resumes, and a run with more seeds or sizes trains only
 the new models.
@@ -38,7 +38,9 @@ def main() -> None:
     parser.add_argument("-o", "--output", default="build/models")
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--channels", type=int, default=48)
-    parser.add_argument("--tokens", type=float, default=1.66e6, help="set the compute, as in pybpe advise")
+    parser.add_argument(
+        "--tokens", type=float, default=1.66e6, help="set the compute: 6 x parameters without embeddings x tokens"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2000, 4000, 8000, 16000])
     parser.add_argument("--kinds-at", type=int, nargs="*", default=[8000, 16000], help="sizes to compare kinds at")
     parser.add_argument("--kinds", nargs="+", choices=("superwords", "whole"), default=["superwords", "whole"])

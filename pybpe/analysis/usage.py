@@ -138,9 +138,10 @@ def table(points: Sequence[CurvePoint]) -> Table:
 
 
 def plot(points: Sequence[CurvePoint], path: str) -> None:
-    """Draws the curve to a file, atomically. The file's name ends in .png, .svg or .pdf. The size axis is linear: on a
-    logarithmic axis the curve of most texts is nearly straight, and does not show where it flattens."""
-    figure, axes = new_figure()
+    """Draws the curve to a file, atomically; the same curve gives the same bytes. The file's name ends in .png, .svg or
+    .pdf. The size axis is linear: on a logarithmic axis the curve of most texts is nearly straight, and does not show
+    where it flattens."""
+    figure, axes = _pyplot().subplots(figsize=(7, 4), layout="constrained")
     sizes = [point.vocab_size for point in points]
     lines = axes.plot(sizes, [point.bytes_per_token for point in points], marker="o", label="bytes per token")
     axes.set(xlabel="vocabulary", ylabel="bytes per token")
@@ -151,17 +152,6 @@ def plot(points: Sequence[CurvePoint], path: str) -> None:
     right.set_ylabel("embedding parameters, millions")
     right.set_ylim(bottom=0)
     axes.legend(handles=lines, loc="lower right")
-    save_figure(figure, path)
-
-
-def new_figure() -> tuple[Any, Any]:
-    """Returns an empty figure and its axes, of matplotlib."""
-    figure, axes = _pyplot().subplots(figsize=(7, 4), layout="constrained")
-    return figure, axes
-
-
-def save_figure(figure: Any, path: str) -> None:
-    """Writes a figure to a file, atomically. The same figure gives the same bytes."""
     drawing = io.BytesIO()
     ending = os.path.splitext(path)[1]
     figure.savefig(drawing, format=ending[1:], metadata={_DATES[ending]: None} if ending in _DATES else None)

@@ -59,7 +59,6 @@ _COMMANDS = {  # name -> the module with its function add_NAME, which is loaded 
     "export": (".vocabulary", "write a tokenizer in another format"),
     "compare": (".compare", "show how two tokenizers differ, or measure several on texts"),
     "bpb": (".compare", "turn the losses of a model into bits per byte"),
-    "advise": (".compare", "suggest a vocabulary size for a model"),
     "prune": (".vocabulary", "drop tokens that a corpus does not use"),
     "viz": (".inspect", "make a page that shows tokens"),
     "llmc": ("llmc_compat.cli", "make workspaces and check files for llm.c"),

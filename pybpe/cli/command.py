@@ -19,7 +19,6 @@ _OTHER_COMMANDS = {
     "decode": "detokenize",
     "export": "convert save",
     "compare": "measure diff",
-    "advise": "recommend suggest",
     "viz": "visualize",
     "count": "counts",
     "train --base": "extend add",

@@ -31,8 +31,6 @@ from .command import WRITTEN
 
 Result = TypeVar("Result")
 
-CUTTING = ("pattern", "digits", "normalizer")  # options: how texts are split into words
-
 # What arguments read, by their metavar.
 _READ = frozenset(("TOK", "A", "B", "DIR", "MODEL", "RECIPE", "COUNTS"))
 _TEXTS = frozenset(("FILE", "NAME=FILE", "TEXT|FILE", "FILE|ID", "FILE|MEAN", "PATH"))

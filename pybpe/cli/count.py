@@ -26,7 +26,6 @@ from ..training.options import TrainOptions
 from .coding import add_text, hinting_at_text
 from .command import Command
 from .common import (
-    CUTTING,
     dask_executor,
     list_of_skipped,
     load,
@@ -57,7 +56,7 @@ def add_count(command: Command) -> None:
     command.options(ReadOptions)
     with command.group("words, without -t"):
         command.option("-o --output OUT", "where to save the counts (*.counts); - is stdout")
-        command.options(TrainOptions, *CUTTING, "special_tokens")
+        command.options(TrainOptions, "pattern", "digits", "normalizer", "special_tokens")
         command.options(Sample)
         command.options(RunOptions, "memory_limit")
         command.dask("count; they need the files at the same paths. A rerun starts over")

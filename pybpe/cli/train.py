@@ -7,7 +7,7 @@ from typing import Any
 
 import pybpe
 
-from ..arguments import counted
+from ..arguments import counted, whole_number
 from ..errors import ArgumentError
 from ..model.remap import old_ids, save_remap
 from ..reading.options import ReadOptions
@@ -55,7 +55,7 @@ def add_train(command: Command) -> None:
         "compare these vocabulary sizes, e.g. 8k,16k,32k (bytes/token, embedding parameters); train the largest",
         lambda text: [parse_amount(part) for part in text.split(",")],
     )
-    command.option("--hidden N", "for --sizes: model width (default: 768)", int, default=768)
+    command.option("--hidden N", "for --sizes: model width (default: 768)", int)
     command.option("--plot FILE", "draw the curve of --sizes to *.png, *.svg or *.pdf")
     command.output("output: *.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON")
     add_remap(command)
@@ -94,7 +94,7 @@ def _run_train(args: argparse.Namespace) -> None:
     if args.sizes is not None and counts is not None:
         from ..analysis.usage import compression_curve, plot, table
 
-        points = compression_curve(tokenizer, counts, args.sizes, args.hidden)
+        points = compression_curve(tokenizer, counts, args.sizes, args.hidden or 768)
         facts["sizes"] = [point._asdict() for point in points]
         line += f"\n{table(points)}"
         if args.plot is not None:
@@ -104,12 +104,18 @@ def _run_train(args: argparse.Namespace) -> None:
 
 def _check_options(args: argparse.Namespace) -> None:
     """Raises ArgumentError for options that contradict each other, and for a plot that could not be drawn."""
-    for name, needed, reason in (("plot", "sizes", "draws their curve"), ("remap", "base", "compares ids with its")):
+    for name, needed, reason in (
+        ("hidden", "sizes", "counts their embedding parameters"),
+        ("plot", "sizes", "draws their curve"),
+        ("remap", "base", "compares ids with its"),
+    ):
         if getattr(args, name) is not None and getattr(args, needed) is None:
             raise ArgumentError(f"--{name} needs --{needed}: it {reason}")
     for name in ("base", "like", "checkpoint", "parity", "superwords"):
         if args.sizes is not None and getattr(args, name):
             raise ArgumentError(f"--sizes cannot be used with --{name}")
+    if args.hidden is not None:
+        whole_number("--hidden", args.hidden, 1)
     if args.plot is not None:
         from ..analysis.usage import check_plot
 

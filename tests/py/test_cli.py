@@ -165,6 +165,8 @@ WRONG = [
     ("train - --vocab-size 300 --checkpoint x -o x.json", "standard input cannot be recog"),
     ("export tok.json --format files -o -", "makes a folder"),
     (f"{TRAIN} --plot p.svg -o x.json", "--plot needs --sizes"),
+    (f"{TRAIN} --hidden 512 -o x.json", "--hidden needs --sizes"),
+    ("train novel.txt --sizes 300 --hidden 0 -o x.json", "--hidden must be at least 1, not 0"),
     ("train novel.txt --sizes 280,300 --base tok.json -o x.json", "cannot be used with --base"),
     ("train novel.txt -o x.json", "--vocab-size"),
     ("train --vocab-size 300 -o x.json", "--counts"),

@@ -173,7 +173,6 @@ def test_the_command_line_has_the_defaults_of_the_options(command: list[str]) ->
 # Commands that pass their options on by name, the function that takes them, and the options that it does not have.
 PASSED_ON: dict[str, tuple[Callable[..., Any], str]] = {
     "train": (pybpe.train, "sizes hidden plot remap"),
-    "advise": (pybpe.advise, "plot"),
     "compare": (pybpe.compare, "tokenizers text count"),
     "bpb": (pybpe.bits_per_byte, ""),
     "corpus": (corpus.clean, "max_score report " + " ".join(field.name for field in fields(corpus.Filters))),

@@ -31,14 +31,3 @@ def test_two_scales(tmp_path: Path) -> None:
     curve.plot(points, str(tmp_path / "x.svg"))
     text = (tmp_path / "x.svg").read_text()
     assert all(f"<!-- {label} -->" in text for label in ("8,000", "16,000", "bytes per token", "vocabulary"))
-
-
-def test_advise_plots_its_curve(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("\n".join(documents(400)), encoding="utf-8")
-    pictures = [tmp_path / name for name in ("a.svg", "b.svg")]
-    for picture in pictures:
-        args = ["advise", tmp_path / "a.txt", "--params", "1M", "--tokens", "20M", "--plot", picture, "--quiet"]
-        assert cli.main(list(map(str, args))) == 0
-    assert pictures[0].read_bytes() == pictures[1].read_bytes()
-    text = pictures[0].read_text()
-    assert all(f"<!-- {label} -->" in text for label in ("1k", "vocabulary", "compute per byte", "loss law (right)"))
