@@ -195,8 +195,10 @@ static void mem_table_take(mem_table *t, const pybpe_allocator *mem, size_t n, b
 #if defined(MADV_HUGEPAGE)
     if (large && (mem == NULL || mem->resize == malloc_resize)) {
         void *pages = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        t->block = pages != MAP_FAILED ? pages : NULL;
-        t->mapped = n;
+        if (pages != MAP_FAILED) { /* mem_table_free must not unmap NULL: where a program begins low, that unmaps it */
+            t->block = pages;
+            t->mapped = n;
+        }
         return;
     }
 #endif
