@@ -5,8 +5,8 @@ encoding of a sentence. For cffi's module only.
     encode(text) -> list of ids             encode_array(text) -> numpy.ndarray         count(text) -> int
     encode_ordinary(text) -> list of ids    decode(list of ids) -> str                  decode_bytes(list of ids) -> bytes
 
-Each returns None for anything else than a short str or bytes, or a short list of ints, and after any error. Then the caller
-takes the long way, which knows what to say about it. Functions of one tokenizer share a cache of words, so only one of its
+Each returns None for anything else than a short str or bytes, or a short list of ints, and after an error of its own. Then
+the caller takes the long way, which knows what to say about it. An error while numpy is imported is raised. Functions of one tokenizer share a cache of words, so only one of its
 calls can run at a time. With a GIL, that is so anyway; without one, a call that meets another one returns None.
 */
 #ifndef PYBPE_PYTHON_SHORT_CALLS_H
@@ -47,7 +47,8 @@ static void short_calls_free(PyObject *capsule) {
     free(calls);
 }
 
-/* Returns a new reference to None, and forgets the error. */
+/* Returns a new reference to None, and forgets the error: the long way meets it again. Python code must not have run, as
+   its errors are the caller's: KeyboardInterrupt comes only once. */
 static PyObject *short_none(void) {
     PyErr_Clear();
     Py_INCREF(Py_None);
@@ -105,16 +106,28 @@ typedef PyObject *(*numpy_new_fn)(void *type, int dimensions, const Py_ssize_t *
                                   const Py_ssize_t *strides, void *data, int item_size, int flags, PyObject *like);
 typedef void *(*numpy_at_fn)(PyObject *array, const Py_ssize_t *index);
 
-/* Imports numpy, 1 or 2. Returns its C functions, or NULL. */
+/* Returns a module, or NULL: without an exception if it cannot be found, with one after any other error. */
+static PyObject *short_import(const char *name) {
+    PyObject *module = PyImport_ImportModule(name);
+    if (module == NULL && PyErr_ExceptionMatches(PyExc_ImportError)) {
+        PyErr_Clear();
+    }
+    return module;
+}
+
+/* Returns the C functions of numpy 1 or 2, or NULL, with or without an exception like short_import. Imports numpy itself
+   first: by the full name of a module in it, Python locks that module and then numpy, while a thread that imports numpy
+   locks them in the other order. Python resolves that by showing one of them a module that is not complete, after which
+   numpy cannot be imported any more. */
 static void **short_numpy(short_calls *calls) {
     void **numpy = atomic_load_explicit(&calls->numpy, memory_order_acquire);
     if (numpy != NULL) {
         return numpy;
     }
-    PyObject *module = PyImport_ImportModule("numpy._core._multiarray_umath");
-    if (module == NULL) {
-        PyErr_Clear();
-        module = PyImport_ImportModule("numpy.core._multiarray_umath");
+    PyObject *package = short_import("numpy");
+    PyObject *module = package == NULL ? NULL : short_import("numpy._core._multiarray_umath");
+    if (package != NULL && module == NULL && PyErr_Occurred() == NULL) {
+        module = short_import("numpy.core._multiarray_umath");
     }
     PyObject *table = module == NULL ? NULL : PyObject_GetAttrString(module, "_ARRAY_API");
     numpy = table == NULL ? NULL : (void **)PyCapsule_GetPointer(table, NULL);
@@ -123,10 +136,11 @@ static void **short_numpy(short_calls *calls) {
     atomic_store_explicit(&calls->numpy, numpy, memory_order_release);
     Py_XDECREF(table);
     Py_XDECREF(module); /* sys.modules keeps it */
+    Py_XDECREF(package);
     return numpy;
 }
 
-/* Returns a new array of n ids, or NULL. */
+/* Returns a new array of n ids, or NULL, with or without an exception like short_import. */
 static PyObject *short_array(short_calls *calls, const void *ids, Py_ssize_t n) {
     void **numpy = short_numpy(calls);
     const int type = calls->id_bytes == 2 ? NUMPY_UINT16 : NUMPY_UINT32;
@@ -143,8 +157,11 @@ static PyObject *short_encode_array(PyObject *self, PyObject *text) {
     short_calls *calls = (short_calls *)PyCapsule_GetPointer(self, NULL);
     uint32_t ids[SHORT_TEXT];
     Py_ssize_t n = short_encode(calls, calls->specials, text, ids, calls->id_bytes);
-    PyObject *array = n < 0 ? NULL : short_array(calls, ids, n);
-    return array != NULL ? array : short_none();
+    if (n < 0) {
+        return short_none();
+    }
+    PyObject *array = short_array(calls, ids, n);
+    return array != NULL || PyErr_Occurred() != NULL ? array : short_none();
 }
 
 static PyObject *short_count(PyObject *self, PyObject *text) {
@@ -153,6 +170,17 @@ static PyObject *short_count(PyObject *self, PyObject *text) {
     Py_ssize_t n = short_encode(calls, calls->specials, text, ids, 4);
     PyObject *count = n < 0 ? NULL : PyLong_FromSsize_t(n);
     return count != NULL ? count : short_none();
+}
+
+/* Returns a new reference to an item of a list, or NULL. Without a GIL, another thread can change the list meanwhile. */
+static PyObject *short_item(PyObject *list, Py_ssize_t i) {
+#if defined(Py_GIL_DISABLED)
+    return PyList_GetItemRef(list, i);
+#else
+    PyObject *item = PyList_GetItem(list, i);
+    Py_XINCREF(item);
+    return item;
+#endif
 }
 
 /* Decodes a short list of ints to at most SHORT_TEXT bytes. Returns their number, or -1. */
@@ -164,8 +192,9 @@ static Py_ssize_t short_decode(PyObject *self, PyObject *list, uint8_t *bytes) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *number = PyList_GetItem(list, i);
+        PyObject *number = short_item(list, i);
         unsigned long id = number != NULL && PyLong_Check(number) ? PyLong_AsUnsignedLong(number) : calls->ints->tokens;
+        Py_XDECREF(number);
         if (id >= calls->ints->tokens) { /* as is the -1 of an error */
             return -1;
         }

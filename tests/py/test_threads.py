@@ -166,6 +166,75 @@ def test_a_fork_while_other_threads_encode() -> None:
     assert [GPT2.encode(text) for text in TEXTS] == expected
 
 
+FIRST_ARRAYS = """
+import sys, threading
+import pybpe
+assert "numpy" not in sys.modules
+tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [])
+threads = int(sys.argv[1])
+barrier, failures = threading.Barrier(threads), []
+
+def call(i):
+    barrier.wait()
+    try:
+        if i % 2:
+            assert tok.encode_batch_to_numpy(["ab"] * 9)[0].tolist() == [97, 98] * 9
+        else:
+            assert tok.encode_to_numpy("ab").tolist() == [97, 98]
+    except BaseException as error:
+        failures.append(repr(error))
+
+running = [threading.Thread(target=call, args=(i,)) for i in range(threads)]
+for thread in running:
+    thread.start()
+for thread in running:
+    thread.join()
+import numpy
+assert not failures and numpy.arange(3).sum() == 3, failures
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_that_make_the_first_array(threads: int) -> None:
+    """numpy is imported by whichever thread comes first, by C or by Python, and is whole afterward."""
+    for _ in range(24):
+        subprocess.run([sys.executable, "-c", FIRST_ARRAYS, str(threads)], check=True)
+
+
+IMPORTED = """
+import builtins, sys
+import pybpe
+tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [])
+error, find, names = eval(sys.argv[1]), builtins.__import__, []
+
+def find_or_fail(name, *others, **named):
+    names.append(name)
+    if error is not None and name == "numpy":
+        raise error
+    return find(name, *others, **named)
+
+builtins.__import__ = find_or_fail
+if error is not None:
+    try:
+        tok.encode_to_numpy("ab")
+    except BaseException as raised:
+        assert raised is error, raised
+    else:
+        raise AssertionError("no error")
+    error = None
+assert names[:1] in ([], ["numpy"]), names
+assert tok.encode_to_numpy("ab").tolist() == [97, 98]
+assert names[0] == "numpy", names
+"""
+
+
+@pytest.mark.parametrize("error", ["None", "KeyboardInterrupt()", "MemoryError()", "DeprecationWarning('as an error')"])
+def test_an_error_while_the_first_array_imports_numpy(error: str) -> None:
+    """It is the caller's, and the next array is made. `numpy` is imported before any module in it."""
+    subprocess.run([sys.executable, "-c", IMPORTED, error], check=True)
+
+
 INTERRUPTED = """
 import os, signal, sys, threading
 import numpy, pybpe
