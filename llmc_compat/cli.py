@@ -357,7 +357,7 @@ def show(args: argparse.Namespace) -> None:
     """Does the work of `pybpe inspect` for a checkpoint."""
     with Checkpoint(args.path) as model:
         tensors = {name: summarize(model, name) for name in model.config.tensor_shapes()}
-    table = Table("tensors", ["tensor", "shape", "mean", "std", "min", "max", ""])
+    table = Table(["tensor", "shape", "mean", "std", "min", "max", ""])
     for name, t in tensors.items():
         numbers = (f"{number:.3g}" for number in (t.mean, t.std, t.min, t.max))
         table.add(name, " x ".join(map(str, t.shape)), *numbers, f"{t.nonfinite} are not finite" if t.nonfinite else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ..errors import ArgumentError, warn
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
 from .measures import RARE, efficiency, gini, renyi_entropy, zipf
-from .tables import Table, as_text, cut, page
+from .tables import Table
 from .tally import Tallier, Tally, TextSize, hidden_specials
 
 if TYPE_CHECKING:
@@ -109,41 +109,37 @@ class Comparison:
         return plain
 
     def __str__(self) -> str:
-        return as_text(self.tables(), self.code(), self.notes)
+        blocks = list(map(str, self._tables()))
+        for sample, found in self.samples.items():
+            if "\n" in sample:
+                width = max(map(len, found), default=0)
+                blocks.append("\n".join(f"{name:>{width}}  {_cut(tokens)}" for name, tokens in found.items()))
+        blocks.append("\n".join(f"note: {note}" for note in self.notes))
+        return "\n\n".join(filter(None, blocks))
 
-    def to_html(self) -> str:
-        """Returns a page that shows the comparison, as self-contained HTML without a script."""
-        return page(" · ".join(self.measures), self.tables(), self.code(), self.notes)
-
-    def tables(self) -> list[Table]:
-        """Returns the tables that show the comparison."""
-        texts = Table("Texts", ["text", "bytes", "characters", "words", "lines"])
+    def _tables(self) -> list[Table]:
+        texts = Table(["text", "bytes", "characters", "words", "lines"])
         for name, size in self.texts.items():
             texts.add(name, *(f"{n:,}" for n in (size.bytes, size.characters, size.words, size.lines)))
-        vocabularies = Table("Vocabularies", ["vocabulary", "tokens", "special", "not UTF-8", "unreachable"])
+        vocabularies = Table(["vocabulary", "tokens", "special", "not UTF-8", "unreachable"])
         for name, vocabulary in self.vocabularies.items():
             shown = vocabulary.ordinary, vocabulary.special, vocabulary.not_utf8, vocabulary.unreachable
             vocabularies.add(name, *(f"{n:,}" for n in shown))
         tables = [texts, vocabularies]
         for language in (*self.texts, *((ALL,) if len(self.texts) > 1 else ())):
-            tables.append(Table(f"On {language}", [f"on {language}", *(title for title, _, _ in _COLUMNS)]))
+            tables.append(Table([f"on {language}", *(title for title, _, _ in _COLUMNS)]))
             for name, found in self.measures.items():
                 tables[-1].add(name, *(_shown(getattr(found[language], field), form) for _, field, form in _COLUMNS))
         if self.fairness:
             tables.append(self._fairness())
-        numbers = Table("Numbers", ["sample", *self.measures], left=True)
+        numbers = Table(["sample", *self.measures], left=True)
         for sample, pieces in self.samples.items():
             if "\n" not in sample:
-                numbers.add(sample, *(cut(pieces.get(name, ["-"])) for name in self.measures))
+                numbers.add(sample, *(_cut(pieces.get(name, ["-"])) for name in self.measures))
         return [*tables, numbers]
 
-    def code(self) -> list[dict[str, list[str]]]:
-        """Returns the samples of several lines: tokenizer -> tokens."""
-        return [found for sample, found in self.samples.items() if "\n" in sample]
-
     def _fairness(self) -> Table:
-        how = "translations of each other, line by line" if self.parallel else "not translations of each other"
-        table = Table(f"Fairness (the texts are {how})", ["fairness", "Gini/char", "Gini/byte"])
+        table = Table(["fairness", "Gini/char", "Gini/byte"])
         if self.parallel:
             table.titles.extend(["Gini", *(f"parity {language}" for language in self.texts)])
         for name, facts in self.fairness.items():
@@ -152,6 +148,11 @@ class Comparison:
                 cells += [_shown(facts.gini_tokens, ".3f"), *(f"{ratio:.2f}" for ratio in facts.parity.values())]
             table.add(name, *cells)
         return table
+
+
+def _cut(tokens: Sequence[str]) -> str:
+    """Returns tokens with bars between them, and line ends and tabs as in Python."""
+    return "|".join(repr(token)[1:-1] for token in tokens)
 
 
 def _shown(value: float | None, form: str) -> str:
@@ -205,7 +206,7 @@ def compare(
         progress: whether to show a progress bar; None shows it on a terminal.
 
     Returns:
-        The Comparison. print() shows it as tables, and its `to_html` returns them as a page.
+        The Comparison. print() shows it as tables.
 
     Raises:
         ArgumentError: there is no tokenizer or no text; a name is invalid; or a tokenizer has no token for a byte.

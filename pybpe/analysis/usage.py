@@ -128,7 +128,7 @@ def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int]
 
 def table(points: Sequence[CurvePoint]) -> Table:
     """Returns the curve as a table. "fewer tokens" compares a row with the one above it."""
-    found = Table("", ["vocabulary", "bytes/token", "fewer tokens", "embedding parameters"])
+    found = Table(["vocabulary", "bytes/token", "fewer tokens", "embedding parameters"])
     before = 0.0
     for point in points:
         gain = f"{1 - before / point.bytes_per_token:.1%}" if before else ""

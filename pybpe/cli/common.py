@@ -258,7 +258,7 @@ _BY_FLAG = {"remap": {_ARRAY}, "plot": {"a picture"}, "report": {_PAGE, "a repor
 _BY_COMMAND = {
     **dict.fromkeys(("train", "prune"), {_TOKENIZER}),
     "export": {_TOKENIZER, "a GGUF vocabulary"},
-    **dict.fromkeys(("viz", "compare"), {_PAGE}),
+    "viz": {_PAGE},
     "new": {"a checkpoint"},
     "convert": {"a checkpoint", "a GGUF model"},
     "count": {"a counts file"},

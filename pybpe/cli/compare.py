@@ -16,7 +16,7 @@ from ..reading.options import ReadOptions
 from ..reading.streams import open_unchanged
 from ..support.parallel import RunOptions
 from .command import Command
-from .common import call, load, load_all, open_source, report, writing
+from .common import call, load, load_all, open_source, report
 from .options import named_files, parse_amount
 
 
@@ -36,7 +36,7 @@ def add_compare(command: Command) -> None:
       pybpe compare a.json b.bin
       pybpe compare a.json b.json --text novel.txt --json
       pybpe compare mine.json gpt2 --on en=english.txt --on zh=chinese.txt
-      pybpe compare a.json b.json --on news='news/*.jsonl.gz' --on code=src/ -o comparison.html
+      pybpe compare a.json b.json --on news='news/*.jsonl.gz' --on code=src/ --json
     """
     command.option("tokenizers TOK", "tokenizer files or folders, or names such as gpt2", nargs="+")
     command.option("--text FILE", "a text to encode with both")
@@ -47,7 +47,6 @@ def add_compare(command: Command) -> None:
         " parquet or Arrow; repeatable, also with the same name",
         action="append",
     )
-    command.option("-o --output OUT", "with --on, also write an HTML page; - is stdout")
     command.options(ReadOptions, "text_key", "encoding")
     command.options(RunOptions, "workers")
     command.runs(_run_compare)
@@ -59,9 +58,6 @@ def _run_compare(args: argparse.Namespace) -> int:
     if args.text is not None:
         raise ArgumentError("--text shows where two tokenizers differ, without --on: leave one of them out")
     comparison = call(pybpe.compare, args, load_all(args.tokenizers), named_files("--on", args.on))
-    if args.output is not None:
-        with writing(args.output) as write:
-            write(comparison.to_html().encode("utf-8"))
     report(args, comparison.to_dict(), str(comparison))
     return 0
 
@@ -69,7 +65,7 @@ def _run_compare(args: argparse.Namespace) -> int:
 def _run_differences(args: argparse.Namespace) -> int:
     from ..analysis.differences import differences, differences_on
 
-    if len(args.tokenizers) != 2 or args.output is not None:
+    if len(args.tokenizers) != 2:
         raise ArgumentError("name two tokenizers, or texts to measure tokenizers on: --on NAME=FILE")
     a, b = map(load, args.tokenizers)
     facts = differences(a, b)

@@ -121,7 +121,7 @@ def _inspect_tokenizer(args: argparse.Namespace) -> None:
     if usage is not None:
         amounts = {"all": usage.total, **usage.scripts}
         facts["scripts"] = {script: amount.facts for script, amount in amounts.items()}
-        table = Table("scripts", ["script", "bytes", "bytes/token", "tokens/char"])
+        table = Table(["script", "bytes", "bytes/token", "tokens/char"])
         for script, amount in amounts.items():
             rates = (amount.bytes_per_token, amount.tokens_per_character)
             table.add(script, f"{amount.bytes:,}", *(f"{rate:.3f}" for rate in rates))

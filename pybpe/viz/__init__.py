@@ -69,7 +69,7 @@ def make_page(
     script = f'(() => {{\n"use strict";\n\n{script}}})();\n'
     title = " · ".join([*filter(None, [source]), *named])
     parts = {
-        "policy": content_policy(style, script),
+        "policy": _content_policy(style, script),
         "title": html.escape(bytes(utf8(title)).decode()),  # a file's name may contain what UTF-8 cannot encode
         "version": html.escape(__version__),
         "style": style,
@@ -114,14 +114,16 @@ def _json_in_html(data: object) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def content_policy(style: str, script: str | None) -> str:
-    """Returns a policy that allows this style and this script, if there is one, and nothing else."""
+def _content_policy(style: str, script: str) -> str:
+    """Returns a policy that allows this style and this script, and nothing else."""
 
     def source(text: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
-    scripts = f"script-src {source(script)}; " if script is not None else ""
-    return f"default-src 'none'; style-src {source(style)}; {scripts}img-src data:; base-uri 'none'; form-action 'none'"
+    return (
+        f"default-src 'none'; style-src {source(style)}; script-src {source(script)}; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -192,7 +192,6 @@ FILES: dict[str, tuple[list[str], str]] = {  # command -> (words, what it writes
     "counts": (["count", "a.txt", "-o"], "a counts file"),
     "encode": (["encode", "-t", "tok.json", "a.txt", "-o"], "ids"),
     "viz": (["viz", "hello", "-t", "tok.json", "-o"], "a page"),
-    "compare": (["compare", "tok.json", "--on", "x=a.txt", "-o"], "a page"),
     "remap": (["prune", "tok.json", "--vocab-size", "290", "-o", "-", "--remap"], "a numpy array"),
     "corpus": (["corpus", "r.jsonl", "-o"], ""),
     "decode": (["decode", "-t", "tok.json", "65", "66", "-o"], ""),
