@@ -58,7 +58,7 @@ def calls(corpus: Path) -> dict[str, Callable[[Path], object]]:
         "encode_files": lambda out: pybpe.encode_files(tok, text, f"{out}.npy", **use),
         "pack": lambda out: pybpe.binarize(tok, text, out, pack=True, sequence_length=64, **use),
         "join": lambda out: pybpe.join(tok, folders, out, progress=False),
-        "mix": lambda out: pybpe.mix(tok, recipe, out, **use),
+        "mix": lambda out: pybpe.mix(tok, recipe, out, progress=False),
         "prepare": lambda out: pybpe.prepare(text, out, vocab_size=500, **use),
         "llmc workspace": lambda out: make_workspace(text, out, vocab_size=500, **model),
     }

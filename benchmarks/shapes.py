@@ -150,7 +150,7 @@ def arguments(command: str, shape: str, folder: Path, tokenizer: Path, workers: 
         "verify": ["verify", "-t", str(tokenizer), binarized, "--quiet"],
         "inspect": ["inspect", binarized, "--quiet"],
         "pack": ["pack", "-t", str(tokenizer), binarized, "-o", out, "--sequence-length", "1024", "--quiet"],
-        "mix": ["mix", "-t", str(tokenizer), str(folder / RECIPE), "-o", out, "--min-shard-tokens", "0", *many],
+        "mix": ["mix", "-t", str(tokenizer), str(folder / RECIPE), "-o", out, "--min-shard-tokens", "0", "--quiet"],
     }[command]
 
 

@@ -95,7 +95,7 @@ def _inspect_token_files(args: argparse.Namespace, folder: str) -> None:
     manifest, statistics = Manifest.load(folder), dataset_statistics(folder)
     described: dict[str, Any] = {split: asdict(facts) for split, facts in statistics.items()}
     if manifest.mixture is not None:
-        described["mixture"] = {key: manifest.mixture[key] for key in ("seed", "sources", "phases")}
+        described["mixture"] = {key: manifest.mixture[key] for key in ("seed", "sources")}
     lines = [str(manifest), *(f"{split}: {facts}" for split, facts in statistics.items())]
     report(args, described, "\n".join(lines))
 

@@ -118,9 +118,9 @@ def _run_prepare(args: argparse.Namespace) -> None:
 
 
 def add_mix(command: Command) -> None:
-    """Reads a recipe: the sources, texts or folders that `pybpe binarize` wrote, and how much of each goes into
-    which phase. Writes token files whose documents are in random order, over all sources. If a run is
-    interrupted or killed, run the same command again to resume it. docs/mixing.md describes recipes.
+    """Reads a recipe: the sources, folders that `pybpe binarize` wrote, and how much of each to use. Writes token
+    files whose documents are in random order, over all sources. If a run is interrupted or killed, run the same
+    command again to resume it. docs/mixing.md describes recipes.
 
     examples:
       pybpe mix recipe.toml -t tok.json --dry-run
@@ -141,7 +141,7 @@ def add_mix(command: Command) -> None:
         int,
         default=1024,
     )
-    command.options(RunOptions, "memory_limit", "workers")
+    command.options(RunOptions, "memory_limit")
     command.runs(_run_mix)
 
 
@@ -149,8 +149,7 @@ def _run_mix(args: argparse.Namespace) -> None:
     if args.dry_run:
         plan = pybpe.plan_mix(load(args.tokenizer), args.recipe)
         sources = {name: {**vars(source), "epochs": source.epochs} for name, source in plan.sources.items()}
-        phases = [{"name": name, "sources": amounts} for name, amounts in plan.phases]
-        return report(args, {"sources": sources, "phases": phases}, str(plan))
+        return report(args, {"sources": sources}, str(plan))
     if args.output is None:
         raise ArgumentError("name the output folder with -o, or pass --dry-run")
     manifest = call(pybpe.mix, args, load(args.tokenizer), args.recipe, args.output)

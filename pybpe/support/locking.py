@@ -19,7 +19,7 @@ from . import platform
 from .output_files import make_folder
 
 FOLDER = ".pybpe-unfinished"  # inside an output folder; holds unfinished files and the lock
-STAGED = "input-"  # the prefix of what is made before the log: copied inputs, sources of mixtures
+STAGED = "input-"  # the prefix of what is made before the log: copied inputs
 LOCK = "input-lock"  # begins with STAGED, because a new run keeps such files: see tokens/run.py
 _TRIES = 100  # a lock file disappears between opening and locking only if another writer ends at that moment
 _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks that this process's threads hold

@@ -277,16 +277,16 @@ class TokenFolder(NamedTuple):
             raise ArgumentError(f"{self.path}: has no end of text between documents: write it with eot='prepend'")
 
 
-def check_different(parts: Sequence[tuple[str, Iterable[str], Manifest | None]]) -> None:
+def check_different(parts: Sequence[tuple[str, TokenFolder]]) -> None:
     """Raises ArgumentError if two parts were made from the same file, or have the same token files, because they are
     copies or were made from the same text: documents would occur twice in what is made of both.
 
     Args:
-        parts: the name of each, the names of its inputs, and its manifest if it has one.
+        parts: the name of each, and its folder.
     """
     seen: dict[object, int] = {}
-    for number, (name, inputs, _) in enumerate(parts):
-        for path in inputs:
+    for number, (name, data) in enumerate(parts):
+        for path in data.inputs:
             if path == STDIN:  # another text each time: the token files tell
                 continue
             other = seen.setdefault(path if is_url(path) else identity(path) or path, number)
@@ -295,9 +295,9 @@ def check_different(parts: Sequence[tuple[str, Iterable[str], Manifest | None]])
                     f"{parts[other][0]} and {name}: both were made from {path}, so its documents would occur"
                     " twice. If these are different files, give them different paths"
                 )
-    for number, (name, _, manifest) in enumerate(parts):
-        if manifest is not None and manifest.tokens:
-            files = tuple(record.sha256 for records in manifest.shards.values() for record in records)
+    for number, (name, data) in enumerate(parts):
+        if data.manifest.tokens:
+            files = tuple(record.sha256 for records in data.manifest.shards.values() for record in records)
             other = seen.setdefault(files, number)
             if other != number:
                 told = "both have the same tokens, so their documents would occur twice"

@@ -120,7 +120,7 @@ def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[TokenFold
             if records:
                 split_paths(path, part.manifest, split)
         parts.append(part)
-    check_different([(part.path, part.inputs, part.manifest) for part in parts])
+    check_different([(part.path, part) for part in parts])
     return parts
 
 

@@ -225,17 +225,14 @@ def _mixture_lines(mixture: Mapping[str, Any] | None) -> Iterator[str]:
     """Yields lines that compare what was asked of each source with what it gave, and say how often it was repeated."""
     if mixture is None:
         return
-    for phase in mixture["phases"]:
-        yield f"phase {phase['name']}, {counted(phase['asked'], 'token')} asked:"
-        for name, part in phase["sources"].items():
-            share = 100 * part["tokens"] / max(1, sum(each["tokens"] for each in phase["sources"].values()))
-            cut = f", {part['cuts']} of them cut" if part["cuts"] else ""
-            yield (
-                f"    {name}: {part['asked']} asked, {counted(part['tokens'], 'token')} ({share:.2f}%) in"
-                f" {counted(part['documents'], 'document')}{cut}"
-            )
+    total = max(1, sum(source["used"] for source in mixture["sources"].values()))
     for name, source in mixture["sources"].items():
-        yield f"source {name}: {counted(source['tokens'], 'token')}, used {passes(source['epochs'])}"
+        cut = f", {source['cuts']} of them cut" if source["cuts"] else ""
+        yield (
+            f"source {name}: {source['asked']} asked, {counted(source['used'], 'token')}"
+            f" ({100 * source['used'] / total:.2f}%) in {counted(source['used_documents'], 'document')}{cut}; its"
+            f" {source['tokens']} are used {passes(source['epochs'])}"
+        )
 
 
 def passes(epochs: float) -> str:
@@ -300,11 +297,8 @@ def _check_types(manifest: Manifest) -> None:
             _check_numbers("a split of packed rows", facts, "rows", "padding", "cuts")
     if (mixture := manifest.mixture) is not None:
         for source in mixture["sources"].values():
-            _check_numbers("a source of a mixture", source, "tokens", "documents", "used", "epochs")
-        for phase in mixture["phases"]:
-            _check_numbers("a phase of a mixture", phase, "asked")
-            for part in phase["sources"].values():
-                _check_numbers("a source of a phase", part, "asked", "tokens", "documents", "cuts")
+            names = ("tokens", "documents", "asked", "used", "used_documents", "cuts", "epochs")
+            _check_numbers("a source of a mixture", source, *names)
 
 
 def _check_numbers(what: str, facts: Any, *names: str) -> None:

@@ -171,8 +171,7 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
             shard.file, f"represents {counted(text_bytes, 'byte')} of text, but the manifest says {shard.text_bytes}"
         )
     # The ends of some documents of a mixture may be cut off, to make amounts exact. Packing cuts documents anywhere.
-    phases = manifest.mixture["phases"] if manifest.mixture is not None else ()
-    cut = any(part["cuts"] for phase in phases for part in phase["sources"].values())
+    cut = manifest.mixture is not None and any(source["cuts"] for source in manifest.mixture["sources"].values())
     for block in samples if manifest.packing is None else ():
         begin = _wrong_document(block, tok, rng, cut)
         if begin is not None:

@@ -196,12 +196,12 @@ def _join(inputs: Path, out: Path) -> None:
 
 def _mix(inputs: Path, out: Path) -> None:
     sources = {
-        "texts": {"inputs": str(inputs / "text.txt"), "split_by": "token", "epochs": 1.5},
-        "tokens": {"data": str(inputs / "tokens"), "epochs": 0.5},
+        "node0": {"data": str(inputs / "node0"), "epochs": 1.5},
+        "node1": {"data": str(inputs / "node1"), "epochs": 0.5},
     }
     pybpe.mix(
-        small_tokenizer(), {"splits": [8, 2], "sources": sources}, out, shard_tokens=2500, min_shard_tokens=100,
-        sequence_length=64, memory_limit=60_000, workers=1, force=True, progress=False,
+        small_tokenizer(), {"sources": sources}, out, shard_tokens=2500, min_shard_tokens=100,
+        sequence_length=64, memory_limit=60_000, force=True, progress=False,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ _RECIPE = [
     "test_mix_recipe.py::test_files_that_are_not_toml_are_refused",
     "test_mix_recipe.py::test_paths_in_a_file_are_relative_to_it",
     "test_mix_recipe.py::test_seeds_and_defaults",
-    "test_mix_recipe.py::test_the_manifest_gets_json_without_secrets",
+    "test_mix_recipe.py::test_the_manifest_gets_json",
     "test_mix_recipe.py::test_random_recipes_ask_what_the_slow_version_asks",
     "test_mix_recipe.py::test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not",
     "test_mix_recipe.py::test_impossible_amounts_are_refused",
@@ -26,7 +26,8 @@ _DRAWING = [
     "test_mix_shuffle.py::test_documents_are_found",
     "test_mix_shuffle.py::test_an_empty_stream_has_no_documents",
     "test_mix_shuffle.py::test_streams_that_are_not_documents_are_refused",
-    "test_mix_shuffle.py::test_phases_draw_what_the_slow_version_draws",
+    "test_mix_shuffle.py::test_what_is_drawn_is_what_the_slow_version_draws",
+    "test_mix_shuffle.py::test_passes_share_the_keys_by_their_tokens",
     "test_mix.py::test_a_mixture_is_that_of_the_slow_version",
     "test_mix_shuffle.py::test_everything_is_each_document_once",
 ]

@@ -21,7 +21,6 @@ from pybpe.analysis.differences import differences, differences_on
 from pybpe.cli import main
 from pybpe.formats import added_tokens, vocab_merges
 from pybpe.model import Matching, matcher
-from pybpe.reading import planning
 from pybpe.tokenizer.encoding import TextEncoder
 from pybpe.tokens.verification import verify
 from pybpe.viz.data import tokenizer_data
@@ -528,16 +527,6 @@ def test_a_text_that_is_cut_between_splits(tmp_path: Path) -> None:
     found = [np.fromfile(tmp_path / "out" / f"{name}.bin", dtype=np.uint16) for name in ("train", "val", "test")]
     assert all(map(len, found))
     assert np.concatenate(found).tolist() == theirs.encode(text, add_special_tokens=False).ids
-
-
-def test_a_plan_cuts_texts_as_binarize_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text that is cut elsewhere gets more spaces than one that is not, and so more tokens."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 64)
-    tok, _ = both(token("<|endoftext|>"), pre_tokenizer=PREFIX)
-    (tmp_path / "a.txt").write_text(" a,b;c d,e" * 300)
-    recipe = {"sources": {"x": {"inputs": str(tmp_path / "a.txt"), "epochs": 1}}, "splits": [1]}
-    exact = pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,)).tokens
-    assert abs(pybpe.plan_mix(tok, recipe).tokens - exact) < 0.02 * exact
 
 
 def test_programs_that_show_a_tokenizer(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_changed_manifest(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         ),
         (
             ("settings",),
-            {"mixture": {"sources": {"a": source}, "phases": []}},
+            {"mixture": {"sources": {"a": source}}},
             "a source of a mixture: tokens must be",
         ),
     ):

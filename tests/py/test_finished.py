@@ -45,11 +45,6 @@ OF_TOKENS: dict[str, Callable[..., Any]] = {
 }
 
 
-def mix(text: str, out: str, force: bool) -> None:
-    recipe = {"sources": {"x": {"inputs": text, "epochs": 1}}}
-    pybpe.mix(small_tokenizer(), recipe, out, min_shard_tokens=0, force=force)
-
-
 # What fills a folder, given a text, the folder and force
 CALLS: dict[str, Callable[..., Any]] = {
     "binarize": binarize,
@@ -57,7 +52,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "prepare": lambda text, out, force: pybpe.prepare(text, out, vocab_size=290, force=force, **SPLIT),
     "pack": lambda text, out, force: OF_TOKENS["pack"](binarize(text, f"tokens-{text}"), out, force=force),
     "join": lambda text, out, force: OF_TOKENS["join"](binarize(text, f"tokens-{text}"), out, force=force),
-    "mix": mix,
+    "mix": lambda text, out, force: OF_TOKENS["mix"](binarize(text, f"tokens-{text}"), out, force=force),
     "workspace": lambda text, out, force: make_workspace(text, out, force=force, **MODEL),
     "workspace --pack": lambda text, out, force: make_workspace(text, out, pack=True, force=force, **MODEL),
 }

@@ -46,7 +46,9 @@ def joined(corpus: Path, out: Path, **options: Any) -> None:
 
 
 def mixed(corpus: Path, out: Path, **options: Any) -> None:
-    sources = {name[0]: {"inputs": str(corpus / name), "epochs": 1.5} for name in INPUTS[:2]}
+    sources = {name[0]: {"data": str(out.with_name(f"{out.name}-{name}")), "epochs": 1.5} for name in INPUTS[:2]}
+    for name, source in zip(INPUTS, sources.values()):
+        binarized(corpus / name, Path(str(source["data"])))
     pybpe.mix(small_tokenizer(), {"sources": sources}, out, min_shard_tokens=0, progress=False, **options)
 
 

@@ -1,7 +1,5 @@
 """Mixtures: against a slow version on lists of documents, and through what reads the result."""
 
-import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from reference import mixing as reference
 import pybpe
 from llmc_compat.check import check
 from llmc_compat.shards import Batch
-from pybpe.support.locking import FOLDER
 from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.mix import mixing, shuffling
@@ -53,12 +50,9 @@ RECIPES: dict[str, dict[str, Any]] = {
     "repeated": {"sources": {"a": {"epochs": 2.5}, "b": {"tokens": "all"}, "c": {"epochs": 1}}},
     "weights": {"tokens": 30_000, "sources": {"a": {"weight": 0.6}, "b": {"weight": 0.3}, "c": {"weight": 0.1}}},
     "weights and tokens": {"tokens": 20_001, "sources": {"a": {"weight": 3}, "b": {"tokens": 777}, "c": {"weight": 1}}},
-    "phases": {
-        "phases": [
-            {"name": "first", "tokens": 9000, "sources": {"a": {"weight": 0.9}, "c": {"weight": 0.1}}},
-            {"sources": {"b": {"epochs": 0.5}, "a": {"tokens": 300}}},
-            {"name": "last", "tokens": 30_000, "sources": {"b": {"epochs": 1}, "a": {"weight": 1}, "c": {"weight": 1}}},
-        ]
+    "all": {
+        "tokens": 75_000,
+        "sources": {"b": {"epochs": 2.5}, "a": {"weight": 1}, "c": {"weight": 1, "max_epochs": 9}},
     },
 }
 
@@ -66,9 +60,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 def recipe_of(name: str, data: Path) -> dict[str, Any]:
     """Returns a recipe with the folders of its sources."""
     recipe = RECIPES[name]
-    used = {source for phase in recipe.get("phases", [recipe]) for source in phase["sources"]}
-    amounts = recipe.get("sources", {})
-    sources = {source: {"data": str(data / source), **amounts.get(source, {})} for source in sorted(used)}
+    sources = {source: {"data": str(data / source), **amount} for source, amount in recipe["sources"].items()}
     return {**recipe, "sources": sources}
 
 
@@ -100,60 +92,56 @@ def test_a_mixture_is_that_of_the_slow_version(
     assert verify(tmp_path / "out", tok)[1] == []
 
 
-@pytest.mark.parametrize("name", ["half", "weights and tokens", "phases"])
+@pytest.mark.parametrize("name", ["half", "weights and tokens", "all"])
 def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Tokenizer, data: Path, tmp_path: Path,
                                                                 name: str) -> None:  # fmt: skip
     recipe = recipe_of(name, data)
     made = pybpe.mix(tok, recipe, tmp_path / "out", sequence_length=T)
     assert made.mixture is not None and made.mixture["seed"] == 0
     sizes = {source: Manifest.load(data / source).split_tokens("train") for source in recipe["sources"]}
-    used: Counter[str] = Counter()
-    for phase, asked in zip(made.mixture["phases"], reference.asked(recipe, sizes)):
-        found = {source: facts["tokens"] for source, facts in phase["sources"].items()}
-        assert {source: facts["asked"] for source, facts in phase["sources"].items()} == asked
-        assert all(abs(found[source] - asked[source]) < T for source in asked)
-        shares = [source for source in asked if source not in recipe.get("sources", {})
-                  or "weight" in recipe["sources"][source]]  # fmt: skip
-        if "phases" not in recipe:
-            assert abs(sum(found[source] - asked[source] for source in shares)) < T
-        used.update(found)
-    for source, facts in made.mixture["sources"].items():
-        assert facts["used"] == used[source] and facts["epochs"] == round(used[source] / sizes[source], 6)
+    asked, facts = reference.asked(recipe, sizes), made.mixture["sources"]
+    assert {source: fact["asked"] for source, fact in facts.items()} == asked
+    used = {source: fact["used"] for source, fact in facts.items()}
+    assert all(abs(used[source] - asked[source]) < T for source in asked)
+    shares = [source for source in asked if "weight" in recipe["sources"][source]]
+    assert abs(sum(used[source] - asked[source] for source in shares)) < T
+    assert all(fact["epochs"] == round(fact["used"] / sizes[source], 6) for source, fact in facts.items())
     assert made.split_tokens("train") == sum(used.values())
+    assert made.split_documents("train") == sum(fact["used_documents"] for fact in facts.values())
 
 
-def test_memory_and_workers_do_not_change_the_bytes(
+def test_every_document_is_used_once_before_any_repeats(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    """And the sources keep their shares everywhere."""
+    sources = {"a": {"data": str(data / "a"), "epochs": 3.4}, "b": {"data": str(data / "b"), "epochs": 2}}
+    pybpe.mix(tok, {"sources": sources}, tmp_path / "out", sequence_length=2)
+    found = [tuple(text) for text in texts_of(tmp_path / "out", tok)["train"]]
+    for name in sources:
+        own = list(map(tuple, texts_of(data / name, tok)["train"]))
+        places = [place for place, text in enumerate(found) if text in set(own)]
+        used = [found[place] for place in places]
+        assert len(set(own)) == len(own)
+        for at in range(0, len(used), len(own)):
+            assert len(set(used[at : at + len(own)])) == len(used[at : at + len(own)])
+        assert used[: len(own)] != used[len(own) : 2 * len(own)]
+        half = sum(place < len(found) // 2 for place in places)
+        assert abs(half / len(places) - 0.5) < 0.1
+
+
+def test_memory_does_not_change_the_bytes(
     tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def mixed(name: str, **keywords: Any) -> dict[str, bytes]:
         given = {"sequence_length": T, "shard_tokens": 10_000, **keywords}
-        pybpe.mix(tok, recipe_of("phases", data), tmp_path / name, **given)
+        pybpe.mix(tok, recipe_of("all", data), tmp_path / name, **given)
         return content(tmp_path / name)
 
-    expected = mixed("out", workers=1)
-    assert mixed("workers", workers=3) == expected
+    expected = mixed("out")
     assert mixed("seed", seed=1) != expected
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     for memory in (20_000, 300_000):
         assert mixed(str(memory), memory_limit=memory) == expected
     monkeypatch.setattr(shuffling, "_TASK_TOKENS", 100)
     assert mixed("tasks", memory_limit=100_000) == expected
-
-
-def test_texts_are_encoded_first(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text(
-        f'seed = 3\nsplits = [8, 1, 1]\n[sources.a]\ndata = "{data}/a"\nepochs = 1\n[sources.b]\ninputs = ["b.*"]\n'
-        'split_by = "token"\nepochs = 2\n',
-        encoding="utf-8",
-    )
-    (tmp_path / "b.jsonl").write_bytes((data / "b.jsonl").read_bytes())
-    pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "b", split_by="token")
-    pybpe.mix(tok, recipe, tmp_path / "out", sequence_length=T)
-    sources = {"a": texts_of(data / "a", tok), "b": texts_of(tmp_path / "b", tok)}
-    expected = reference.mixed(sources, {"sources": {"a": {"epochs": 1}, "b": {"epochs": 2}}}, 3, T)
-    assert texts_of(tmp_path / "out", tok) == expected
-    assert os.listdir(tmp_path / "out" / FOLDER) == [] if (tmp_path / "out" / FOLDER).exists() else True
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""The parts of a mixture without files: keys, what phases draw, and statistics that only a global shuffle passes."""
+"""The parts of a mixture without files: keys, what is drawn, and statistics that only a global shuffle passes."""
 
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import sqrt
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from pybpe.tokens.mix import drawing as drawing_module
 from pybpe.tokens.mix.drawing import (
     Documents,
     Drawn,
-    Passes,
     Stretch,
+    draw,
     drawing_keys,
     everything,
     find_documents,
@@ -90,19 +91,22 @@ def test_streams_that_are_not_documents_are_refused(ids: list[int], eot: str, me
 def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int, source: str = "x") -> list[tuple[int, int, list[int]]]:
     """Returns what was drawn as the slow version does."""
     found = []
-    for stretch in drawn.stretches:
-        keys = drawing_keys(seed, source, stretch.number).first(numpy.arange(len(texts)))
+    for of_pass, stretch in enumerate(drawn.stretches):
+        keys = drawing_keys(seed, source, of_pass).first(numpy.arange(len(texts)))
         assert stretch.chosen(keys).any()
         for number in sorted(stretch.chosen(keys).nonzero()[0].tolist(), key=lambda number: int(keys[number])):
             size = stretch.cut[1] if stretch.cut and stretch.cut[0] == number else len(texts[number]) + 1
-            found.append((stretch.number, number, texts[number][: size - 1]))
+            found.append((of_pass, number, texts[number][: size - 1]))
+        assert stretch.tokens == sum(len(text) + 1 for at, _, text in found if at == of_pass)
     assert drawn.documents == len(found) and drawn.tokens == sum(len(text) + 1 for _, _, text in found)
-    assert drawn.facts()["cuts"] == sum(len(ids) < len(texts[number]) for _, number, ids in found) <= 1
+    assert sum(stretch.cut is not None for stretch in drawn.stretches) == sum(
+        len(ids) < len(texts[number]) for _, number, ids in found
+    )
     return found
 
 
 @pytest.mark.parametrize("bins", [1, 4, 1 << 16])
-def test_phases_draw_what_the_slow_version_draws(bins: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_drawn_is_what_the_slow_version_draws(bins: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing_module, "_BINS", bins)
     monkeypatch.setattr(drawing_module, "_BLOCK", 7)
     rng = random.Random(bins)
@@ -110,13 +114,10 @@ def test_phases_draw_what_the_slow_version_draws(bins: int, monkeypatch: pytest.
         texts = numbered([rng.choice([1, 2, 5, 30, 200]) for _ in range(rng.choice([1, 2, 5, 40]))])
         lengths = numpy.array([len(text) + 1 for text in texts], dtype="<u8")
         documents = Documents(stream_of(texts, "prepend"), lengths, "prepend")
-        passes, slow = Passes(documents, seed, "x"), reference.Source("x", texts, seed)
-        tolerance = rng.choice([2, 10, 64, 1000])
-        for _ in range(rng.randint(1, 6)):
-            size = documents.tokens
-            tokens = rng.choice([0, 1, 2, size, 2 * size, rng.randint(0, size), rng.randint(0, 4 * size)])
-            found = drawn_texts(texts, passes.take(tokens, tolerance), seed)
-            assert found == slow.take(tokens, tolerance)
+        tolerance, size = rng.choice([2, 10, 64, 1000]), documents.tokens
+        for tokens in (0, 1, 2, size, 2 * size, rng.randint(0, size), rng.randint(0, 4 * size)):
+            found = drawn_texts(texts, draw(documents, tokens, tolerance, seed, "x"), seed)
+            assert found == reference.Source("x", texts, seed).take(tokens, tolerance)
             missing = tokens - sum(len(text) + 1 for _, _, text in found)
             assert 0 <= missing < tolerance
 
@@ -124,7 +125,7 @@ def test_phases_draw_what_the_slow_version_draws(bins: int, monkeypatch: pytest.
 def test_everything_is_each_document_once() -> None:
     texts = numbered([3, 1, 4])
     documents = Documents(stream_of(texts, "append"), numpy.array([4, 2, 5], dtype="<u8"), "append")
-    assert everything(documents).stretches == (Stretch(0, 0, 1 << 64),)
+    assert everything(documents).stretches == (Stretch(11, 1 << 64),)
     assert drawn_texts(texts, everything(documents), 0) == [
         (0, number, texts[number])
         for number in sorted(range(3), key=lambda number: reference.key(("draw", 0, "x", 0), number))
@@ -138,9 +139,9 @@ def test_everything_is_each_document_once() -> None:
 
 
 def global_shuffle(count: int, seed: int) -> list[int]:
-    """The order of documents of two sources, as a phase has them."""
+    """The order of documents of two sources."""
     half = count // 2
-    keys = [writing_keys(seed, "train", 0, source, 0) for source in ("a", "b")]
+    keys = [writing_keys(seed, "train", source, 0) for source in ("a", "b")]
     first = numpy.concatenate([keys[0].first(numpy.arange(half)), keys[1].first(numpy.arange(count - half))])
     second = numpy.concatenate([keys[0].second(numpy.arange(half)), keys[1].second(numpy.arange(count - half))])
     return [int(i) for i in order_of(first, second)]
@@ -181,7 +182,7 @@ def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatc
     documents = Documents(stream_of(texts, "prepend"), numpy.full(12, 10, dtype="<u8"), "prepend")
     pairs: Counter[object] = Counter()
     for seed in range(1000):
-        (stretch,) = Passes(documents, seed, "x").take(40, 64).stretches
+        (stretch,) = draw(documents, 40, 64, seed, "x").stretches
         chosen = stretch.chosen(drawing_keys(seed, "x", 0).first(numpy.arange(12))).nonzero()[0].tolist()
         assert len(chosen) == 4
         pairs.update((a, b) for a in chosen for b in chosen if a < b)
@@ -191,6 +192,17 @@ def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatc
 def test_the_order_in_the_output_does_not_follow_the_order_of_drawing() -> None:
     numbers = numpy.arange(20_000)
     drawing = drawing_keys(3, "x", 0).first(numbers).argsort().argsort()
-    writing = writing_keys(3, "train", 0, "x", 0).first(numbers).argsort().argsort()
+    writing = writing_keys(3, "train", "x", 0).first(numbers).argsort().argsort()
     assert abs(numpy.corrcoef(drawing, writing)[0, 1]) < 4 / sqrt(len(numbers))
     assert abs(numpy.corrcoef(numbers, writing)[0, 1]) < 4 / sqrt(len(numbers))
+
+
+def test_passes_share_the_keys_by_their_tokens() -> None:
+    drawn = Drawn((Stretch(300), Stretch(300), Stretch(101, 5)), 701, 9)
+    keys = numpy.array([0, 1, 2**32 - 1, 2**32, 2**63 + 12345, 2**64 - 1], dtype=numpy.uint64)
+    borders = [0, 300 * 2**32 // 701, 600 * 2**32 // 701, 2**32]
+    for number, (begin, end) in enumerate(pairwise(borders)):
+        wanted = [begin * 2**32 + int(key) * (end - begin) // 2**32 for key in keys]
+        assert drawn.spread(number, keys).tolist() == wanted and wanted[-1] < end * 2**32
+    assert Drawn((Stretch(5),), 5, 1).spread(0, keys).tolist() == keys.tolist()
+    assert Drawn((Stretch(10**12), Stretch(1)), 10**12 + 1, 2).spread(1, keys).tolist()[-1] == 2**64 - 1

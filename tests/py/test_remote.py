@@ -130,7 +130,7 @@ def test_a_url_as_an_output_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         lambda: tok.save(URL + ".tiktoken"),
         lambda: pybpe.count_words("a.txt").save(URL + ".counts"),
         lambda: make_workspace("a.txt", URL, vocab_size=300),
-        lambda: pybpe.mix(tok, {"sources": {"a": {"inputs": "a.txt", "tokens": 10}}}, URL),
+        lambda: pybpe.mix(tok, {"sources": {"a": {"data": "data", "tokens": 10}}}, URL),
     ]
     for call in calls:
         with pytest.raises(ArgumentError, match="pybpe writes only to local files"):

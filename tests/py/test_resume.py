@@ -21,11 +21,8 @@ import pybpe
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
 from pybpe.reading.bad_records import SkipState
 from pybpe.support.locking import FOLDER
-from pybpe.support.parallel import RunOptions
 from pybpe.tokens import encoding, run, shared_store, spool, store
 from pybpe.tokens.mix import mixing, shuffling
-from pybpe.tokens.mix.recipe import load_recipe
-from pybpe.tokens.mix.sources import TextSource, open_sources
 from pybpe.tokens.verification import verify
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
@@ -44,29 +41,24 @@ def sizes(format: str, shard_tokens: int) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def tokens(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Makes the token files "a" and "c", and the texts b.jsonl."""
+    """Makes the token files "a", "b" and "c"."""
     folder = tmp_path_factory.mktemp("mixture")
     texts = documents(200)
     (folder / "a.txt").write_text(EOT.join(texts[:100]), encoding="utf-8")
     (folder / "b.jsonl").write_bytes(jsonl(texts[100:150]))
     (folder / "c.txt").write_text(EOT.join([*texts[150:], "x", "Long. " * 900, "yes"]), encoding="utf-8")
     pybpe.binarize(tok, folder / "a.txt", folder / "a", shard_tokens=9000)
+    pybpe.binarize(tok, folder / "b.jsonl", folder / "b", format="raw", min_shard_tokens=0)
     pybpe.binarize(tok, folder / "c.txt", folder / "c", split_by="token", min_shard_tokens=0)
     return folder
 
 
 def mix(tok: pybpe.Tokenizer, tokens: Path, out: Path, **keywords: Any) -> dict[str, bytes]:
-    """Mixes these sources in two phases. Returns the files."""
+    """Mixes these sources. Returns the files."""
+    amounts: dict[str, dict[str, float]] = {"a": {"weight": 0.5}, "b": {"epochs": 2.5}, "c": {"epochs": 1}}
     recipe = {
-        "phases": [
-            {"tokens": 20_000, "sources": {"a": {"weight": 0.5}, "text": {"weight": 0.5}}},
-            {"sources": {"text": {"epochs": 1.5}, "c": {"epochs": 1}}},
-        ],
-        "sources": {
-            "a": {"data": str(tokens / "a")},
-            "text": {"inputs": str(tokens / "b.jsonl")},
-            "c": {"data": str(tokens / "c")},
-        },
+        "tokens": 40_000,
+        "sources": {name: {"data": str(tokens / name), **amount} for name, amount in amounts.items()},
     }
     pybpe.mix(tok, recipe, out, sequence_length=64, shard_tokens=10_000, progress=False, **keywords)
     return content(out)
@@ -75,7 +67,7 @@ def mix(tok: pybpe.Tokenizer, tokens: Path, out: Path, **keywords: Any) -> dict[
 def writer(command: str, tok: pybpe.Tokenizer, corpus: list[Path], tokens: Path) -> Callable[[Path], object]:
     name, _, form = command.partition(" ")
     if name == "mix":
-        return partial(mix, tok, tokens, workers=1, memory_limit=60_000)
+        return partial(mix, tok, tokens, memory_limit=60_000)
     if name == "pack":
         return partial(pybpe.pack, tok, tokens / "a", sequence_length=256, format=form, shard_tokens=3000)
     options = {"pack": True, "sequence_length": 64} if form == "--pack" else {"format": form, **sizes(form, 7000)}
@@ -143,9 +135,7 @@ def test_a_finished_part_of_a_mixture_is_not_made_again(
     monkeypatch.setattr(shuffling._Ordered, "part", counted)
     with pytest.raises(KeyboardInterrupt):
         mix(tok, tokens, tmp_path / "out")
-    with monkeypatch.context() as patch:
-        patch.setattr("pybpe.tokens.binarization.write_dataset", None)  # the texts are encoded already
-        assert mix(tok, tokens, tmp_path / "out") == expected
+    assert mix(tok, tokens, tmp_path / "out") == expected
     whole = len(made)
     made[:] = [1] * 5
     mix(tok, tokens, tmp_path / "again")
@@ -314,16 +304,6 @@ def test_what_is_replaced_is_said_and_stays_until_then(
     with pytest.warns(PybpeWarning, match=rf"out: replacing {len(before)} files of an earlier run, such as old_"):
         pybpe.binarize(tok, corpus[:1], out, name="new", force=True)
     assert not list(out.glob("old*"))
-
-
-def test_texts_that_another_recipe_encoded_are_replaced(tok: pybpe.Tokenizer, tokens: Path, tmp_path: Path) -> None:
-    for name in ("a.txt", "b.jsonl", "b.jsonl", "a.txt"):
-        sources = load_recipe({"sources": {"text": {"inputs": str(tokens / name), "epochs": 1}}}).sources
-        (source,) = open_sources(sources, tok, str(tmp_path / "out"))
-        assert isinstance(source, TextSource)
-        opened = source.encoded(str(tmp_path / "source-0"), RunOptions(1, None, None, False))
-        assert opened.data.inputs == [str(tokens / name)]
-        assert [path.name for path in tmp_path.iterdir()] == ["source-0"]
 
 
 # ------------------------------------------------------------------------------------------------------

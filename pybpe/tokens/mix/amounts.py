@@ -1,4 +1,4 @@
-"""Computes how many tokens each phase asks of each source, before anything is read, and refuses what is impossible."""
+"""Computes how many tokens a recipe asks of each source, before anything is read, and refuses what is impossible."""
 
 from __future__ import annotations
 
@@ -8,65 +8,59 @@ from fractions import Fraction
 
 from ...arguments import counted
 from ...errors import ArgumentError, LimitError
-from .recipe import Phase, Recipe, Source
+from .recipe import Recipe, Source
 
 
-def asked_tokens(recipe: Recipe, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """Returns the tokens that each phase asks of its sources, by name.
+def asked_tokens(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Returns the tokens that a recipe asks of its sources, by name.
 
     Args:
         recipe: the recipe.
         sizes: the tokens in the train split of each source.
 
     Raises:
-        ArgumentError: a phase contradicts itself. LimitError: a source is too small; the error has the largest amount
-            that would fit.
+        ArgumentError: the recipe contradicts itself. LimitError: a source is too small; the error has the largest
+            amount that would fit.
     """
     for name, size in sizes.items():
         if not size:
             raise LimitError(f"the source {name} has no tokens to train on")
-    asked = [_of_phase(phase, sizes) for phase in recipe.phases]
+    asked = _fixed(recipe, sizes)
+    fixed = sum(asked.values())
+    is_weighted = any(source.kind == "weight" for source in recipe.sources)
+    if is_weighted and recipe.tokens is None:
+        raise ArgumentError("a weight is a share of the recipe's tokens: add tokens to the recipe")
+    if is_weighted and (recipe.tokens or 0) <= fixed:
+        raise ArgumentError(
+            f"the sources without weights already have {counted(fixed, 'token')}: tokens must be more, not"
+            f" {recipe.tokens}"
+        )
+    if not is_weighted and recipe.tokens not in (None, fixed):
+        raise ArgumentError(
+            f"the sources have {counted(fixed, 'token')} together, not {recipe.tokens}: remove tokens, or give a source"
+            " a weight"
+        )
+    asked = _with_shares(recipe, asked, recipe.tokens or fixed)
     for source in recipe.sources:
-        used = sum(amounts.get(source.name, 0) for amounts in asked)
-        if _is_limited(recipe, source) and used > source.max_epochs * sizes[source.name]:
+        if not _suffices(source, asked, sizes):
             raise _too_small(recipe, source, asked, sizes)
     return asked
 
 
-def _of_phase(phase: Phase, sizes: Mapping[str, int]) -> dict[str, int]:
-    asked = {name: _fixed(phase, name, sizes) for name in phase.amounts}
-    fixed = sum(asked.values())
-    weights = {name: amount.value for name, amount in phase.amounts.items() if amount.kind == "weight"}
-    if not weights:
-        if phase.tokens not in (None, fixed):
-            raise ArgumentError(
-                f"phase {phase.name}: its sources have {counted(fixed, 'token')} together, not {phase.tokens}: remove"
-                " tokens, or give a source a weight"
-            )
-        return asked
-    if phase.tokens is None:
-        raise ArgumentError(f"phase {phase.name}: a weight is a share of its tokens: add tokens to the recipe")
-    if phase.tokens <= fixed:
-        raise ArgumentError(
-            f"phase {phase.name}: the sources without weights already have {counted(fixed, 'token')}: tokens must"
-            f" be more, not {phase.tokens}"
-        )
-    return asked | _shares(weights, phase.tokens - fixed)
+def _fixed(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Returns the tokens that are asked of sources without weights; of others, 0."""
+    factors = {source.name: {"weight": 0, "tokens": 1, "epochs": sizes[source.name]} for source in recipe.sources}
+    return {source.name: round(source.amount * factors[source.name][source.kind]) for source in recipe.sources}
 
 
-def _fixed(phase: Phase, name: str, sizes: Mapping[str, int]) -> int:
-    amount = phase.amounts[name]
-    if amount.kind == "weight":
-        return 0
-    return round(amount.value * (sizes[name] if amount.kind == "epochs" else 1))
-
-
-def _shares(weights: Mapping[str, Fraction], tokens: int) -> dict[str, int]:
-    """Divides tokens by weight. The sum is exact, and each share is off by less than one token."""
-    total, before, shares = sum(weights.values()), Fraction(0), {}
+def _with_shares(recipe: Recipe, fixed: Mapping[str, int], tokens: int) -> dict[str, int]:
+    """Returns these amounts, and divides the rest of the tokens by weight. The sum is exact, and each share is off by
+    less than one token."""
+    weights = {source.name: source.amount for source in recipe.sources if source.kind == "weight"}
+    total, rest, before, shares = sum(weights.values()), tokens - sum(fixed.values()), Fraction(0), dict(fixed)
     for name, weight in weights.items():
         end = before + weight
-        shares[name] = round(end * tokens / total) - round(before * tokens / total)
+        shares[name] = round(end * rest / total) - round(before * rest / total)
         before = end
     return shares
 
@@ -75,46 +69,35 @@ def _shares(weights: Mapping[str, Fraction], tokens: int) -> dict[str, int]:
 # What does not fit
 
 
-def _is_limited(recipe: Recipe, source: Source) -> bool:
-    kinds = {phase.amounts[source.name].kind for phase in recipe.phases if source.name in phase.amounts}
-    return source.limits_epochs or kinds != {"epochs"}
+def _suffices(source: Source, asked: Mapping[str, int], sizes: Mapping[str, int]) -> bool:
+    is_limited = source.limits_epochs or source.kind != "epochs"
+    return not is_limited or asked[source.name] <= source.max_epochs * sizes[source.name]
 
 
-def _too_small(recipe: Recipe, source: Source, asked: list[dict[str, int]], sizes: Mapping[str, int]) -> LimitError:
+def _too_small(recipe: Recipe, source: Source, asked: Mapping[str, int], sizes: Mapping[str, int]) -> LimitError:
     """Returns the error for a source that would be repeated too often."""
     name, size = source.name, sizes[source.name]
-    used = sum(amounts.get(name, 0) for amounts in asked)
-    most = int(source.max_epochs * size)
-    last = max(number for number, amounts in enumerate(asked) if amounts.get(name))
-    phase = recipe.phases[last]
-    left = most - (used - asked[last][name])
     advice = f"raise its max_epochs from {float(source.max_epochs):g}"
-    largest = _largest(recipe, last, sizes)
-    if largest is not None:
+    if source.kind != "weight":
+        most = counted(int(source.max_epochs * size), "token")
+        advice = f"the largest amount of it that fits is {most}; or {advice}"
+    elif (largest := _largest(recipe, sizes)) is not None:
         advice = f"the largest tokens that fits is {largest}; or {advice}"
-    elif left > 0 and phase.amounts[name].kind != "weight":
-        advice = f"the largest amount of it that fits is {counted(left, 'token')}; or {advice}"
     return LimitError(
-        f"phase {phase.name}: the source {name} has {size} tokens, and {used} are asked of it, {used / size:.2f} times"
-        f" as many: {advice}"
+        f"the source {name} has {size} tokens, and {asked[name]} are asked of it, {asked[name] / size:.2f} times as"
+        f" many: {advice}"
     )
 
 
-def _largest(recipe: Recipe, number: int, sizes: Mapping[str, int]) -> int | None:
-    """Returns the largest `tokens` of a phase with which every source suffices, the other phases unchanged; None if
-    there is none. Every amount grows with it, so bisection finds it."""
-    phase = recipe.phases[number]
-    others = [_of_phase(other, sizes) for other in recipe.phases[:number] + recipe.phases[number + 1 :]]
+def _largest(recipe: Recipe, sizes: Mapping[str, int]) -> int | None:
+    """Returns the largest `tokens` of a recipe with which every source suffices; None if there is none. Every share
+    grows with it, so bisection finds it."""
+    fixed = _fixed(recipe, sizes)
 
     def fits(tokens: int) -> bool:
-        asked = _of_phase(Phase(phase.name, tokens, phase.amounts), sizes)
-        return all(
-            asked[source.name] + sum(other.get(source.name, 0) for other in others)
-            <= source.max_epochs * sizes[source.name]
-            for source in recipe.sources
-            if source.name in asked and _is_limited(recipe, source)
-        )
+        asked = _with_shares(recipe, fixed, tokens)
+        return all(_suffices(source, asked, sizes) for source in recipe.sources)
 
-    least = sum(_fixed(phase, name, sizes) for name in phase.amounts)
-    count = bisect_left(range(least + 1, phase.tokens or 0), True, key=lambda tokens: not fits(tokens))
+    least = sum(fixed.values())
+    count = bisect_left(range(least + 1, recipe.tokens or 0), True, key=lambda tokens: not fits(tokens))
     return least + count if count else None

@@ -1,4 +1,4 @@
-"""Finds the documents of each source, and decides which of them each phase gets.
+"""Finds the documents of each source, and decides which of them a mixture gets.
 
 The lengths of documents go into a file without a name, since there may be more than fit in memory.
 
@@ -8,15 +8,15 @@ they are sorted by their keys: "decorating" and sorting, as in shuf(1). A key is
 to a counter with a random start (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). Starts
 are BLAKE2b hashes, so that keys for different purposes are independent.
 
-A source is read in passes. Each pass has every document once, in another random order. A phase takes the next
-documents where the phase before it stopped, so no document comes a second time before all others came once:
+A source is read in passes, and only the last may be a part of one: the documents with the lowest keys. To find where
+they end, the lengths are summed by the upper bits of the keys, and then only the documents with the same upper bits are
+sorted. So memory does not grow with the number of documents.
 
-    pass 0:  d b a e c       phase 1 takes 7 documents: all of pass 0, and c, a of pass 1
-    pass 1:  c a d b e       phase 2 takes the next: d, b, ...
+In the output, the passes over a source share the range of keys by their numbers of tokens, so every document comes once
+before any comes again, and each source has the same share of any part of the output:
 
-The documents of a phase that belong to one pass have consecutive keys. To find where they end, the lengths are summed
-by the upper bits of the keys, and then only the documents with the same upper bits are sorted. So memory does not grow
-with the number of documents.
+    a, 2.5 passes   |  pass 0, shuffled   |  pass 1, shuffled   | half of pass 2 |
+    b, 1 pass       |                      pass 0, shuffled                      |
 """
 
 from __future__ import annotations
@@ -159,134 +159,97 @@ def drawing_keys(seed: int, source: str, number: int) -> Keys:
     return Keys("draw", seed, source, number)
 
 
-def writing_keys(seed: int, split: str, phase: int, source: str, number: int) -> Keys:
-    """Returns the keys by which the output orders the documents that a phase draws from pass `number` over a source."""
-    return Keys("write", seed, split, phase, source, number)
+def writing_keys(seed: int, split: str, source: str, number: int) -> Keys:
+    """Returns the keys by which the output orders the documents of pass `number` over a source: see Drawn.spread."""
+    return Keys("write", seed, split, source, number)
 
 
 # ----------------------------------------------------------------------------------------------------
-# What phases get
+# What a mixture gets
 
 
 class Stretch(NamedTuple):
-    """Consecutive documents of one pass over a source."""
+    """A pass over a source, or the first documents of one."""
 
-    number: int  # of the pass
-    low: int  # their drawing keys are at least `low`, and less than `high`
-    high: int
+    tokens: int
+    end: int = _END  # their drawing keys are less than this
     cut: tuple[int, int] | None = None  # a document's number, and how many of its tokens are used; others are whole
 
     def chosen(self, keys: Array) -> Array:
         """Returns which of these drawing keys belong to the stretch."""
-        found: Array = keys >= numpy.uint64(self.low)
-        return found if self.high == _END else found & (keys < numpy.uint64(self.high))
+        found: Array = keys < numpy.uint64(self.end) if self.end < _END else numpy.ones(len(keys), bool)
+        return found
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a phase gets from a source: its stretches, and how many tokens and documents they have."""
+    """What a mixture gets from a source: a stretch per pass, and how many tokens and documents they have."""
 
     stretches: tuple[Stretch, ...] = ()
     tokens: int = 0
     documents: int = 0
 
-    def facts(self) -> dict[str, int]:
-        """Returns what the manifest says. The cuts are the number of documents that are cut."""
-        cuts = sum(stretch.cut is not None for stretch in self.stretches)
-        return {"tokens": self.tokens, "documents": self.documents, "cuts": cuts}
+    def spread(self, number: int, keys: Array) -> Array:
+        """Returns the writing keys of documents of pass `number`, moved into its part of the range of all keys."""
+        before = sum(stretch.tokens for stretch in self.stretches[:number])
+        first, end = ((at << 32) // self.tokens for at in (before, before + self.stretches[number].tokens))
+        if end - first == 1 << 32:
+            return keys
+        width, half = numpy.uint64(end - first), numpy.uint64(32)
+        low = keys & numpy.uint64(0xFFFFFFFF)
+        moved: Array = numpy.uint64(first << 32) + (keys >> half) * width + (low * width >> half)
+        return moved
 
 
 def everything(documents: Documents) -> Drawn:
     """Returns all documents, each once."""
-    return Drawn((Stretch(0, 0, _END),), documents.tokens, len(documents)) if len(documents) else Drawn()
+    return Drawn((Stretch(documents.tokens),), documents.tokens, len(documents)) if len(documents) else Drawn()
 
 
-def draw(
-    recipe: Recipe,
-    documents: Sequence[Sequence[Documents | None]],
-    asked: Sequence[Mapping[str, int]],
-    tolerance: int,
-) -> list[list[Drawn]]:
-    """Returns what each phase gets from each source. A source with a weight also gets what those with a weight before
-    it lack, so that the error of their sum does not grow with their number.
+def draw_all(recipe: Recipe, documents: Sequence[Documents], asked: Mapping[str, int], tolerance: int) -> list[Drawn]:
+    """Returns what a mixture gets from each source. A source with a weight also gets what those with a weight before it
+    lack, so that the error of their sum does not grow with their number.
 
     Args:
         recipe: the recipe.
-        documents: the number in each source, by split; each source has a train split.
-        asked: the tokens that each phase asks of its sources, by name.
-        tolerance: see Passes.take.
+        documents: those of each source's train split.
+        asked: the tokens that the recipe asks of its sources, by name.
+        tolerance: see draw.
     """
-    passes = []
-    for source, splits in zip(recipe.sources, documents):
-        assert splits[0] is not None  # asked_tokens refuses sources without tokens
-        passes.append(Passes(splits[0], recipe.seed, source.name))
-    found = []
-    for phase, amounts in zip(recipe.phases, asked):
-        drawn: list[Drawn] = []
-        lacking = 0
-        for source, some in zip(recipe.sources, passes):
-            is_share = source.name in phase.amounts and phase.amounts[source.name].kind == "weight"
-            wanted = amounts.get(source.name, 0) + (lacking if is_share else 0)
-            drawn.append(some.take(wanted, tolerance))
-            lacking = wanted - drawn[-1].tokens if is_share else lacking
-        found.append(drawn)
+    found: list[Drawn] = []
+    lacking = 0
+    for source, some in zip(recipe.sources, documents):
+        is_share = source.kind == "weight"
+        wanted = asked[source.name] + (lacking if is_share else 0)
+        found.append(draw(some, wanted, tolerance, recipe.seed, source.name))
+        lacking = wanted - found[-1].tokens if is_share else lacking
     return found
 
 
-class Passes:
-    """The passes over a source, from the first.
+def draw(documents: Documents, tokens: int, tolerance: int, seed: int, source: str) -> Drawn:
+    """Draws documents of a source: passes over all of them, and a random part of one more.
 
     Args:
-        documents: the number in its train split; at least one.
+        documents: those of its train split; at least one.
+        tokens: how many tokens, marks included, are wanted.
+        tolerance: if the next document does not fit, and fewer tokens than this are missing, it is left out. Otherwise
+            it is cut.
         seed, source: choose the order of each pass.
+
+    Returns:
+        Documents with at most `tokens` tokens, and more than `tokens - tolerance`.
     """
-
-    def __init__(self, documents: Documents, seed: int, source: str) -> None:
-        self._documents, self._seed, self._source = documents, seed, source
-        self._number = self._low = 0  # the current pass, and the key from which it has not been used
-        self._used, self._used_documents = 0, 0  # how much of the current pass comes before that key
-
-    def take(self, tokens: int, tolerance: int) -> Drawn:
-        """Takes the next documents.
-
-        Args:
-            tokens: how many tokens, marks included, are wanted.
-            tolerance: if the next document does not fit, and fewer tokens than this are missing, it is left for the
-                next call. Otherwise it is cut, and what is cut off is not used in this pass.
-
-        Returns:
-            Documents with at most `tokens` tokens, and more than `tokens - tolerance`.
-        """
-        stretches: list[Stretch] = []
-        found = documents = 0
-        while found < tokens:
-            left = self._documents.tokens - self._used
-            if tokens - found >= left:
-                if left:
-                    stretches.append(Stretch(self._number, self._low, _END))
-                found, documents = found + left, documents + len(self._documents) - self._used_documents
-                self._number, self._low = self._number + 1, 0
-                self._used = self._used_documents = 0
-                continue
-            stretch, some, count = self._part(tokens - found, tolerance)
-            stretches += [stretch] if count else []
-            found, documents = found + some, documents + count
-            break
-        return Drawn(tuple(stretches), found, documents)
-
-    def _part(self, tokens: int, tolerance: int) -> tuple[Stretch, int, int]:
-        """Takes a part of the current pass. Returns the stretch, and its tokens and documents."""
-        keys = drawing_keys(self._seed, self._source, self._number)
-        border = _border(self._documents, keys, self._used + tokens)
-        low, some, count = self._low, border.tokens_before - self._used, border.documents_before - self._used_documents
-        missing = tokens - some
-        is_cut = missing >= max(2, tolerance)
-        self._low, self._used, self._used_documents = border.key, border.tokens_before, border.documents_before
-        if not is_cut:
-            return Stretch(self._number, low, border.key), some, count
-        self._low, self._used = border.key + 1, self._used + border.length
-        self._used_documents += 1
-        return Stretch(self._number, low, border.key + 1, (border.document, missing)), tokens, count + 1
+    number, rest = divmod(tokens, documents.tokens)
+    stretches, count = [Stretch(documents.tokens)] * number, number * len(documents)
+    if rest:
+        border = _border(documents, drawing_keys(seed, source, number), rest)
+        missing, some = rest - border.tokens_before, border.documents_before
+        stretch = Stretch(border.tokens_before, border.key)
+        if missing >= max(2, tolerance):
+            stretch, some = Stretch(rest, border.key + 1, (border.document, missing)), some + 1
+        stretches += [stretch] if some else []
+        count += some
+    return Drawn(tuple(stretches), sum(stretch.tokens for stretch in stretches), count)
 
 
 class _Border(NamedTuple):

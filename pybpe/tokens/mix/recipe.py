@@ -1,4 +1,4 @@
-"""A recipe: the sources of a mixture, and how much of each goes into which phase. See docs/mixing.md.
+"""A recipe: the sources of a mixture, and how much of each it gets. See docs/mixing.md.
 
 seed = 1
 tokens = 2_000_000_000
@@ -8,45 +8,30 @@ data = "english"          # a folder that binarize wrote
 weight = 0.9
 
 [sources.code]
-inputs = ["src/**/*.c"]   # what binarize reads
-documents = "file"
+data = "code"
 weight = 0.1
 """
 
 from __future__ import annotations
 
-import glob
 import math
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from ... import _binding
-from ...arguments import is_url, shown, without_secrets
+from ...arguments import shown
 from ...errors import ArgumentError, FormatError
-from ...reading.options import ReadOptions
-from ...reading.paths import STDIN, path_list
-from ...reading.splits import SplitOptions
 from ...reading.streams import read_file
 
 AMOUNTS = ("weight", "tokens", "epochs")
 ALL = "all"
 MAX_EPOCHS = 4.0  # Muennighoff et al., "Scaling Data-Constrained Language Models" (2023): up to 4 cost little
-_READ = ("documents", "text_key", "encoding")
-_SOURCE = ("data", "inputs", "max_epochs", "split_by", *_READ, *AMOUNTS)
-_PHASE = ("name", "tokens", "sources")
-_RECIPE = ("seed", "tokens", "splits", "sources", "phases")
-
-
-@dataclass(frozen=True)
-class SourceAmount:
-    """How much of a source a phase gets."""
-
-    kind: str  # one of AMOUNTS
-    value: Fraction  # the share of the phase's tokens; a number of tokens; or a number of passes over the source
+_SOURCE = ("data", "max_epochs", *AMOUNTS)
+_RECIPE = ("seed", "tokens", "sources")
 
 
 @dataclass(frozen=True)
@@ -55,29 +40,18 @@ class Source:
 
     Attributes:
         name: its name.
-        data: a folder that binarize wrote; or None.
-        inputs: otherwise, what binarize reads.
-        read, split: how to read it.
+        data: a folder that binarize wrote.
+        kind, amount: how much the mixture gets: one of AMOUNTS, and a share, a number of tokens, or of passes over it.
         max_epochs: how often it may be repeated by a weight or a number of tokens.
         limits_epochs: whether the recipe gives max_epochs. Otherwise it does not limit `epochs`.
     """
 
     name: str
-    data: str | None = None
-    inputs: tuple[str, ...] = ()
-    read: ReadOptions = field(default_factory=ReadOptions)
-    split: SplitOptions = field(default_factory=SplitOptions)
-    max_epochs: Fraction = Fraction(MAX_EPOCHS)
-    limits_epochs: bool = False
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A part of the training, in which documents are shuffled."""
-
-    name: str
-    tokens: int | None  # its size; None is the sum of the amounts
-    amounts: Mapping[str, SourceAmount]  # by the name of the source
+    data: str
+    kind: str
+    amount: Fraction
+    max_epochs: Fraction
+    limits_epochs: bool
 
 
 @dataclass(frozen=True)
@@ -86,13 +60,14 @@ class Recipe:
 
     Attributes:
         seed: chooses the order of everything.
-        sources, phases: see their classes.
+        tokens: how many the train split gets; None is the sum of the amounts.
+        sources: see Source.
         content: the recipe as it was given, as JSON values, for the manifest.
     """
 
     seed: int
+    tokens: int | None
     sources: tuple[Source, ...]
-    phases: tuple[Phase, ...]
     content: Mapping[str, Any]
 
     def with_seed(self, seed: int | None) -> Recipe:
@@ -140,92 +115,37 @@ class _Reader:
     def recipe(self, content: Any) -> Recipe:
         """Returns the recipe."""
         table = self._table(content, "", _RECIPE)
-        splits = table.get("splits", (8, 1, 1))
-        sources = self._nonempty(table.get("sources"), "sources")
-        found = tuple(self._source(name, value, splits) for name, value in sources.items())
-        if "splits" in table and not any(source.inputs for source in found):
-            raise self._error("splits", "is only for inputs: folders of tokens have their splits already")
-        phases = self._phases(table, sources)
-        return Recipe(self._integer(table.get("seed", 0), "seed", None), found, phases, _plain(content))
+        sources = table.get("sources")
+        if not isinstance(sources, Mapping) or not sources or not all(isinstance(name, str) for name in sources):
+            raise self._error("sources", "must be a table with at least one source")
+        found = tuple(self._source(name, value) for name, value in sources.items())
+        tokens = self._integer(table["tokens"], "tokens", 1) if "tokens" in table else None
+        return Recipe(self._integer(table.get("seed", 0), "seed", None), tokens, found, _plain(content))
 
-    def _source(self, name: str, content: Any, splits: Any) -> Source:
+    def _source(self, name: str, content: Any) -> Source:
         where = f"sources.{name}"
         table = self._table(content, where, _SOURCE)
-        if ("data" in table) == ("inputs" in table):
-            raise self._error(where, "needs either data, a folder that binarize wrote, or inputs, which binarize reads")
+        if "data" not in table:
+            raise self._error(where, "needs data, a folder that binarize wrote")
+        data = self._path(table["data"], where)
         most = self._number(table.get("max_epochs", MAX_EPOCHS), f"{where}.max_epochs")
-        limits = "max_epochs" in table
-        if "data" in table:
-            for key in ("split_by", *_READ):
-                if key in table:
-                    raise self._error(f"{where}.{key}", "is only for inputs: the folder's tokens are used as they are")
-            return Source(name, self._paths(table["data"], where)[0], max_epochs=most, limits_epochs=limits)
-        read = {key: table[key] for key in _READ if key in table}
-        inputs = table["inputs"] if isinstance(table["inputs"], list) else [table["inputs"]]
-        paths = tuple(path for given in inputs for path in self._paths(given, where))
-        if not paths:
-            raise self._error(where, "inputs is empty")
-        try:
-            split = SplitOptions(splits, table.get("split_by", "hash"))
-            return Source(name, None, paths, ReadOptions(**read), split, most, limits)
-        except ArgumentError as error:
-            raise self._error(where, str(error)) from None
+        return Source(name, data, *self._amount(table, where), most, "max_epochs" in table)
 
-    def _paths(self, given: Any, where: str) -> list[str]:
-        if not isinstance(given, (str, os.PathLike)) or not os.fspath(given) or given == STDIN:
-            raise self._error(where, f"data and inputs must be paths, not {shown(given)}")
-        folder = glob.escape(self._folder) if glob.has_magic(os.fspath(given)) else self._folder
-        return [path if is_url(path) else os.path.join(folder, path) for path in path_list(given)]
+    def _path(self, given: Any, where: str) -> str:
+        if not isinstance(given, (str, os.PathLike)):
+            raise self._error(where, f"data must be a path, not {shown(given)}")
+        return os.path.join(self._folder, _binding.path_text(given))
 
-    # ------------------------------------------------------------------------------------------------
-    # Phases and amounts
-
-    def _phases(self, table: Mapping[str, Any], sources: Mapping[str, Any]) -> tuple[Phase, ...]:
-        phases = table.get("phases")
-        if phases is None:
-            tokens = self._optional_tokens(table, "tokens")
-            return (Phase("train", tokens, self._amounts(sources, "sources", _SOURCE)),)
-        if not isinstance(phases, (list, tuple)) or not phases:
-            raise self._error("phases", "must be a list of tables, [[phases]]")
-        if "tokens" in table:
-            raise self._error("tokens", "each phase has its own: write tokens in the phases")
-        for name, source in sources.items():
-            for kind in AMOUNTS:
-                if kind in source:
-                    raise self._error(f"sources.{name}.{kind}", "write amounts in the phases, since there are some")
-        found = tuple(self._phase(number, phase, sources) for number, phase in enumerate(phases, 1))
-        for name in sources:
-            if not any(name in phase.amounts for phase in found):
-                raise self._error(f"sources.{name}", "no phase uses it: remove it")
-        return found
-
-    def _phase(self, number: int, content: Any, sources: Mapping[str, Any]) -> Phase:
-        where = f"phases[{number}]"
-        table = self._table(content, where, _PHASE)
-        amounts = self._nonempty(table.get("sources"), f"{where}.sources")
-        for name in amounts:
-            if name not in sources:
-                raise self._error(f"{where}.sources.{name}", f"there is no source {name!r} in [sources]")
-        name = table.get("name", f"phase {number}")
-        if not isinstance(name, str):
-            raise self._error(f"{where}.name", f"must be a string, not {shown(name)}")
-        tokens = self._optional_tokens(table, f"{where}.tokens")
-        return Phase(name, tokens, self._amounts(amounts, f"{where}.sources", AMOUNTS))
-
-    def _amounts(self, tables: Mapping[str, Any], where: str, known: tuple[str, ...]) -> dict[str, SourceAmount]:
-        return {name: self._amount(table, f"{where}.{name}", known) for name, table in tables.items()}
-
-    def _amount(self, content: Any, where: str, known: tuple[str, ...]) -> SourceAmount:
-        table = self._table(content, where, known)
+    def _amount(self, table: Mapping[str, Any], where: str) -> tuple[str, Fraction]:
         kinds = [kind for kind in AMOUNTS if kind in table]
         if len(kinds) != 1:
             raise self._error(where, f"needs one of weight, tokens or epochs, but has {' and '.join(kinds) or 'none'}")
         kind, value = kinds[0], table[kinds[0]]
         if value == ALL and kind != "weight":
-            return SourceAmount("epochs", Fraction(1))
+            return "epochs", Fraction(1)
         if kind == "tokens":
-            return SourceAmount(kind, Fraction(self._integer(value, f"{where}.tokens", 1)))
-        return SourceAmount(kind, self._number(value, f"{where}.{kind}"))
+            return kind, Fraction(self._integer(value, f"{where}.tokens", 1))
+        return kind, self._number(value, f"{where}.{kind}")
 
     # ------------------------------------------------------------------------------------------------
     # Values
@@ -237,14 +157,6 @@ class _Reader:
             if key not in known:
                 raise self._error(f"{where}.{key}".lstrip("."), f"is unknown here; known are {', '.join(known)}")
         return content
-
-    def _nonempty(self, content: Any, where: str) -> Mapping[str, Any]:
-        if not isinstance(content, Mapping) or not content or not all(isinstance(name, str) for name in content):
-            raise self._error(where, "must be a table with at least one source")
-        return content
-
-    def _optional_tokens(self, table: Mapping[str, Any], where: str) -> int | None:
-        return self._integer(table["tokens"], where, 1) if "tokens" in table else None
 
     def _integer(self, value: Any, where: str, least: int | None) -> int:
         is_integer = isinstance(value, int) or (isinstance(value, float) and value.is_integer())  # such as 1e9
@@ -262,10 +174,7 @@ class _Reader:
 
 
 def _plain(content: Any) -> Any:
-    """Returns a recipe as JSON values. The manifest has them, so URLs are without their secrets."""
+    """Returns a recipe as JSON values, for the manifest."""
     if isinstance(content, Mapping):
         return {key: _plain(value) for key, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [_plain(value) for value in content]
-    content = os.fspath(content) if isinstance(content, os.PathLike) else content
-    return without_secrets(content) if isinstance(content, str) else content
+    return os.fspath(content) if isinstance(content, os.PathLike) else content

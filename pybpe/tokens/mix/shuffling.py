@@ -1,7 +1,7 @@
 """The global shuffle: sorts all documents by their writing keys (drawing.py), in buckets that fit in memory.
 
-The output consists of sections: a phase of the train split, or a whole other split. A bucket has the documents of a
-section whose keys are in one of several equal ranges, so the order does not depend on how many buckets there are:
+Each split is shuffled by itself. A bucket has the documents of a split whose keys are in one of several equal ranges,
+so the order does not depend on how many buckets there are:
 
     sources, in order           buckets, by key                 output
     a b c d e f g h      ->     [ c g a ] [ h b d ] [ e f ]  ->  g a c  b h d  f e
@@ -50,7 +50,6 @@ class Section:
     """Documents that are shuffled together."""
 
     split: int  # index into SPLIT_NAMES
-    phase: int  # the number of the phase
     drawn: Sequence[Drawn]  # what each source gives
 
     @property
@@ -158,11 +157,13 @@ class Shuffle:
         """Yields the documents of a block that a section has, for each pass over the source: their places in the
         block, and their index."""
         name, numbers = self.names[block.source], numpy.arange(block.first, block.first + len(block.lengths))
-        for stretch in section.drawn[block.source].stretches:
-            places = stretch.chosen(drawing_keys(self.seed, name, stretch.number).first(numbers)).nonzero()[0]
-            keys = writing_keys(self.seed, SPLIT_NAMES[section.split], section.phase, name, stretch.number)
+        drawn = section.drawn[block.source]
+        for number, stretch in enumerate(drawn.stretches):
+            places = stretch.chosen(drawing_keys(self.seed, name, number).first(numbers)).nonzero()[0]
+            keys = writing_keys(self.seed, SPLIT_NAMES[section.split], name, number)
             index = numpy.empty(len(places), dtype=_INDEX)
-            index["first"], index["second"] = keys.first(numbers[places]), keys.second(numbers[places])
+            index["first"] = drawn.spread(number, keys.first(numbers[places]))
+            index["second"] = keys.second(numbers[places])
             index["tokens"] = block.lengths[places]
             if stretch.cut is not None:
                 index["tokens"][numbers[places] == stretch.cut[0]] = stretch.cut[1]

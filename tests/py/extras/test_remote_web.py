@@ -220,12 +220,10 @@ def test_every_way_in(server: Server, corpus: Path, tmp_path: Path, capsys: pyte
         pybpe.corpus.clean(inputs, folder / "clean.jsonl", dedup="exact", workers=2)
         pybpe.prepare(inputs, folder / "prepared", vocab_size=400, name="n")
         make_workspace(inputs, folder / "workspace", vocab_size=400, layers=1, heads=1, channels=16)
-        recipe = {"sources": {"s": {"inputs": inputs, "weight": 1}}, "tokens": 5000}
-        pybpe.mix(tok, recipe, folder / "mixed", min_shard_tokens=0)
         measured = pybpe.compare({"t": tok}, {"on": inputs}).to_dict()
         files = [folder / "ids.bin", folder / "clean.jsonl"]
         results.append([[file.read_bytes() for file in files], measured])
-        results[-1] += [shards(folder / name) for name in ("prepared", "workspace/data", "mixed")]
+        results[-1] += [shards(folder / name) for name in ("prepared", "workspace/data")]
         for path in folder.rglob("*"):
             assert path.is_dir() or b"HUSH" not in path.read_bytes(), path
     assert results[0] == results[1]

@@ -29,26 +29,22 @@ def key(purpose: Sequence[Any], document: int) -> tuple[int, int]:
     return first, second
 
 
-def asked(recipe: Mapping[str, Any], sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """The tokens that each phase asks of each source that it names."""
-    phases = recipe.get("phases") or [recipe]
-    found = []
-    for phase in phases:
-        amounts: dict[str, int] = {}
-        for name, source in phase["sources"].items():
-            if "tokens" in source:
-                amounts[name] = source["tokens"] if source["tokens"] != "all" else sizes[name]
-            elif "epochs" in source:
-                amounts[name] = round(Fraction(str(source["epochs"])) * sizes[name])
-        rest = phase.get("tokens", 0) - sum(amounts.values())
-        weights = {name: Fraction(str(s["weight"])) for name, s in phase["sources"].items() if "weight" in s}
-        before = Fraction(0)
-        for name, weight in weights.items():
-            share = weight / sum(weights.values())
-            amounts[name] = round((before + share) * rest) - round(before * rest)
-            before += share
-        found.append(amounts)
-    return found
+def asked(recipe: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The tokens that a recipe asks of each source."""
+    amounts: dict[str, int] = {}
+    for name, source in recipe["sources"].items():
+        if "tokens" in source:
+            amounts[name] = source["tokens"] if source["tokens"] != "all" else sizes[name]
+        elif "epochs" in source:
+            amounts[name] = round(Fraction(str(source["epochs"])) * sizes[name])
+    rest = recipe.get("tokens", 0) - sum(amounts.values())
+    weights = {name: Fraction(str(s["weight"])) for name, s in recipe["sources"].items() if "weight" in s}
+    before = Fraction(0)
+    for name, weight in weights.items():
+        share = weight / sum(weights.values())
+        amounts[name] = round((before + share) * rest) - round(before * rest)
+        before += share
+    return amounts
 
 
 class Source:
@@ -81,42 +77,33 @@ class Source:
         return found
 
 
-def taken(
-    sources: Mapping[str, Sequence[Document]], recipe: Mapping[str, Any], seed: int, tolerance: int
-) -> list[dict[str, list[tuple[int, int, Document]]]]:
-    """What each phase takes from each source. sources[name] are the documents of its train split."""
-    passes = {name: Source(name, documents, seed) for name, documents in sources.items()}
-    sizes = {name: sum(len(document) + 1 for document in documents) for name, documents in sources.items()}
-    found = []
-    for phase, amounts in zip(recipe.get("phases") or [recipe], asked(recipe, sizes)):
-        drawn: dict[str, list[tuple[int, int, Document]]] = {}
-        lacking = 0
-        for name in sources:
-            is_share = "weight" in phase["sources"].get(name, ())
-            wanted = amounts.get(name, 0) + (lacking if is_share else 0)
-            drawn[name] = passes[name].take(wanted, tolerance)
-            if is_share:
-                lacking = wanted - sum(len(document) + 1 for _, _, document in drawn[name])
-        found.append(drawn)
-    return found
+def spread(drawn: Sequence[tuple[int, int, Document]], of_pass: int, first: int) -> int:
+    """The first key of a document, moved into the part of all keys that its pass has."""
+    sizes = [sum(len(ids) + 1 for number, _, ids in drawn if number in range(end)) for end in (of_pass, of_pass + 1)]
+    begin, end = (size * 2**32 // sum(len(ids) + 1 for _, _, ids in drawn) for size in sizes)
+    return begin * 2**32 + first * (end - begin) // 2**32
 
 
 def mixed(
     sources: Mapping[str, Mapping[str, Sequence[Document]]], recipe: Mapping[str, Any], seed: int, tolerance: int
 ) -> dict[str, list[Document]]:
     """The documents of each split, in the order of the output. sources[name][split] are the documents."""
-    train: list[Document] = []
-    of_phases = taken({name: splits["train"] for name, splits in sources.items()}, recipe, seed, tolerance)
-    for number, of_sources in enumerate(of_phases):
-        drawn: list[tuple[tuple[int, int], Document]] = []
-        for name, some in of_sources.items():
-            for of_pass, document, ids in some:
-                drawn.append((key(("write", seed, "train", number, name, of_pass), document), ids))
-        train += [ids for _, ids in sorted(drawn)]
-    found = {"train": train}
+    sizes = {name: sum(len(document) + 1 for document in splits["train"]) for name, splits in sources.items()}
+    amounts, lacking = asked(recipe, sizes), 0
+    train: list[tuple[tuple[int, int], Document]] = []
+    for name, splits in sources.items():
+        is_share = "weight" in recipe["sources"][name]
+        wanted = amounts[name] + (lacking if is_share else 0)
+        drawn = Source(name, splits["train"], seed).take(wanted, tolerance)
+        if is_share:
+            lacking = wanted - sum(len(document) + 1 for _, _, document in drawn)
+        for of_pass, document, ids in drawn:
+            first, second = key(("write", seed, "train", name, of_pass), document)
+            train.append(((spread(drawn, of_pass, first), second), ids))
+    found = {"train": [ids for _, ids in sorted(train)]}
     for split in ("val", "test"):
         held_out = [
-            (key(("write", seed, split, 0, name, 0), number), ids)
+            (key(("write", seed, split, name, 0), number), ids)
             for name, splits in sources.items()
             for number, ids in enumerate(splits.get(split, ()))
         ]
