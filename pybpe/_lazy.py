@@ -1,5 +1,6 @@
 """Modules that load at their first use: those of a package, so that a program that encodes never loads the trainer; and
-some of the standard library and others that take milliseconds, which most programs do not need."""
+some of the standard library and others that take milliseconds, which most programs do not need. Also attributes that
+are computed at their first use."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import tarfile as tarfile
     import tempfile as tempfile
     from concurrent import futures as futures
+    from functools import cached_property as cached_property
 
     import numpy as numpy
     import regex as regex
@@ -32,6 +34,19 @@ else:
             value = getattr(import_module(self._module_name), name)
             setattr(self, name, value)  # which is found without __getattr__ from now on
             return value
+
+    class cached_property:  # noqa: N801  named after the one of functools
+        """Does the same as functools.cached_property, without a lock. That one has a lock for all objects before Python
+        3.12, so a child that is forked while another thread computes a value would wait for it forever. Two threads may
+        both compute a value; they get the same object."""
+
+        def __init__(self, function: Callable[[Any], Any]) -> None:
+            self._function, self._name, self.__doc__ = function, function.__name__, function.__doc__
+
+        def __get__(self, instance: Any, owner: type) -> Any:
+            if instance is None:
+                return self
+            return vars(instance).setdefault(self._name, self._function(instance))
 
     hashlib, pickle, regex = _Module("hashlib"), _Module("pickle"), _Module("regex")
     shutil, tarfile, tempfile = _Module("shutil"), _Module("tarfile"), _Module("tempfile")

@@ -7,7 +7,6 @@ Each derives from `Error` and from the built-in exception it resembles, so both 
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import sys
 import warnings
@@ -160,8 +159,7 @@ def note(message: str) -> None:
 
 def warn(message: str) -> None:
     """Issues a warning whose location is the first line outside the package: the caller's."""
-    ours = (os.path.dirname(__file__) + os.sep, functools.__file__)  # cached_property calls from functools
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(os.path.dirname(__file__) + os.sep):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, PybpeWarning, stacklevel=level)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -58,50 +58,51 @@ class Encoding(_base()):  # type: ignore[misc]
 
     def _encoded(
         self,
-        encode: Callable[..., Any],
+        ours: Callable[..., Any],
+        theirs: Callable[..., Any],
         texts: Sequence[Any],
-        *,
-        allowed_special: AllowedSpecial = frozenset(),
-        disallowed_special: AllowedSpecial = "all",
+        special: dict[str, AllowedSpecial],
     ) -> Any:
-        """Returns encode(), given which special tokens to look for in the texts; None if tiktoken must decide."""
-        if not (allowed_special == "all" or isinstance(allowed_special, (set, frozenset))):
-            return None
-        if not all(isinstance(text, str) for text in texts):
-            return None
-        given = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
-        if disallowed_special == "all" or not disallowed_special:
+        """Returns what `ours` returns, given which special tokens to look for in the texts; what `theirs` returns if
+        tiktoken must decide. `special` are the keyword arguments of the caller."""
+        allowed, disallowed = special.get("allowed_special", frozenset()), special.get("disallowed_special", "all")
+        if isinstance(disallowed, Iterator):  # which only one of the two could read
+            special["disallowed_special"] = disallowed = frozenset(disallowed)
+        given = {"allowed_special": allowed, "disallowed_special": disallowed}
+        known = given.keys() >= special.keys() and (allowed == "all" or isinstance(allowed, (set, frozenset)))
+        if not known or not all(isinstance(text, str) for text in texts):
+            return theirs(**special)
+        if disallowed == "all" or not disallowed:
             begin = self._beginning
-            if allowed_special == "all" or not self.special_tokens_set:
+            if allowed == "all" or not self.special_tokens_set:
                 given = {}
             elif begin and not any(begin[0] in text and begin in text for text in texts):
-                given = {}  # no text has any special token, so encode(), which looks for all, is right, and faster
+                given = {}  # no text has any special token, so `ours`, which looks for all, is right, and faster
         try:
-            return encode(**given)
+            return ours(**given)
         except (ArgumentError, UnicodeEncodeError):
-            return None
+            return theirs(**special)
 
     def encode_ordinary(self, text: str) -> list[int]:
         return self._ours.encode_ordinary(text) if isinstance(text, str) else super().encode_ordinary(text)
 
     def encode(self, text: str, **special: AllowedSpecial) -> list[int]:
-        ids = self._encoded(partial(self._ours.encode, text), (text,), **special)
-        return super().encode(text, **special) if ids is None else ids  # type: ignore[no-any-return]
+        return self._encoded(partial(self._ours.encode, text), partial(super().encode, text), (text,), special)  # type: ignore[no-any-return]
 
     def encode_to_numpy(self, text: str, **special: AllowedSpecial) -> Array:
         def encode(**given: Any) -> Array:
             return self._ours.encode_to_numpy(text.encode(), **given)  # refuses lone surrogates, as tiktoken does here
 
-        ids = self._encoded(encode, (text,), **special)
-        return (super().encode_to_numpy(text, **special) if ids is None else ids).astype(numpy.uint32, copy=False)  # type: ignore[no-any-return]
+        ids = self._encoded(encode, partial(super().encode_to_numpy, text), (text,), special)
+        return ids.astype(numpy.uint32, copy=False)  # type: ignore[no-any-return]
 
     def encode_ordinary_batch(self, text: Iterable[str], *, num_threads: int = 8) -> list[list[int]]:
         return self.encode_batch(text, num_threads=num_threads, disallowed_special=())
 
     def encode_batch(self, text: Iterable[str], *, num_threads: int = 8, **special: AllowedSpecial) -> list[list[int]]:
         texts = list(text)
-        rows = self._encoded(partial(self._ours.encode_batch, texts, num_threads), texts, **special)
-        return super().encode_batch(texts, num_threads=num_threads, **special) if rows is None else rows  # type: ignore[no-any-return]
+        theirs = partial(super().encode_batch, texts, num_threads=num_threads)
+        return self._encoded(partial(self._ours.encode_batch, texts, num_threads), theirs, texts, special)  # type: ignore[no-any-return]
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         data = self._decoded(self._ours.decode_bytes, tokens)

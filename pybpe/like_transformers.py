@@ -6,10 +6,9 @@ transformers is optional (pip install 'pybpe[hf]'): this module can be imported 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
-from ._lazy import Array, numpy
+from ._lazy import Array, cached_property, numpy
 from .arguments import instance
 from .errors import ArgumentError, FormatError, MissingExtraError, UnsupportedError, warn
 from .formats import pretrained, tokenizer_json

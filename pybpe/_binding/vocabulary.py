@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from .. import errors
-from .._lazy import numpy
+from .._lazy import cached_property, numpy
 from .core import (
     NO_ID,
     PathLike,
@@ -96,17 +95,9 @@ class Vocab:
         spec.merges = pairs
         return cls(make_handle("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
 
-    @classmethod
-    def from_packed(cls, tokens: bytes, offsets: bytes, merges: bytes, rules: VocabRules) -> Vocab:
-        """Makes a vocabulary from what `packed` returned, which is how vocabularies are pickled."""
-        strings, spec, _kept = Strings(data=tokens, offsets=offsets), *_vocab_spec(rules)
-        spec.tokens, spec.merges = strings.c[0], ffi.from_buffer("uint32_t[]", merges)
-        spec.merges_count = len(merges) // 8
-        return cls(make_handle("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
-
     def __reduce__(self) -> tuple[object, ...]:
         settings = (*self.pattern, self.normalizer, self.whole_words, self.prefix_space)
-        return Vocab.from_packed, (*map(bytes, self.packed()), VocabRules(self.specials(), self.eot_id, *settings))
+        return vocab_of_packed, (*map(bytes, self.packed()), VocabRules(self.specials(), self.eot_id, *settings))
 
     @classmethod
     def from_json(cls, text: bytes, spans: Sequence[int], specials: Mapping[str, int], rules: VocabRules) -> Vocab:
@@ -218,6 +209,15 @@ class Vocab:
         call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, out, size, length)
         if length[0] != size:
             raise errors.ArgumentError("another thread changed the ids while they were being decoded")
+
+
+def vocab_of_packed(tokens: bytes, offsets: bytes, merges: bytes, rules: VocabRules) -> Vocab:
+    """Makes a vocabulary from what `Vocab.packed` returned, which is how vocabularies are pickled. This is no method of
+    the class, because dill would copy the code of one."""
+    strings, spec, _kept = Strings(data=tokens, offsets=offsets), *_vocab_spec(rules)
+    spec.tokens, spec.merges = strings.c[0], ffi.from_buffer("uint32_t[]", merges)
+    spec.merges_count = len(merges) // 8
+    return Vocab(make_handle("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
 
 
 class VocabPart(Sequence[Item], Generic[Item]):

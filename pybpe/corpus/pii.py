@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..arguments import instance
@@ -142,7 +142,7 @@ KINDS = tuple(dict.fromkeys(pattern.kind for pattern in _PATTERNS))
 _DIGITS = re.compile(r"[+(0-9][0-9 ().+-]{6,}")  # the characters of any number, however it is written
 
 
-def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
+def find_pii(text: str, kinds: Iterable[str] = KINDS) -> list[Finding]:
     """Returns all findings in a text, in order and without overlaps.
 
     Raises:
@@ -152,7 +152,7 @@ def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
     [Finding(kind='EMAIL', start=9, end=24)]
     """
     instance("text", text, str, "a str")
-    check_kinds(kinds)
+    kinds = check_kinds(kinds)
     found: list[Finding] = []
     taken = bytearray(len(text))
     # Two more characters, because a pattern looks at what follows it.
@@ -180,11 +180,13 @@ def _lines(text: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:
             at = text.find(hint, end)
 
 
-def check_kinds(kinds: Sequence[str]) -> None:
-    """Raises ArgumentError for a kind that is not one of KINDS."""
-    for kind in kinds:
+def check_kinds(kinds: Iterable[str]) -> list[str]:
+    """Returns the kinds as a list. Raises ArgumentError for a kind that is not one of KINDS."""
+    found = list(kinds)
+    for kind in found:
         if kind not in KINDS:
             raise ArgumentError(f"unknown kind of personal data {kind!r}; the kinds are {', '.join(KINDS)}")
+    return found
 
 
 def replace_pii(text: str, findings: Sequence[Finding]) -> str:

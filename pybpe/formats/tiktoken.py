@@ -99,7 +99,7 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
             continue
         try:
             spelled, rank = fields
-            token = base64.b64decode(spelled, validate=True)
+            token = b"" if spelled == b"=" else base64.b64decode(spelled, validate=True)
             known = ranks.setdefault(token, int(rank))
         except (ValueError, binascii.Error):
             raise FormatError(f"{name}: line {number}: expected base64, a space and a rank: {line[:60]!r}") from None
@@ -123,6 +123,8 @@ def from_ranks(
         raise ArgumentError("special_tokens must be a mapping text -> id, because ranks do not include special tokens")
     check_specials(list(specials))
     _refuse_beginnings(specials, name)
+    if b"" in ranks:  # as in OpenAI's multilingual.tiktoken; it is never encoded, so its id is unused
+        ranks = {token: rank for token, rank in ranks.items() if token}
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]
     if problem := id_problem([i for _, i in entries]):
         raise ArgumentError(f"{name}: {problem}")

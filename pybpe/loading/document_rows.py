@@ -190,9 +190,10 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
                     self._place = place._replace(rows=place.rows + at)
                     yield batch
                     batch, filled = numpy.empty(shape, dtype=numpy.int64), 0
-        self._place = Place(self.epoch + 1)
         if filled:
+            self._place = place._replace(rows=place.rows + at)
             yield batch[:filled]
+        self._place = Place(self.epoch + 1)
 
     def _windows(self) -> Iterator[tuple[Place, Array, Array]]:
         """Yields the place and the rows of each window, and the order of the rows, without those that were taken."""

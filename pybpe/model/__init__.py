@@ -5,12 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._lazy import hashlib, numpy
+from .._lazy import cached_property, hashlib, numpy
 from ..arguments import instance, is_unicode, shown, whole_number
 from ..control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from ..control_tokens import END_OF_TEXT as END_OF_TEXT
@@ -106,6 +105,12 @@ class Model:
     prefix_space: bool = False
     # The probability that encoding passes over a merge, each time. If it is not 0, only `encode_dropout` encodes.
     dropout: float = 0.0
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles only the fields, and a set in order, so the bytes depend neither on earlier calls nor on the
+        process."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return _of_fields, ({**fields, "visible": sorted(self.visible)},)
 
     @cached_property
     def vocab(self) -> dict[int, bytes]:
@@ -234,6 +239,11 @@ class Model:
         eos = None if vocab.eot_id is None else vocab.token(vocab.eot_id).decode("utf-8", "replace")
         model = cls(*vocab.parts, specials, pattern, vocab.normalizer, whole_words=vocab.whole_words)
         return model if model.eot == eos else replace(model, eos=eos)
+
+
+def _of_fields(fields: Mapping[str, Any]) -> Model:
+    """Makes a model from what `Model.__reduce__` pickled."""
+    return Model(**{**fields, "visible": frozenset(fields["visible"])})
 
 
 def end_of_text(specials: Collection[str], named: str | None) -> str | None:

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
 from .. import _binding
-from .._lazy import regex
+from .._lazy import cached_property, regex
 from ..arguments import instance, is_unicode, shown
 from ..errors import ArgumentError, UnsupportedError, warn
 from ..support.parallel import end_if_unwanted

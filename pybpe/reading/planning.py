@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import chain, groupby, islice, repeat, starmap
 from operator import attrgetter
 from typing import BinaryIO, NamedTuple
 
-from .._lazy import hashlib
+from .._lazy import cached_property, hashlib
 from ..arguments import utf8
 from ..support.parallel import map_ordered
 from .bad_records import Seen

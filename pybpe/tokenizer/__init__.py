@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding, formats
-from .._lazy import numpy
+from .._lazy import cached_property, numpy
 from ..arguments import Text, instance, is_unicode, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..formats.vocab_merges import token_names
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from .explanation import Explanation
 
 
-def of_model(model: Model) -> Tokenizer:
-    """Makes a Tokenizer from plain data."""
-    return Tokenizer._of(model)
+_OWN = ("_model", "_vocab", "_encoder", "_short", "_decoder")  # the attributes of a Tokenizer
+
+
+def of_model(model: Model, kind: type[Tokenizer] | None = None) -> Tokenizer:
+    """Makes a Tokenizer, or an object of a subclass, from plain data."""
+    return (kind or Tokenizer)._of(model)
 
 
 @answer_their_names
@@ -83,8 +86,24 @@ class Tokenizer:
         tokenizer._set(model, vocab)
         return tokenizer
 
+    def _with(self, model: Model, vocab: _binding.Vocab | None = None) -> Tokenizer:
+        """Returns the same object with another model: of the same subclass, with the attributes that it added."""
+        made = self._of(model, vocab)
+        vars(made).update(self._added())
+        return made
+
+    def _added(self) -> dict[str, Any]:
+        """Returns the attributes of a subclass."""
+        return {
+            name: value
+            for name, value in vars(self).copy().items()
+            if name not in _OWN and not isinstance(getattr(type(self), name, None), cached_property)
+        }
+
     def __reduce__(self) -> tuple[object, ...]:
-        return of_model, (self._model,)
+        if type(self) is Tokenizer:
+            return of_model, (self._model,)
+        return of_model, (self._model, type(self)), self._added()
 
     def __eq__(self, other: object) -> bool:
         """Returns whether two tokenizers give the same ids for every text, whichever files they came from."""
@@ -97,7 +116,10 @@ class Tokenizer:
 
     @cached_property
     def _identity(self) -> tuple[str, Template | None]:
-        return self._model.fingerprint, self._model.template
+        model, template = self._model, self._model.template
+        if model.whole_words and not model.unreached():  # then it has no effect
+            model = replace(model, whole_words=False)
+        return model.fingerprint, template if template is not None and template.changes_ids else None
 
     # ------------------------------------------------------------------------------------------------
     # Files
@@ -257,10 +279,13 @@ class Tokenizer:
         >>> tokenizer.replace(template="<s> $A").encode("hi", add_special_tokens=True)
         [256, 104, 105]
         """
-        if allowed_special == "all" and not disallowed_special and pair is None and not add_special_tokens:
-            short = self._short.encode(text)
-            if short is not None:
-                return short
+        if not disallowed_special and pair is None and not add_special_tokens:
+            if allowed_special == "all":
+                short = self._short.encode(text)
+                if short is not None:
+                    return short
+            elif isinstance(allowed_special, (tuple, list, set, frozenset)) and not allowed_special:
+                return self.encode_ordinary(text)
         encoder = self._encoder
         texts = (text,) if pair is None else (text, pair)
         specials = encoder.allowed(texts, allowed_special, disallowed_special)
@@ -332,6 +357,9 @@ class Tokenizer:
         rate = self._model.dropout if dropout is None else probability("dropout", dropout)
         if dropout is None and not rate:
             raise ArgumentError("this tokenizer has no dropout: pass dropout=0.1, or use encode")
+        if not rate:  # merging alone would not find the tokens that only whole words become
+            certain = self.replace(dropout=0) if self._model.dropout else self
+            return certain.encode(text, allowed_special=allowed_special, disallowed_special=disallowed_special)
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
         return self._encoder.with_dropout(text, specials, rate, seed)
 
@@ -613,7 +641,7 @@ class Tokenizer:
             changes["chat_template"] = chat_template or ""
         if dropout is not ...:
             changes["dropout"] = probability("dropout", dropout)
-        return Tokenizer._of(replace(self._model, **changes), self._vocab)  # none of them affects the C vocabulary
+        return self._with(replace(self._model, **changes), self._vocab)  # none of them affects the C vocabulary
 
     def _checked(self, template: Template | str) -> Template:
         if isinstance(template, str):
@@ -696,7 +724,7 @@ class Tokenizer:
         return self._changed(learned(self._model, inputs, given), remap)
 
     def _changed(self, model: Model, remap: _binding.PathLike | None) -> Tokenizer:
-        tokenizer = Tokenizer._of(model)
+        tokenizer = self._with(model)
         if remap is not None:
             remaps.save_remap(remap, remaps.old_ids(self._model, model))
         return tokenizer

@@ -18,6 +18,8 @@ from ..errors import ArgumentError, UnknownIdError
 from ..support.parallel import map_ordered, worker_count
 
 CHUNK = 1 << 18  # ids
+# The handlers of errors that do not look at the position of an error in all bytes, which differs in a chunk.
+_BLIND = ("replace", "ignore", "strict", "backslashreplace", "surrogateescape", "surrogatepass")
 _MANY = 1 << 14  # ids, whose decoding is worth handing to a thread
 
 
@@ -137,7 +139,7 @@ class IdDecoder:
         if hidden is not None:
             ids = [i for i in self.known_ids(ids) if i not in hidden]
         chunks = list(id_chunks(ids, len(self._tokens)))
-        if len(chunks) <= 1:
+        if len(chunks) <= 1 or errors not in _BLIND:
             return self._joined(chunks).decode("utf-8", errors)
         decoder = codecs.getincrementaldecoder("utf-8")(errors)
         text = ""

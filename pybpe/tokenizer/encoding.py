@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import array as arrays
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, cast
 
 from .. import _binding
-from .._lazy import numpy
+from .._lazy import cached_property, numpy
 from ..arguments import Text, utf8
 from ..errors import ArgumentError
 from ..model import Model, matcher, refuse_dropout
@@ -404,10 +404,11 @@ class TextEncoder:
             return frozenset(self._model.specials)
         if isinstance(specials, str) or not isinstance(specials, Iterable):
             raise ArgumentError(f"expected 'all' or a set of special tokens, not {specials!r}")
-        unknown = [text for text in specials if not isinstance(text, str) or text not in self._model.specials]
+        wanted = list(specials)  # which may be an iterator
+        unknown = [text for text in wanted if not isinstance(text, str) or text not in self._model.specials]
         if unknown:
             raise ArgumentError(f"not special tokens of this tokenizer: {unknown}")
-        return frozenset(specials)
+        return frozenset(wanted)
 
     def _special_subset(self, texts: frozenset[str]) -> _binding.Specials | None:
         if texts not in self._matchers:

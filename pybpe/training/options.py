@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,8 @@ class TrainOptions:
             ("max_token_length", 1, (1 << 32) - 1),
         ):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least, most))
+        if isinstance(self.special_tokens, Iterator):
+            object.__setattr__(self, "special_tokens", list(self.special_tokens))
         specials = special_ids_of(self.special_tokens)
         if self.like is not None:
             specials = self._take_likeness(self.like)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from .. import _binding
+from .._lazy import cached_property
 from ..arguments import counted, shown
 from ..errors import ArgumentError
 from ..formats import vocab_merges

@@ -80,6 +80,15 @@ def test_an_iteration_can_be_an_epoch(tok: pybpe.Tokenizer, tmp_path: Path) -> N
         assert batches[0].dtype == numpy.int64 and 0 < len(batches[-1]) <= 3
     rows.set_epoch(0)
     assert rows_of(rows) == rows_of(first)
+    rows.set_epoch(0)
+    assert [rows.epoch for _ in rows] == [0] * len(
+        first
+    ) and rows.epoch == 1  # also at the last batch, which is smaller
+    rows.set_epoch(0)
+    again = DocumentRows(tok, tmp_path / "a.jsonl", repeat=False, **SHORT)
+    *_, state = [rows.state_dict() for _ in rows]
+    again.load_state_dict(state)
+    assert rows_of(again) == [] and rows_of(again) == rows_of(second)
 
 
 @settings(max_examples=50)

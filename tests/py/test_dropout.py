@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe.cli import main
+from pybpe.tokenizer import of_model
 
 # The merges of the figures in Provilkov et al. 2020 and of Hugging Face's own test
 UNRELATED = [
@@ -85,6 +87,17 @@ def test_every_rate_decodes_to_the_text() -> None:
     assert all(tok.decode(ids) == text and ids.count(tok.eot_token) == 1 for ids in found)
     assert found[0] == found[1] == tok.encode(text) and len(found[-1]) == len(text.encode()) - 12
     assert list(map(len, found)) == sorted(map(len, found))
+
+
+def test_without_dropout_the_ids_are_those_of_encode() -> None:
+    """Also the tokens that only whole words become."""
+    tok = tokenizer([(b"a", b"b")])
+    model = replace(tok.model, tokens=[*tok.model.tokens, b" xyz", b"<e>"], whole_words=True, specials={"<e>": 258})
+    whole = of_model(model)
+    ids = [97, 257, 258, 60, 101, 62]
+    for each in (whole, whole.replace(dropout=0.5)):
+        assert each.encode_dropout("a xyz<e>", seed=1, dropout=0) == whole.encode("a xyz<e>") == ids[:3]
+        assert each.encode_dropout("a xyz<e>", seed=1, dropout=0, allowed_special=()) == [97, 257, *ids[3:]]
 
 
 def test_ids_depend_only_on_the_arguments() -> None:

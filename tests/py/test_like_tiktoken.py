@@ -97,6 +97,17 @@ def test_batches(ours: Encoding, theirs: tiktoken.Encoding) -> None:
         same(ours, theirs, "encode_batch", ["a", "b"], num_threads=threads)
 
 
+def test_special_tokens_in_iterators(ours: Encoding, theirs: tiktoken.Encoding) -> None:
+    """Only one of the two libraries can read an iterator, and both must see a forbidden token."""
+    for method, text in (("encode", EOT), ("encode_to_numpy", EOT), ("encode_batch", [EOT, "a"])):
+        for options in ({"allowed_special": "all"}, {}, {"nope": 1}):
+            results = [
+                outcome(getattr(each, method), text, disallowed_special=iter([EOT]), **options)
+                for each in (ours, theirs)
+            ]
+            assert results[0] == results[1] and issubclass(results[0][0], (ValueError, TypeError))
+
+
 def test_decoding(ours: Encoding, theirs: tiktoken.Encoding) -> None:
     ids = theirs.encode(mixed()[:2000], disallowed_special=())
     last = theirs.max_token_value

@@ -3,6 +3,7 @@ lists everything that changes, and test_mutable_state.py compares that list with
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -19,6 +20,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 from llmc_compat.shards import write_shard
+from pybpe._lazy import cached_property
 
 TEXT = english()[:40_000] + chinese()[:4_000] + mixed()[:4_000] + "<|endoftext|>" * 3
 CUSTOM = r"(?<=x)y+|\p{L}+|\s+|."  # a look-behind does not compile: the package `regex` runs it
@@ -233,6 +235,38 @@ assert names[0] == "numpy", names
 def test_an_error_while_the_first_array_imports_numpy(error: str) -> None:
     """It is the caller's, and the next array is made. `numpy` is imported before any module in it."""
     subprocess.run([sys.executable, "-c", IMPORTED, error], check=True)
+
+
+class Slow:
+    computing, wait = threading.Event(), threading.Event()
+
+    @cached_property
+    def value(self) -> int:
+        self.computing.set()
+        self.wait.wait()
+        return 1
+
+
+def test_a_fork_while_a_thread_computes_what_is_kept() -> None:
+    """functools.cached_property of Python 3.11 would wait in the child for a lock of the other thread."""
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    Slow.computing.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        Slow.wait.set()
+        os._exit(Slow().value - 1)
+    Slow.wait.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_values_that_are_kept_are_one_object() -> None:
+    for _ in range(20):
+        tok = fresh()
+        first, *others = together(4, lambda _, tok=tok: tok.merges)
+        assert all(other is first for other in others)
 
 
 INTERRUPTED = """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tiktoken
 import tokenizers
-from gpt2 import gpt2_tiktoken
+from gpt2 import EOT, gpt2_tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai_ranks import cl100k, rank_file
@@ -80,6 +80,18 @@ def test_a_rank_file(tmp_path: Path) -> None:
     assert pybpe.Tokenizer.from_file(path, pattern=r"\w+|\W+").pattern.is_custom
     with pytest.raises(pybpe.errors.ArgumentError, match="pattern="):
         pybpe.Tokenizer.from_file(path)
+
+
+def test_an_empty_token_is_an_unused_id(tmp_path: Path) -> None:
+    """OpenAI's multilingual.tiktoken, of Whisper, has the line "= 50256"."""
+    path = tmp_path / "t.tiktoken"
+    path.write_bytes(rank_lines(BYTES | {b"hi": 256}) + b"= 257\n")
+    assert len(pybpe.Tokenizer.from_file(path, pattern="gpt2")) == 257
+    tok = pybpe.Tokenizer.from_file(path, pattern="gpt2", special_tokens={EOT: 258})
+    ranks = {**BYTES, b"hi": 256, b"": 257}
+    theirs = tiktoken.Encoding("t", pat_str=tok.pattern.regex, mergeable_ranks=ranks, special_tokens={EOT: 258})
+    assert tok == pybpe.Tokenizer.from_tiktoken(theirs)
+    assert tok.encode(f"hi {EOT}") == theirs.encode(f"hi {EOT}", allowed_special="all") == [256, 32, 258]
 
 
 def rank_lines(ranks: dict[bytes, int]) -> bytes:

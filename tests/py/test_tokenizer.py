@@ -1,12 +1,16 @@
 """The Tokenizer: encoding, decoding, specials, and its errors for bad input."""
 
+import codecs
+import copy
 import os
+import pickle
 import random
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,7 @@ import pytest
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from pybpe.tokenizer import offsets
+from pybpe.tokenizer import decoding, of_model, offsets
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 BYTES = {i: bytes([i]) for i in range(256)}
@@ -46,6 +50,26 @@ def test_any_bytes_round_trip(small: pybpe.Tokenizer) -> None:
 def test_of_overlapping_specials_the_longest_wins() -> None:
     tok = pybpe.Tokenizer(BYTES, [], ["<|eot|>", "<|eot|><|eot|>"])
     assert tok.encode("<|eot|><|eot|><|eot|>x") == [257, 256, ord("x")]
+
+
+@pytest.mark.parametrize("made", [list, tuple, set, frozenset, iter])
+def test_special_tokens_to_find_may_be_any_iterable(made: Callable[[list[str]], Any]) -> None:
+    tok = pybpe.Tokenizer(BYTES, [], ["<a>", "<b>"])
+    text = "x<a><b>"
+    calls: list[Callable[..., Any]] = [
+        *(partial(getattr(tok, name), text) for name in ("encode", "encode_to_numpy", "encode_with_offsets", "count")),
+        partial(tok.encode_batch, [text]),
+        partial(tok.encode_batch_to_numpy, [text]),
+        partial(tok.encode_dropout, text, seed=1, dropout=0.5),
+    ]
+    for call in calls:
+        assert repr(call(allowed_special=made(["<a>"]))) == repr(call(allowed_special={"<a>"}))
+        assert repr(call(allowed_special=made([]))) == repr(call(allowed_special=()))
+        with pytest.raises(pybpe.errors.ArgumentError, match="disallowed special token '<b>'"):
+            call(disallowed_special=made(["<b>"]))
+        assert repr(call(disallowed_special=made([]))) == repr(call())
+    like = pybpe.train(iter(["ab"]), vocab_size=260, special_tokens=made(["<c>", "<d>"]), like=tok)
+    assert set(like.special_tokens) == {"<a>", "<b>", "<c>", "<d>"}
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -88,6 +112,13 @@ def test_streams_that_share_texts_return_the_same_as_decode(small: pybpe.Tokeniz
         for wrong in (-1, len(small), 65.0, "a", None):
             with pytest.raises(pybpe.errors.ArgumentError, match="at position 0 is not an id"):
                 stream.push(wrong)  # type: ignore[arg-type]
+
+
+def test_handlers_of_errors_get_the_bytes_of_all_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    codecs.register_error("test-place", lambda error: (f"[{error.start} of {len(error.object)}]", error.end))
+    monkeypatch.setattr(decoding, "CHUNK", 2)
+    tok = pybpe.Tokenizer(BYTES, [])
+    assert tok.decode([97] * 5 + [255], "test-place") == "aaaaa[5 of 6]"
 
 
 @pytest.mark.parametrize("name", ["zzz", "xmlcharrefreplace", "a\0b", "\ud800", 5, None])
@@ -188,3 +219,70 @@ assert [tok.decode_single_token_bytes(i) for i in range(300)] == list(tok.model.
 """
     filling = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
     subprocess.run([sys.executable, "-c", code, tmp_path / "tok.json"], env={**os.environ, **filling}, check=True)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Copies and equality
+
+
+def used(tok: pybpe.Tokenizer) -> None:
+    """Makes everything that a tokenizer makes at the first use."""
+    (
+        tok.encode("a b" * 10, allowed_special={"<|endoftext|>"}),
+        tok.encode_to_numpy("a"),
+        tok.encode_dropout("a", seed=1, dropout=0.5),
+    )
+    (
+        tok.decode([1, 2], skip_special_tokens=True),
+        tok.decode_stream().push(5),
+        tok.token_to_id("a"),
+        hash(tok),
+        tok.merges,
+    )
+    model = tok.model
+    (
+        list(model.tokens),
+        list(model.merges),
+        model.vocab,
+        model.dtype,
+        model.aliases,
+        model.hidden_ids,
+        model.changes_text,
+    )
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_pickle_does_not_depend_on_earlier_calls(small: pybpe.Tokenizer, tmp_path: Path, loaded: bool) -> None:
+    tok = pybpe.Tokenizer(small.model.vocab, small.merges, small.special_tokens)
+    if loaded:
+        tok.save(tmp_path / "tok.json")
+        tok = pybpe.Tokenizer.from_file(tmp_path / "tok.json")
+    before = pickle.dumps(tok)
+    used(tok)
+    assert pickle.dumps(tok) == before
+    used(pickle.loads(before))
+
+
+class Named(pybpe.Tokenizer):
+    name = "unnamed"
+
+
+def test_copies_of_a_subclass(small: pybpe.Tokenizer, tmp_path: Path) -> None:
+    small.save(tmp_path / "tok.json")
+    tok = Named.from_file(tmp_path / "tok.json")
+    assert isinstance(tok, Named)
+    tok.name = "mine"
+    used(tok)
+    copies = [pickle.loads(pickle.dumps(tok)), copy.copy(tok), copy.deepcopy(tok)]
+    for made in [*copies, tok.replace(dropout=0.0), tok.prune(vocab_size=300), tok.extend(["<|new|>"])]:
+        assert type(made) is Named and made.name == "mine" and made.encode("a") == tok.encode("a")
+
+
+def test_settings_without_an_effect_do_not_make_a_difference(small: pybpe.Tokenizer) -> None:
+    whole = of_model(replace(small.model, whole_words=True))
+    assert not whole.model.unreached()
+    for same in (whole, small.replace(template="$A")):
+        assert same == small and hash(same) == hash(small)
+    unreached = pybpe.Tokenizer(small.model.vocab | {len(small): b"zq"}, small.merges, small.special_tokens)
+    assert of_model(replace(unreached.model, whole_words=True)) != unreached
+    assert small.replace(template="<|im_start|> $A") != small
