@@ -42,6 +42,7 @@ from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
 from pybpe._lazy import numpy
+from pybpe.arguments import param
 from pybpe.control_tokens import CONTROL_TOKENS_TEMPLATE
 from pybpe.errors import ArgumentError, FormatError, file_errors, note, warn
 from pybpe.model import END_OF_TEXT
@@ -326,7 +327,7 @@ def _publish(layout: _HiddenLayout, force: bool) -> None:
     same = set(filecmp.cmpfiles(unfinished, folder, written, shallow=False)[0])
     if not (force or older <= same):
         told = f"has shards with other tokens, such as {min(older - same)}: choose another folder or name"
-        raise ArgumentError(f"{folder}: {told}, or replace them with force=True")
+        raise ArgumentError(f"{folder}: {told}, or replace them with {param(force=True)}")
     if same == set(written):
         note(f"{folder}: already complete")
     with file_errors(folder, "cannot be written"):

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from pybpe import _binding
 from pybpe._lazy import numpy
-from pybpe.arguments import option
+from pybpe.arguments import option, param
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.reading.file_types import CHECKPOINT_MAGIC
 from pybpe.reading.streams import open_unchanged, read_items
@@ -71,7 +71,7 @@ _BLOCK_ITEMS = 1 << 22  # weights held in memory at once
 def check_dtype(dtype: str) -> None:
     """Raises ArgumentError unless dtype is "fp32" or "bf16"."""
     if dtype not in VERSIONS:
-        raise ArgumentError(f"dtype must be fp32 or bf16, not {dtype!r}")
+        raise ArgumentError(f"{param('dtype')} must be fp32 or bf16, not {dtype!r}")
 
 
 def to_file_type(values: numpy.ndarray[Any, Any], dtype: str) -> numpy.ndarray[Any, Any]:
@@ -343,7 +343,7 @@ def write_random_checkpoint(
     """
     check_dtype(dtype)
     if seed < 0:
-        raise ArgumentError(f"seed must be at least 0, not {seed}")
+        raise ArgumentError(f"{param('seed')} must be at least 0, not {seed}")
     blocks = (to_file_type(block, dtype) for block in _random_blocks(config, seed))
     write_blocks(path, config, dtype, blocks)
 

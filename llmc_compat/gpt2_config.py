@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from pybpe import padded_vocab_size
+from pybpe.arguments import param
 from pybpe.errors import ArgumentError
 
 # Depth -> (channels, heads): llm.c's own table (gpt2_set_hyperparameters in train_gpt2.cu).
@@ -30,7 +31,7 @@ def padded_rows(vocab_size: int, pad: int = 128) -> int:
         ArgumentError: pad is not a multiple of 8, which CUDA requires of Vp.
     """
     if pad < 8 or pad % 8:
-        raise ArgumentError(f"pad must be a multiple of 8, as CUDA requires, not {pad}")
+        raise ArgumentError(f"{param('pad')} must be a multiple of 8, as CUDA requires, not {pad}")
     return padded_vocab_size(vocab_size + 1, pad)
 
 
@@ -103,7 +104,9 @@ class GPT2Config(Sizes):
         if min(vars(self).values()) < 1 or max(vars(self).values()) >= 1 << 31:
             raise ArgumentError(f"every size of a model must be at least 1 and fit in an int32: {self}")
         if self.channels % self.num_heads:
-            raise ArgumentError(f"channels ({self.channels}) must be a multiple of num_heads ({self.num_heads})")
+            raise ArgumentError(
+                f"{param(channels=self.channels)} must be a multiple of the number of heads, {self.num_heads}"
+            )
         if self.padded_vocab_size < self.vocab_size:
             raise ArgumentError(f"Vp ({self.padded_vocab_size}) must be at least V ({self.vocab_size})")
 
@@ -132,7 +135,7 @@ class GPT2Config(Sizes):
             ArgumentError: llm.c has no such depth, or the sizes do not fit together.
         """
         if depth not in DEPTHS:
-            raise ArgumentError(f"depth must be one of {', '.join(map(str, DEPTHS))}, not {depth}")
+            raise ArgumentError(f"{param('depth')} must be one of {', '.join(map(str, DEPTHS))}, not {depth}")
         return cls(
             vocab_size,
             padded_rows(vocab_size, pad),

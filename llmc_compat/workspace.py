@@ -18,12 +18,12 @@ from math import log
 
 import pybpe
 from pybpe import _binding
-from pybpe.arguments import chosen
+from pybpe.arguments import chosen, param
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
 from pybpe.pattern import Digits, PatternLike
-from pybpe.reading.documents import NAME_IT
+from pybpe.reading.documents import name_it
 from pybpe.reading.files import corpus_files
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.paths import Inputs
@@ -218,14 +218,17 @@ def _check(training: TrainOptions, split: SplitOptions, model: ModelOptions) -> 
     """Refuses, before training, what can be refused early."""
     if model.sequence_length < CPU_BATCH.T:
         raise ArgumentError(
-            f"sequence_length must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {model.sequence_length}"
+            f"{param('sequence_length')} must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not"
+            f" {model.sequence_length}"
         )
     if training.vocab_size > MAX_VOCAB_SIZE:
-        raise ArgumentError(f"vocab_size must be at most {MAX_VOCAB_SIZE}, for llm.c's uint16 shards")
+        raise ArgumentError(f"{param('vocab_size')} must be at most {MAX_VOCAB_SIZE}, for llm.c's uint16 shards")
     if find_end_of_text(training.specials, training.end_of_text) is None:
-        raise ArgumentError(f"no special token is the end of text, which starts llm.c's samples: {NAME_IT}")
+        raise ArgumentError(f"no special token is the end of text, which starts llm.c's samples: {name_it()}")
     if len(split.splits) < 2 or split.splits[1] <= 0:
-        raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it: {split.splits}")
+        raise ArgumentError(
+            f"{param('splits')} must give the val split a share, since llm.c validates on it: {split.splits}"
+        )
     model.config(training.vocab_size)
 
 

@@ -1,5 +1,6 @@
 """Checks the arguments that callers pass. A value of the wrong type raises a one-line error that names the argument,
-instead of an error deep inside the package."""
+instead of an error deep inside the package. A message names it with `param`, so that Python and the command line each
+say it in their own words."""
 
 from __future__ import annotations
 
@@ -25,6 +26,38 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+# Parameter -> flag of the command that runs. The command line sets it; None in Python. Like errors.show_note.
+flags: Mapping[str, str] | None = None
+
+
+def param(name: str = "", /, **given: object) -> str:
+    """Returns a parameter, alone or with a value, as the caller writes it: `eot='none'` in Python, `--eot none` on the
+    command line. Other words stay as they are.
+
+    >>> param("eot"), param(eot="none")
+    ('eot', "eot='none'")
+    """
+    [(name, value)] = given.items() or [(name, None)]
+    if flags is None:
+        return f"{name}={shown(value)}" if given else name
+    flag = flags.get(name, name)
+    if value is None or isinstance(value, bool):
+        return flag
+    import shlex  # takes milliseconds
+
+    return f"{flag} {shlex.quote(','.join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))}"
+
+
+def can_pass(name: str) -> bool:
+    """Returns whether a message may advise the caller to pass a parameter, because the command has it."""
+    return flags is None or name in flags
+
+
+def by_caller(python: str, command: str) -> str:
+    """Returns the one of two messages that is for the caller: in Python, or on the command line."""
+    return python if flags is None else command
+
+
 def counted(amount: int, noun: str) -> str:
     """ "1 file", "2 files"."""
     return f"{amount} {noun}{'' if amount == 1 else 's'}"
@@ -36,11 +69,11 @@ def whole_number(name: str, value: object, least: int | None = 0, most: int | No
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ArgumentError(f"{name} must be an integer, not {shown(value)}") from None
+        raise ArgumentError(f"{param(name)} must be an integer, not {shown(value)}") from None
     if least is not None and number < least:
-        raise ArgumentError(f"{name} must be at least {least}, not {shown(number)}")
+        raise ArgumentError(f"{param(name)} must be at least {least}, not {shown(number)}")
     if most is not None and number > most:
-        raise ArgumentError(f"{name} must be at most {most}, not {shown(number)}")
+        raise ArgumentError(f"{param(name)} must be at most {most}, not {shown(number)}")
     return number
 
 
@@ -51,7 +84,7 @@ def probability(name: str, value: object) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number <= 1:
-        raise ArgumentError(f"{name} must be a number from 0 to 1, not {shown(value)}")
+        raise ArgumentError(f"{param(name)} must be a number from 0 to 1, not {shown(value)}")
     return number
 
 
@@ -67,13 +100,13 @@ def is_unicode(text: str) -> bool:
 def one_of(name: str, value: object, choices: Collection[str]) -> None:
     """Raises ArgumentError unless the value is one of the strings."""
     if not isinstance(value, str) or value not in choices:
-        raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
+        raise ArgumentError(f"{param(name)} must be one of {', '.join(choices)}, not {shown(value)}")
 
 
 def together(**pair: object) -> None:
     """Raises ArgumentError if only some of these arguments are given: alone, one would silently have no effect."""
     if len({value is None for value in pair.values()}) > 1:
-        raise ArgumentError(f"pass both {' and '.join(pair)}, or neither")
+        raise ArgumentError(f"pass both {' and '.join(map(param, pair))}, or neither")
 
 
 def option(default: Any, help: str, metavar: str = "N", **more: str) -> Any:
@@ -98,13 +131,13 @@ def chosen(kind: type[Kind], given: Mapping[str, Any], **others: Any) -> Kind:
 
 def refuse_unused(name: str, value: object, reason: str) -> NoReturn:
     """Raises the ArgumentError for an argument that is given where it has no effect."""
-    raise ArgumentError(f"{name}={shown(value)} has no effect: {reason}")
+    raise ArgumentError(f"{param(**{name: value})} has no effect: {reason}")
 
 
 def instance(name: str, value: object, kind: type | tuple[type, ...], expected: str) -> None:
     """Raises ArgumentError unless the value is an instance of `kind`, which `expected` describes in words."""
     if not isinstance(value, kind):
-        raise ArgumentError(f"{name} must be {expected}, not {type(value).__name__}: {shown(value)}")
+        raise ArgumentError(f"{param(name)} must be {expected}, not {type(value).__name__}: {shown(value)}")
 
 
 Text = Union[str, "ReadableBuffer"]  # the latter is bytes, or any other object with readable bytes

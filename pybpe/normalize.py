@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from . import _binding
 from ._binding import NORMALIZERS, Data
+from .arguments import param
 from .errors import ArgumentError
 from .support.parallel import run_interruptibly
 
@@ -18,7 +19,7 @@ _LONG = 1 << 22  # bytes; shorter texts take milliseconds
 def check_normalizer(normalizer: str | None) -> None:
     """Raises ArgumentError unless the normalizer is None, "NFC" or "NFKC"."""
     if not isinstance(normalizer, (str, type(None))) or normalizer not in NORMALIZERS:
-        raise ArgumentError(f"normalizer must be None, 'NFC' or 'NFKC', not {normalizer!r}")
+        raise ArgumentError(f"{param('normalizer')} must be NFC or NFKC, not {normalizer!r}")
 
 
 def normalize(data: Data, normalizer: str | None) -> Data:

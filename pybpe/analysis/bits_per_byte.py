@@ -13,7 +13,7 @@ import numbers
 from dataclasses import dataclass
 
 from .._lazy import Array, numpy
-from ..arguments import counted, instance, whole_number
+from ..arguments import counted, instance, param, whole_number
 from ..errors import ArgumentError
 from ..tokenizer import Tokenizer
 from ..tokenizer.decoding import first_unknown
@@ -107,7 +107,7 @@ def _floats(losses: object) -> Array:
     instance("losses", losses, numpy.ndarray, "a number, or a numpy array of floats")
     assert isinstance(losses, numpy.ndarray)
     if losses.dtype.kind != "f":
-        raise ArgumentError(f"losses must be floats, not {losses.dtype}")
+        raise ArgumentError(f"{param('losses')} must be floats, not {losses.dtype}")
     return losses
 
 
@@ -121,7 +121,7 @@ def _check_fit(ids: object, losses: Array, count: int, limit: int | None) -> Non
     if losses.size != count:
         what = "these are the losses of other tokens"
         if 0 < losses.size < count:
-            what = f"if it stopped before the end, pass limit={losses.size}; otherwise {what}"
+            what = f"if it stopped before the end, pass {param(limit=losses.size)}; otherwise {what}"
         raise ArgumentError(
             f"there are losses for {counted(losses.size, 'token')}, and the model predicted {count}: {what}"
         )
@@ -163,7 +163,7 @@ class _Sums:
         if mean is not None and self._special and not self._counts_special:
             raise ArgumentError(
                 f"the mean includes the losses of {counted(self._special, 'special token')}, which cannot be left out:"
-                " pass count_special=True, or the loss of each token"
+                f" pass {param(count_special=True)}, or the loss of each token"
             )
         nats = self._nats if mean is None else mean * self._tokens
         if not (math.isfinite(nats) and nats >= 0):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._lazy import numpy
-from ..arguments import Text, counted, instance, is_unicode, shown
+from ..arguments import Text, counted, instance, is_unicode, param, shown
 from ..errors import ArgumentError, warn
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
@@ -214,7 +214,7 @@ def compare(
     """
     named = named_tokenizers(tokenizers)
     if not named:
-        raise ArgumentError("tokenizers is empty: pass at least one tokenizer")
+        raise ArgumentError(f"{param('tokenizers')} is empty: pass at least one tokenizer")
     _check_languages(on)
     tallier = Tallier(named, text_key, encoding, workers)
     tallies = {}

@@ -13,21 +13,26 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from importlib import import_module
 from itertools import chain
 
-from .. import errors
+from .. import arguments, errors
 from .._version import __version__
 from ..errors import (
-    ArgumentError,
+    ArgumentError as ArgumentError,
+)
+from ..errors import (
     Error,
-    LimitError,
     OutOfMemoryError,
     PybpeWarning,
-    UnsupportedError,
     file_error,
     note,
+)
+from ..errors import (
+    LimitError as LimitError,
+)
+from ..errors import (
+    UnsupportedError as UnsupportedError,
 )
 from .command import Command
 
@@ -97,11 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code. __main__.py handles Ctrl-C."""
     _open_streams()
     words = _as_options(sys.argv[1:] if argv is None else list(argv))
-    args = argparse.Namespace()
     with warnings.catch_warnings():
         warnings.simplefilter("default", PybpeWarning)  # with PYTHONWARNINGS=error, they would end the command
-        warnings.showwarning = partial(_show_warning, args)
-        return _run(words, args)
+        warnings.showwarning = _show_warning
+        return _run(words)
 
 
 def _open_streams() -> None:
@@ -130,7 +134,7 @@ def _as_options(words: list[str]) -> list[str]:
     return [*words[1:], "--help"] if words[:1] == ["help"] else words
 
 
-def _run(words: list[str], args: argparse.Namespace) -> int:
+def _run(words: list[str]) -> int:
     try:
         if words[0] in _QUESTIONS:  # they need no parser
             print(_QUESTIONS[words[0]][0]())
@@ -141,11 +145,11 @@ def _run(words: list[str], args: argparse.Namespace) -> int:
         if completes:
             with suppress(ImportError):
                 import_module("argcomplete").autocomplete(parser)
-        parser.parse_args(words, args)
+        args = parser.parse_args(words)
         from ..reading.files import reading_for
         from .common import check_call, paths_of
 
-        with _notes(quiet=getattr(args, "quiet", False)):
+        with _messages(args):
             replaced = check_call(args)
             writes = paths_of(args)["writes"]
             with reading_for(chain.from_iterable(writes.values()), bool(writes and getattr(args, "files", None))):
@@ -165,30 +169,21 @@ def _run(words: list[str], args: argparse.Namespace) -> int:
         return _fail(file_error(error.errno or 0, f"{name}: {error.strerror}"))
     except MemoryError as error:
         return _fail(error if isinstance(error, Error) else OutOfMemoryError("there is not enough memory"))
-    except (ArgumentError, LimitError, UnsupportedError) as error:
-        return _fail(_in_flags(str(error), args))
     except Error as error:
-        return _fail(_in_flags(str(error), args, "encoding"))
+        return _fail(error)
     return code or 0
 
 
 @contextmanager
-def _notes(quiet: bool) -> Iterator[None]:
-    """Prints the notes of a call (see errors.py), unless it is quiet."""
-    before = errors.show_note
-    errors.show_note = (lambda _: None) if quiet else _tell
+def _messages(args: argparse.Namespace) -> Iterator[None]:
+    """Prints the notes of a call (see errors.py), unless it is quiet. Messages name parameters by their flags."""
+    before = errors.show_note, arguments.flags
+    errors.show_note = (lambda _: None) if getattr(args, "quiet", False) else _tell
+    arguments.flags = args.parser.flags
     try:
         yield
     finally:
-        errors.show_note = before
-
-
-def _in_flags(message: str, args: argparse.Namespace, *names: str) -> str:
-    """Returns a message in which arguments are written as flags of the command: all, or these."""
-    from .options import in_flags
-
-    flags = args.parser.flags if hasattr(args, "parser") else {}
-    return in_flags(message, {name: flags[name] for name in names or flags if name in flags})
+        errors.show_note, arguments.flags = before
 
 
 def _fail(error: Exception | str) -> int:
@@ -196,9 +191,9 @@ def _fail(error: Exception | str) -> int:
     return 2
 
 
-def _show_warning(args: argparse.Namespace, message: Warning | str, *_: object, **__: object) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Prints a Python warning as one line, without its location in pybpe's code."""
-    _tell(f"warning: {_in_flags(str(message), args)}")
+    _tell(f"warning: {message}")
 
 
 def _tell(text: str) -> None:

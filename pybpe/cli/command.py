@@ -147,7 +147,7 @@ class Command(argparse.ArgumentParser):
 
     @property
     def flags(self) -> dict[str, str]:
-        """Keyword argument -> flag."""
+        """Parameter of Python -> flag."""
         return {each.dest: each.option_strings[-1] for each in self._actions if each.option_strings}
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:

@@ -52,6 +52,7 @@ def _add_steps(command: Command) -> None:
     command.option(
         "--max-score MODULE:FUNCTION=X",
         "drop texts that your function (text -> score) scores above X",
+        dest="scorers",
         action="append",
         default=[],
     )
@@ -123,7 +124,7 @@ def _run(args: argparse.Namespace) -> None:
             out,
             filters=_filters(args),
             languages=args.languages.split(",") if args.languages else (),
-            scorers=[_scorer(text) for text in args.max_score],
+            scorers=[_scorer(text) for text in args.scorers],
             scrub_pii=pii == "all" if pii in (None, "all") else pii.split(","),
             skipped=list_of_skipped(args),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -44,33 +44,6 @@ def _default(value: Any) -> str:
     if isinstance(value, (tuple, list)) and isinstance(value[0], str):
         return f" (default: {len(value)} control tokens for documents and chats; the first is {value[0]})"
     return f" (default: {','.join(map(str, value)) if isinstance(value, tuple) else value})"
-
-
-def in_flags(message: str, flags: Mapping[str, str]) -> str:
-    """Returns an error message with keyword arguments such as `min_shard_tokens=0` written as flags. A name of one
-    word, such as name, may also be an English word: it is replaced only before "=", or if the message begins with "name
-    must".
-
-    >>> in_flags("there is no mark: pass eot='none'", {"eot": "--eot"})
-    'there is no mark: pass --eot none'
-    >>> in_flags("vocab_size 3 is too small", {"vocab_size": "--vocab-size"})
-    '--vocab-size 3 is too small'
-    """
-
-    def flag(found: re.Match[str]) -> str:
-        name, equals, text, word = found.groups()
-        if name not in flags or not (
-            equals or "_" in name or (not found.start() and message[found.end() :][:5] == " must")
-        ):
-            return found[0]
-        import shlex  # takes milliseconds
-
-        value = shlex.quote(text) if text is not None else "" if word in ("True", "False", "None") else word
-        return f"{flags[name]} {value}" if value else flags[name]
-
-    message = re.sub(r"(?<![\w/.-])([a-z_]+)(?![\w/.(-])(=(?:'([^']*)'|(-?\w[\w.]*)(?![\w.]))?)?", flag, message)
-    message = re.sub(r"(--[\w-]+(?: [\w.]+)?) \(\1\)", r"\1", message)  # the message also named the flag
-    return message.replace("must be None, ", "must be ").replace(" or None, not ", ", not ")
 
 
 def _expecting(example: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:

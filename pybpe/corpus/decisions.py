@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._lazy import Array, numpy
+from ..arguments import param
 from ..errors import ArgumentError
 from .duplicates import repeated
 from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters
@@ -59,8 +60,8 @@ class Decisions:
         limit = max(DEFAULT_MEMORY, least) if self._limit is None else self._limit
         if limit < least:
             raise ArgumentError(
-                f"memory_limit must be at least {least} to find duplicates among {count} {what}. Run the same again"
-                " with this limit, and it resumes; or clean parts of the corpus"
+                f"{param('memory_limit')} must be at least {least} to find duplicates among {count} {what}. Run the"
+                " same again with this limit, and it resumes; or clean parts of the corpus"
             )
         return limit - count * each
 

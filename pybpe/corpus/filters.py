@@ -19,7 +19,7 @@ from typing import Any
 
 from .. import _binding
 from .._lazy import Array
-from ..arguments import instance, option, whole_number
+from ..arguments import instance, option, param, whole_number
 from ..errors import ArgumentError
 from .measures import Measures, check_texts
 
@@ -102,13 +102,15 @@ class Filters:
                 whole_number(f"n of {name}", n, 1, _MOST_WORDS)
         for name, value in self.limits():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-                raise ArgumentError(f"{name} must be a number of at least 0, not {value!r}")
+                raise ArgumentError(f"{param(name)} must be a number of at least 0, not {value!r}")
             if value > 1 and name[len("max_") :] not in _NO_SHARES:
-                raise ArgumentError(f"{name} is a share: it must be from 0 to 1, not {value!r}")
+                raise ArgumentError(f"{param(name)} is a share: it must be from 0 to 1, not {value!r}")
         for what in ("chars", "words", "mean_word_length"):
             least, most = vars(self)["min_" + what], vars(self)["max_" + what]
             if least is not None and most is not None and least > most:
-                raise ArgumentError(f"min_{what} ({least}) must not exceed max_{what} ({most})")
+                raise ArgumentError(
+                    f"{param(**{'min_' + what: least})} must not exceed {param(**{'max_' + what: most})}"
+                )
 
     @classmethod
     def gopher(cls, **changes: Any) -> Filters:

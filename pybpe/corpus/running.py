@@ -18,6 +18,7 @@ from multiprocessing.context import BaseContext
 
 from .. import _binding
 from .._version import __version__
+from ..arguments import param
 from ..errors import ArgumentError
 from ..reading.bad_records import Seen, SkippedRecords
 from ..reading.files import Staged
@@ -95,8 +96,8 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
         pickle.dumps(work)
     except Exception as error:  # pickle can raise anything
         raise ArgumentError(
-            f"a scorer cannot be sent to other processes: define it at the top level of a module, or use workers=1"
-            f" ({error})"
+            "a scorer cannot be sent to other processes: define it at the top level of a module, or use"
+            f" {param(workers=1)} ({error})"
         ) from None
     if run.executor is None:
         workers = Workers(stack.enter_context(process_pool(count)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..arguments import instance, shown
+from ..arguments import instance, param, shown
 from ..errors import ArgumentError, MissingExtraError
 from ..model import END_OF_TEXT
 from ..normalize import check_normalizer
@@ -108,14 +108,20 @@ class Steps:
         self._check_languages()
         check_kinds(self.scrub_pii)
         if self.dedup not in (None, *DEDUP):
-            raise ArgumentError(f"dedup must be one of {', '.join(DEDUP)}, or None, not {shown(self.dedup)}")
+            raise ArgumentError(f"{param('dedup')} must be one of {', '.join(DEDUP)}, not {shown(self.dedup)}")
         near = self.near_dedup
         if near is None and self.keep_near:
-            raise ArgumentError("keep_near needs near_dedup, which says how similar near duplicates are")
+            raise ArgumentError(
+                f"{param('keep_near')} needs {param('near_dedup')}, which says how similar near duplicates are"
+            )
         if near is not None and (isinstance(near, bool) or not isinstance(near, (int, float)) or not 0 < near <= 1):
-            raise ArgumentError(f"near_dedup must be a similarity above 0 and at most 1, such as 0.8, not {near!r}")
+            raise ArgumentError(
+                f"{param('near_dedup')} must be a similarity above 0 and at most 1, such as 0.8, not {near!r}"
+            )
         if near is not None and self.read.text_key == "cluster":
-            raise ArgumentError("near_dedup writes a field 'cluster' of its own: rename the field that holds the text")
+            raise ArgumentError(
+                f"{param('near_dedup')} writes a field 'cluster' of its own: rename the field that holds the text"
+            )
 
     def _check_languages(self) -> None:
         known = _detector().LANGUAGES if self.languages else ()
@@ -124,9 +130,9 @@ class Steps:
                 raise ArgumentError(f"unknown language {code!r}; the languages are {', '.join(known)}")
         instance("min_confidence", self.min_confidence, (int, float), "a number from 0 to 1")
         if not 0 <= self.min_confidence <= 1:
-            raise ArgumentError(f"min_confidence must be from 0 to 1, not {self.min_confidence}")
+            raise ArgumentError(f"{param('min_confidence')} must be from 0 to 1, not {self.min_confidence}")
         if self.min_confidence and not self.languages:
-            raise ArgumentError("min_confidence needs languages: name the languages to keep")
+            raise ArgumentError(f"{param('min_confidence')} needs {param('languages')}: name the languages to keep")
 
     @property
     def kinds(self) -> Kinds:
@@ -137,6 +143,6 @@ class Steps:
 def strings(name: str, values: Iterable[str]) -> tuple[str, ...]:
     """Returns a list that was passed as an argument. Raises ArgumentError for one string, or something else."""
     if isinstance(values, str):
-        raise ArgumentError(f"{name} must be a list such as [{values!r:.80}], not a string")
+        raise ArgumentError(f"{param(name)} must be a list such as [{values!r:.80}], not a string")
     instance(name, values, Iterable, "a list of strings")
     return tuple(values)

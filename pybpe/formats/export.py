@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .. import _binding, formats
-from ..arguments import one_of
+from ..arguments import by_caller, can_pass, one_of, param
 from ..control_tokens import default_template
 from ..errors import ArgumentError, UnsupportedError, warn
 from ..model import Model, end_of_text
@@ -59,7 +59,8 @@ _FEATURES = {
     "aliases": _Feature(_aliases),
     "dropout": _Feature(
         lambda model: (
-            model.dropout and f"the dropout {model.dropout:g}, without which replace(dropout=0) makes a tokenizer"
+            model.dropout
+            and f"the dropout {model.dropout:g}{by_caller(', without which replace(dropout=0) makes a tokenizer', '')}"
         )
     ),
     "template": _Feature(
@@ -93,7 +94,7 @@ def held(model: Model, format: str, ids_only: bool = False) -> Model:
     if found and not (can_go and ids_only):
         raise UnsupportedError(
             f"{name} cannot hold {', nor '.join(map(str, found.values()))}: save a tokenizer.json"
-            + (", or pass ids_only=True, which leaves this out" if can_go else "")
+            + (f", or pass {param(ids_only=True)}, which leaves this out" if can_go and can_pass("ids_only") else "")
         )
     return replace(model, **{field: value for key in found for field, value in _FEATURES[key].without.items()})
 

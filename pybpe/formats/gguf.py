@@ -28,8 +28,8 @@ from .vocab_merges import token_names
 _PRE = {"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2", r"\p{N}(?then)gpt2": "smollm"}
 _MERGES_ALL = {"llama-bpe": "smaug-bpe"}  # the same rules without that
 _NEAR = {
-    "cl100k": ". It uses llama3's rules for cl100k, which differ in white space at the end of a text: load the"
-    " tokenizer with pattern='llama3' to export it with them",
+    "cl100k": ". It uses llama3's rules for cl100k, which differ in white space at the end of a text: a copy that has"
+    " the pattern llama3 can be exported with them",
     "o200k": ". Its rules for o200k differ in combining marks, and in the case of letters outside ASCII",
 }
 # llama.cpp makes a token whose text is in a list of its own a control token. They all look like this.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from .. import _binding, formats
+from ..arguments import by_caller, can_pass, param
 from ..errors import ArgumentError, FormatError
 from ..model import Model
 from ..pattern import Pattern, PatternLike
@@ -55,7 +56,7 @@ def load(
     if start[:4] != _BIN_MAGIC:
         raise FormatError(f"{name}: {_kind(start, name)}")
     if pattern is not None:
-        raise ArgumentError(f"{name}: a tokenizer.bin has its own pattern: leave out pattern=")
+        raise ArgumentError(f"{name}: a tokenizer.bin has its own pattern: leave out {param('pattern')}")
     vocab = _binding.Vocab.load(path)
     return Model.from_vocab(vocab), vocab
 
@@ -64,8 +65,9 @@ def _kind(start: bytes, name: str) -> str:
     """Returns, for an error, what a file is that begins like this and is not a tokenizer."""
     if start.startswith(NO_MERGE.encode()):
         return (
-            "this is a merges.txt, which needs its vocab.json: use Tokenizer.from_file(vocab_json, merges=merges_txt),"
-            " or pass their folder"
+            "this is a merges.txt, which needs its vocab.json: "
+            + by_caller("use Tokenizer.from_file(vocab_json, merges=merges_txt), or ", "")
+            + "pass their folder"
         )
     if _SENTENCEPIECE.match(start):
         return "this is a model of SentencePiece, whose tokens are not bytes: pybpe does not read it"
@@ -97,9 +99,10 @@ def _ranks(
     """Loads a .tiktoken file."""
     name = _binding.path_text(path)
     if pattern is None:
+        here = f"pass one, as in {param(pattern='cl100k')}, and {param('special_tokens')}; or "
         raise ArgumentError(
-            f"{name}: a .tiktoken file has no pattern: pass one, as in pattern='cl100k', and special_tokens; or make a"
-            " tokenizer.json: pybpe export FILE --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json"
+            f"{name}: a .tiktoken file has no pattern: {here if can_pass('pattern') else ''}make a tokenizer.json:"
+            " `pybpe export FILE --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json`"
         )
     return fitting(formats.tiktoken.read(path, special_tokens or {}, pattern), name)
 
@@ -119,4 +122,6 @@ def _pair(
 
 def _refuse_specials(special_tokens: Specials | None, path: _binding.PathLike) -> None:
     if special_tokens is not None:
-        raise ArgumentError(f"{os.fsdecode(path)}: the file has its own special tokens: leave out special_tokens=")
+        raise ArgumentError(
+            f"{os.fsdecode(path)}: the file has its own special tokens: leave out {param('special_tokens')}"
+        )

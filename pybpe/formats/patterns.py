@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from ..arguments import by_caller
 from ..errors import UnsupportedError
 from ..pattern import OF_BYTES, Pattern, PatternLike, portable, unnamed
 
@@ -45,6 +46,12 @@ def check_for_hugging_face(pattern: Pattern) -> None:
     this, except `save`, which then writes a file that Hugging Face refuses."""
     for step in pattern.steps or (pattern,):
         for_hugging_face(step)
+
+
+def remedy() -> str:
+    """Returns what to do about a file whose pattern pybpe cannot use."""
+    how = by_caller("Pass pattern", "Give it another (pybpe export TOK --pattern P -o NEW)")
+    return f"{how} if you know one that gives the same words"
 
 
 def for_tiktoken(pattern: Pattern) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import instance, is_unicode
+from ..arguments import by_caller, instance, is_unicode, param
 from ..control_tokens import default_template
 from ..errors import ArgumentError, Error, FileMissingError, FormatError, MissingExtraError, UnsupportedError, warn
 from ..model import PLAIN, Model
@@ -97,7 +97,7 @@ def described(model: Model, tokens: Mapping[str, str]) -> tuple[dict[str, Any], 
         if not role.endswith("_token"):
             raise ArgumentError(f"{role!r:.80} is not a role of a token: the names of roles end in _token")
         if token not in model.specials:
-            raise ArgumentError(f"{role}={token!r} is not a special token of this tokenizer")
+            raise ArgumentError(f"{param(**{role: token})} is not a special token of this tokenizer")
     others = [text for text in model.specials if text not in named.values() and text not in model.visible]
     special_map = {**named, "additional_special_tokens": others} if others else named
     config: dict[str, Any] = {
@@ -189,7 +189,9 @@ def _read_two_files(folder: str, config: Mapping[str, Any], pattern: Pattern | N
     if pattern is None and isinstance(kind, str) and _class_name(kind) not in plain:
         raise FormatError(
             f"{folder}: {VOCAB} and {MERGES} do not say how text is split into words; transformers knows it from"
-            f" the class {kind!r:.80}: pass pattern=, or load the folder with AutoTokenizer and use from_hf"
+            f" the class {kind!r:.80}:"
+            f" {by_caller('pass pattern', 'name it: pybpe export FOLDER --pattern P')}, or load the folder with"
+            f" AutoTokenizer{by_caller('', ' in Python')} and use from_hf"
         )
     added = added_tokens.read_decoder(config.get("added_tokens_decoder"), os.path.join(folder, CONFIG))
     specials = added.specials if "added_tokens_decoder" in config else None

@@ -58,8 +58,7 @@ def read_pattern(pre_tokenizer: Any, own: str | None, name: str) -> Pattern:
     if not in_bytes or not found:
         raise FormatError(
             f"{name}: the pre_tokenizer is {[step.get('type') for step in steps]!r:.200}; pybpe supports steps that"
-            " split the text, and one ByteLevel, which splits it with use_regex. Pass pattern= if you know a pattern"
-            " that gives the same words"
+            f" split the text, and one ByteLevel, which splits it with use_regex. {patterns.remedy()}"
         )
     return Pattern(THEN.join(step.regex for step in found)) if len(found) > 1 else found[0]
 
@@ -144,8 +143,7 @@ def _read_regex(step: JsonObject, drops: bool, name: str) -> Pattern | None:
             return Pattern.builtin(regex) or patterns.from_hugging_face(regex, drops)
     except (ArgumentError, UnsupportedError) as error:
         raise FormatError(
-            f"{name}: the pre_tokenizer splits with {regex or private!r:.80}: {error}; pass pattern= if you know one"
-            " that gives the same words (Python's regex package runs it)"
+            f"{name}: the pre_tokenizer splits with {regex or private!r:.80}: {error}. {patterns.remedy()}"
         ) from None
     return None
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
+from ..arguments import param
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern, PatternLike
@@ -120,7 +121,9 @@ def from_ranks(
     """Makes a model from ranks (token -> id) and special tokens (text -> id). `decode` says which text an id decodes to
     if special tokens share it; without `decode`, no two special tokens may share an id."""
     if not isinstance(specials, Mapping):
-        raise ArgumentError("special_tokens must be a mapping text -> id, because ranks do not include special tokens")
+        raise ArgumentError(
+            f"{param('special_tokens')} must be a mapping text -> id, because ranks do not include special tokens"
+        )
     check_specials(list(specials))
     _refuse_beginnings(specials, name)
     if b"" in ranks:  # as in OpenAI's multilingual.tiktoken; it is never encoded, so its id is unused

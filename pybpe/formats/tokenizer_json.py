@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import is_unicode, utf8
+from ..arguments import by_caller, is_unicode, utf8
 from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError, warn
 from ..model import Model
 from ..pattern import Pattern
@@ -156,10 +156,8 @@ def _refuse_other_files(data: Any, name: str) -> None:
     elif "tokenizer_class" in data or "model_type" in data:
         what = "the configuration of a model or tokenizer: pass the tokenizer.json next to it, or their folder"
     elif data and all(type(i) is int for i in data.values()):
-        what = (
-            "a vocab.json, which needs its merges.txt: put that next to it, or use Tokenizer.from_file(vocab_json,"
-            " merges=merges_txt)"
-        )
+        what = "a vocab.json, which needs its merges.txt: put that next to it"
+        what += by_caller(", or use Tokenizer.from_file(vocab_json, merges=merges_txt)", "")
     if what:
         raise FormatError(f"{name}: this is {what}")
 

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import Array, numpy
-from ..arguments import instance, one_of, whole_number
+from ..arguments import instance, one_of, param, whole_number
 from ..errors import ArgumentError
 from ..model import refuse_dropout
 from ..reading.bad_records import SkippedRecords
-from ..reading.documents import NAME_IT, Kinds, check_mark
+from ..reading.documents import Kinds, check_mark, name_it
 from ..reading.files import corpus_files
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs
@@ -109,7 +109,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
         refuse_dropout(tok.model, "cannot make rows that a state could make again")
         if tok.eot_token is None:
-            raise ArgumentError(f"the tokenizer has no end of text to begin documents: {NAME_IT}")
+            raise ArgumentError(f"the tokenizer has no end of text to begin documents: {name_it()}")
         one_of("packing", packing, METHODS)
         self._tok, self._mark, self._dtype = tok, tok.eot_token, tok.model.dtype
         self._batch_size = whole_number("batch_size", batch_size, 1)
@@ -122,8 +122,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         self._rank, self._replicas = process_of(rank, num_replicas)
         if not repeat and self._replicas > 1:
             raise ArgumentError(
-                f"repeat=False with {self._replicas} processes: they get different numbers of rows, and would wait for"
-                " one another at the end: count batches instead"
+                f"{param(repeat=False)} with {self._replicas} processes: they get different numbers of rows, and would"
+                " wait for one another at the end: count batches instead"
             )
         read = ReadOptions(text_key, encoding, documents, on_error)
         self._kinds, self._files = Kinds(read, tok.model.eot), corpus_files(inputs, read)
@@ -210,8 +210,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             if not any_rows and start == Place(start.epoch):
                 raise ArgumentError(
                     f"process {share[0]} of {share[1]} has too few documents for one row of {self._width} ids: pass"
-                    " more text, a shorter sequence_length or fewer processes; or say what separates the documents of"
-                    " text files (documents='blank' or 'line')"
+                    f" more text, a shorter {param('sequence_length')} or fewer processes; or say what separates the"
+                    f" documents of text files ({param(documents='blank')} or 'line')"
                 )
             if not self._repeat:
                 return

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._lazy import numpy
+from ..arguments import param
 from ..errors import ArgumentError
 
 
@@ -33,7 +34,7 @@ def document_ids(ids: numpy.ndarray[Any, Any], eot_id: int, eot: str = "append")
     [0, 0, 1, 1, 2, 2]
     """
     if eot not in ("append", "prepend"):
-        raise ArgumentError(f"eot must be 'append' or 'prepend', not {eot!r}")
+        raise ArgumentError(f"{param('eot')} must be 'append' or 'prepend', not {eot!r}")
     begins = numpy.zeros(ids.shape, dtype=bool)  # never True at 0: the first document is number 0 either way
     begins[..., 1:] = ids[..., :-1] == eot_id if eot == "append" else ids[..., 1:] == eot_id
     return numpy.cumsum(begins, axis=-1, dtype=numpy.int32)

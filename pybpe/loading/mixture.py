@@ -23,7 +23,7 @@ from itertools import accumulate
 from typing import Any
 
 from .._lazy import Array, numpy
-from ..arguments import instance, shown, whole_number
+from ..arguments import instance, param, shown, whole_number
 from ..errors import ArgumentError
 from ..support.permutation import Permutation
 from ..tokenizer import Tokenizer
@@ -63,7 +63,7 @@ class Mixture:
     def __post_init__(self) -> None:
         instance("sources", self.sources, Mapping, "a mapping from names to folders, token files or arrays")
         if not self.sources or not all(isinstance(name, str) for name in self.sources):
-            raise ArgumentError(f"sources must have names that are strings, not {shown(list(self.sources))}")
+            raise ArgumentError(f"{param('sources')} must have names that are strings, not {shown(list(self.sources))}")
         if self.weights is not None:
             checked_weights(self.weights, sorted(self.sources))
         if self.epoch_samples is not None:
@@ -123,7 +123,9 @@ def checked_weights(weights: object, names: Sequence[str]) -> dict[str, float]:
     """Returns weights as floats, in the order of `names`. Raises ArgumentError unless they are one number for each
     name, 0 or more, with at least one above 0."""
     if not isinstance(weights, Mapping) or set(weights) != set(names):
-        raise ArgumentError(f"weights must have a number for each of {', '.join(names)}, not {shown(weights)}")
+        raise ArgumentError(
+            f"{param('weights')} must have a number for each of {', '.join(names)}, not {shown(weights)}"
+        )
     found: dict[str, float] = {}
     for name in names:
         try:
@@ -155,7 +157,7 @@ def counts_of(weights: Weights, samples: int) -> list[int]:
     for name, count in zip(weights, counts):
         if weights[name] and not count:
             raise ArgumentError(
-                f"{name} would get none of {samples} samples per epoch: raise its weight or epoch_samples"
+                f"{name} would get none of {samples} samples per epoch: raise its weight or {param('epoch_samples')}"
             )
     return counts
 

@@ -21,7 +21,7 @@ from itertools import accumulate
 from typing import Any
 
 from .._lazy import Array, numpy
-from ..arguments import instance, is_url, shown, whole_number, without_secrets
+from ..arguments import instance, is_url, param, shown, whole_number, without_secrets
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..reading.files import input_files, open_text
 from ..reading.input_file import InputFile, refusal
@@ -281,7 +281,7 @@ def create_dataloader(
     dataset: TokenDataset | MixtureDataset
     if isinstance(path_or_text, Mixture):
         if stride not in (None, sequence_length):
-            raise ArgumentError(f"the windows of a mixture do not overlap: pass stride=None, not {stride}")
+            raise ArgumentError(f"the windows of a mixture do not overlap: pass {param(stride=None)}, not {stride}")
         dataset = MixtureDataset(path_or_text, tokenizer, sequence_length)
     else:
         dataset = TokenDataset(path_or_text, tokenizer, sequence_length, stride)
@@ -296,7 +296,7 @@ def create_dataloader(
     if not len(loader):
         raise ArgumentError(
             f"{sampler.samples} windows are too few for one batch of {batch_size} for each of {sampler.num_replicas}"
-            " processes: use a smaller batch_size or stride, or drop_last=False"
+            f" processes: use a smaller {param('batch_size')} or {param('stride')}, or {param(drop_last=False)}"
         )
     return loader
 
@@ -307,7 +307,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
         if name not in known:
             own = ", ".join(list(inspect.signature(create_dataloader).parameters)[:-1])
             raise ArgumentError(
-                f"create_dataloader has no argument {name}={shown(value)}: it takes {own}, and the arguments of"
+                f"create_dataloader has no argument {param(**{name: value})}: it takes {own}, and the arguments of"
                 " PyTorch's DataLoader except dataset, sampler and batch_sampler, which it makes"
             )
 

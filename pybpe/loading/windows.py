@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from .._lazy import numpy
-from ..arguments import whole_number
+from ..arguments import param, whole_number
 from ..errors import ArgumentError, FormatError
 from ..tokens.manifest import stated
 from ..tokens.token_files import Paths, TokenStream
@@ -154,7 +154,9 @@ class PackedSequences:
     def document_ids(self, index: int) -> numpy.ndarray[Any, Any]:
         """Returns the document of each of a window's inputs, from 0: int32, shape (length,)."""
         if self._eot_id is None:
-            raise ArgumentError("documents are found by <|endoftext|>: pass its id, such as eot_id=tok.eot_token")
+            raise ArgumentError(
+                f"documents are found by <|endoftext|>: pass its id, such as tok.eot_token, as {param('eot_id')}"
+            )
         return documents.document_ids(self[index].inputs, self._eot_id, self._eot)
 
     def position_ids(self, index: int) -> numpy.ndarray[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import cached_property, hashlib, numpy
-from ..arguments import instance, is_unicode, shown, whole_number
+from ..arguments import by_caller, instance, is_unicode, param, shown, whole_number
 from ..control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from ..control_tokens import END_OF_TEXT as END_OF_TEXT
 from ..errors import ArgumentError, UnsupportedError
@@ -275,13 +275,13 @@ def check_specials(specials: Iterable[str]) -> list[str]:
     empty, repeated or not a str, and for a mapping, because its ids would be lost."""
     if isinstance(specials, Mapping):
         raise ArgumentError(
-            "special_tokens is a mapping with ids, but pybpe chooses the ids here: pass a list of the strings."
-            " Tokenizer(vocab, merges, special_tokens) takes ids"
+            f"{param('special_tokens')} is a mapping with ids, but pybpe chooses the ids here: pass a list of the"
+            " strings. Tokenizer(vocab, merges, special_tokens) takes ids"
         )
     if isinstance(specials, (str, bytes)):
-        raise ArgumentError("special_tokens must be a list of strings, not one string")
+        raise ArgumentError(f"{param('special_tokens')} must be a list of strings, not one string")
     if not isinstance(specials, Iterable):
-        raise ArgumentError(f"special_tokens must be a list of strings, not {type(specials).__name__}")
+        raise ArgumentError(f"{param('special_tokens')} must be a list of strings, not {type(specials).__name__}")
     if isinstance(specials, (set, frozenset)):  # the order of a set differs from run to run
         specials = sorted(specials, key=str)
     found: dict[str, None] = {}
@@ -316,8 +316,11 @@ def refuse_dropout(model: Model, what: str) -> None:
     """Raises UnsupportedError if the model has dropout. `what` says what cannot be done with it."""
     if model.dropout:
         raise UnsupportedError(
-            f"{what}: this tokenizer leaves out merges at random (dropout {model.dropout:g}). Use"
-            " replace(dropout=0), or encode_dropout(text, seed=...)"
+            f"{what}: this tokenizer leaves out merges at random (dropout {model.dropout:g})."
+            + by_caller(
+                " Use replace(dropout=0), or encode_dropout(text, seed=...)",
+                " In Python, replace(dropout=0) makes one that does not",
+            )
         )
 
 
@@ -340,7 +343,7 @@ def model_of_parts(
     merges = [_merge(rank, merge) for rank, merge in enumerate(merges)]
     owned = {i for i in specials.values() if i is not None}
     if problem := id_problem(owned):
-        raise ArgumentError(f"special_tokens: {problem}")
+        raise ArgumentError(f"{param('special_tokens')}: {problem}")
     by_bytes = {token: i for i, token in enumerate(tokens) if token and i not in owned}
     needed = {bytes([i]) for i in range(256)} | {left + right for left, right in merges}
     special_ids = _placed(specials, {token: i for token, i in by_bytes.items() if token not in needed}, tokens)

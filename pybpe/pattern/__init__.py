@@ -23,7 +23,7 @@ from typing import Literal
 
 from .. import _binding
 from .._lazy import cached_property, regex
-from ..arguments import instance, is_unicode, shown
+from ..arguments import instance, is_unicode, param, shown
 from ..errors import ArgumentError, UnsupportedError, warn
 from ..support.parallel import end_if_unwanted
 
@@ -111,7 +111,7 @@ def _check_custom(pattern: str, digits: Digits) -> None:
         raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")
     if digits is not None:
         raise ArgumentError(
-            f"digits={digits!r} needs a built-in pattern: put the rule in the regular expression instead"
+            f"{param(digits=digits)} needs a built-in pattern: put the rule in the regular expression instead"
         )
 
 
@@ -152,7 +152,8 @@ class Pattern:
             pattern = pattern.name or pattern.regex
         if digits is not None and (isinstance(digits, bool) or digits not in (1, FROM_RIGHT)):
             raise ArgumentError(
-                f"digits must be 1 (every digit is a separate word), {FROM_RIGHT!r} or None, not {shown(digits)}"
+                f"{param('digits')} must be 1 (every digit is a separate word), {FROM_RIGHT!r} or None, not"
+                f" {shown(digits)}"
             )
         instance("pattern", pattern, str, "a name or a regular expression")
         steps = _steps_of(pattern)
@@ -227,7 +228,7 @@ class Pattern:
         return f"Pattern({self.name or self.regex!r}{digits})"
 
     def __str__(self) -> str:
-        return f"{self.name or self.regex}{f' with digits={self.digits}' if self.digits else ''}"
+        return f"{self.name or self.regex}{f' with digits {self.digits}' if self.digits else ''}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return Pattern, (self.name or self.regex, self.digits)

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _binding
+from ..arguments import param
 from ..errors import ArgumentError, FormatError, warn
 from ..support.output_files import remove_file
 from .options import ReadOptions
@@ -56,10 +57,11 @@ class Seen:
         self.end = self.lines = self.records = 0
         self.bad = list[BadRecord]()
 
-    def bad_line(self, offset: int, line: int, reason: str) -> None:
-        """Notes a line that is not a record. Raises FormatError unless bad records are skipped."""
+    def bad_line(self, offset: int, line: int, reason: str, remedy: str = "") -> None:
+        """Notes a line that is not a record. Raises FormatError, with a remedy, unless bad records are skipped."""
         if not self.skips:
-            raise FormatError(f"{self.path}: the line at byte {offset}: {reason}", offset)
+            more = f": {remedy}" if remedy else ""
+            raise FormatError(f"{self.path}: the line at byte {offset}: {reason}{more}", offset)
         self.bad.append(BadRecord(reason, offset, line))
 
     def bad_row(self, row: int, reason: str) -> None:
@@ -149,8 +151,9 @@ class SkippedRecords:
         state = self.state
         if 2 * state.skipped > state.records and (at_end or state.records >= LEAST_RECORDS):
             raise ArgumentError(
-                f"{state.skipped} of the first {state.records} records are not valid{self._example()}. on_error='skip'"
-                " skips them only if they are at most half of all: check the key of the text, text_key"
+                f"{state.skipped} of the first {state.records} records are not valid{self._example()}."
+                f" {param(on_error='skip')} skips them only if they are at most half of all: check the key of the text,"
+                f" {param('text_key')}"
             )
 
     def finish(self, listed: str | None, first: bytes = b"") -> dict[str, Any]:

@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Any
 
 from .. import _binding
-from ..arguments import shown
+from ..arguments import by_caller, can_pass, param, shown
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
 from ..model import Matching
@@ -34,11 +34,17 @@ from .input_file import InputFile
 from .options import ReadOptions
 from .pieces import Cut, line_cut
 
-NAME_IT = (
-    f"train with the special token {END_OF_TEXT} (--special-token), or say in training which special token ends a"
-    f" document (--end-of-text), or add {END_OF_TEXT} to this tokenizer with extend (pybpe train --base TOK"
-    f" --special-token '{END_OF_TEXT}' -o NEW)"
-)
+
+def name_it() -> str:
+    """Returns what to do about a tokenizer without an end of text."""
+    return by_caller(
+        f"train with the special token {END_OF_TEXT}, or say in training which special token ends a document"
+        f" (end_of_text), or add it to this tokenizer: tok.extend(['{END_OF_TEXT}'])",
+        f"`pybpe train --base TOK --special-token '{END_OF_TEXT}' -o NEW` adds it; or train with it, or with another"
+        " special token that --end-of-text names",
+    )
+
+
 RECORDS = ("jsonl", "parquet", "arrow")
 
 _BLANK = re.compile(rb"\n\r?\n")
@@ -59,7 +65,7 @@ class Kinds:
         self.read, self.mark = read, mark
         if read.documents == "special" and mark is None:
             raise ArgumentError(
-                f"documents='special': the tokenizer has no end of text to separate documents: {NAME_IT}"
+                f"{param(documents='special')}: the tokenizer has no end of text to separate documents: {name_it()}"
             )
 
     def kind(self, file: InputFile) -> str:
@@ -126,13 +132,13 @@ def check_mark(
     if rules is not None and (rules.strips or rules.single_word):
         raise ArgumentError(
             f"the end of text {shown(mark)} has {rules.names[0]} on, so the text next to it decides what it matches:"
-            " pass another value of documents (--documents), or use JSON lines"
+            " pass another value of {param('documents')}, or use JSON lines"
         )
     for other in specials:
         if overlaps(other, mark):
             raise ArgumentError(
                 f"the special token {shown(other)} overlaps the end of text {shown(mark)}, so documents in text"
-                f" cannot be separated: pass another value of documents (--documents), or use JSON lines"
+                f" cannot be separated: pass another value of {param('documents')}, or use JSON lines"
             )
     for file in texts if mark != END_OF_TEXT else ():
         with file.open() as stream:
@@ -174,27 +180,32 @@ def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict
     for number, line in enumerate(parts):
         if line and not line.isspace():
             seen.records += 1
-            record, problem = _record(line, text_key)
+            record, *problem = _record(line, text_key)
             if record is not None:
                 yield record, line
             else:
-                seen.bad_line(offset, number, problem)
+                seen.bad_line(offset, number, *problem)
         offset += len(line) + 1
     seen.end, seen.lines = seen.start + len(lines), len(parts) - 1
 
 
-def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str]:
-    """Returns the record of a line; or None, and what is wrong with the line."""
+def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str]:
+    """Returns the record of a line; or None, what is wrong with the line, and what to do about it."""
     try:
         record = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        return None, f"not UTF-8 at its byte {error.start}: if the file has another encoding, pass it (--encoding)"
+        return (
+            None,
+            f"not UTF-8 at its byte {error.start}",
+            f"if the file has another encoding, pass {param('encoding')}",
+        )
     except (ValueError, RecursionError) as error:
-        return None, f"not JSON ({error})"
+        return None, f"not JSON ({error})", ""
     if isinstance(record, dict) and isinstance(record.get(text_key), str):
-        return record, ""
-    problem = f"expected an object with a string {text_key!r}"
+        return record, "", ""
+    problem, remedy = f"expected an object with a string {text_key!r}", ""
     if isinstance(record, dict) and text_key not in record:
         keys = ", ".join(repr(key[:40]) for key in islice(record, 8))
-        problem += f", but its keys are {keys or 'none'}: pass the key of the text in text_key (--text-key)"
-    return None, problem
+        problem += f", but its keys are {keys or 'none'}"
+        remedy = f"pass the key of the text in {param('text_key')}" if can_pass("text_key") else ""
+    return None, problem, remedy

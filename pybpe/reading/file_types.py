@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .. import _binding
+from ..arguments import can_pass, param
 from .streams import JSON_HEAD_BYTES
 from .unpacking import PACKING_MARKS, packing_of_content, without_ending
 
@@ -143,10 +144,8 @@ def binary_kind(head: bytes) -> NoText | None:
     not UTF-8, or more than a tenth of its first bytes are control characters."""
     if 10 * len(_CONTROL.findall(head)) <= len(head) and (b"\0" not in head or _decodes(head)):
         return None
-    return NoText(
-        f"binary data, which begins with {head[:8]!r}",
-        "leave it out; or, if it is text, say in which encoding (--encoding)",
-    )
+    remedy = f"; or, if it is text, pass {param('encoding')}" if can_pass("encoding") else ""
+    return NoText(f"binary data, which begins with {head[:8]!r}", f"leave it out{remedy}")
 
 
 def _is_arrow_stream(head: bytes) -> bool:

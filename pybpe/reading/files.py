@@ -13,7 +13,7 @@ from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from .._lazy import hashlib
-from ..arguments import is_url, without_secrets
+from ..arguments import is_url, param, without_secrets
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
 from ..support.call_paths import check_once, check_paths, identity, is_glob, of_glob
 from ..support.locking import FOLDER, STAGED
@@ -160,7 +160,7 @@ def _tell_of_utf8(files: Iterable[InputFile], encoding: str | None) -> None:
     if encoding is None:
         return
     valid = [file.path for file in files if file.size and _is_utf8_after_all(file, encoding)]
-    told = f"to be UTF-8, judging by the start, but encoding={encoding!r} was given"
+    told = f"to be UTF-8, judging by the start, but {param(encoding=encoding)} was given"
     _tell(f"this file seems {told}", f"these files seem {told}", valid)
 
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
-from ..arguments import is_url, without_secrets
+from ..arguments import can_pass, is_url, param, without_secrets
 from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note
 from .file_types import (
     HEAD_BYTES,
@@ -330,7 +330,8 @@ def tell_of_records(paths: Sequence[str]) -> None:
     """Says that files are JSON lines, although their names do not say so."""
     if paths:
         names = first_of(list(map(_shown, paths)))
-        note(f"{names}: read as JSON lines, since each line is an object (--documents file would read text)")
+        other = f" ({param(documents='file')} would read text)" if can_pass("documents") else ""
+        note(f"{names}: read as JSON lines, since each line is an object{other}")
 
 
 def refusal(path: str, what: NoText) -> FormatError:

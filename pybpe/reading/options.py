@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._binding import PathLike, path_text
-from ..arguments import instance, is_unicode, one_of, option
+from ..arguments import instance, is_unicode, one_of, option, param
 from ..errors import ArgumentError
 from .text_encoding import check_encoding
 
@@ -48,13 +48,13 @@ class ReadOptions:
     def __post_init__(self) -> None:
         instance("text_key", self.text_key, str, "a str")
         if not self.text_key:
-            raise ArgumentError("text_key must not be empty")
+            raise ArgumentError(f"{param('text_key')} must not be empty")
         if not is_unicode(self.text_key):
-            raise ArgumentError("text_key contains a lone surrogate, which is not valid Unicode")
+            raise ArgumentError(f"{param('text_key')} contains a lone surrogate, which is not valid Unicode")
         one_of("documents", self.documents, DOCUMENTS)
         one_of("on_error", self.on_error, ON_ERROR)
         if self.skipped is not None and not self.skips:
-            raise ArgumentError("skipped needs on_error='skip': otherwise no records are skipped")
+            raise ArgumentError(f"{param('skipped')} needs {param(on_error='skip')}: otherwise no records are skipped")
         object.__setattr__(self, "encoding", check_encoding(self.encoding))
 
     @property

@@ -18,6 +18,7 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from .._lazy import numpy
+from ..arguments import can_pass, param
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
 from .bad_records import Seen
 from .input_file import InputFile
@@ -117,7 +118,9 @@ class RowFile:
         """Raises FormatError unless an Arrow schema has one column of texts with this key."""
         path, key, names = self._path, self._key, schema.names
         if key not in names:
-            raise FormatError(f"{path}: no column {key!r}; set text_key to one of {', '.join(names)}")
+            some = ", ".join(names)
+            remedy = f"set {param('text_key')} to one of {some}" if can_pass("text_key") else f"its columns are {some}"
+            raise FormatError(f"{path}: no column {key!r}: {remedy}")
         if names.count(key) > 1:
             raise FormatError(f"{path}: {names.count(key)} columns are named {key!r}: rename all but one")
         kind = str(schema.field(key).type)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..arguments import option, refuse_unused, utf8, whole_number
+from ..arguments import option, param, refuse_unused, utf8, whole_number
 from .pieces import Cut
 from .planning import Piece, Plan, pieces_of
 from .rows import Texts
@@ -50,7 +50,11 @@ class Sample:
                 object.__setattr__(self, name, whole_number(name, value, 1))
         object.__setattr__(self, "seed", whole_number("seed", self.seed, None))
         if self.seed and self.is_all:
-            refuse_unused("seed", self.seed, "it chooses a sample, which max_documents or max_bytes asks for")
+            refuse_unused(
+                "seed",
+                self.seed,
+                f"it chooses a sample, which {param('max_documents')} or {param('max_bytes')} asks for",
+            )
 
     @property
     def is_all(self) -> bool:

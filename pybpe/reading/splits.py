@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import BinaryIO
 
 from .. import _binding
-from ..arguments import counted, one_of, option, refuse_unused, shown, whole_number
+from ..arguments import by_caller, counted, one_of, option, param, refuse_unused, shown, whole_number
 from ..errors import ArgumentError
 from .bad_records import Seen
 from .documents import Kinds, records
@@ -57,14 +57,16 @@ class SplitOptions:
         except (TypeError, ValueError, OverflowError):
             right = False
         if not right:
-            told = "splits must be 1 to 3 shares such as (8, 1, 1), the first above 0"
-            raise ArgumentError(f"{told}, not {shown(self.splits)}")
+            told = f"must be 1 to 3 shares such as {by_caller('(8, 1, 1)', '8,1,1')}, the first above 0"
+            raise ArgumentError(f"{param('splits')} {told}, not {shown(self.splits)}")
         object.__setattr__(self, "splits", shares)
         one_of("split_by", self.split_by, SPLIT_BY)
         if self.val_documents is not None:
             for name, value, default in (("splits", self.splits, DEFAULT_SPLITS), ("split_by", self.split_by, "hash")):
                 if value != default:
-                    refuse_unused(name, value, "val_documents says which documents are val, and the others are train")
+                    refuse_unused(
+                        name, value, f"{param('val_documents')} says which documents are val, and the others are train"
+                    )
             whole_number("val_documents", self.val_documents, 1)
             object.__setattr__(self, "splits", (1.0, 1.0))
             object.__setattr__(self, "split_by", "first")
@@ -152,7 +154,8 @@ def end_of_first(files: Iterable[InputFile], kinds: Kinds, count: int) -> tuple[
     found = next(islice(ends, count - 1, None), None)
     if found is None or next(ends, None) is None:
         raise ArgumentError(
-            f"val_documents: the corpus has no more than {counted(count, 'document')}, so none is left to train on"
+            f"{param('val_documents')}: the corpus has no more than {counted(count, 'document')}, so none is left to"
+            " train on"
         )
     return found
 

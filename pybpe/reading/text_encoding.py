@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 from .. import _binding
-from ..arguments import instance, shown
+from ..arguments import instance, param, shown
 from ..errors import ArgumentError, FormatError, warn
 from .streams import DerivedStream
 
@@ -143,8 +143,9 @@ def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
     percent = f"{100 * share:.2g}" if share >= 0.0001 else "less than 0.01"
     return (
         f"{name}: not UTF-8 at byte {offset + at} ({percent}% of the {len(view)} bytes around it): damaged, or in"
-        " another encoding. pybpe uses these bytes unchanged. To read such text, say its encoding: encoding='gb18030'"
-        " for most Chinese text, 'cp1252' for most Western European text, or another of Python's"
+        " another encoding. pybpe uses these bytes unchanged. To read such text, say its encoding:"
+        f" {param(encoding='gb18030')} for most Chinese text, 'cp1252' for most Western European text, or another of"
+        " Python's"
     )
 
 

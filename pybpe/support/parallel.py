@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from .._lazy import futures
-from ..arguments import instance, option, whole_number
+from ..arguments import by_caller, instance, option, param, whole_number
 from ..errors import ArgumentError, WorkerError
 from . import platform
 
@@ -50,10 +50,13 @@ class RunOptions:
         if self.task_timeout is not None:
             instance("task_timeout", self.task_timeout, (int, float), "a number of seconds")
             if not 0 < self.task_timeout < float("inf"):
-                raise ArgumentError(f"task_timeout must be a number of seconds above 0, not {self.task_timeout}")
+                raise ArgumentError(
+                    f"{param('task_timeout')} must be a number of seconds above 0, not {self.task_timeout}"
+                )
             if self.executor is None:
                 raise ArgumentError(
-                    "task_timeout needs an executor (--dask): threads of this process cannot be given up"
+                    f"{param('task_timeout')} needs {by_caller('an executor', '--dask')}: threads of this process"
+                    " cannot be given up"
                 )
 
 

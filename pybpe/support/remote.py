@@ -17,7 +17,7 @@ import sys
 import time
 import unicodedata
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
@@ -27,8 +27,9 @@ from weakref import WeakKeyDictionary
 
 import regex
 
-from .. import _binding
+from .. import _binding, arguments
 from .._version import __version__
+from ..arguments import param
 from ..errors import ArgumentError, Error, WorkerError, file_errors, warn
 from .parallel import RunOptions
 
@@ -69,7 +70,9 @@ class Workers:
 
     def __init__(self, executor: Executor, task_timeout: float | None = None) -> None:
         if not hasattr(executor, "submit"):
-            raise ArgumentError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
+            raise ArgumentError(
+                f"{param('executor')} must be a concurrent.futures.Executor, not {type(executor).__name__}"
+            )
         self._executor = executor
         # Dask's executor has no public name for its client.
         self._dask = getattr(executor, "_client", None) if _is_of_dask(executor) else None
@@ -89,7 +92,7 @@ class Workers:
     def submit(self, function: Callable[..., object], *args: object) -> Future[Arrived]:
         """Runs function(*args) on one of the workers. `outcome` returns the result. Raises WorkerError if the executor
         no longer takes tasks."""
-        call: tuple[Any, ...] = (_arrive, build(), function, *args)
+        call: tuple[Any, ...] = (_arrive, build(), (os.getpid(), arguments.flags), function, *args)
         if self._dask is not None:
             call = (pickle.loads, pickle.dumps(_Call(call)))
         if not self._tasks:
@@ -151,8 +154,9 @@ class Workers:
             self._last_done = time.monotonic()
         if self._timeout is not None and time.monotonic() - self._last_done > self._timeout:
             raise WorkerError(
-                f"{_described_task(self._tasks.get(future))} took longer than task_timeout, {self._timeout:g} seconds"
-                f"{self._busy()}. If its worker hangs, end it; then run the same again: it resumes"
+                f"{_described_task(self._tasks.get(future))} took longer than {param('task_timeout')},"
+                f" {self._timeout:g} seconds{self._busy()}. If its worker hangs, end it; then run the same again: it"
+                " resumes"
             )
 
     def _busy(self) -> str:
@@ -234,8 +238,13 @@ class Arrived(Exception):
         raise self
 
 
-def _arrive(wanted: Build, function: Callable[..., object], *args: object) -> Arrived:
-    """Runs a task on a worker."""
+def _arrive(
+    wanted: Build, caller: tuple[int, Mapping[str, str] | None], function: Callable[..., object], *args: object
+) -> Arrived:
+    """Runs a task on a worker. Its errors are for the user of the process that sent it: `caller` has the number of that
+    process, and its `arguments.flags`."""
+    if caller[0] != os.getpid():
+        arguments.flags = caller[1]
     mine = build()
     if mine[:2] != wanted[:2]:
         raise WorkerError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding, formats
 from .._lazy import cached_property, numpy
-from ..arguments import Text, instance, is_unicode, probability, shown, utf8, whole_number
+from ..arguments import Text, instance, is_unicode, param, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..formats.vocab_merges import token_names
 from ..model import Model, check_specials, model_of_parts, special_ids_of
@@ -356,7 +356,7 @@ class Tokenizer:
         seed = whole_number("seed", seed, most=(1 << 64) - 1)
         rate = self._model.dropout if dropout is None else probability("dropout", dropout)
         if dropout is None and not rate:
-            raise ArgumentError("this tokenizer has no dropout: pass dropout=0.1, or use encode")
+            raise ArgumentError(f"this tokenizer has no dropout: pass {param(dropout=0.1)}, or use encode")
         if not rate:  # merging alone would not find the tokens that only whole words become
             certain = self.replace(dropout=0) if self._model.dropout else self
             return certain.encode(text, allowed_special=allowed_special, disallowed_special=disallowed_special)
@@ -637,7 +637,9 @@ class Tokenizer:
             if chat_template is not None:
                 instance("chat_template", chat_template, str, "a str or None")
                 if not is_unicode(chat_template):
-                    raise ArgumentError("chat_template contains a lone surrogate, which is not valid Unicode")
+                    raise ArgumentError(
+                        f"{param('chat_template')} contains a lone surrogate, which is not valid Unicode"
+                    )
             changes["chat_template"] = chat_template or ""
         if dropout is not ...:
             changes["dropout"] = probability("dropout", dropout)
@@ -680,7 +682,9 @@ class Tokenizer:
         ['ab', 'abc']
         """
         if (keep is None) == (vocab_size is None):
-            raise ArgumentError("pass keep or vocab_size: the tokens to keep, or how many of the first ones")
+            raise ArgumentError(
+                f"pass {param('keep')} or {param('vocab_size')}: the tokens to keep, or how many of the first ones"
+            )
         model = (
             remaps.pruned(self._model, keep or ())
             if vocab_size is None
@@ -713,7 +717,9 @@ class Tokenizer:
         from ..training.merging import learned
 
         if (inputs is None and "counts" not in training) != (vocab_size is None):
-            raise ArgumentError("inputs and vocab_size go together: pass both to learn merges, or neither")
+            raise ArgumentError(
+                f"{param('inputs')} and {param('vocab_size')} go together: pass both to learn merges, or neither"
+            )
         if remap is not None and inputs is not None and is_path_list(inputs):
             check_paths({"remap": [_binding.path_text(remap)]}, texts={"the input": path_list(inputs)})
         specials = check_specials(special_tokens)
@@ -759,7 +765,8 @@ def named_tokenizers(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
         tokenizers = {f"tokenizer {number}": tok for number, tok in enumerate(tokenizers, 1)}
     if not isinstance(tokenizers, Mapping):
         raise ArgumentError(
-            f"tokenizers must be a Tokenizer, a list of them, or a mapping of names to them, not {shown(tokenizers)}"
+            f"{param('tokenizers')} must be a Tokenizer, a list of them, or a mapping of names to them, not"
+            f" {shown(tokenizers)}"
         )
     for name, tok in tokenizers.items():
         instance("the name of a tokenizer", name, str, "a str")

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from .._binding import IdBuffer, Vocab, new_bytes
 from .._lazy import numpy
-from ..arguments import counted, instance, shown
+from ..arguments import counted, instance, param, shown
 from ..errors import ArgumentError, UnknownIdError
 from ..support.parallel import map_ordered, worker_count
 
@@ -102,7 +102,8 @@ def error_handler(name: str) -> str:
         pass
     except (LookupError, TypeError, ValueError):  # no handler, one for encoding only, a NUL in the name
         raise ArgumentError(
-            f"errors must be a handler of bytes.decode, such as 'replace', 'ignore' or 'strict', not {shown(name)}"
+            f"{param('errors')} must be a handler of bytes.decode, such as 'replace', 'ignore' or 'strict', not"
+            f" {shown(name)}"
         ) from None
     return name
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 from .. import _binding
 from .._lazy import cached_property, numpy
-from ..arguments import Text, utf8
+from ..arguments import Text, param, utf8
 from ..errors import ArgumentError
 from ..model import Model, matcher, refuse_dropout
 from ..normalize import normalize, prepared
@@ -390,7 +390,8 @@ class TextEncoder:
                 special = self._text_of(number, bytes(piece[start:end]))
                 raise ArgumentError(
                     f"the text contains the disallowed special token {special!r} at byte {begin + start};"
-                    " pass it in allowed_special, or use disallowed_special=() to encode it as text"
+                    f" pass it in {param('allowed_special')}, or use {param(disallowed_special=())} to encode it as"
+                    " text"
                 )
             begin += len(piece)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from .. import _binding
 from .._lazy import futures
-from ..arguments import instance, refuse_unused, without_secrets
+from ..arguments import instance, param, refuse_unused, without_secrets
 from ..errors import ArgumentError, warn
 from ..reading import planning
 from ..reading.documents import Kinds, check_mark
@@ -32,7 +32,6 @@ from .store import AppendStore, Store
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
-_REMEDY = "documents stay whole; split_by='token' (--split-by token) divides the text itself"
 
 
 def binarize(
@@ -143,14 +142,17 @@ def binarize(
             min_shard_tokens = 0  # only llm.c needs a minimum
         format = LLMC.name
     elif sequence_length != 1024:
-        refuse_unused("sequence_length", sequence_length, "only packed rows have a length: pass pack=True")
+        refuse_unused("sequence_length", sequence_length, f"only packed rows have a length: pass {param(pack=True)}")
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
     output.check_used()
     if rows is not None:
         if on_error == "skip":
-            raise ArgumentError("on_error='skip' cannot be used with pack, which keeps only the rows: pack afterwards")
+            raise ArgumentError(
+                f"{param(on_error='skip')} cannot be used with {param('pack')}, which keeps only the rows: pack"
+                " afterwards"
+            )
         if output.mode != "prepend":
-            what = f"in packed rows, the mark begins each document: pass eot='prepend', not {output.mode!r}"
+            what = f"in packed rows, the mark begins each document: pass {param(eot='prepend')}, not {output.mode!r}"
             raise ArgumentError(what)
     options = DatasetOptions(
         ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by, val_documents), output
@@ -216,7 +218,9 @@ def encode_files(
     if not path.endswith((".npy", ".bin")):
         raise ArgumentError(f"{path}: must end in .npy, or in .bin for a headerless file of ids")
     if eot == KEEP and documents in ("blank", "line"):
-        raise ArgumentError(f"eot='keep' keeps texts whole: with documents={documents!r} pass 'prepend' or 'append'")
+        raise ArgumentError(
+            f"{param(eot='keep')} keeps texts whole: with {param(documents=documents)} pass 'prepend' or 'append'"
+        )
     output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0)
     options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions((1,)), output).for_tokenizer(tok)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
@@ -307,4 +311,5 @@ def tell_shares(splits: Sequence[float], made: Manifest) -> None:
     is_far = any(not want / _FACTOR <= share <= want * _FACTOR for share, want in zip(shares, wanted))
     if is_far:
         figures = (f"{share:.0%} {name} ({want:.0%})" for name, share, want in zip(made.text_bytes, shares, wanted))
-        warn(f"the shares of the splits differ from those requested: {', '.join(figures)}; {_REMEDY}")
+        remedy = f"documents stay whole; {param(split_by='token')} divides the text itself"
+        warn(f"the shares of the splits differ from those requested: {', '.join(figures)}; {remedy}")

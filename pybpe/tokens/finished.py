@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import is_url
+from ..arguments import is_url, param
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Staged
@@ -163,7 +163,7 @@ def _token_file(folder: str) -> str | None:
 
 
 def _refusal(folder: str, what: str) -> ArgumentError:
-    return ArgumentError(f"{folder}: {what}: choose another folder, or replace them with force=True")
+    return ArgumentError(f"{folder}: {what}: choose another folder, or replace them with {param(force=True)}")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -274,7 +274,9 @@ class TokenFolder(NamedTuple):
             told = "expected llmc, raw, npy or megatron"
             raise ArgumentError(f"{self.path}: has files of the format {settings.get('format')}, {told}")
         if settings.get("eot") not in ("prepend", "append") or self.manifest.tokenizer.get("eot") is None:
-            raise ArgumentError(f"{self.path}: has no end of text between documents: write it with eot='prepend'")
+            raise ArgumentError(
+                f"{self.path}: has no end of text between documents: write it with {param(eot='prepend')}"
+            )
 
 
 def check_different(parts: Sequence[tuple[str, TokenFolder]]) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import counted
+from ..arguments import counted, param
 from ..errors import ArgumentError, FileMissingError, FormatError, file_errors
 from ..formats import VERSION_KEY, check_version_of
 from ..reading.streams import file_sha256, read_file
@@ -198,7 +198,9 @@ class Manifest:
             manifest = cls(*facts, shards, files, content.get("skipped"), content.get("call", ""), inputs)
             _check_types(manifest)
             if manifest.settings.get("split_by") == "document":
-                raise FormatError(f"{path}: was made with split_by='document', which no version has: make it again")
+                raise FormatError(
+                    f"{path}: was made with {param(split_by='document')}, which no version has: make it again"
+                )
         except FormatError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -323,7 +325,7 @@ def is_plain_name(name: object) -> bool:
 def check_name(name: str) -> None:
     """Raises ArgumentError unless token files can have this name prefix."""
     if not isinstance(name, str) or not is_plain_name(name + "_") or min(name, default=" ") < " ":
-        raise ArgumentError(f"name must be a file-name prefix without / or line breaks, not {name!r}")
+        raise ArgumentError(f"{param('name')} must be a file-name prefix without / or line breaks, not {name!r}")
 
 
 def record_file(path: str) -> FileRecord:

@@ -11,10 +11,10 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from .. import _binding
-from ..arguments import instance, one_of, option, refuse_unused, whole_number
+from ..arguments import instance, one_of, option, param, refuse_unused, whole_number
 from ..errors import ArgumentError, LimitError
 from ..model import refuse_dropout
-from ..reading.documents import NAME_IT
+from ..reading.documents import name_it
 from ..reading.options import ReadOptions
 from ..reading.splits import SplitOptions
 from ..support.locking import FOLDER
@@ -76,10 +76,10 @@ class OutputOptions:
     def check_used(self) -> None:
         """Raises ArgumentError if the caller gives an option, another value than the default, that has no effect."""
         if self.name is not None and "{name}" not in self.form.file:
-            refuse_unused("name", self.name, f"this format has fixed file names (format={self.format!r})")
+            refuse_unused("name", self.name, f"this format has fixed file names ({param(format=self.format)})")
         if self.shard_tokens != 10**8 and not self.form.has_shards:
             refuse_unused(
-                "shard_tokens", self.shard_tokens, f"this format has one file per split (format={self.format!r})"
+                "shard_tokens", self.shard_tokens, f"this format has one file per split ({param(format=self.format)})"
             )
 
     @property
@@ -105,16 +105,16 @@ class OutputOptions:
                 would be larger than its readers can read.
         """
         if mark is None and self.mode not in ("none", KEEP):
-            raise ArgumentError(f"the tokenizer has no end of text: {NAME_IT}; or pass eot='none'")
+            raise ArgumentError(f"the tokenizer has no end of text: {name_it()}; or pass {param(eot='none')}")
         if self.dtype == "uint16" and n_vocab > 1 << 16:
-            raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use dtype='uint32' or 'auto'")
+            raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use {param(dtype='uint32')} or 'auto'")
         fitting = "uint16" if n_vocab <= self.form.largest_uint16_vocabulary else "uint32"
         chosen, form = replace(self, dtype=fitting if self.dtype == "auto" else self.dtype), self.form
         largest = form.header_bytes + max(self.shard_tokens, 2 * self.least_tokens) * ID_BYTES[chosen.dtype]
         if form.max_bytes and largest > form.max_bytes:
             raise LimitError(
-                f"shard_tokens={self.shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: write more,"
-                " smaller shards"
+                f"{param(shard_tokens=self.shard_tokens)} would exceed 2 GiB, beyond which llm.c cannot seek: write"
+                " more, smaller shards"
             )
         return chosen
 
@@ -215,7 +215,7 @@ class RowOptions:
         instance("pack", pack, bool, "True or False")
         if not pack and (format not in FORMATS or format in FLAT):
             if packing is not None:
-                raise ArgumentError("packing needs pack=True")
+                raise ArgumentError(f"{param('packing')} needs {param(pack=True)}")
             return None
         if not pack and packing is None:
             packing = "concat"

@@ -36,6 +36,7 @@ from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..arguments import param
 from ..errors import FormatError, LimitError, ShardTooSmallError, file_errors
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, open_input
@@ -82,7 +83,7 @@ def check_least(path: str, tokens: int, least: int) -> None:
     if tokens < least:
         raise ShardTooSmallError(
             f"{path}: would have {tokens} tokens, but llm.c needs at least {least} in every shard; add more text, use"
-            " other splits or split_by='token', or allow it with min_shard_tokens=0",
+            f" other splits or {param(split_by='token')}, or allow it with {param(min_shard_tokens=0)}",
             path,
             tokens,
         )
@@ -106,7 +107,7 @@ def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
         if form.max_bytes and size > form.max_bytes:
             raise LimitError(
                 f"{layout.path(split, 0)}: would have {size} bytes, but llm.c cannot seek beyond {form.max_bytes}:"
-                " choose a smaller shard_tokens or min_shard_tokens"
+                f" choose a smaller {param('shard_tokens')} or {param('min_shard_tokens')}"
             )
         return sizes
     full_size = max(most, least)

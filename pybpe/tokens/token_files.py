@@ -24,7 +24,7 @@ from typing import Any
 
 from .. import _binding
 from .._lazy import numpy
-from ..arguments import counted, instance
+from ..arguments import counted, instance, param
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids, read_npy_header
 from ..reading.file_types import llmc_file
@@ -141,7 +141,9 @@ def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[nump
     if dtype is None and (facts := file_facts([path])[0]) is not None:
         dtype = facts.dtype
     if dtype is None and (problem := problem_of_ids(start)) is not None:
-        raise FormatError(f"{path}: {problem}: pass dtype='uint32' or 'uint16' if it holds ids and nothing else", 0)
+        raise FormatError(
+            f"{path}: {problem}: pass {param(dtype='uint32')} or 'uint16' if it holds ids and nothing else", 0
+        )
     id_bytes = 4 if dtype == "uint32" else 2
     if size % id_bytes:
         raise FormatError(
@@ -179,7 +181,7 @@ class TokenStream:
 
     def __init__(self, source: Paths | numpy.ndarray[Any, Any], dtype: str | None = None) -> None:
         if dtype not in (None, "uint16", "uint32"):
-            raise ArgumentError(f"dtype must be 'uint16', 'uint32' or None, not {dtype!r}")
+            raise ArgumentError(f"{param('dtype')} must be 'uint16', 'uint32' or None, not {dtype!r}")
         self._arguments: tuple[Any, ...]
         self.made_by: tuple[str, str] | None
         if hasattr(source, "dtype"):

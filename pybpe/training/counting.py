@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from .._lazy import futures
-from ..arguments import instance, utf8
+from ..arguments import by_caller, instance, param, utf8
 from ..errors import ArgumentError, FileMissingError, WorkerError
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
@@ -139,7 +139,10 @@ def _counted(
         _check_texts(inputs)
     if run.executor is not None:
         if files is None or not sample.is_all:
-            raise ArgumentError("an executor counts whole files: pass paths, and leave out max_documents and max_bytes")
+            raise ArgumentError(
+                f"an executor counts whole files: pass paths, and leave out {param('max_documents')} and"
+                f" {param('max_bytes')}"
+            )
         if any(file.path == STDIN for file in files.singles):
             raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
     plan = corpus_plan(files or Corpus(), settings)
@@ -167,7 +170,8 @@ def files_to_count(inputs: Inputs, read: ReadOptions) -> Corpus:
     except FileMissingError as error:
         name = str(error).rpartition(": cannot be opened")[0]
         if re.search(r"\s", name) or not re.search(r"[./]", name):  # the user may have meant a text
-            raise FileMissingError(f"{error} (if it is a text, not a path: in Python, pass iter([text]))") from None
+            remedy = by_caller("pass iter([text])", "put it in a file, or pass it on standard input, as -")
+            raise FileMissingError(f"{error} (if it is a text, not a path: {remedy})") from None
         raise
 
 
@@ -175,7 +179,9 @@ def _check_texts(inputs: object) -> None:
     """Raises ArgumentError for an object that is not an iterable of texts, or is probably passed by mistake."""
     instance("inputs", inputs, Iterable, "paths or an iterable of texts")
     if isinstance(inputs, Mapping):
-        raise ArgumentError("inputs is a dictionary: pass word counts as counts=, or texts as iter(texts.values())")
+        raise ArgumentError(
+            f"inputs is a dictionary: pass word counts as {param('counts')}, or texts as iter(texts.values())"
+        )
     if isinstance(inputs, (set, frozenset)):
         raise ArgumentError("inputs is a set: pass paths in a list, or texts as iter(...)")
     if isinstance(inputs, (list, tuple)) and any(isinstance(i, (str, os.PathLike)) for i in inputs):

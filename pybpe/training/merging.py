@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _binding
-from ..arguments import Text, chosen
+from ..arguments import Text, chosen, param
 from ..errors import ArgumentError
 from ..model import Model
 from ..reading.files import input_files
@@ -42,17 +42,23 @@ class TrainInput:
 
     def __post_init__(self) -> None:
         if (self.inputs is None) == (self.counts is None):
-            raise ArgumentError("pass either inputs or counts, not both or neither")
+            raise ArgumentError(f"pass either {param('inputs')} or {param('counts')}, not both or neither")
         if self.counts is not None and not self.sample.is_all:
-            raise ArgumentError("max_documents and max_bytes need inputs: they cannot sample counts")
+            raise ArgumentError(
+                f"{param('max_documents')} and {param('max_bytes')} need {param('inputs')}: they cannot sample counts"
+            )
 
     def plan(self, options: TrainOptions) -> TrainPlan:
         """Returns the plan of a training run with these options."""
         if options.parity is not None:
             if self.counts is not None:
-                raise ArgumentError("parity needs texts of each language: pass inputs, not counts")
+                raise ArgumentError(
+                    f"{param('parity')} needs texts of each language: pass {param('inputs')}, not {param('counts')}"
+                )
             if self.read.skips:
-                raise ArgumentError("on_error='skip' cannot be used with parity, which compares texts line by line")
+                raise ArgumentError(
+                    f"{param(on_error='skip')} cannot be used with {param('parity')}, which compares texts line by line"
+                )
             check_inputs(self.inputs, options.parity)
         counted = self.counts.settings if isinstance(self.counts, Counts) else None
         return TrainPlan.of(options, counted, self.read)
@@ -64,7 +70,9 @@ class TrainInput:
         settings = plan.count
         counted = self.counts.settings.pattern if isinstance(self.counts, Counts) else None
         if plan.words is not None and counted != settings.pattern:
-            raise ArgumentError("superwords cross words, so counts of words cannot be used for them: pass inputs")
+            raise ArgumentError(
+                f"superwords cross words, so counts of words cannot be used for them: pass {param('inputs')}"
+            )
         if not isinstance(self.counts, Counts):
             return Counts(Counts.from_dict(self.counts).words, settings)
         _check_counts(self.counts, settings)
@@ -73,13 +81,15 @@ class TrainInput:
     def check_checkpoint(self, plan: TrainPlan) -> None:
         """Raises ArgumentError unless the counting of this input can be saved, and resumed later."""
         if plan.options.parity is not None:
-            raise ArgumentError("checkpoint cannot be used with parity: leave one of them out")
+            raise ArgumentError(f"{param('checkpoint')} cannot be used with {param('parity')}: leave one of them out")
         if self.read.skips:
-            raise ArgumentError("checkpoint cannot be used with on_error='skip': count first, with `pybpe count`")
+            raise ArgumentError(
+                f"{param('checkpoint')} cannot be used with {param(on_error='skip')}: count first, with `pybpe count`"
+            )
         if self.counts is not None:
-            raise ArgumentError("checkpoint saves words while they are counted: leave it out with counts")
+            raise ArgumentError(f"{param('checkpoint')} saves words while they are counted: leave it out with counts")
         if not is_path_list(self.inputs):
-            raise ArgumentError("checkpoint: texts of an iterable cannot be recognized later: pass paths")
+            raise ArgumentError(f"{param('checkpoint')}: texts of an iterable cannot be recognized later: pass paths")
 
     def fingerprint(self) -> dict[str, object]:
         """Returns what identifies the files: their names, sizes and times; and the sample."""
@@ -154,7 +164,10 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
     if (counts.settings.matching, counts.settings.prefix_space) != (wanted.matching, wanted.prefix_space):
         flagged = f"special tokens with flags, such as {next(iter(wanted.matching), '')!r:.80}"
         what = "add_prefix_space" if wanted.prefix_space else flagged
-        raise ArgumentError(f"the base has {what}, without which words were counted: pass inputs instead of counts")
+        raise ArgumentError(
+            f"the base has {what}, without which words were counted: pass {param('inputs')} instead of"
+            f" {param('counts')}"
+        )
 
 
 def _merge(held: list[TrainWords], plan: TrainPlan, progress: bool | None) -> list[tuple[int, int, int]]:

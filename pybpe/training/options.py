@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
 from .. import _binding
-from ..arguments import instance, one_of, option, whole_number
+from ..arguments import instance, one_of, option, param, whole_number
 from ..errors import ArgumentError
 from ..model import MOST_IDS, Model, check_specials, special_ids_of
 from ..normalize import check_normalizer
@@ -98,11 +98,14 @@ class TrainOptions:
         from . import superwords
 
         if self.base is not None:
-            raise ArgumentError("like cannot be used with base, whose settings the result has: leave one of them out")
+            raise ArgumentError(
+                f"{param('like')} cannot be used with {param('base')}, whose settings the result has: leave one of"
+                " them out"
+            )
         if self.pattern is None and superwords.is_chunk_pattern(like.pattern):
             raise ArgumentError(
-                "like: this tokenizer has superwords, so it does not record the pattern of words: pass pattern, and"
-                " superwords=True"
+                f"{param('like')}: this tokenizer has superwords, so it does not record the pattern of words: pass"
+                f" {param('pattern')}, and {param(superwords=True)}"
             )
         # In the order of their ids, without those that readers see as text: Hugging Face does not keep added tokens
         # that are not special.
@@ -126,16 +129,19 @@ class TrainOptions:
             one_of("parity_per", self.parity_per, parity.UNITS)
             parity.check_texts("parity", self.parity)
             if self.superwords:
-                raise ArgumentError("parity cannot be used with superwords: leave one of them out")
+                raise ArgumentError(
+                    f"{param('parity')} cannot be used with {param('superwords')}: leave one of them out"
+                )
         elif self.parity_per != "text":
-            raise ArgumentError("parity_per needs parity: it says how parity compares languages")
+            raise ArgumentError(f"{param('parity_per')} needs {param('parity')}: it says how parity compares languages")
         if self.superwords or self.parity is not None:
             from . import superwords
 
             superwords.transition_size(self.transition, self.vocab_size)
         elif self.transition is not None:
             raise ArgumentError(
-                "transition needs superwords=True or parity: it says when the stage of superwords or parity begins"
+                f"{param('transition')} needs {param(superwords=True)} or {param('parity')}: it says when the stage of"
+                " superwords or parity begins"
             )
 
     @property

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import instance, is_unicode, shown, utf8
+from ..arguments import instance, is_unicode, param, shown, utf8
 from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
@@ -38,7 +38,7 @@ def check_texts(name: str, texts: object) -> None:
     instance(name, texts, Mapping, "a mapping of languages to texts, such as {'en': 'en.txt', 'zh': 'zh.txt'}")
     assert isinstance(texts, Mapping)
     if len(texts) < 2:
-        raise ArgumentError(f"{name} has {len(texts)} languages: there must be at least 2")
+        raise ArgumentError(f"{param(name)} has {len(texts)} languages: there must be at least 2")
     for language in texts:
         instance(f"the name of a language in {name}", language, str, "a str")
         if not language or not language.isprintable() or not is_unicode(language):
@@ -70,8 +70,8 @@ def count_languages(
         if len(set(lines.values())) > 1:
             counts = ", ".join(f"{name} has {count}" for name, count in lines.items())
             raise ArgumentError(
-                f"parity: the development texts are not translations of each other, line by line ({counts} lines): use"
-                " translations, or compare languages by parity_per='character' or 'byte'"
+                f"{param('parity')}: the development texts are not translations of each other, line by line ({counts}"
+                f" lines): use translations, or compare languages by {param(parity_per='character')} or 'byte'"
             )
     alone = replace(run, executor=None, memory_limit=None)
     languages = []
@@ -92,7 +92,7 @@ def _readable_twice(texts: Any) -> Any:
         return texts
     instance("parity", texts, Iterable, "paths or an iterable of texts, for each language")
     if isinstance(texts, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
-        raise ArgumentError(f"parity: pass paths, or texts as iter([...]), not a {type(texts).__name__}")
+        raise ArgumentError(f"{param('parity')}: pass paths, or texts as iter([...]), not a {type(texts).__name__}")
     return _Listed(list(flat_texts(texts)))
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import cached_property
-from ..arguments import counted, shown
+from ..arguments import counted, param, shown
 from ..errors import ArgumentError
 from ..formats import vocab_merges
 from ..model import Model
@@ -55,11 +55,13 @@ class TrainPlan:
                 f"{len(self.base.tokens)} tokens of the base + {counted(len(self.new_specials), 'new special token')}"
             )
         if self.options.vocab_size < least:
-            raise ArgumentError(f"vocab_size {self.options.vocab_size} is too small: the minimum is {least} ({parts})")
+            raise ArgumentError(
+                f"{param('vocab_size')} {self.options.vocab_size} is too small: the minimum is {least} ({parts})"
+            )
         self._check_ids(self._planned_ids())  # it makes the numbering, which refuses a base that cannot be extended
         end = self.options.end_of_text
         if end is not None and end not in self.count.specials:
-            raise ArgumentError(f"end_of_text: {shown(end)} is not among the special tokens: add it to them")
+            raise ArgumentError(f"{param('end_of_text')}: {shown(end)} is not among the special tokens: add it to them")
 
     @classmethod
     def of(cls, options: TrainOptions, counted: CountSettings | None, read: ReadOptions) -> TrainPlan:
@@ -77,7 +79,10 @@ class TrainPlan:
         if base is None:
             return cls(options, settings, specials, words)
         if options.special_ids != "first":
-            raise ArgumentError("special_ids cannot be used with base: new special tokens follow the ids of the base")
+            raise ArgumentError(
+                f"{param('special_ids')} cannot be used with {param('base')}: new special tokens follow the ids of the"
+                " base"
+            )
         new = [text for text in specials if text not in base.specials]
         settings = replace(settings, specials=(*base.specials, *new), matching=base.matching)
         return cls(options, replace(settings, prefix_space=base.prefix_space), new, words)
@@ -98,8 +103,8 @@ class TrainPlan:
         for text, wanted in self.options.wanted_ids.items():
             if ids[text] != wanted:
                 raise ArgumentError(
-                    f"special_tokens gives {text!r:.80} id {wanted}, but training gives it {ids[text]}: pass a list of"
-                    " the strings, and choose special_ids"
+                    f"{param('special_tokens')} gives {text!r:.80} id {wanted}, but training gives it {ids[text]}:"
+                    f" pass a list of the strings, and choose {param('special_ids')}"
                 )
 
     @cached_property
@@ -261,8 +266,8 @@ class Numbering:
             unmade = next((part for part in parts if part not in numbers), None)
             if unmade is not None:
                 raise ArgumentError(
-                    f"base: merges[{rank}] joins {unmade!r:.60}, which no earlier merge makes: the merges are not in"
-                    " training order, so training cannot extend them. extend(special_tokens) works"
+                    f"{param('base')}: merges[{rank}] joins {unmade!r:.60}, which no earlier merge makes: the merges"
+                    " are not in training order, so training cannot extend them. extend(special_tokens) works"
                 )
             self.merges.append((numbers[parts[0]], numbers[parts[1]]))
             numbers.setdefault(parts[0] + parts[1], len(numbers))

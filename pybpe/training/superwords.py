@@ -12,7 +12,7 @@ end of a chunk, where encoding could not produce it.
 from __future__ import annotations
 
 from .. import _binding
-from ..arguments import instance
+from ..arguments import instance, param
 from ..errors import ArgumentError
 from ..pattern import Pattern
 from .word_counter import word_lists
@@ -28,7 +28,10 @@ def chunk_pattern(words: Pattern) -> Pattern:
     """Returns the pattern of stage 2. Digits stay separate if `words`, the pattern of stage 1, separates them."""
     ends = words.word_ends(b"1234567")
     if ends == [1, 4, 7]:
-        raise ArgumentError("superwords: the pattern groups digits from the right; use digits=1, or leave digits out")
+        raise ArgumentError(
+            f"{param('superwords')}: the pattern groups digits from the right; use {param(digits=1)}, or leave digits"
+            " out"
+        )
     return Pattern(_CHUNKS_OF_DIGITS if ends == [1, 2, 3, 4, 5, 6, 7] else _CHUNKS)
 
 
@@ -56,5 +59,7 @@ def transition_size(transition: float | None, vocab_size: int) -> int:
     share = TRANSITION if transition is None else transition
     instance("transition", share, (int, float), "a share of the vocabulary, such as 0.8")
     if isinstance(share, bool) or not 0 <= share < 1:
-        raise ArgumentError(f"transition must be a share of the vocabulary, at least 0 and less than 1, not {share!r}")
+        raise ArgumentError(
+            f"{param('transition')} must be a share of the vocabulary, at least 0 and less than 1, not {share!r}"
+        )
     return round(share * vocab_size)

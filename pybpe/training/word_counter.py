@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._lazy import tempfile
-from ..arguments import whole_number
+from ..arguments import param, whole_number
 from ..errors import LimitError, note
 from ..model import Matching, matcher
 from ..normalize import check_normalizer, prepared
@@ -87,7 +87,7 @@ class WordCounter:
         expected: int | None = None,
     ) -> None:
         if memory_limit is not None:
-            whole_number("memory_limit, in bytes,", memory_limit, LEAST_MEMORY)
+            whole_number("memory_limit", memory_limit, LEAST_MEMORY)
         self._settings, self._kinds, self._shares = settings, kinds, shares
         self._pattern = settings.pattern
         self._specials = matcher(settings.specials, settings.matching)
@@ -354,16 +354,17 @@ class MergingMemory(NamedTuple):
         need, exponent = self.need(words, size), None if growth is None else growth.exponent
         if self.limit is not None and need > self.limit:
             share = (0.9 * self.limit / need) ** (1 / (exponent or _USUAL))
-            sample = f"max_bytes={int(float(f'{0.95 * share * text:.1e}'))}" if text else "max_bytes"
+            sample = param(max_bytes=int(float(f"{0.95 * share * text:.1e}"))) if text else param("max_bytes")
             raise LimitError(
-                f"merging {words} distinct words takes about {_shown(need)}, more than memory_limit allows"
+                f"merging {words} distinct words takes about {_shown(need)}, more than {param('memory_limit')} allows"
                 f" ({_shown(self.limit)}; by default, half of the machine's memory): train on a sample, with {sample},"
-                " or give a larger memory_limit"
+                f" or give a larger {param('memory_limit')}"
             )
         if exponent is not None and exponent > _STEEP and need > _LARGE:
             note(
                 f"{words} distinct words, which grow with the text to the power of {exponent:.2f}: merging takes about"
-                f" {_shown(need)}. A sample (max_bytes) takes less: 60 of 90 MB of Chinese cost 0.2% more tokens"
+                f" {_shown(need)}. A sample ({param('max_bytes')}) takes less: 60 of 90 MB of Chinese cost 0.2% more"
+                " tokens"
             )
 
 

@@ -23,6 +23,7 @@ from corpora import EOT, documents, jsonl, small_tokenizer
 import pybpe
 from pybpe import __main__ as program
 from pybpe import cli
+from pybpe.cli.command import Command
 
 # Every command that writes, with small inputs.
 COMMANDS = {
@@ -48,7 +49,7 @@ COMMANDS = {
 RESUMING = ("unfinished", ".lock")  # what a run leaves from which the next resumes, or that it removes
 
 
-def parsers(parser: argparse.ArgumentParser | None = None, name: str = "") -> dict[str, argparse.ArgumentParser]:
+def parsers(parser: Command | None = None, name: str = "") -> dict[str, Command]:
     """Returns the parser of each command, by its name, such as "llmc check"."""
     parser = parser or cli._parser()
     inner = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]

@@ -1,9 +1,12 @@
 """Arguments passed by mistake: a pybpe.Error in one line that names the argument, never a failure deep inside."""
 
+import ast
 import copy
 import io
 import os
 import pickle
+import re
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -11,11 +14,15 @@ from typing import Any
 
 import numpy
 import pytest
+from commands import parsers
 
 import pybpe
 import pybpe.corpus
 import pybpe.loading
+from pybpe import arguments
+from pybpe.arguments import by_caller, can_pass, param
 from pybpe.formats.pretrained import chat_template
+from pybpe.support.remote import Workers
 
 TEXT = "the cat sat on the mat. " * 20
 BYTES = {i: bytes([i]) for i in range(256)}
@@ -52,7 +59,7 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"pattern": r"(?r)\w+"}, "remove the flag"),
     ({"pattern": "(?bytes)"}, "only [(][?]bytes[)]: a regular expression must follow"),
     ({"pattern": "a|\ud800"}, "a pattern cannot contain a NUL or a lone surrogate"),
-    ({"normalizer": ["NFC"]}, "normalizer must be None, 'NFC' or 'NFKC'"),
+    ({"normalizer": ["NFC"]}, "normalizer must be NFC or NFKC"),
     ({"tie_break": ["huggingface"]}, "tie_break must be one of lexicographic, huggingface, rustbpe"),
     ({"tie_break": "random"}, "tie_break must be one of"),
     ({"special_ids": "middle"}, "special_ids must be one of"),
@@ -69,7 +76,7 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"inputs": []}, "inputs is empty"),
     ({"inputs": ["corpus.txt", b"corpus.txt"]}, "inputs mixes paths"),
     ({"inputs": {"corpus.txt"}}, "inputs is a set: pass paths in a list"),
-    ({"inputs": {"word": 7}}, "inputs is a dictionary: pass word counts as counts="),
+    ({"inputs": {"word": 7}}, "inputs is a dictionary: pass word counts as counts"),
     ({"inputs": "a\0b"}, "a path cannot contain a NUL"),
     ({"inputs": None, "counts": [("a", 1)]}, "counts must be a Counts, or a dictionary"),
     ({"inputs": None, "counts": {"ab": -1}}, "the count of 'ab' must be at least 0"),
@@ -155,7 +162,7 @@ def test_other_arguments(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         (lambda: tok.replace(chat_template=5), "chat_template must be a str or None"),  # type: ignore[arg-type]
         (lambda: tok.replace(template=True), "template must be a Template or a str"),  # type: ignore[arg-type]
         (lambda: tok.decode_batch(None), "batch must be sequences of ids"),  # type: ignore[arg-type]
-        (lambda: pybpe.Tokenizer(BYTES, [], normalizer="nfc"), "normalizer must be None, 'NFC' or 'NFKC'"),
+        (lambda: pybpe.Tokenizer(BYTES, [], normalizer="nfc"), "normalizer must be NFC or NFKC"),
         (lambda: tok.save_pretrained(5), "expected a path, not int"),  # type: ignore[arg-type]
         (lambda: tok.save(None), "expected a path, not NoneType"),  # type: ignore[arg-type]
         (lambda: pybpe.Tokenizer.from_file(5), "expected a path, not int"),  # type: ignore[arg-type]
@@ -350,11 +357,11 @@ def test_templates_by_hand() -> None:
 
 def test_a_file_has_its_own_pattern_and_special_tokens(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     tok.save(tmp_path / "t.bin")
-    with pytest.raises(pybpe.errors.ArgumentError, match="has its own pattern: leave out pattern="):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has its own pattern: leave out pattern"):
         pybpe.Tokenizer.from_file(tmp_path / "t.bin", pattern="gpt2")
     tok.save(tmp_path / "t.json")
     for name in ("t.bin", "t.json"):
-        with pytest.raises(pybpe.errors.ArgumentError, match="has its own special tokens: leave out special_tokens="):
+        with pytest.raises(pybpe.errors.ArgumentError, match="has its own special tokens: leave out special_tokens"):
             pybpe.Tokenizer.from_file(tmp_path / name, special_tokens={"<|endoftext|>": 0})
 
 
@@ -383,3 +390,50 @@ def test_a_chat_template_can_be_removed(tok: pybpe.Tokenizer, tmp_path: Path) ->
     assert chat_template(pybpe.Tokenizer.from_file(tmp_path).model) is None
     with pytest.raises(pybpe.errors.UnsupportedError, match="that there is no chat template"):
         none.save(tmp_path / "none.bin")
+
+
+def test_a_parameter_is_spelled_as_the_caller_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spelled() -> list[str]:
+        some = [param("eot"), param(eot="none"), param(text="a b"), param(splits=(8, 1, 1)), param(pack=True)]
+        return [*some, param(resume=False), param("an id in keep"), param(input_name=3), by_caller("here", "there")]
+
+    assert spelled()[:5] == ["eot", "eot='none'", "text='a b'", "splits=(8, 1, 1)", "pack=True"]
+    assert spelled()[5:] == ["resume=False", "an id in keep", "input_name=3", "here"] and can_pass("nothing")
+    names = {name: "--" + name for name in ("eot", "text", "splits", "pack")} | {"resume": "--no-resume"}
+    monkeypatch.setattr(arguments, "flags", names)
+    assert spelled()[:5] == ["--eot", "--eot none", "--text 'a b'", "--splits 8,1,1", "--pack"]
+    assert spelled()[5:] == ["--no-resume", "an id in keep", "input_name 3", "there"] and not can_pass("nothing")
+    with ProcessPoolExecutor(1) as executor:
+        workers = Workers(executor)
+        with pytest.raises(pybpe.errors.ArgumentError, match="^--eot must be one of none, not 'x'"):
+            workers.outcome(workers.submit(arguments.one_of, "eot", "x", ["none"]))
+
+
+def _said(tree: ast.AST) -> Iterator[str]:
+    """Yields the texts of a module, without docstrings, and without those for one kind of caller."""
+    left_out: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else getattr(node, "name", "")
+        if name in ("by_caller", "can_pass", "option", "param", "__repr__"):
+            left_out.update(ast.walk(node))
+        elif isinstance(node, ast.Expr):  # a docstring
+            left_out.add(node.value)
+        elif isinstance(node, ast.JoinedStr) and node not in left_out:
+            yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            left_out.update(node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in left_out:
+            yield node.value
+
+
+def test_messages_have_neither_flags_nor_the_spelling_of_python(root: Path) -> None:
+    """Except in commands to type, in `...`, and in calls. A parameter that commands have, too, is named by `param`."""
+    no_messages = {"other_libraries.py", "control_tokens.py", "report.py", "tables.py", "assets", "checks"}
+    names = "|".join({name for command in parsers().values() for name in command.flags if "_" in name})
+    wrong = re.compile(rf"(?<![\w-])--[a-z]|(?<![\w.])[a-z_]+=(?![\x22])|\b(?:{names})\b|\{{param")
+    found = []
+    for path in (*root.glob("pybpe/**/*.py"), *root.glob("llmc_compat/**/*.py")):
+        if not no_messages & set(path.parts) and "cli" not in (path.stem, path.parent.name):
+            for text in _said(ast.parse(path.read_text(encoding="utf-8"))):
+                plain = re.sub(r"`[^`]*`|\w+\([^)]*\)|(?:pip install|zstd -d) --\S+", "", text)
+                found += [f"{path.name}: {text}" for _ in wrong.findall(plain) if " " in text.strip()]
+    assert not found

@@ -154,7 +154,7 @@ WRONG = [
     (f"{BINARIZE} --format x", "--format must be one of llmc"),
     ("binarize -t tok.json small.txt -o o", "--min-shard-tokens 0"),
     ("binarize -t tok.json missing.txt -o out2", "missing.txt"),
-    ("count novel.txt -o o --task-timeout 5", "--task-timeout needs an executor (--dask)"),
+    ("count novel.txt -o o --task-timeout 5", "--task-timeout needs --dask"),
     ("inspect novel.txt", "novel.txt"),
     ("inspect tok.json --verbose", "--verbose; commands show progress unless you give --quiet (see"),
     ("trian", "there is no command 'trian'; did you mean train?"),
@@ -205,6 +205,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     monkeypatch.chdir(folder)
     said = refusal(command)
     assert message in said and len(said) < 400
+    assert not re.search(r"(?<![\w.-])[a-z_]+=(?!\w+\.)", re.sub(r"`[^`]*`", "", said))  # the spelling of Python
     assert not (folder / "x.json").exists()
 
 

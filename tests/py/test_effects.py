@@ -175,7 +175,7 @@ PASSED_ON: dict[str, tuple[Callable[..., Any], str]] = {
     "train": (pybpe.train, "sizes hidden plot remap"),
     "compare": (pybpe.compare, "tokenizers text count"),
     "bpb": (pybpe.bits_per_byte, ""),
-    "corpus": (corpus.clean, "max_score report " + " ".join(field.name for field in fields(corpus.Filters))),
+    "corpus": (corpus.clean, "report " + " ".join(field.name for field in fields(corpus.Filters))),
     "binarize": (pybpe.binarize, ""),
     "prepare": (pybpe.prepare, ""),
     "join": (join, ""),

@@ -107,7 +107,7 @@ def test_every_call_has_the_timeout(
     for command, out in (("count", "out.counts"), ("corpus", "out.jsonl"), (f"binarize -t {tmp_path}/tok.json", "out")):
         words = [*command.split(), str(corpus[0]), "-o", str(tmp_path / out), "--dask", "any", "--task-timeout", "0.1"]
         assert main(words) == 2
-        assert "took longer than task_timeout, 0.1 seconds" in capsys.readouterr().err
+        assert "took longer than --task-timeout, 0.1 seconds" in capsys.readouterr().err
     assert not {"out.counts", "out.jsonl", "out.npy", "out/manifest.json"} & content(tmp_path).keys()
 
 

@@ -14,7 +14,6 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
-from pybpe.cli.options import in_flags
 
 # Modules that slow down startup, or that a command does not need for printing its help.
 NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "concurrent", "logging"}
@@ -149,30 +148,6 @@ def test_without_an_end_of_text_binarize_says_how_to_add_it(folder: Path) -> Non
     run("train", "--base", "tok.json", "--special-token", "<|endoftext|>", "-o", "new.json", cwd=folder)
     run("binarize", "-t", "new.json", "a.txt", "-o", "out", cwd=folder)
     assert "need <|endoftext|>" in " ".join(run("train", "--help").split())
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("pass eot='none'", "pass --eot none"),
-        ("documents='special': no", "--documents special: no"),
-        ("with min_shard_tokens=0", "with --min-shard-tokens 0"),
-        ("vocab_size=60_000 is", "--vocab-size 60_000 is"),
-        ("pass resume=False", "pass --no-resume"),
-        ("a pattern='a b' here", "a --pattern 'a b' here"),
-        ("eot must be one", "--eot must be one"),
-        ("say with documents='line' (--documents line) how", "say with --documents line how"),
-        # Text that only looks like an argument: other words, files, methods.
-        ("the pattern of eot, and must be", "the pattern of eot, and must be"),
-        ("/data/vocab_size/eot=1.txt: cannot", "/data/vocab_size/eot=1.txt: cannot"),
-        ("call vocab_size() or my_vocab_size", "call vocab_size() or my_vocab_size"),
-    ],
-)
-def test_what_is_a_flag_in_a_message(message: str, expected: str) -> None:
-    options = ["eot", "documents", "min_shard_tokens", "vocab_size", "no_resume", "special_token", "pattern"]
-    flags = {name: "--" + name.replace("_", "-") for name in options}
-    flags |= {"resume": "--no-resume", "special_tokens": "--special-token"}
-    assert in_flags(message, flags) == expected
 
 
 def test_a_large_corpus_is_told_what_val_and_test_set_aside(

@@ -372,7 +372,7 @@ def test_numbers_from_the_right(tmp_path: Path) -> None:
     tok = pybpe.Tokenizer.from_file(tmp_path / "t.json")
     assert tok == pybpe.train(tmp_path / "t.txt", vocab_size=270, digits=FROM_RIGHT)
     assert [tok.id_to_token(i) for i in tok.encode("1234567")] == ["1", "234", "567"]
-    assert str(tok.pattern) == "gpt2 with digits=3-from-right" and eval(repr(tok.pattern), {"Pattern": Pattern})
+    assert str(tok.pattern) == "gpt2 with digits 3-from-right" and eval(repr(tok.pattern), {"Pattern": Pattern})
     with pytest.raises(pybpe.errors.ArgumentError, match="needs a built-in pattern"):
         pybpe.train(tmp_path / "t.txt", vocab_size=270, pattern=r"\w+", digits=FROM_RIGHT)
 

@@ -155,7 +155,7 @@ SIZE = 1024 + 4 * TINY.num_parameters
         (header(version=2), SIZE, "version 2", 4),
         (header(V=0), SIZE, "at least 1", 8),
         (header(L=-2), SIZE, "at least 1", 8),
-        (header(NH=3), SIZE, "multiple of num_heads", 8),
+        (header(NH=3), SIZE, "multiple of the number of heads", 8),
         (header(Vp=299), SIZE, "at least V", 8),
         (header(), SIZE - 1, f"{SIZE - 1} bytes, but its header implies {SIZE}", SIZE - 1),
         (header(), 1024, f"1024 bytes, but its header implies {SIZE}", 1024),
@@ -340,7 +340,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
     cases = {
         "--depth: expected d6": ("new", "-t", old, "-o", out, "--depth", "big"),
         "depth must be one of": ("new", "-t", old, "-o", out, "--depth", "d7"),
-        "multiple of num_heads": ("new", "-t", old, "-o", out, "--heads", 5),
+        "multiple of the number of heads": ("new", "-t", old, "-o", out, "--heads", 5),
         "at least 1": ("new", "-t", old, "-o", out, "--sequence-length", 0),
         "pad must be a multiple of 8, as CUDA requires, not 4": ("new", "-t", old, "-o", out, "--pad", 4),
         "seed must be": ("new", "-t", old, "-o", out, "--seed", -1),

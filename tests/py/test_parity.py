@@ -128,8 +128,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ([str(train["en"]), *given[2:]], "expected NAME=FILE"),
         ([*given, "--sizes", "300,400"], "--sizes cannot be used with --parity"),
         ([*given, "--counts", "other.counts"], "name files to train on, or --counts"),
-        ([*given, "--checkpoint", str(tmp_path / "c")], "checkpoint cannot be used with parity"),
-        ([*given[:2], "--parity-per", "byte"], "--parity-per needs parity"),
+        ([*given, "--checkpoint", str(tmp_path / "c")], "checkpoint cannot be used with --parity"),
+        ([*given[:2], "--parity-per", "byte"], "--parity-per needs --parity"),
         ([*given[:-1], f"zh={out}"], "--output would replace --parity"),
     ):
         assert main(["train", *arguments, *options]) != 0

@@ -141,7 +141,7 @@ def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) ->
         lambda: pybpe.binarize(small_tokenizer(), tmp_path / "in", tmp_path / "out2"),
     ):
         with pytest.warns(
-            PybpeWarning, match=r"33% train \(80%\), 33% val \(10%\), 33% test \(10%\); .*--split-by token"
+            PybpeWarning, match=r"33% train \(80%\), 33% val \(10%\), 33% test \(10%\); .*split_by='token'"
         ):
             call()
     with warnings.catch_warnings():

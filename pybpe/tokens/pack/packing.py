@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 
 from ... import _binding
 from ..._lazy import Array, numpy
-from ...arguments import instance, shown
+from ...arguments import instance, param, shown
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
 from ...support import platform
 from ...support.locking import only_writer
@@ -93,7 +93,7 @@ def pack(
     largest = shard_tokens * ID_BYTES[str(source.manifest.settings["dtype"])]
     if format == LLMC.name and LLMC.header_bytes + largest > LLMC.max_bytes:
         raise LimitError(
-            f"shard_tokens={shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer"
+            f"{param(shard_tokens=shard_tokens)} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer"
         )
     goal = options.goal(out, force)
     made = goal.made(source.manifest.call or source.sha256, tok)
@@ -144,9 +144,11 @@ def _source(folder: str, tok: Tokenizer) -> TokenFolder:
     found = TokenFolder.open(folder, tok)
     settings = found.manifest.settings
     if settings.get("format") != "llmc" or settings.get("dtype") not in ("uint16", "uint32"):
-        raise ArgumentError(f"{folder}: only llm.c's shards can be packed: write them with binarize, format='llmc'")
+        raise ArgumentError(
+            f"{folder}: only llm.c's shards can be packed: write them with binarize, {param(format='llmc')}"
+        )
     if settings.get("eot") != "prepend":
-        raise ArgumentError(f"{folder}: a mark must begin each document: write the data with eot='prepend'")
+        raise ArgumentError(f"{folder}: a mark must begin each document: write the data with {param(eot='prepend')}")
     return found
 
 
@@ -156,7 +158,7 @@ def _pad_id(tok: Tokenizer, pad: str | None) -> int:
         assert tok.eot_token is not None
         return tok.special_tokens[names[0]] if names else tok.eot_token
     if not isinstance(pad, str) or pad not in tok.special_tokens:
-        raise ArgumentError(f"pad must be one of the tokenizer's special tokens, not {shown(pad)}")
+        raise ArgumentError(f"{param('pad')} must be one of the tokenizer's special tokens, not {shown(pad)}")
     return tok.special_tokens[pad]
 
 
@@ -267,7 +269,8 @@ class _Packing(NamedTuple):
         options = self.options
         if self.pad != self.mark and (group.ids == self.pad).any():
             raise ArgumentError(
-                f"{self.data.path}: the documents contain the padding token, id {self.pad}: pass another one as pad"
+                f"{self.data.path}: the documents contain the padding token, id {self.pad}: pass another one as"
+                f" {param('pad')}"
             )
         pieces = shuffled(place(group.documents, options.sequence_length, str(options.packing)), options.seed, number)
         file.write(pieces.tobytes())

@@ -119,7 +119,7 @@ def test_parquet_that_is_not_right(tok: pybpe.Tokenizer, tmp_path: Path) -> None
     path = tmp_path / "x.parquet"
     parquet.write_table(pyarrow.table({"content": ["a"], "n": [1]}), path)
     for key, message in (
-        ("text", "no column 'text'; set text_key to one of content, n"),
+        ("text", "no column 'text': set text_key to one of content, n"),
         ("n", "holds int64, expected string"),
     ):
         with pytest.raises(FormatError, match=message):
