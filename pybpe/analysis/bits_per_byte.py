@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from dataclasses import dataclass
 
 from .._lazy import Array, numpy
@@ -20,6 +21,7 @@ from ..tokenizer.decoding import first_unknown
 from ..tokens.token_files import Paths, TokenStream
 
 _IGNORED = -1  # nanochat's ignore_index
+_LEAST_LOSS = -1e-3  # -ln 1, with the rounding of 16-bit floats
 _BLOCK = 1 << 20  # tokens
 
 
@@ -75,9 +77,9 @@ def bits_per_byte(
             together with where they end. False leaves special tokens out. A mean cannot leave them out.
 
     Raises:
-        ArgumentError: `losses` does not fit `ids`, has a value that is not finite, or has a sum below 0; an id is not
-            in the vocabulary; a manifest says that another tokenizer made a file; a mean includes special tokens; or
-            there is no text. FileError, FormatError: a file cannot be read, or is damaged.
+        ArgumentError: `losses` does not fit `ids`, or has a value that is not finite, or negative; an id is not in the
+            vocabulary; a manifest says that another tokenizer made a file, or that files are in another order; a mean
+            includes special tokens; or there is no text. FileError, FormatError: a file cannot be read, or is damaged.
 
     >>> tok = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")], ["<s>"])
     >>> bits_per_byte(tok, numpy.array([256, 33, 257]), numpy.array([2.0, 1.0, 9.0]) * math.log(2)).value
@@ -89,6 +91,7 @@ def bits_per_byte(
     else:
         stream = TokenStream(ids)
         stream.check_tokenizer(tok)
+        _check_order(stream)
         start = 0 if each is not None and each.size == len(stream) else 1
     count = max(0, len(stream) - start)
     if limit is not None:
@@ -101,6 +104,19 @@ def bits_per_byte(
         end = min(at + _BLOCK, count)
         sums.add(stream.slice(start + at, start + end), start + at, None if each is None else each[at:end])
     return sums.result(mean)
+
+
+def _check_order(stream: TokenStream) -> None:
+    """Raises ArgumentError if two files of one split are not in the order of their manifest: a model that read the
+    split has its losses in that order."""
+    last: dict[tuple[str, str], tuple[int, str]] = {}
+    for path, facts in zip(stream.paths, stream.facts):
+        if facts is not None:
+            split = os.path.dirname(os.path.realpath(path)), facts.split
+            before, name = last.get(split, (-1, ""))
+            if before > facts.place:
+                raise ArgumentError(f"{path}: comes before {name} in its manifest: give the files in that order")
+            last[split] = facts.place, path
 
 
 def _floats(losses: object) -> Array:
@@ -152,10 +168,13 @@ class _Sums:
         self._tokens += int(has_loss.sum())
         self._special += int((predicted & (lengths == 0)).sum())
         if losses is not None:
-            not_finite = predicted & ~numpy.isfinite(losses)
-            if not_finite.any():
-                at = int(not_finite.argmax())
-                raise ArgumentError(f"losses: {losses[at]} for the token at position {position + at}, not a loss")
+            no_loss = predicted & ~(numpy.isfinite(losses) & (losses >= _LEAST_LOSS))
+            if no_loss.any():
+                at = int(no_loss.argmax())
+                raise ArgumentError(
+                    f"losses: {losses[at]} for the token at position {position + at}, not a loss: pass -ln p of each"
+                    " token, which is not negative; an id of -1 leaves out a token"
+                )
             self._nats += float(losses[has_loss].sum(dtype=numpy.float64))
 
     def result(self, mean: float | None) -> BitsPerByte:

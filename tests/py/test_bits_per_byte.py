@@ -140,6 +140,10 @@ def test_each_byte_of_a_shard_counts_once(tok: pybpe.Tokenizer, tmp_path: Path, 
     other = pybpe.train(iter(["other"]), vocab_size=len(tok) + 50, special_tokens=[EOT], min_frequency=0)
     with pytest.raises(ArgumentError, match="another tokenizer made these tokens"):
         pybpe.bits_per_byte(other, files, losses)
+    with pytest.raises(ArgumentError, match="000001.bin: comes before .*000002.bin in its manifest"):
+        pybpe.bits_per_byte(tok, [files[0], files[2], files[1]], 1.0, count_special=True)
+    with pytest.raises(ArgumentError, match="000000.bin: given twice"):
+        pybpe.bits_per_byte(tok, [files[0], files[0]], 1.0, count_special=True)
 
 
 def test_what_does_not_fit_is_refused(tok: pybpe.Tokenizer) -> None:
@@ -156,8 +160,9 @@ def test_what_does_not_fit_is_refused(tok: pybpe.Tokenizer) -> None:
         (lambda: pybpe.bits_per_byte(gaps, ids, losses, limit=5), "limit must be at most 4"),
         (lambda: pybpe.bits_per_byte(gaps, ids, ids), "losses must be floats, not int64"),
         (lambda: pybpe.bits_per_byte(gaps, ids, [1.0] * 4), "losses must be a number, or a numpy array"),  # type: ignore[arg-type]
-        (lambda: pybpe.bits_per_byte(gaps, ids, -losses), "add up to -3: pass -ln p"),
+        (lambda: pybpe.bits_per_byte(gaps, ids, -losses), "losses: -1.0 .* not a loss: pass -ln p"),
         (lambda: pybpe.bits_per_byte(gaps, ids, math.nan, count_special=True), "add up to nan"),
+        (lambda: pybpe.bits_per_byte(gaps, ids, -1.0, count_special=True), "add up to -4: pass -ln p"),
         (lambda: pybpe.bits_per_byte(gaps, ids, 1.0), "the mean includes the losses of 1 special token"),
         (lambda: pybpe.bits_per_byte(gaps, ids[2:3], losses[:1]), "no token stands for text"),
         (lambda: pybpe.bits_per_byte(gaps, ids[:0], losses[:0]), "no token stands for text"),
@@ -168,7 +173,7 @@ def test_what_does_not_fit_is_refused(tok: pybpe.Tokenizer) -> None:
         )
     huge = numpy.array([97, 2**64 - 1], dtype=numpy.uint64)  # -1 if it wrapped
     cases.append((lambda: pybpe.bits_per_byte(gaps, huge, losses[:2]), f"{2**64 - 1} at position 1"))
-    for value in (math.nan, math.inf):
+    for value in (math.nan, math.inf, -100.0):
         wrong = numpy.where(ids == 98, value, losses)
         cases.append((lambda wrong=wrong: pybpe.bits_per_byte(gaps, ids, wrong), f"{value} .*position 1, not a loss"))
         masked = numpy.where(ids == 98, -1, ids)  # what is left out may have any loss
