@@ -37,7 +37,7 @@ def main() -> None:
         pybpe.get_encoding("gpt2").save(tokenizer)
         pybpe.encode_files(pybpe.Tokenizer.from_file(tokenizer), args.corpus, ids)
         for library in args.libraries:
-            if not library.startswith("pybpe"):
+            if library != "pybpe":
                 subprocess.run([sys.executable, script, f"write:{library}", "0", ids, folder], check=True)
         commands = {
             f"{library}, {workers}": [sys.executable, script, library, workers, ids, folder, args.batches]

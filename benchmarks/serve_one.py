@@ -22,15 +22,24 @@ WARM = 100  # batches that are not measured
 def batches_pybpe(workers: int, ids: str, folder: str) -> Iterator[Any]:
     from pybpe.loading import create_dataloader
 
-    return rounds(create_dataloader(ids, None, B, T, stride=T, num_workers=workers))
+    return rounds(create_dataloader(ids, None, B, T, num_workers=workers))
 
 
 def batches_pybpe_mixture(workers: int, ids: str, folder: str) -> Iterator[Any]:
-    """Three sources: the same file by three names."""
+    """Three sources: a third of the tokens each."""
     from pybpe.loading import Mixture, create_dataloader
 
-    mixture = Mixture({"a": ids, "b": ids, "c": ids}, weights={"a": 0.6, "b": 0.3, "c": 0.1})
-    return rounds(create_dataloader(mixture, None, B, T, stride=None, num_workers=workers))
+    mixture = Mixture(
+        {name: os.path.join(folder, f"{name}.npy") for name in "abc"}, weights={"a": 0.6, "b": 0.3, "c": 0.1}
+    )
+    return rounds(create_dataloader(mixture, None, B, T, num_workers=workers))
+
+
+def write_pybpe_mixture(ids: str, folder: str) -> None:
+    import numpy
+
+    for name, part in zip("abc", numpy.array_split(numpy.load(ids, mmap_mode="r"), 3)):
+        numpy.save(os.path.join(folder, f"{name}.npy"), part)
 
 
 def batches_nanogpt(workers: int, ids: str, folder: str) -> Iterator[Any]:

@@ -60,7 +60,7 @@ def main() -> None:
 
 def batches(folder: str, batch: int, length: int, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yields inputs and targets without end: windows of the token files in random order, each once per epoch."""
-    loader = create_dataloader(Mixture({"text": folder}), None, batch, length, stride=None, seed=seed)
+    loader = create_dataloader(Mixture({"text": folder}), None, batch, length, seed=seed)
     while True:
         yield from loader
 

@@ -25,10 +25,11 @@ from typing import Any
 from .._lazy import Array, numpy
 from ..arguments import instance, param, shown, whole_number
 from ..errors import ArgumentError
+from ..support.call_paths import check_once
 from ..support.permutation import Permutation
 from ..tokenizer import Tokenizer
 from ..tokens.finished import check_finished
-from ..tokens.formats import FLAT
+from ..tokens.formats import FLAT, LLMC
 from ..tokens.manifest import Manifest, split_paths
 from ..tokens.token_files import Paths
 from .sampling import ResumableSampler
@@ -80,10 +81,19 @@ class Mixture:
         return MixtureSampler(windows, self.weights or windows, samples, data=data, **options)
 
 
-def open_sources(mixture: Mixture, length: int, tokenizer: Tokenizer | None) -> dict[str, PackedSequences]:
+def open_sources(
+    mixture: Mixture, length: int, tokenizer: Tokenizer | None, dtype: str | None = None
+) -> dict[str, PackedSequences]:
     """Opens the sources of a mixture, sorted by name. Raises ArgumentError for a folder without such a split, without
-    ids in a row, or whose run has not finished; a source that is too short; or one that another tokenizer made."""
-    opened = {name: _open(name, mixture.sources[name], mixture.split, length) for name in sorted(mixture.sources)}
+    ids in a row, or whose run has not finished; a source that is too short; one that another tokenizer made; or a file
+    or an array that is in two sources."""
+    sources = {name: mixture.sources[name] for name in sorted(mixture.sources)}
+    opened = {name: _open(name, source, mixture.split, length, dtype) for name, source in sources.items()}
+    check_once(path for each in opened.values() for path in each.stream.paths)
+    seen: dict[int, str] = {}
+    for name, source in sources.items():
+        if not opened[name].stream.paths and seen.setdefault(id(source), name) != name:
+            raise ArgumentError(f"{seen[id(source)]} and {name} are the same array: give each source once")
     made_by = {name: each.stream.made_by[1] for name, each in opened.items() if each.stream.made_by is not None}
     for name, fingerprint in made_by.items():
         first, expected = next(iter(made_by.items()))
@@ -95,9 +105,9 @@ def open_sources(mixture: Mixture, length: int, tokenizer: Tokenizer | None) -> 
     return opened
 
 
-def _open(name: str, source: Any, split: str, length: int) -> PackedSequences:
+def _open(name: str, source: Any, split: str, length: int, dtype: str | None) -> PackedSequences:
     is_folder = isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
-    windows = PackedSequences(folder_paths(os.fspath(source), split) if is_folder else source, length)
+    windows = PackedSequences(folder_paths(os.fspath(source), split) if is_folder else source, length, dtype=dtype)
     if not len(windows):
         raise ArgumentError(
             f"{name}: {len(windows.stream)} tokens are too few for one window, which needs {length + 1}"
@@ -110,8 +120,10 @@ def folder_paths(folder: str, split: str = "train") -> list[str]:
     its run has not finished."""
     manifest = Manifest.load(folder)
     check_finished(folder)
-    if manifest.settings.get("format") not in FLAT:
-        raise ArgumentError(f"{folder}: its files are {manifest.settings.get('format')}, not one of {', '.join(FLAT)}")
+    form, readable = manifest.settings.get("format"), FLAT if manifest.packing is None else (LLMC.name,)
+    if form not in readable:
+        rows = "" if manifest.packing is None else "packed rows in "
+        raise ArgumentError(f"{folder}: its files are {rows}{form}, not {' or '.join(readable)}")
     return split_paths(folder, manifest, split)
 
 

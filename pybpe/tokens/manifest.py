@@ -270,13 +270,18 @@ def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
         raise ArgumentError(f"{folder}: has no split {split}; it has {there or 'none'}")
     paths = [os.path.join(folder, record.file) for record in records]
     for path, record in zip(paths, records):
-        with file_errors(path, "cannot be read"):
-            size = os.path.getsize(path)
-        if size != record.bytes:
-            raise FormatError(
-                f"{path}: has {counted(size, 'byte')}, but the manifest says {record.bytes}: write the data again"
-            )
+        check_size(path, record.bytes)
     return paths
+
+
+def check_size(path: str, expected: int) -> None:
+    """Raises FormatError if a file is not as long as its manifest says."""
+    with file_errors(path, "cannot be read"):
+        size = os.path.getsize(path)
+    if size != expected:
+        raise FormatError(
+            f"{path}: has {counted(size, 'byte')}, but the manifest says {expected}: write the data again"
+        )
 
 
 def _check_types(manifest: Manifest) -> None:
@@ -341,6 +346,8 @@ class FileFacts(NamedTuple):
     """What a manifest says about one token file."""
 
     split: str  # the split that it belongs to
+    place: int  # which of the split's files it is, from 0
+    bytes: int  # its size
     sha256: str  # the SHA-256 of the file
     dtype: str | None  # the dtype of its ids
     row_tokens: int | None  # the tokens per row if it has packed rows; otherwise None
@@ -349,15 +356,28 @@ class FileFacts(NamedTuple):
     eot: str | None  # where these marks are: "append", "prepend" or "none"
 
 
-def file_facts(paths: Iterable[str]) -> list[FileFacts | None]:
+def file_facts(paths: Iterable[str], are_listed: bool = False) -> list[FileFacts | None]:
     """Returns what the manifest next to each file says about it; None if there is no valid one, or it does not name the
-    file. For a link, the manifest may also be next to the file that it leads to, as in a workspace."""
+    file. For a link, the manifest may also be next to the file that it leads to, as in a workspace.
+
+    Raises:
+        ArgumentError: with `are_listed`, a file whose folder has a manifest, which does not name it.
+    """
     of_folder = cache(_facts_of_folder)
 
     def facts_of(path: str) -> FileFacts | None:
-        return of_folder(os.path.dirname(path) or ".").get(os.path.basename(path))
+        places = [path, os.path.realpath(path)] if os.path.islink(path) else [path]
+        listed = [of_folder(os.path.dirname(place) or ".") for place in places]
+        found = (facts.get(os.path.basename(place)) for place, facts in zip(places, listed))
+        facts = next(filter(None, found), None)
+        if facts is None and are_listed and any(listed):
+            raise ArgumentError(
+                f"{path}: is not among the token files that the manifest of its folder lists: name those, or keep it"
+                " in another folder"
+            )
+        return facts
 
-    return [facts_of(path) or (facts_of(os.path.realpath(path)) if os.path.islink(path) else None) for path in paths]
+    return list(map(facts_of, paths))
 
 
 def stated(argument: str, given: Any, paths: Iterable[str], facts: Iterable[FileFacts | None]) -> Any:
@@ -404,8 +424,8 @@ def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
         _if_is(int, tokenizer.get("eot")),
         _if_is(str, settings.get("eot")),
     )
-    shards = ((split, shard) for split, found in manifest.shards.items() for shard in found)
-    return {shard.file: FileFacts(split, shard.sha256, *common) for split, shard in shards}
+    shards = ((split, *each) for split, found in manifest.shards.items() for each in enumerate(found))
+    return {shard.file: FileFacts(split, i, shard.bytes, shard.sha256, *common) for split, i, shard in shards}
 
 
 def _is_of_others(path: str) -> bool:

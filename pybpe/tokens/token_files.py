@@ -32,8 +32,9 @@ from ..reading.files import input_files
 from ..reading.paths import path_list
 from ..reading.streams import UnchangedStream, open_unchanged
 from ..support import platform
+from ..support.call_paths import check_once
 from ..tokenizer import Tokenizer
-from .manifest import FileFacts, check_tokenizer, file_facts, stated
+from .manifest import FileFacts, check_size, check_tokenizer, file_facts, stated
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -129,7 +130,8 @@ def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[nump
         header = read_npy_header(stream, path)
         if len(header.shape) != 1 or header.dtype.kind not in "ui":
             what = f"{header.dtype} of shape {header.shape}"
-            raise FormatError(f"{path}: {what}, expected a one-dimensional array of integers")
+            rows = "; for rows that are read as a stream, pack with format='llmc'" if len(header.shape) == 2 else ""
+            raise FormatError(f"{path}: {what}, expected a one-dimensional array of integers{rows}")
         return header.dtype, header.offset, header.shape[0]
     known = llmc_file(start)
     if known == "a token shard":
@@ -174,9 +176,9 @@ class TokenStream:
 
     Raises:
         FileError, FormatError: a file cannot be opened, or is damaged; the error gives the offset.
-        ArgumentError: there are no files, a path is a folder (which may hold several splits), or dtypes differ. What
-            manifests say excludes a glob pattern that matches files of several splits, files of several tokenizers, and
-            another dtype.
+        ArgumentError: there are no files, a path is a folder (which may hold several splits), a file is given twice, or
+            dtypes differ. Manifests exclude files that they do not list next to them, files of other sizes, a glob
+            pattern that matches files of several splits, files of several tokenizers, and another dtype.
     """
 
     def __init__(self, source: Paths | numpy.ndarray[Any, Any], dtype: str | None = None) -> None:
@@ -322,7 +324,8 @@ class _Files:
 
 
 def _token_paths(source: Paths) -> tuple[list[str], list[FileFacts | None]]:
-    """Returns the files, and what manifests say about them."""
+    """Returns the files, and what manifests say about them. Each file once, and as its manifest has it: tokens of
+    another run, or the same ones twice, look like any others."""
     paths, patterns = list[str](), list[str]()
     for given in path_list(source):
         if os.path.isdir(given):
@@ -332,7 +335,11 @@ def _token_paths(source: Paths) -> tuple[list[str], list[FileFacts | None]]:
             )
         paths += input_files(given)
         patterns += [given] * (len(paths) - len(patterns))
-    facts = file_facts(paths)
+    check_once(paths)
+    facts = file_facts(paths, are_listed=True)
+    for path, each in zip(paths, facts):
+        if each is not None:
+            check_size(path, each.bytes)
     splits: dict[str, str] = {}
     for pattern, each in zip(patterns, facts):
         if each is not None and splits.setdefault(pattern, each.split) != each.split:

@@ -211,6 +211,8 @@ def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Pa
     other = pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT])
     pybpe.binarize(other, data / "c.txt", tmp_path / "other")
     pybpe.binarize(tok, data / "c.txt", tmp_path / "rows", format="webdataset")
+    pybpe.pack(tok, data / "llmc", tmp_path / "columns", sequence_length=32, format="npy")
+    (tmp_path / "link.bin").symlink_to(data / "raw" / "val.bin")
     unfinished = tmp_path / "unfinished"
     pybpe.binarize(tok, data / "c.txt", unfinished, format="raw")
     (unfinished / ".pybpe-unfinished").mkdir(exist_ok=True)
@@ -226,7 +228,16 @@ def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Pa
         ({"a": data / "raw"}, {"split": "test"}, 8, "has no split test; it has train, val"),
         ({"a": data / "packed"}, {}, 64, "packed rows of 32"),
         ({"b": tmp_path / "other"}, {}, 32, "other/c_train_000000.bin: another tokenizer made these tokens"),
-        ({"a": tmp_path / "rows"}, {}, 32, "its files are webdataset, not one of llmc"),
+        ({"a": tmp_path / "rows"}, {}, 32, "rows: its files are packed rows in webdataset, not llmc"),
+        ({"a": tmp_path / "columns"}, {}, 32, "columns: its files are packed rows in npy, not llmc"),
+        ({"a": ids, "b": ids}, {}, 4, "a and b are the same array: give each source once"),
+        (
+            {"a": data / "raw" / "val.bin", "b": tmp_path / "link.bin"},
+            {},
+            32,
+            "link.bin: the same file as .*val.bin: give each",
+        ),
+        ({"a": data / "llmc", "b": data / "llmc" / "c_train_000000.bin"}, {}, 32, "000000.bin: given twice"),
         ({"a": unfinished}, {}, 32, "has not finished"),
     ):
         with pytest.raises(pybpe.errors.ArgumentError, match=message):

@@ -176,6 +176,7 @@ def test_the_windows_of_several_shards_are_their_rows(tok: pybpe.Tokenizer, data
 
 def test_windows_that_are_not_rows_are_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, shard_tokens=4000)
+    size = made.shards["train"][0].bytes
     first = tmp_path / "a" / made.shards["train"][0].file
     for path, length, stride in ((tmp_path / "a" / "*_train_*.bin", T, 1), (first, T // 2, None), (first, T // 2, T)):
         with pytest.raises(pybpe.errors.ArgumentError, match="packed rows of 64"):
@@ -188,6 +189,10 @@ def test_windows_that_are_not_rows_are_refused(tok: pybpe.Tokenizer, data: Path,
     first.write_bytes(
         numpy.array([20240520, 1, len(ids) - 1], dtype="<i4").tobytes().ljust(1024, b"\0") + ids[:-1].tobytes()
     )
+    with pytest.raises(pybpe.errors.FormatError, match=f"the manifest says {size}: write the data"):
+        PackedSequences(first, T)
+    manifest = tmp_path / "a" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(f'"bytes": {size}', f'"bytes": {size - 2}'))
     with pytest.raises(pybpe.errors.FormatError, match="are not rows of 64 and one more"):
         PackedSequences(first, T)
 

@@ -250,6 +250,36 @@ def test_a_pattern_does_not_join_splits(raw: Path, tmp_path: Path) -> None:
     assert len(PackedSequences(raw / "*.bin", 8)) == len(named)
 
 
+def test_only_files_that_the_manifest_lists_are_read(raw: Path, tmp_path: Path) -> None:
+    """A shard that was copied into a folder looks like its own; so do the tokens of a file that is there twice."""
+    other = tmp_path / "other.bin"
+    other.write_bytes((raw / "train.bin").read_bytes())
+    assert len(TokenStream([other, raw / "train.bin"])) == 2 * len(TokenStream(other))  # a copy elsewhere
+    copied = raw / "copied.bin"
+    copied.write_bytes(other.read_bytes())
+    (tmp_path / "link.bin").symlink_to(copied)
+    (raw / "link.bin").symlink_to(other)
+    for path in (copied, raw / "link.bin", tmp_path / "link.bin", raw / "*.bin"):
+        with pytest.raises(
+            pybpe.errors.ArgumentError, match=r"\w+.bin: is not among the token files that the manifest"
+        ):
+            TokenStream(path)
+    (tmp_path / "train.bin").symlink_to(raw / "train.bin")
+    os.link(other, tmp_path / "hard.bin")
+    for pair, message in (
+        ([raw / "train.bin"] * 2, "train.bin: given twice"),
+        ([raw / "train.bin", tmp_path / "train.bin"], "train.bin: the same file as .*raw/train.bin"),
+        ([tmp_path / "hard.bin", other], "other.bin: the same file as .*hard.bin"),
+        ([raw / "train.bin", raw / "t*.bin"], "train.bin: given twice"),
+    ):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            TokenStream(pair)
+    with open(raw / "train.bin", "ab") as stream:
+        stream.write(b"ab")
+    with pytest.raises(pybpe.errors.FormatError, match="train.bin: has .* bytes, but the manifest says"):
+        TokenStream(raw / "train.bin")
+
+
 def test_a_manifest_names_the_tokenizer(raw: Path, tmp_path: Path) -> None:
     stream = TokenStream(raw / "train.bin")
     stream.check_tokenizer(BYTES)
