@@ -37,7 +37,7 @@ from ..tokenizer import Tokenizer
 from ..tokens.encoding import Encoded, TaskEncoder, run_local
 from ..tokens.finished import hashed
 from ..tokens.spool import TYPECODES, EotPlacer
-from .sampling import process_of
+from .sampling import CANNOT_GO_ON, process_of
 from .torch_data import this_process, torch_class
 
 METHODS = ("fill", "cut")
@@ -187,13 +187,18 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
                 batch[filled : filled + len(some)] = rows[some]
                 at, filled = at + len(some), filled + len(some)
                 if filled == self._batch_size:
-                    self._place = place._replace(rows=place.rows + at)
-                    yield batch
+                    yield from self._given(batch, place._replace(rows=place.rows + at))
                     batch, filled = numpy.empty(shape, dtype=numpy.int64), 0
         if filled:
-            self._place = place._replace(rows=place.rows + at)
-            yield batch[:filled]
+            yield from self._given(batch[:filled], place._replace(rows=place.rows + at))
         self._place = Place(self.epoch + 1)
+
+    def _given(self, batch: Array, after: Place) -> Iterator[Array]:
+        """Yields a batch, after which training is at a place. Raises ArgumentError if it went to another one since."""
+        self._place = after
+        yield batch
+        if self._place is not after:
+            raise ArgumentError(CANNOT_GO_ON)
 
     def _windows(self) -> Iterator[tuple[Place, Array, Array]]:
         """Yields the place and the rows of each window, and the order of the rows, without those that were taken."""

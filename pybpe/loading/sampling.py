@@ -13,6 +13,10 @@ from ..errors import ArgumentError
 from ..support.permutation import Permutation
 
 _PLACES = 1 << 12  # positions permuted at once
+CANNOT_GO_ON = (
+    "this iteration cannot go on, since another one has begun, or load_state_dict or set_epoch was called: leave the"
+    " loop first"
+)
 
 
 def process_of(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
@@ -33,7 +37,7 @@ class ResumableSampler:
     same number.
 
     torchdata's StatefulDataLoader asks each iteration for its state and counts what it has yielded itself. Another
-    loader must call `consume`.
+    loader must call `consume`; TokenDataLoader does.
 
     Args:
         count: the number of samples in the dataset.
@@ -49,6 +53,7 @@ class ResumableSampler:
         epoch: the epoch of the next iteration; the sampler's user advances it.
         consumed: the number of samples of this epoch, over all processes, that have been used.
         has_begun: whether an iteration of this epoch has begun.
+        is_counted: whether a TokenDataLoader counts what is used. Then no other loader may iterate.
     """
 
     def __init__(
@@ -71,9 +76,11 @@ class ResumableSampler:
         self._count, self._shuffle, self._drop_last = count, shuffle, drop_last
         self._rank, self.num_replicas = process_of(rank, num_replicas)
         self.epoch = self.consumed = 0
-        self.has_begun = False
+        self.has_begun = self.is_counted = False
         self._start = 0  # where the next iteration begins; 0 except after load_state_dict
         self._begun = 0  # where the last one began
+        self._current: Iteration | None = None  # the last one; None after set_epoch and load_state_dict
+        self._prepared: Iteration | None = None  # by start_over, for the next call of iter
 
     @property
     def samples(self) -> int:
@@ -91,17 +98,27 @@ class ResumableSampler:
         return start + shares * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
-        return Iteration(self)
+        found, self._prepared = self._prepared, None
+        if found is None and self.is_counted:
+            raise ArgumentError(
+                "only the loader of create_dataloader can use its sampler, since it counts samples: for another loader,"
+                " such as accelerate's, build DataLoader(dataset, sampler=dataset.sampler()) of a TokenDataset or"
+                " MixtureDataset"
+            )
+        return found or Iteration(self)
 
-    def begin(self) -> range:
+    def begin(self, iteration: Iteration) -> range:
         """Begins an iteration. Returns the places of this process's samples in the order of the epoch."""
         start, self._start = self._start, 0
-        self.consumed, self._begun, self.has_begun = start, start, True
+        self.consumed, self._begun, self.has_begun, self._current = start, start, True, iteration
         return range(start + self._rank, self._end(start), self.num_replicas)
 
-    def start_over(self) -> None:
-        """Makes the next iteration begin where the last one of this epoch began: at the place of a loaded state."""
+    def start_over(self) -> Iteration:
+        """Begins an iteration where the last one of this epoch began: at the place of a loaded state. Returns it; the
+        next call of `iter` returns it, too."""
         self._start = self._begun
+        self._prepared = Iteration(self)
+        return self._prepared
 
     def at(self, epoch: int, places: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
         """Returns the samples at some places of an epoch's order: int64, shape (places,). Places after the end begin
@@ -109,8 +126,11 @@ class ResumableSampler:
         places = places % self._count
         return Permutation(self._count, self._identity["seed"], epoch).take(places) if self._shuffle else places
 
-    def consume(self, samples: int) -> None:
-        """Records that each process has used this many more samples."""
+    def consume(self, samples: int, iteration: Iteration | None = None) -> None:
+        """Records that each process has used this many more samples. Raises ArgumentError if `iteration` is no longer
+        the last one: its samples would count for another place."""
+        if iteration is not None and iteration is not self._current:
+            raise ArgumentError(CANNOT_GO_ON)
         self.consumed = min(self._count, self.consumed + samples * self.num_replicas)
 
     def set_epoch(self, epoch: int) -> None:
@@ -142,6 +162,7 @@ class ResumableSampler:
     def _go_to(self, epoch: int, consumed: int) -> None:
         self.epoch, self.consumed, self.has_begun = epoch, consumed, consumed > 0
         self._start = self._begun = consumed
+        self._current = None
 
 
 class Iteration(Iterator[int]):
@@ -152,7 +173,7 @@ class Iteration(Iterator[int]):
         self._begin()
 
     def _begin(self) -> None:
-        self._places = self._sampler.begin()
+        self._places = self._sampler.begin(self)
         self._epoch, self._first = self._sampler.epoch, self._sampler.consumed
         self._taken = self._at = 0  # samples taken from _places, and from _some
         self._some: list[int] = []

@@ -180,6 +180,39 @@ def test_states_of_others_are_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> N
             DocumentRows(tok, path, **SHORT).load_state_dict(broken)  # type: ignore[arg-type]
 
 
+def test_an_iteration_whose_place_is_lost_cannot_go_on(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    rows = DocumentRows(tok, written(tmp_path / "a.jsonl"), **SHORT)
+    state = rows.state_dict()
+    for move in (lambda: next(iter(rows)), lambda: rows.load_state_dict(state), lambda: rows.set_epoch(3)):
+        batches = iter(rows)
+        next(batches)
+        move()
+        moved = rows.state_dict()
+        with pytest.raises(ArgumentError, match="this iteration cannot go on, since another one has begun, or"):
+            next(batches)
+        assert rows.state_dict() == moved and next(iter(rows)) is not None
+
+
+def test_rows_go_on_after_an_error(tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise MemoryError
+
+    path = written(tmp_path / "a.jsonl")
+    rows = DocumentRows(tok, path, **{**SHORT, "batch_size": 7})
+    expected = [batch.tolist() for batch in islice(rows, 10)]
+    rows.load_state_dict(DocumentRows(tok, path, **SHORT).state_dict())
+    found, batches = list[Any](), iter(rows)
+    while len(found) < 10:
+        found.append(next(batches).tolist())
+        with monkeypatch.context() as patch:
+            patch.setattr(_binding, "fill_rows", fail)
+            try:
+                found.append(next(batches).tolist())  # perhaps of a window that is packed
+            except MemoryError:
+                batches = iter(rows)
+    assert found[:10] == expected
+
+
 def test_what_cannot_be_rows_is_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     path, few = written(tmp_path / "a.jsonl"), written(tmp_path / "few.jsonl", TEXTS[:2])
     (tmp_path / "empty.txt").write_text("")
