@@ -1,6 +1,6 @@
 """Texts and token files for PyTorch: datasets of windows, and a DataLoader that resumes.
 
-    loader = create_dataloader("novel.txt", tok, batch_size=8, sequence_length=256, stride=256)
+    loader = create_dataloader("novel.txt", tok, batch_size=8, sequence_length=256)
     for inputs, targets in loader:     # int64, shape (batch_size, sequence_length) each
         ...
 
@@ -9,11 +9,9 @@ PyTorch is optional (pip install 'pybpe[torch]'): this module can be imported wi
 
 from __future__ import annotations
 
-import glob
 import inspect
 import multiprocessing
 import os
-import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +23,7 @@ from ..arguments import instance, is_url, param, shown, whole_number, without_se
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..reading.files import input_files, open_text
 from ..reading.input_file import InputFile, refusal
+from ..support.call_paths import is_glob
 from ..tokenizer import Tokenizer
 from ..tokens.manifest import describes_tokens
 from ..tokens.token_files import Paths
@@ -32,8 +31,19 @@ from .mixture import Mixture, MixtureSampler, folder_paths, open_sources
 from .sampling import ResumableSampler
 from .windows import PackedSequences
 
-_LIKE_A_NAME = re.compile(r"(?=\S{1,255}$)(?:[\w~.*-]*/\S*|\S+\.[A-Za-z]\w{0,5}(?:\.(?:gz|bz2|xz|zst))?)")
-_LONGEST_PATTERN = 250  # characters; a longer string is text, even with stars and question marks
+# The arguments of PyTorch's DataLoader besides those of create_dataloader: those that it takes, and why not the others.
+HOOKS = (
+    *("collate_fn", "worker_init_fn", "pin_memory", "pin_memory_device"),
+    *("timeout", "prefetch_factor", "persistent_workers", "multiprocessing_context"),
+)
+_BY_SEED = "the order comes from shuffle and seed, so that training can resume"
+REFUSED = {
+    "dataset": "it makes the dataset of its source",
+    "sampler": _BY_SEED,
+    "batch_sampler": _BY_SEED,
+    "generator": f"{_BY_SEED}; torch.manual_seed sets the random numbers of workers",
+    "in_order": "a state counts batches in their order",
+}
 
 
 def _torch() -> Any:
@@ -54,8 +64,8 @@ def torch_class(name: str) -> Any:
 
 
 class Samples(Sequence[tuple[Any, Any]]):
-    """The samples of a batch: item i is (inputs, targets) of sample i. `both` is an int64 tensor of shape (2, samples,
-    sequence_length)."""
+    """The samples of a batch, without a tensor for each: item i is (inputs, targets) of sample i. `both` is an int64
+    tensor of shape (2, samples, sequence_length)."""
 
     def __init__(self, both: Any) -> None:
         self.both = both
@@ -64,25 +74,23 @@ class Samples(Sequence[tuple[Any, Any]]):
         return len(self.both[0])
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
         return self.both[0, index], self.both[1, index]
 
 
-def collate(samples: Sequence[Any]) -> Any:
-    """Returns the inputs and the targets of a batch, without another copy. The collate_fn of `create_dataloader`. One
-    tensor moves between processes faster than two."""
-    if isinstance(samples, Samples):
-        return samples.both
-    from torch.utils.data import default_collate
-
-    return default_collate(list(samples))
+def collate(samples: Samples) -> Any:
+    """Returns the inputs and the targets of a batch as one tensor, which moves between processes faster than two. The
+    collate_fn of `create_dataloader`."""
+    return samples.both
 
 
 class WindowDataset:
     """The windows of several sources by index, as (inputs, targets): first the first source's, and so on. All have the
-    same length. The base of the datasets."""
+    same length. The base of the datasets. `gives_samples`: whether a batch is Samples, and not a list."""
 
     def __init__(self, parts: Sequence[PackedSequences]) -> None:
-        self._parts = parts
+        self._parts, self.gives_samples = parts, False
         self._starts = [0, *accumulate(map(len, parts))]
 
     def __len__(self) -> int:
@@ -116,26 +124,26 @@ class WindowDataset:
             return [self[index] for index in indices]
         import torch
 
-        return Samples(torch.from_numpy(self.batch(indices)))
+        both = torch.from_numpy(self.batch(indices))
+        return Samples(both) if self.gives_samples else list(zip(*map(torch.unbind, both)))
 
 
 class TokenDataset(WindowDataset):
-    """Sliding windows over a text or over token files, as (inputs, targets), for PyTorch's DataLoader.
+    """Windows of token files, of files of text or of ids, as (inputs, targets), for PyTorch's DataLoader.
 
     Window i holds the tokens i * stride .. i * stride + sequence_length; its targets are shifted by one token. Only
     full windows count: range(0, len(ids) - sequence_length, stride), as tutorials write it.
 
     Args:
-        path_or_text: the name of a file if there is one of that name, a glob pattern that matches files, a list
-            of names, an array of ids; otherwise the text itself, unless it looks like a file name.
-            Files named *.bin and *.npy hold tokens (see TokenStream); others hold text, which
-            is encoded in memory, each file as one document, with <|endoftext|> between them. For more text than
+        source: files: a path, a glob pattern or a list of them; or an array of ids: for a text, pass
+            `tok.encode_to_numpy(text)`. Files named *.bin and *.npy hold tokens (see TokenStream); others hold text,
+            which is encoded in memory, each file as one document, with <|endoftext|> between them. For more text than
             fits in memory, use `pybpe.binarize` first. A folder that `binarize`, `prepare`, `mix` or `pack` wrote means
             the token files of its train split.
-        tokenizer: encodes the text. It may be None for token files; if given, it must be the one that the manifest next
+        tokenizer: encodes files of text. It may be None for tokens; if given, it must be the one that the manifest next
             to the files states, and their first million ids must be in its vocabulary.
         sequence_length: tokens per window.
-        stride: tokens between the starts of two windows; None means sequence_length.
+        stride: tokens between the starts of two windows; None means sequence_length, so that windows do not overlap.
         dtype: the dtype of token files without a header: see TokenStream.
 
     Raises:
@@ -146,7 +154,7 @@ class TokenDataset(WindowDataset):
 
     def __init__(
         self,
-        path_or_text: Paths | bytes | numpy.ndarray[Any, Any],
+        source: Paths | numpy.ndarray[Any, Any],
         tokenizer: Tokenizer | None,
         sequence_length: int,
         stride: int | None = None,
@@ -154,7 +162,7 @@ class TokenDataset(WindowDataset):
         dtype: str | None = None,
     ) -> None:
         _torch()
-        tokens = tokens_of(path_or_text, tokenizer)
+        tokens = tokens_of(source, tokenizer)
         self.packed = PackedSequences(tokens, sequence_length, stride, dtype=dtype)
         if tokenizer is not None:
             self.packed.stream.check_tokenizer(tokenizer)
@@ -180,14 +188,17 @@ class MixtureDataset(WindowDataset):
         mixture: the sources.
         tokenizer: None, or the tokenizer that made the tokens, which is checked.
         sequence_length: tokens per window. Windows do not overlap; of folders that `pack` wrote, they are the rows.
+        dtype: the dtype of token files without a header: see TokenStream.
 
     Raises:
         MissingExtraError: PyTorch is not installed. Otherwise see Mixture and PackedSequences.
     """
 
-    def __init__(self, mixture: Mixture, tokenizer: Tokenizer | None, sequence_length: int) -> None:
+    def __init__(
+        self, mixture: Mixture, tokenizer: Tokenizer | None, sequence_length: int, *, dtype: str | None = None
+    ) -> None:
         _torch()
-        self._mixture, self._opened = mixture, open_sources(mixture, sequence_length, tokenizer)
+        self._mixture, self._opened = mixture, open_sources(mixture, sequence_length, tokenizer, dtype)
         super().__init__(list(self._opened.values()))
 
     def sampler(self, **options: Any) -> MixtureSampler:
@@ -208,11 +219,26 @@ class TokenDataLoader(torch_class("DataLoader")):  # type: ignore[misc]
 
     sampler: ResumableSampler
 
+    def __init__(self, dataset: WindowDataset, **options: Any) -> None:
+        sampler = options.get("sampler")
+        if not isinstance(sampler, ResumableSampler):
+            raise ArgumentError(
+                f"the sampler of create_dataloader, not {type(sampler).__name__}, shares the windows among processes:"
+                " tell the framework not to replace it (Lightning: Trainer(use_distributed_sampler=False))"
+            )
+        super().__init__(dataset, **options)
+        sampler.is_counted = True
+
     def __iter__(self) -> Iterator[Any]:
-        self.sampler.start_over()
-        for inputs, targets in super().__iter__():
-            self.sampler.consume(len(inputs))
-            yield inputs, targets
+        iteration = self.sampler.start_over()
+        try:
+            for batch in super().__iter__():
+                self.sampler.consume(self.batch_size, iteration)  # a batch with fewer is the last one of an epoch
+                yield tuple(batch) if self.collate_fn is collate else batch
+        except (Exception, KeyboardInterrupt):
+            self._iterator = None  # workers stay for other iterations, which would wait for one that was killed
+            raise
+        self.sampler.consume(0, iteration)
         self.sampler.set_epoch(self.sampler.epoch + 1)
 
     @property
@@ -230,15 +256,16 @@ class TokenDataLoader(torch_class("DataLoader")):  # type: ignore[misc]
 
 
 def create_dataloader(
-    path_or_text: Paths | bytes | numpy.ndarray[Any, Any] | Mixture,
+    source: Paths | numpy.ndarray[Any, Any] | Mixture,
     tokenizer: Tokenizer | None,
     batch_size: int = 4,
     sequence_length: int = 256,
-    stride: int | None = 128,
+    stride: int | None = None,
     shuffle: bool = True,
     drop_last: bool = True,
     num_workers: int = 0,
     *,
+    dtype: str | None = None,
     seed: int = 0,
     rank: int | None = None,
     num_replicas: int | None = None,
@@ -247,8 +274,8 @@ def create_dataloader(
     """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, sequence_length) each.
 
     Args:
-        path_or_text, tokenizer, sequence_length, stride: see TokenDataset. A Mixture of several sources, whose windows
-            do not overlap, needs stride=None; there, `tokenizer` is only checked, and may be None.
+        source, tokenizer, sequence_length, stride, dtype: see TokenDataset. The windows of a Mixture of several sources
+            do not overlap; there, `tokenizer` is only checked, and may be None.
         batch_size: windows per batch and process.
         shuffle: shuffle anew each epoch, by `seed`. Without it, the sources of a mixture follow each other.
         drop_last: drop the last batch if it is not full.
@@ -261,38 +288,32 @@ def create_dataloader(
             does not depend on the number of processes and workers.
         rank, num_replicas: this process's number, and the number of processes. None asks torch.distributed; without it,
             there is one process. Pass both, or neither.
-        options: other arguments of torch.utils.data.DataLoader, such as pin_memory.
+        options: other arguments of torch.utils.data.DataLoader: collate_fn, worker_init_fn, pin_memory,
+            pin_memory_device, timeout, prefetch_factor, persistent_workers and multiprocessing_context. A collate_fn
+            gets a list of (inputs, targets), each of shape (sequence_length,); a batch is whatever it returns.
 
     Raises:
-        ArgumentError: there is not one full batch; a mixture has a stride; an option is not one of DataLoader, or one
-            that this function sets; only one of rank and num_replicas is given. Otherwise as TokenDataset and Mixture.
+        ArgumentError: there is not one full batch; a mixture has a stride; an option is not one of these, or PyTorch
+            refuses it; only one of rank and num_replicas is given. Otherwise as TokenDataset and Mixture.
     """
-    _check_options(options)
     batch_size, num_workers = whole_number("batch_size", batch_size, 1), whole_number("num_workers", num_workers)
+    options = _checked_options(options, num_workers)
     if rank is None and num_replicas is None:
         rank, num_replicas = this_process()
-    order: dict[str, Any] = {
-        "shuffle": shuffle,
-        "drop_last": drop_last,
-        "seed": seed,
-        "rank": rank,
-        "num_replicas": num_replicas,
-    }
     dataset: TokenDataset | MixtureDataset
-    if isinstance(path_or_text, Mixture):
+    if isinstance(source, Mixture):
         if stride not in (None, sequence_length):
             raise ArgumentError(f"the windows of a mixture do not overlap: pass {param(stride=None)}, not {stride}")
-        dataset = MixtureDataset(path_or_text, tokenizer, sequence_length)
+        dataset = MixtureDataset(source, tokenizer, sequence_length, dtype=dtype)
     else:
-        dataset = TokenDataset(path_or_text, tokenizer, sequence_length, stride)
-    sampler = dataset.sampler(**order)
-    if num_workers:  # fork would copy locks that other threads hold, and Python warns
-        safe = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-        options = {"multiprocessing_context": safe, "persistent_workers": True, **options}
-    options = {"collate_fn": collate, **options}
-    loader = TokenDataLoader(
-        dataset, batch_size=batch_size, sampler=sampler, drop_last=drop_last, num_workers=num_workers, **options
-    )
+        dataset = TokenDataset(source, tokenizer, sequence_length, stride, dtype=dtype)
+    dataset.gives_samples = options["collate_fn"] is collate
+    sampler = dataset.sampler(shuffle=shuffle, drop_last=drop_last, seed=seed, rank=rank, num_replicas=num_replicas)
+    options |= {"batch_size": batch_size, "num_workers": num_workers, "drop_last": drop_last}
+    try:
+        loader = TokenDataLoader(dataset, sampler=sampler, **options)
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(f"PyTorch's DataLoader refuses these arguments: {error}") from None
     if not len(loader):
         raise ArgumentError(
             f"{sampler.samples} windows are too few for one batch of {batch_size} for each of {sampler.num_replicas}"
@@ -301,15 +322,30 @@ def create_dataloader(
     return loader
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
-    known = set(inspect.signature(_torch().utils.data.DataLoader).parameters) - {"dataset", "sampler", "batch_sampler"}
+def _checked_options(options: Mapping[str, Any], num_workers: int) -> dict[str, Any]:
+    """Returns the arguments of DataLoader that a caller passes, and our defaults of others."""
+    own = inspect.signature(_torch().utils.data.DataLoader).parameters
+    given: dict[str, Any] = {}
     for name, value in options.items():
-        if name not in known:
-            own = ", ".join(list(inspect.signature(create_dataloader).parameters)[:-1])
-            raise ArgumentError(
-                f"create_dataloader has no argument {param(**{name: value})}: it takes {own}, and the arguments of"
-                " PyTorch's DataLoader except dataset, sampler and batch_sampler, which it makes"
-            )
+        if name in REFUSED:
+            if name not in own or value is not own[name].default:  # PyTorch's own default asks for nothing
+                raise ArgumentError(f"create_dataloader does not take {param(**{name: value})}: {REFUSED[name]}")
+        elif name not in HOOKS:
+            known = ", ".join([*list(inspect.signature(create_dataloader).parameters)[:-1], *HOOKS])
+            raise ArgumentError(f"create_dataloader has no argument {param(**{name: value})}: it takes {known}")
+        elif name in {"collate_fn", "worker_init_fn"} and value is not None and not callable(value):
+            raise ArgumentError(f"{param(name)} must be a function, not {shown(value)}")
+        elif value is not None:
+            given[name] = value
+    if not num_workers:
+        if given.get("timeout"):
+            raise ArgumentError(f"{param('timeout')} needs {param('num_workers')}: this process reads batches itself")
+        return {"collate_fn": collate, **given}
+    if "prefetch_factor" in given:
+        whole_number("prefetch_factor", given["prefetch_factor"], 1)
+    # fork would copy locks that other threads hold, and Python warns
+    safe = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    return {"collate_fn": collate, "multiprocessing_context": safe, "persistent_workers": True, **given}
 
 
 def this_process() -> tuple[int, int]:
@@ -321,19 +357,17 @@ def this_process() -> tuple[int, int]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What create_dataloader accepts as one source: texts, which are encoded in memory, files of either, and ids
+# What create_dataloader accepts as one source: token files, files of text, which are encoded in memory, and ids
 
 
 def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
     """Returns an argument for TokenStream: paths of token files, or an array of ids."""
     if hasattr(source, "dtype"):
         return source
-    if isinstance(source, (str, bytes)) and not _names_files(source):
-        if isinstance(source, str) and _LIKE_A_NAME.fullmatch(source):
-            raise FileMissingError(
-                f"{shown(source)}: there is no such file; to pass a text that looks like this, encode it first"
-            )
-        return _need(tokenizer).encode_to_numpy(source)
+    if isinstance(source, str) and not (is_url(source) or is_glob(source) or os.path.exists(source)):
+        raise FileMissingError(
+            f"{shown(source)}: there is no such file; for a text, pass its ids: tok.encode_to_numpy(text)"
+        )
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source) and describes_tokens(os.fspath(source)):
         return folder_paths(os.fspath(source))
     paths = input_files(source)
@@ -343,18 +377,9 @@ def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
     return source if True in are_tokens else _encoded(paths, _need(tokenizer))
 
 
-def _names_files(source: str | bytes) -> bool:
-    """Returns whether a string is a file's name, or a glob pattern that matches a file, and not text."""
-    if isinstance(source, bytes):
-        return False
-    if os.path.exists(source) or (is_url(source) and not re.search(r"\s", source)):
-        return True
-    return len(source) <= _LONGEST_PATTERN and "\0" not in source and bool(glob.glob(source, recursive=True))
-
-
 def _need(tokenizer: Tokenizer | None) -> Tokenizer:
     if tokenizer is None:
-        raise ArgumentError("a text needs a tokenizer; only token files (*.bin, *.npy) do not need one")
+        raise ArgumentError("files of text need a tokenizer; only tokens (*.bin, *.npy, ids) do not need one")
     instance("tokenizer", tokenizer, Tokenizer, "a Tokenizer or None")
     return tokenizer
 

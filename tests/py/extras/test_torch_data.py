@@ -1,8 +1,12 @@
 """Datasets and loaders for PyTorch: the windows of the sliding-window tutorial, workers, processes, resuming."""
 
 import importlib.metadata
+import inspect
 import json
+import multiprocessing
+import os
 import pickle
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +20,7 @@ from gpt2 import gpt2_tokenizer  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
+import pybpe.loading.torch_data as torch_data  # noqa: E402
 from pybpe.loading import Mixture, MixtureDataset, PackedSequences, TokenDataset, create_dataloader  # noqa: E402
 
 # The first sentence of Edith Wharton's "The Verdict" (1908).
@@ -42,7 +47,8 @@ def reference_windows(ids: list[int], sequence_length: int, stride: int) -> list
 
 
 def test_the_batch_that_the_tutorial_prints(gpt2: pybpe.Tokenizer) -> None:
-    loader = create_dataloader(STORY, gpt2, batch_size=8, sequence_length=4, stride=4, shuffle=False)
+    ids = gpt2.encode_to_numpy(STORY)
+    loader = create_dataloader(ids, gpt2, batch_size=8, sequence_length=4, stride=4, shuffle=False)
     inputs, targets = next(iter(loader))
     assert inputs.dtype == targets.dtype == torch.int64
     assert inputs.tolist() == [
@@ -68,8 +74,6 @@ def test_files_of_text_and_of_tokens_give_the_same(gpt2: pybpe.Tokenizer, tmp_pa
     expected = reference_windows(ids.tolist(), 64, 64)
     assert len(list((tmp_path / "out").glob("*.bin"))) > 1
     sources = [
-        (text, gpt2),
-        (text.encode(), gpt2),
         (tmp_path / "text.txt", gpt2),
         (str(tmp_path / "text.txt"), gpt2),
         (str(tmp_path / "out" / "text_train_*.bin"), None),
@@ -80,6 +84,17 @@ def test_files_of_text_and_of_tokens_give_the_same(gpt2: pybpe.Tokenizer, tmp_pa
     for source, tokenizer in sources:
         found = [(x.tolist(), y.tolist()) for x, y in TokenDataset(source, tokenizer, 64)]
         assert found == expected
+
+
+def test_files_without_a_header_have_a_dtype(tmp_path: Path) -> None:
+    ids = numpy.arange(1000, 1200, dtype=numpy.uint32)
+    ids.tofile(tmp_path / "raw.bin")
+    source = tmp_path / "raw.bin"
+    for each in (source, Mixture({"a": source})):
+        with pytest.raises(pybpe.errors.FormatError, match="raw.bin: its ids seem to be uint32: pass dtype='uint32'"):
+            create_dataloader(each, None)
+        loader = create_dataloader(each, None, 1, 4, shuffle=False, dtype="uint32")
+        assert next(iter(loader))[0].tolist() == [[1000, 1001, 1002, 1003]]
 
 
 def test_several_files_of_text_are_documents(tmp_path: Path) -> None:
@@ -204,7 +219,7 @@ def test_a_folder_gives_its_train_split(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("text " * 99)
     (tmp_path / "texts" / "manifest.json").write_text("{}")  # of another program
-    assert len(create_dataloader(tmp_path / "texts", BYTES, 4, 16)) == 1
+    assert len(create_dataloader(tmp_path / "texts", BYTES, 4, 16)) == 7
 
 
 def test_torch_distributed_is_asked() -> None:
@@ -216,6 +231,195 @@ def test_torch_distributed_is_asked() -> None:
         assert seen(loader_of(24)) == expected
     finally:
         torch.distributed.destroy_process_group()
+
+
+# ----------------------------------------------------------------------------------------------------
+# What PyTorch's DataLoader calls: hooks of users and of other libraries
+
+
+class Plain:
+    """A batch that is nothing but an object."""
+
+    def __init__(self, inputs: object) -> None:
+        self.input_ids = inputs
+
+
+def as_dict(samples: list) -> object:
+    inputs, targets = map(torch.stack, zip(*samples))
+    return {"input_ids": inputs, "labels": targets, "mask": inputs > 0}
+
+
+def as_encoding(samples: list) -> object:
+    return pytest.importorskip("transformers").BatchEncoding(as_dict(samples))
+
+
+def as_three(samples: list) -> object:
+    return (*as_dict(samples).values(),)
+
+
+def as_list(samples: list) -> object:
+    assert isinstance(samples, list) and all(type(sample) is tuple for sample in samples)
+    return [as_dict([sample]) for sample in samples]
+
+
+def as_tensor(samples: list) -> object:
+    return torch.stack([inputs for inputs, _ in samples])
+
+
+def as_object(samples: list) -> object:
+    return Plain(as_tensor(samples))
+
+
+def as_default(samples: list) -> object:
+    return torch.utils.data.default_collate(samples)
+
+
+def inputs_of(batch: object) -> list[int]:
+    """The first token of each sample, whatever a batch is."""
+    if isinstance(batch, Plain):
+        batch = batch.input_ids
+    elif isinstance(batch, list) and isinstance(batch[0], dict):
+        batch = torch.cat([each["input_ids"] for each in batch])
+    elif hasattr(batch, "keys"):
+        batch = batch["input_ids"]
+    elif not isinstance(batch, torch.Tensor):
+        batch = batch[0]
+    return batch[:, 0].tolist()
+
+
+def do_nothing(number: int) -> None:
+    pass
+
+
+HOOKS = [{"collate_fn": each} for each in (as_dict, as_encoding, as_three, as_list, as_tensor, as_object, as_default)]
+QUIET = pytest.mark.filterwarnings("ignore:.*pin_memory.*no accelerator", "ignore:pin_memory_device is deprecated")
+OF_WORKERS = [
+    {"worker_init_fn": do_nothing, "collate_fn": as_dict},
+    {"persistent_workers": False, "pin_memory": True, "pin_memory_device": "cuda"},
+    {"prefetch_factor": 1, "timeout": 30, "multiprocessing_context": multiprocessing.get_context("fork")},
+]
+
+
+def test_every_argument_of_pytorchs_loader_is_accepted_or_refused_on_purpose() -> None:
+    """Fails if PyTorch adds an argument: does it matter to the order, or to what a state counts?"""
+    own = set(inspect.signature(create_dataloader).parameters)
+    theirs = set(inspect.signature(torch.utils.data.DataLoader).parameters)
+    known = [*torch_data.HOOKS, *torch_data.REFUSED, *(own & theirs)]
+    assert set(known) == theirs and len(known) == len(theirs)
+    defaults = {"sampler": None, "batch_sampler": None, "generator": None, "in_order": True, "collate_fn": None}
+    assert seen(loader_of(20, **defaults)) == seen(loader_of(20))
+
+
+@QUIET
+@pytest.mark.parametrize(
+    ("num_workers", "hooks"),
+    [*((0, hooks) for hooks in [*HOOKS, {"pin_memory": True}]), *((2, hooks) for hooks in [*HOOKS[::2], *OF_WORKERS])],
+)
+def test_training_resumes_exactly_with_every_hook(num_workers: int, hooks: dict[str, object]) -> None:
+    def loader() -> object:
+        return loader_of(20, num_workers=num_workers, drop_last=False, **{**options, **hooks})
+
+    options = {"multiprocessing_context": "fork"} if num_workers else {}
+    expected = [inputs.flatten().tolist() for inputs, _ in loader_of(20, drop_last=False)]
+    undisturbed = loader()
+    assert [inputs_of(batch) for batch in undisturbed] == expected
+    assert undisturbed.state_dict()["epoch"] == 1
+    for stop in (1, 4, 7) if num_workers == 0 else (4,):
+        loader_, resumed = loader(), loader()
+        batches = iter(loader_)
+        found = [inputs_of(next(batches)) for _ in range(stop)]
+        resumed.load_state_dict(json.loads(json.dumps(loader_.state_dict())))
+        assert found + [inputs_of(batch) for batch in resumed] == expected
+        assert resumed.state_dict()["epoch"] == 1
+
+
+def test_samples_are_a_sequence_of_pairs() -> None:
+    dataset = TokenDataset(numpy.arange(41), None, 4)
+    for given in (False, True):
+        dataset.gives_samples = given
+        samples = dataset.__getitems__([3, 0, 5])
+        firsts = [12, 0, 20]
+        assert [x[0].item() for x, _ in samples] == [y[0].item() - 1 for _, y in samples] == firsts
+        assert [x[0].item() for x, _ in samples[1:]] == firsts[1:] and samples[-1][0].tolist() == [20, 21, 22, 23]
+        assert len(samples) == 3 and torch.equal(as_tensor(samples), as_default(samples)[0])
+
+
+def test_no_other_loader_uses_the_sampler_of_one() -> None:
+    """It would share among processes what is shared, and the loader's state would stay behind."""
+    loader = loader_of(20)
+    other = torch.utils.data.DataLoader(loader.dataset, batch_sampler=loader.batch_sampler)
+    with pytest.raises(pybpe.errors.ArgumentError, match="only the loader of create_dataloader can use its sampler"):
+        next(iter(other))
+    own = torch.utils.data.DataLoader(loader.dataset, batch_size=3, sampler=loader.dataset.sampler(), drop_last=True)
+    assert seen(own) == seen(loader)
+    with pytest.raises(pybpe.errors.ArgumentError, match="not SequentialSampler, shares the windows among processes"):
+        type(loader)(loader.dataset, sampler=torch.utils.data.SequentialSampler(loader.dataset))
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_an_iteration_whose_place_is_lost_cannot_go_on(num_workers: int) -> None:
+    options = {"num_workers": num_workers, "multiprocessing_context": "fork"} if num_workers else {}
+    loader = loader_of(20, **options)
+    state, expected = loader.state_dict(), seen(loader_of(20))
+    for move in (
+        lambda: next(iter(loader)),
+        lambda: loader.load_state_dict(state),
+        lambda: loader.sampler.set_epoch(3),
+    ):
+        loader.load_state_dict(state)
+        batches = iter(loader)
+        next(batches)
+        move()
+        moved = loader.state_dict()
+        with pytest.raises(
+            pybpe.errors.ArgumentError, match="this iteration cannot go on, since another one has begun"
+        ):
+            next(batches)
+        assert loader.state_dict() == moved
+    loader.load_state_dict(state)
+    assert seen(loader) == expected
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_loader_is_used_after_its_hook_failed(num_workers: int, tmp_path: Path) -> None:
+    """Its iteration ends, the state is that of the last batch, and another iteration has all of them."""
+    broken = tmp_path / "broken"
+
+    def failing(samples: list) -> object:
+        if broken.exists() and 7 in [inputs.item() for inputs, _ in samples]:
+            raise MemoryError("no memory")
+        return as_default(samples)
+
+    options = {"num_workers": num_workers, "multiprocessing_context": "fork"} if num_workers else {}
+    loader, expected = loader_of(20, collate_fn=failing, **options), seen(loader_of(20))
+    resumed, found = loader_of(20), []
+    for _ in range(2):
+        broken.touch()
+        found.clear()
+        with pytest.raises(MemoryError):
+            found.extend(inputs.flatten().tolist() for inputs, _ in loader)
+        assert found == expected[: len(found)] and len(found) < len(expected)
+        resumed.load_state_dict(loader.state_dict())
+        assert found + seen(resumed) == expected
+    broken.unlink()
+    assert seen(loader) == expected and loader.epoch == 1
+
+
+def test_a_loader_is_used_after_a_worker_was_killed(tmp_path: Path) -> None:
+    """The other iterations would wait for it for ever."""
+    (tmp_path / "kill").touch()
+    expected = seen(loader_of(20))
+
+    def killing(samples: list) -> object:
+        if (tmp_path / "kill").exists() and samples[0][0].item() == expected[0][0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return as_default(samples)
+
+    loader = loader_of(20, num_workers=2, multiprocessing_context="fork", collate_fn=killing)
+    with pytest.raises(RuntimeError, match="worker"):
+        next(iter(loader))
+    (tmp_path / "kill").unlink()
+    assert seen(loader) == expected
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -281,17 +485,18 @@ def test_torchdata_resumes_in_the_middle_of_an_epoch() -> None:
 
 
 def test_a_stride_and_a_mixture_exclude_each_other() -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="do not overlap: pass stride=None, not 128"):
-        create_dataloader(MIXTURE, None, sequence_length=4)
+    with pytest.raises(pybpe.errors.ArgumentError, match="do not overlap: pass stride=None, not 2"):
+        create_dataloader(MIXTURE, None, sequence_length=4, stride=2)
     with pytest.raises(pybpe.errors.ArgumentError, match="24 windows are too few for one batch of 25"):
         mixture_of(batch_size=25)
 
 
-def test_a_collate_fn_and_a_subclass_of_the_user_are_called() -> None:
-    loader = mixture_of(collate_fn=lambda samples: (torch.stack([x for x, _ in samples]), len(samples)))
-    inputs, count = next(iter(loader))
-    assert count == 3 and inputs.shape == (3, 4)
+def test_windows_do_not_overlap_by_default() -> None:
+    loader = create_dataloader(numpy.arange(1025), None, batch_size=1, sequence_length=512, shuffle=False)
+    assert [inputs[0, 0].item() for inputs, _ in loader] == [0, 512]
 
+
+def test_a_subclass_of_the_user_is_called() -> None:
     class Negative(MixtureDataset):
         def __getitem__(self, index: int) -> object:
             return tuple(-part for part in super().__getitem__(index))
@@ -311,10 +516,10 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "text"}')
     numpy.array([1, 2, 300], dtype=numpy.uint16).tofile(tmp_path / "a.bin")
     for arguments, message in [
-        (("a text, plainly", BYTES, 100), "15 tokens are too few for one window, which needs 101$"),
-        (("", BYTES, 4), "0 tokens are too few"),
-        (("a*\0/" * 10_000, BYTES, 10**6), "40000 tokens are too few"),
-        (("a text", None, 4), "needs a tokenizer"),
+        ((tmp_path / "a.txt", BYTES, 100), "4 tokens are too few for one window, which needs 101$"),
+        ((tmp_path / "a.txt", None, 4), "files of text need a tokenizer"),
+        ((b"text", BYTES, 4), "expected a path"),
+        (("no such*", BYTES, 4), "no files found"),
         ((tmp_path / "a.jsonl", BYTES, 4), "pybpe.binarize"),
         (([tmp_path / "a.txt", tmp_path / "a.bin"], BYTES, 4), "one kind"),
         ((tmp_path / "a.bin", BYTES, 1), "token 2 has the id 300, but the ids of the tokenizer are 0 to 256"),
@@ -322,8 +527,8 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
     ]:
         with pytest.raises(pybpe.errors.ArgumentError, match=message):
             TokenDataset(*arguments)
-    for missing in (tmp_path / "missing.txt", "no/such.txt", "*/" * 100):
-        with pytest.raises(FileNotFoundError, match="there is no such file|No such file"):
+    for missing in (tmp_path / "missing.txt", "missing.parquet", "a text, plainly", "two\nlines " * 99, "a\0b", ""):
+        with pytest.raises(FileNotFoundError, match="for a text, pass its ids|No such file"):
             TokenDataset(missing, BYTES, 4)
     with pytest.raises(
         pybpe.errors.ArgumentError, match="10 windows are too few for one batch of 4 for each of 3 processes"
@@ -338,11 +543,19 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
         ({"num_workers": -1}, "num_workers must be at least 0, not -1"),
         ({"seed": "x"}, "seed must be an integer, not 'x'"),
         ({"rank": 1}, "pass both rank and num_replicas, or neither"),
-        ({"sampler": [0, 1]}, r"no argument sampler=\[0, 1\]: .* which it makes"),
-        (
-            {"max_length": 64},
-            "no argument max_length=64: it takes path_or_text, tokenizer, batch_size, sequence_length, ",
-        ),
+        ({"sampler": [0, 1]}, r"does not take sampler=\[0, 1\]: the order comes from shuffle and seed"),
+        ({"batch_sampler": [[0, 1]]}, "does not take batch_sampler=.* the order comes from shuffle and seed"),
+        ({"generator": torch.Generator()}, "does not take generator=.* torch.manual_seed sets"),
+        ({"in_order": False}, "does not take in_order=False: a state counts batches in their order"),
+        ({"dataset": [0]}, r"does not take dataset=\[0\]: it makes the dataset"),
+        ({"max_length": 64}, "no argument max_length=64: it takes source, tokenizer, batch_size, sequence_length, "),
+        ({"collate_fn": 1}, "collate_fn must be a function, not 1"),
+        ({"timeout": 5}, "timeout needs num_workers"),
+        ({"timeout": -5, "num_workers": 1}, "PyTorch's DataLoader refuses .* non-negative"),
+        ({"prefetch_factor": 2}, "PyTorch's DataLoader refuses .* num_workers > 0"),
+        ({"prefetch_factor": 0, "num_workers": 1}, "prefetch_factor must be at least 1, not 0"),
+        ({"persistent_workers": True}, "PyTorch's DataLoader refuses .* num_workers > 0"),
+        ({"multiprocessing_context": "spoon", "num_workers": 1}, "PyTorch's DataLoader refuses .* start method"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(options: dict[str, object], message: str) -> None:
@@ -351,7 +564,7 @@ def test_arguments_that_cannot_be_are_refused(options: dict[str, object], messag
 
 
 def test_ids_must_be_a_numpy_array_of_ids() -> None:
-    for source in ("a text", numpy.arange(100), Mixture({"a": numpy.arange(100)})):
+    for source in (__file__, numpy.arange(100), Mixture({"a": numpy.arange(100)})):
         with pytest.raises(pybpe.errors.ArgumentError, match="tokenizer must be a Tokenizer or None, not str: 'gpt2'"):
             create_dataloader(source, "gpt2", 1, 2, None)
     with pytest.raises(pybpe.errors.ArgumentError, match="the array of ids must be a numpy array, not Tensor"):
@@ -370,7 +583,7 @@ def test_without_pytorch_the_error_says_what_to_install() -> None:
         sys.modules["torch"] = None
         import pybpe.loading.torch_data
         try:
-            pybpe.loading.create_dataloader("some text", None)
+            pybpe.loading.create_dataloader("some.bin", None)
         except pybpe.errors.MissingExtraError as error:
             print(error)
     """
