@@ -130,7 +130,11 @@ def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[nump
         header = read_npy_header(stream, path)
         if len(header.shape) != 1 or header.dtype.kind not in "ui":
             what = f"{header.dtype} of shape {header.shape}"
-            rows = "; for rows that are read as a stream, pack with format='llmc'" if len(header.shape) == 2 else ""
+            rows = (
+                f"; for rows that are read as a stream, pack with {param(format='llmc')}"
+                if len(header.shape) == 2
+                else ""
+            )
             raise FormatError(f"{path}: {what}, expected a one-dimensional array of integers{rows}")
         return header.dtype, header.offset, header.shape[0]
     known = llmc_file(start)
