@@ -158,7 +158,7 @@ class Encoder:
         """Encodes many short texts.
 
         Args:
-            texts: strs and bytes. CPython keeps the UTF-8 of each str that is not ASCII: see str_utf8.
+            texts: bytes, and strs of ASCII. (CPython would keep the UTF-8 of another str: see str_utf8.)
             specials: the special tokens to look for.
             room: returns an array of uint16 or uint32 with room for a number of ids.
 

@@ -19,7 +19,7 @@ from ..arguments import Text, param, utf8
 from ..errors import ArgumentError
 from ..model import Model, matcher, refuse_dropout
 from ..normalize import normalize, prepared
-from ..reading.pieces import PIECE_BYTES, Cutting, data_pieces, text_pieces
+from ..reading.pieces import PIECE_BYTES, Cutting, text_pieces
 from ..support.parallel import Result, map_ordered, run_interruptibly, worker_count
 from .batches import GROUP_BYTES, GROUP_TEXTS, GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
 
@@ -28,7 +28,6 @@ AllowedSpecial = Literal["all"] | Collection[str]
 _FEW_TEXTS = 16  # for which one call each takes less time than gathering them
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
-_MOST_KEPT = 1 << 27  # characters; the UTF-8 of longer texts is never kept
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
 
 
@@ -54,7 +53,6 @@ class TextEncoder:
         encodes = self._direct and not model.dropout
         self.short = self._any_encoder.short_calls(self.specials, model.id_bytes, encodes)
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
-        self._last_call: tuple[int, ...] = ()  # see _comes_again
 
     @cached_property
     def _plain_encoder(self) -> _binding.Encoder:
@@ -69,7 +67,7 @@ class TextEncoder:
         if self._direct and isinstance(text, (str, bytes)) and len(text) <= _SHORT_TEXT:  # short texts must be fast
             return self._encoder.encode(utf8(text), specials)
         ids: list[int] = []
-        for piece in self._pieces(text):
+        for piece in text_pieces(text, self.cut):
             ids += self._encode_piece(piece, specials)
         return ids
 
@@ -116,7 +114,7 @@ class TextEncoder:
         size = len(text) if isinstance(text, (str, bytes)) else len(utf8(text))
         ids = GrowingIds(dtype, size)
         if num_threads == 1 or size <= PIECE_BYTES:
-            for piece in self._pieces(text):
+            for piece in text_pieces(text, self.cut):
                 ids.took(self._encode_into(piece, specials, ids.room(self._encoder.growth * len(piece))))
         else:
             for part in self._parts(text, specials, dtype, worker_count(num_threads)):
@@ -127,7 +125,7 @@ class TextEncoder:
         """Returns the ids as an array of type H or I, for callers that do not need numpy, which takes a tenth of a
         second to import."""
         found = arrays.array(typecode)
-        for piece in self._pieces(text):
+        for piece in text_pieces(text, self.cut):
             if self._direct:
                 part = _interruptibly(self._encoder.encode_array, piece, specials, typecode)
             else:
@@ -161,15 +159,15 @@ class TextEncoder:
                 buffer = numpy.empty(self._encoder.growth * len(piece), dtype=dtype)
             return buffer, self._encode_into(piece, specials, buffer)
 
-        for buffer, count in map_ordered(encode, self._pieces(text), num_threads):
+        for buffer, count in map_ordered(encode, text_pieces(text, self.cut), num_threads):
             yield buffer[:count]
             spare.append(buffer)
 
     def count(self, text: Text, specials: _binding.Specials | None) -> int:
         """Returns the number of ids of a text."""
         if not self._direct:
-            return sum(len(self._encode_piece(piece, specials)) for piece in self._pieces(text))
-        return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
+            return sum(len(self._encode_piece(piece, specials)) for piece in text_pieces(text, self.cut))
+        return sum(_interruptibly(self._encoder.count, piece, specials) for piece in text_pieces(text, self.cut))
 
     def normalized(self, text: Text, specials: _binding.Specials | None) -> bytes:
         """Returns the text in which tokens have offsets: `text`, normalized between its special tokens."""
@@ -205,23 +203,6 @@ class TextEncoder:
         ):
             return {}
         return {first: len(self._model.tokens[ids[first]]) - 1}
-
-    def _pieces(self, text: Text) -> Iterator[_binding.Data]:
-        """Yields a text in pieces that can be encoded separately."""
-        if isinstance(text, str) and _SHORT_TEXT < len(text) <= _MOST_KEPT and not str.isascii(text):
-            data = _binding.str_utf8(text) if self._comes_again(id(text)) else None
-            if data is not None:
-                return data_pieces(data, self.cut)
-        return text_pieces(text, self.cut)
-
-    def _comes_again(self, *call: int) -> bool:
-        """Returns whether this call encodes the same text as the last one. If so, the text is likely to be encoded many
-        times, and CPython should keep its UTF-8, which takes as much memory again as the text. Other libraries make
-        CPython keep it in the first call. A wrong guess, because a new object has the address of an old one, costs only
-        that memory."""
-        again = self._last_call == call
-        self._last_call = call
-        return again
 
     def _encode_piece(self, piece: _binding.Data, specials: _binding.Specials | None) -> list[int]:
         if self._direct:
@@ -289,10 +270,8 @@ class TextEncoder:
         room = found.room if num_threads == 1 else partial(numpy.empty, dtype=dtype)
         row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
 
-        keep = sizes.sum() <= _MOST_KEPT and self._comes_again(len(texts), *map(id, texts[:1]), *map(id, texts[-1:]))
-
         def encode(group: TextGroup) -> tuple[int, numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-            return group.first, *self._group_arrays(group, specials, room, keep)
+            return group.first, *self._group_arrays(group, specials, room)
 
         for first, ids, ends in map_ordered(encode, self._groups(texts, sizes, num_threads), num_threads):
             row_offsets[first + 1 : first + 1 + len(ends)] = found.count + ends  # a later piece of a text overwrites it
@@ -313,7 +292,7 @@ class TextEncoder:
         """Yields items of work, each for one thread: many short texts, or a piece of a long text."""
         for group in text_groups(texts, sizes, _SHORT_TEXT, num_threads):
             if group.is_long:
-                yield from (TextGroup(group.first, [piece], True) for piece in self._pieces(group.texts[0]))
+                yield from (TextGroup(group.first, [piece], True) for piece in text_pieces(group.texts[0], self.cut))
             else:
                 yield group
 
@@ -329,12 +308,11 @@ class TextEncoder:
         group: TextGroup,
         specials: _binding.Specials | None,
         room: Callable[[int], numpy.ndarray[Any, Any]],
-        keep: bool,
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
         """Returns the ids of texts at the start of the array that room(number of ids) returns, and the index at which
         each text ends there."""
         if self._direct and not group.is_long:
-            return self._encode_short(group.texts, specials, room, keep)
+            return self._encode_short(group.texts, specials, room)
         texts = list(map(utf8, group.texts))
         ids = room(self._encoder.growth * sum(map(len, texts)))
         ends = numpy.empty(len(texts), dtype=numpy.int64)
@@ -349,14 +327,8 @@ class TextEncoder:
         texts: Sequence[Text],
         specials: _binding.Specials | None,
         room: Callable[[int], numpy.ndarray[Any, Any]],
-        keep: bool = False,
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """See _binding.Encoder.encode_batch. `keep`: see _comes_again."""
-        if keep:
-            try:
-                return self._encoder.encode_batch(list(texts), specials, room)  # type: ignore[arg-type]
-            except TypeError:  # lone surrogates, or buffers
-                pass
+        """See _binding.Encoder.encode_batch."""
         return self._encoder.encode_batch(ascii_or_bytes(texts), specials, room)
 
     # ------------------------------------------------------------------------------------------------

@@ -129,27 +129,22 @@ class Loud(str):
 
 
 @pytest.mark.slow
-def test_a_text_that_comes_again_gives_the_same_ids(long_text: str) -> None:
-    """From the second call on, CPython keeps the UTF-8 of a str that is not ASCII."""
-    ascii_text = "".join(filter(str.isascii, long_text))
+def test_no_str_grows(long_text: str) -> None:
+    """CPython would keep the UTF-8 of a str that is not ASCII, as long as the str."""
     lone = long_text[:300_000] + "\udc80 lone \ud800"
-    for text in (ascii_text, long_text[1:], lone):
-        data = utf8(text)
-        expected = GPT2.encode(data)
-        GPT2.count(long_text)  # else the last text of another test may have had the address of this one
-        sizes = []
-        for _ in range(3):
-            assert GPT2.encode_to_numpy(text).tolist() == expected
-            sizes.append(sys.getsizeof(text))
-            assert GPT2.encode_to_numpy(text, num_threads=2).tolist() == expected
-            assert GPT2.count(text) == len(expected)
-            assert GPT2.encode_to_numpy("other texts").tolist() == GPT2.encode("other texts")
-        kept = len(data) + 1 if text not in (ascii_text, lone) else 0
-        assert sizes == [sizes[0], sizes[0] + kept, sizes[0] + kept]
+    for text in ("".join(filter(str.isascii, long_text)), long_text[1:], lone, long_text[:400_000]):
+        expected = GPT2.encode(utf8(text))
+        size = sys.getsizeof(text)
+        for threads in (1, 2):
+            assert GPT2.encode_to_numpy(text, num_threads=threads).tolist() == expected
+            assert GPT2.encode_batch([text], num_threads=threads) == [expected]
+            assert GPT2.encode_batch_to_numpy([text, "a"], num_threads=threads)[0].tolist()[: len(expected)] == expected
+        assert GPT2.count(text) == len(expected)
+        assert sys.getsizeof(text) == size
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_batch_that_comes_again_gives_the_same_ids(long_text: str, threads: int | None) -> None:
+def test_batches_of_every_kind_of_text(long_text: str, threads: int | None) -> None:
     texts: list[str | bytes] = [
         "ascii <|endoftext|> text", "", "中文 é", b"bytes \xff", "b" * 5000, bytearray(b"array"),
     ]  # fmt: skip
