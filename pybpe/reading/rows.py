@@ -176,7 +176,6 @@ def import_pyarrow(path: str, kind: str) -> Any:
 _MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
 _FEW = 256  # batches take less time than reading a dictionary
 _MOST_BYTES = 32 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
-_DICTIONARY, _DATA = b"\x15\x04\x15", (b"\x15\x00\x15", b"\x15\x06\x15")  # with which a page begins
 
 
 def pyarrow_parquet(path: str) -> Any:
@@ -243,29 +242,15 @@ class RowGroups(RowFile):
         all of them are the longest text of the group's dictionary (a text in it may be stored once for many rows)."""
         rows, size = self._starts[group + 1] - self._starts[group], max(1, self._bytes(group))
         longest = size  # no text is longer than all
-        for find in (self._dictionary_bytes, self._longest_in_dictionary):  # the second reads much more
-            if rows * longest > _FEW * _MOST_BYTES:
-                longest = max(1, find(group))
+        if rows * longest > _FEW * _MOST_BYTES:
+            longest = max(1, self._longest_in_dictionary(group))
         return int(max(1, min(_MOST_ROWS, rows * PIECE_BYTES // size, _MOST_BYTES // longest)))
-
-    def _dictionary_bytes(self, group: int) -> int:
-        """Returns the size of a group's dictionary; 0 if it has none. It is in the header of the group's first page: a
-        PageHeader of parquet.thrift in Thrift's compact protocol, which begins with the type and the size."""
-        chunk, size = self._chunk(group), self._input.size or 0
-        places = (chunk.data_page_offset, chunk.dictionary_page_offset or 0)
-        at = min([size, *(place for place in places if place > 0)])
-        with self._input.open_stored(at, min(at + 8, size)) as stream:
-            kind, digits = stream.read(3), stream.read(5)
-        number = 0
-        for place, digit in enumerate(digits if kind == _DICTIONARY else b""):
-            number |= (digit & 127) << 7 * place
-            if digit < 128:
-                return number >> 1  # its last bit is the sign
-        return 0 if kind in _DATA else self._bytes(group)  # whatever that is
 
     def _longest_in_dictionary(self, group: int) -> int:
         """Returns the number of bytes of the longest text in the dictionary of a group; 0 if it has none. Reads only
         the beginning of the group."""
+        if not any("DICTIONARY" in encoding for encoding in self._chunk(group).encodings):
+            return 0
         from pyarrow import DictionaryArray
 
         file = self._open(metadata=self._file.metadata, read_dictionary=[self._key], buffer_size=1 << 16)
