@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from math import log
 from typing import NamedTuple
 
 from .. import _binding
@@ -100,7 +99,6 @@ class WordCounter:
         self._total_lock = threading.Lock()
         self._total_room = 0  # the number of words for which the total has room
         self._expected, self._counted = expected, 0
-        self.growth = Growth()
         # Tables that no thread is using, with and without specials. pop and append are atomic, so no lock is needed.
         self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
         if self._table_limit is not None and self._runs is None:
@@ -194,7 +192,6 @@ class WordCounter:
                 self._total_room = int(words * min(max(rest, 1.0), growth, _GROWTH_MAX))
                 self._total.reserve(self._total_room)
             self._total.absorb(counter)
-            self.growth = self.growth.now(self._total.stats.total, self._total.stats.words)
 
     def _spill(self, counter: _binding.Counter) -> None:
         """Writes the words of a table as a run."""
@@ -211,7 +208,7 @@ class WordCounter:
     def _finish(self, merging: MergingMemory, text: int) -> _binding.Words:
         if self._runs is None or not self._runs.names:
             words = self._merge_tables()
-            merging.check(*words.size, self.growth, text)
+            merging.check(*words.size, text)
             return words
         return _binding.Words.from_blocks(self._fitting(merging, text))
 
@@ -222,7 +219,7 @@ class WordCounter:
             words, size = words + len(block.counts), size + len(block.blob)
             if merging.fits(words, size):
                 yield block
-        merging.check(words, size, self.growth, text)
+        merging.check(words, size, text)
 
     def write(self, path: _binding.PathLike, header: Mapping[str, object]) -> int:
         """Writes all words to a .counts file, atomically, and returns their number. With a memory limit, they need not
@@ -300,10 +297,9 @@ def word_lists(pattern: Pattern, data: bytes) -> Iterator[list[bytes]]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The memory of a training run: what merging takes, and how the number of distinct words grows with the text.
+# The memory of a training run
 
 _LARGE = 1 << 28  # bytes: less is not worth a note
-_USUAL, _STEEP = 0.5, 0.8  # exponents: 0.5 in English books, more than 0.9 in Chinese
 _WIDE = (1 << 16) - 1  # the trainer's ids have 2 bytes below this number of tokens, otherwise 4
 
 
@@ -311,25 +307,6 @@ def default_limit() -> int | None:
     """Returns the memory limit of a run that has none: half of the machine's memory."""
     memory = machine_memory()
     return None if memory is None else memory // 2
-
-
-class Growth(NamedTuple):
-    """How the number of distinct words grows with the text, by Heaps' law: words = K * occurrences ** exponent."""
-
-    # first, last: (occurrences, words), when they were counted first and last.
-    first: tuple[int, int] = (0, 0)
-    last: tuple[int, int] = (0, 0)
-
-    def now(self, occurrences: int, words: int) -> Growth:
-        """Returns the growth up to these numbers."""
-        last = (occurrences, words)
-        return Growth(self.first if self.first[0] else last, last)
-
-    @property
-    def exponent(self) -> float | None:
-        """The exponent; None if the number of words has not doubled since the first count."""
-        (before, fewer), (after, more) = self.first, self.last
-        return log(more / fewer) / log(after / before) if more > 2 * fewer > 0 else None
 
 
 class MergingMemory(NamedTuple):
@@ -348,24 +325,21 @@ class MergingMemory(NamedTuple):
     def fits(self, words: int, size: int) -> bool:
         return self.limit is None or self.need(words, size) <= self.limit
 
-    def check(self, words: int, size: int, growth: Growth | None = None, text: int = 0) -> None:
-        """Raises LimitError if the words do not fit. Logs what merging takes if it takes much and words grow almost as
-        fast as the text. `text` is the size of the text that has them, 0 if unknown."""
-        need, exponent = self.need(words, size), None if growth is None else growth.exponent
+    def check(self, words: int, size: int, text: int = 0) -> None:
+        """Raises LimitError if the words do not fit. Logs what merging takes if it takes much. `text` is the size of
+        the text that has them, 0 if unknown."""
+        need = self.need(words, size)
         if self.limit is not None and need > self.limit:
-            share = (0.9 * self.limit / need) ** (1 / (exponent or _USUAL))
+            share = (0.9 * self.limit / need) ** 2  # a quarter of a text usually has half of its words or fewer
             sample = param(max_bytes=int(float(f"{0.95 * share * text:.1e}"))) if text else param("max_bytes")
             raise LimitError(
                 f"merging {words} distinct words takes about {_shown(need)}, more than {param('memory_limit')} allows"
                 f" ({_shown(self.limit)}; by default, half of the machine's memory): train on a sample, with {sample},"
                 f" or give a larger {param('memory_limit')}"
             )
-        if exponent is not None and exponent > _STEEP and need > _LARGE:
-            note(
-                f"{words} distinct words, which grow with the text to the power of {exponent:.2f}: merging takes about"
-                f" {_shown(need)}. A sample ({param('max_bytes')}) takes less: 60 of 90 MB of Chinese cost 0.2% more"
-                " tokens"
-            )
+        if need > _LARGE:
+            less = f"a sample ({param('max_bytes')}) takes less"
+            note(f"{words} distinct words: merging takes about {_shown(need)}; {less}")
 
 
 def _shown(size: float) -> str:
