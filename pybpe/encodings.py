@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from . import _binding
 from ._lazy import hashlib, tempfile
-from .arguments import instance, shown
+from .arguments import by_caller, instance, shown
 from .control_tokens import END_OF_TEXT
 from .errors import ArgumentError, file_error, warn
 from .formats import tiktoken
@@ -137,10 +137,11 @@ def _downloaded(folder: str, name: str, known: _Encoding) -> bytes:
             raise OSError("what came is damaged or another file: its SHA-256 is wrong")
     except (OSError, HTTPException) as error:
         reason = " ".join(str(getattr(error, "reason", error)).split())
+        instead = by_caller("pass a tokenizer.json of it to Tokenizer.from_file", "name a tokenizer.json of it")
         raise file_error(
             errno.EIO,
             f"{name} is not in tiktoken's cache, and {url} cannot be downloaded ({reason:.100}): save that file as"
-            f" {key} in a folder that TIKTOKEN_CACHE_DIR names, or pass a tokenizer.json of it to Tokenizer.from_file",
+            f" {key} in a folder that TIKTOKEN_CACHE_DIR names, or {instead}",
         ) from None
     if folder:
         try:

@@ -296,6 +296,14 @@ def test_the_table_is_that_of_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_ranks(gpt2_rank_lines(), "gpt2") == gpt2_tiktoken()._mergeable_ranks
 
 
+def test_without_a_network_the_command_line_names_no_function(
+    cache: Path, offline: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["encode", "-t", "gpt2", "--text", "a"]) == 2
+    told = capsys.readouterr().err
+    assert told.endswith("TIKTOKEN_CACHE_DIR names, or name a tokenizer.json of it\n") and told.count("\n") == 1
+
+
 def test_names_on_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
