@@ -34,7 +34,8 @@ from typing import Any
 
 import pybpe
 from pybpe.reading import planning
-from pybpe.support.remote import Workers, map_by_executor
+from pybpe.support.parallel import RunOptions
+from pybpe.support.remote import map_by_executor
 from pybpe.tokens import shared_store
 
 NODE = """
@@ -182,7 +183,7 @@ def main() -> None:
                 cluster = Cluster(client.get_executor(), scheduler)
                 noops = 2 * arguments.tasks
                 noop_client, noop_scheduler, seconds = cluster.measure(
-                    lambda: list(map_by_executor(abs, range(noops), Workers(cluster.executor), 256))
+                    lambda: list(map_by_executor(abs, range(noops), RunOptions(128, cluster.executor)))
                 )
                 costs |= {
                     "noop_rate": noops / seconds,

@@ -28,13 +28,12 @@ from ..reading.text_encoding import Doubts
 from ..support import platform
 from ..support.parallel import RunOptions, worker_count
 from ..support.progress import Progress
-from ..support.remote import Workers, build, map_by_executor
+from ..support.remote import map_by_executor, versions
 from .results import Result, results_in
 from .steps import Steps
 from .work import Work
 
 _RESULTS = 7  # the version of what tasks return: results of another version are not used
-_PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
 def identity_of(steps: Steps) -> str:
@@ -45,7 +44,7 @@ def identity_of(steps: Steps) -> str:
     ]
     # A task in which nothing was skipped is the same with on_error="skip"; keep_near is applied to the results.
     rest = replace(steps, scorers=(), keep_near=False, read=replace(steps.read, on_error="stop", skipped=None))
-    parts = repr((__version__, _RESULTS, build().unicode, rest, scorers))
+    parts = repr((__version__, _RESULTS, versions(), rest, scorers))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -100,13 +99,11 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
             f" {param(workers=1)} ({error})"
         ) from None
     if run.executor is None:
-        workers = Workers(stack.enter_context(process_pool(count)))
-        yield from map_by_executor(work.write, orders, workers, 2 * count)
+        own = RunOptions(count, stack.enter_context(process_pool(count)))
+        yield from (None for _ in map_by_executor(work.write, orders, own))
         return
-    pending = _PENDING if run.workers is None else 2 * run.workers
     tasks = (anchored(task) for _, task in orders)
-    results = map_by_executor(work.collected, tasks, Workers.of(run), pending)
-    for (path, _), result in zip(orders, results):
+    for (path, _), (_, result) in zip(orders, map_by_executor(work.collected, tasks, run)):
         _binding.write_file(path, result)
         yield
 

@@ -1,204 +1,141 @@
 """Runs work on the workers of an executor: processes on this machine, or a cluster.
 
+Any concurrent.futures.Executor is right: a process pool, Dask's, MPI's. pybpe only submits tasks and waits. So it tells
+neither what an executor does when a worker dies (a process pool breaks, Dask gives the task to another worker), nor
+which workers there are. Whatever an executor raises ends the run with a WorkerError; another worker does the task when
+the run resumes, so a result is never used twice. No executor notices a worker that hangs: the user may limit the time
+of a task, and otherwise a line says after a minute that nothing arrives.
+
 A worker must run the same pybpe, because another version, or other Unicode tables, could give other tokens; otherwise
-its task raises WorkerError. Errors from a worker name the worker. While this process waits for a result, it checks
-every second whether the cluster still exists, because Dask's executor never ends a task whose scheduler has died; and
-whether the task takes longer than the user allows, because no executor notices a worker that hangs. It then ends the
-run. Another worker does the task when the run resumes, so a result is never used twice.
+its task raises WorkerError. Errors from another machine name it.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import secrets
 import socket
-import sys
 import time
 import unicodedata
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
 
 import regex
 
 from .. import _binding, arguments
 from .._version import __version__
 from ..arguments import param
-from ..errors import ArgumentError, Error, WorkerError, file_errors, warn
+from ..errors import ArgumentError, Error, WorkerError, file_errors, note
 from .parallel import RunOptions
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_LOOK_SECONDS = 1.0  # between checks that the cluster still exists
-_PATIENCE_SECONDS = 5.0  # the time that the cluster may have no workers before a warning
+_PENDING = 64  # tasks submitted at once, unless `workers` is given
+_LOOK_SECONDS = 1.0  # after which Ctrl-C is noticed on Windows
+_QUIET_SECONDS = 60.0  # the time without a result before a note
+
+
+def most_pending(workers: int | None) -> int:
+    """Returns how many tasks are submitted at once, for the argument `workers`."""
+    return _PENDING if workers is None else 2 * workers
 
 
 def map_by_executor(
-    function: Callable[[Item], Result],
-    items: Iterable[Item],
-    workers: Workers,
-    pending_items: int,
-    advice: str = "Run the same again: it resumes",
-) -> Iterator[Result]:
-    """Yields function(item) for each item, in order, computed by an executor's workers. At most `pending_items` are
-    submitted at once. Raises WorkerError if a worker died and the executor cannot continue, runs another pybpe, or took
-    too long. `advice` ends the message for a worker that has died."""
-    pending: deque[Future[Arrived]] = deque()
+    function: Callable[[Item], Result], items: Iterable[Item], run: RunOptions, ordered: bool = True
+) -> Iterator[tuple[Item, Result]]:
+    """Yields (item, function(item)) for each item, computed by the workers of the run's executor; in order, unless
+    `ordered` is False. Raises WorkerError if the executor does not do a task, or it takes longer than task_timeout."""
+    if not hasattr(run.executor, "submit"):
+        raise ArgumentError(
+            f"{param('executor')} must be a concurrent.futures.Executor, not {type(run.executor).__name__}"
+        )
+    executor: Executor = run.executor  # type: ignore[assignment]
+    pending: dict[Future[Result], Item] = {}  # in the order in which they were submitted
+    rest, most = iter(items), most_pending(run.workers)
     try:
-        for item in items:
-            pending.append(workers.submit(function, item))
-            if len(pending) >= pending_items:
-                yield workers.outcome(pending.popleft())
-        while pending:
-            yield workers.outcome(pending.popleft())
-    except BrokenExecutor as error:
-        raise WorkerError(f"a worker process died: {error}. {advice}") from None
+        while True:
+            for item in islice(rest, most - len(pending)):
+                with _executor_errors():
+                    pending[_submit(executor, function, item)] = item
+            if not pending:
+                return
+            for future in _first_done(pending, ordered, run.task_timeout):
+                with _executor_errors():
+                    result = future.result()
+                yield pending.pop(future), result
     finally:
         for future in pending:
             future.cancel()
 
 
-class Workers:
-    """An executor, and the known state of its cluster. A task may take `task_timeout` seconds; None for any number."""
+def _first_done(
+    pending: dict[Future[Result], Item], ordered: bool, timeout: float | None
+) -> Collection[Future[Result]]:
+    """Waits until the first task, or if not `ordered`, any task is done. Returns the tasks that are done.
 
-    def __init__(self, executor: Executor, task_timeout: float | None = None) -> None:
-        if not hasattr(executor, "submit"):
-            raise ArgumentError(
-                f"{param('executor')} must be a concurrent.futures.Executor, not {type(executor).__name__}"
-            )
-        self._executor = executor
-        # Dask's executor has no public name for its client.
-        self._dask = getattr(executor, "_client", None) if _is_of_dask(executor) else None
-        self._idle_since: float | None = None  # when the cluster was first seen without workers
-        self._has_warned = False
-        self._timeout = task_timeout
-        self._look_seconds = min(_LOOK_SECONDS, task_timeout or _LOOK_SECONDS)
-        self._last_done = time.monotonic()  # when a result last arrived
-        self._tasks: WeakKeyDictionary[Future[Arrived], object] = WeakKeyDictionary()
-
-    @classmethod
-    def of(cls, run: RunOptions) -> Workers:
-        """Returns the workers of a run with an executor."""
-        assert run.executor is not None
-        return cls(run.executor, run.task_timeout)
-
-    def submit(self, function: Callable[..., object], *args: object) -> Future[Arrived]:
-        """Runs function(*args) on one of the workers. `outcome` returns the result. Raises WorkerError if the executor
-        no longer takes tasks."""
-        call: tuple[Any, ...] = (_arrive, build(), (os.getpid(), arguments.flags), function, *args)
-        if self._dask is not None:
-            call = (pickle.loads, pickle.dumps(_Call(call)))
-        if not self._tasks:
-            self._last_done = time.monotonic()
-        try:
-            future: Future[Arrived] = self._executor.submit(*call)
-            self._tasks[future] = args[-1] if args else None
-            return future
-        except BrokenExecutor:
-            raise
-        except RuntimeError as error:
-            raise WorkerError(f"the executor refused a task: {error}") from None
-
-    def first_done(self, pending: Collection[Future[Arrived]]) -> set[Future[Arrived]]:
-        """Waits until at least one task is done. Returns the tasks that are done."""
-        while not (done := wait(pending, self._look_seconds, FIRST_COMPLETED).done):
-            self._look()
-            self._check_time(next(iter(pending)))
-        self._last_done = time.monotonic()
-        return done
-
-    def outcome(self, future: Future[Arrived]) -> Any:
-        """Returns the result of a task. Raises the exception of the task, or WorkerError if the executor gave it up."""
-        try:
-            return self._wait(future).result
-        except Arrived as arrived:
-            return arrived.result
-        except CancelledError as error:
-            self._look()
-            raise WorkerError(f"the executor gave up a task: {error}") from None
-        except (AttributeError, ImportError) as error:  # a pickled name does not exist there
-            if isinstance(error, Error):
-                raise
+    Executors begin tasks in the order in which they get them, so the first has a worker if any has.
+    """
+    first = next(iter(pending))
+    limit, quiet, begin = timeout or math.inf, _QUIET_SECONDS, time.monotonic()
+    while True:
+        done = wait([first] if ordered else pending, min(limit, _LOOK_SECONDS), FIRST_COMPLETED).done
+        if done:
+            return done
+        waited = time.monotonic() - begin
+        if waited > limit:
             raise WorkerError(
-                f"a worker cannot run the tasks of pybpe {__version__}: {error}; install this version on all workers"
-            ) from None
-        except Exception as error:
-            # Dask's own errors (KilledWorker and so on) are plain Exceptions of its module.
-            if _is_of_dask(error):
-                raise WorkerError(f"the cluster could not do a task: {' '.join(str(error).split())}") from None
-            raise
-
-    def _wait(self, future: Future[Arrived]) -> Arrived:
-        while True:
-            try:
-                result = future.result(self._look_seconds)
-                self._last_done = time.monotonic()
-                return result
-            except FutureTimeoutError:
-                if future.done() and isinstance(future.exception(), FutureTimeoutError):
-                    raise  # the task raised it
-                self._look()
-                self._check_time(future)
-
-    def _check_time(self, future: Future[Arrived]) -> None:
-        """Raises WorkerError if no result has arrived for longer than a task may take. Executors begin tasks in the
-        order in which they get them, so `future`, the first of those that are left, has taken that long."""
-        if self._idle_since is not None:  # no worker is there to take the task
-            self._last_done = time.monotonic()
-        if self._timeout is not None and time.monotonic() - self._last_done > self._timeout:
-            raise WorkerError(
-                f"{_described_task(self._tasks.get(future))} took longer than {param('task_timeout')},"
-                f" {self._timeout:g} seconds{self._busy()}. If its worker hangs, end it; then run the same again: it"
-                " resumes"
+                f"{_described(pending[first])} took longer than {param('task_timeout')}, {limit:g} seconds. If its"
+                " worker hangs, end it; then run the same again: it resumes"
             )
-
-    def _busy(self) -> str:
-        """Returns which workers of a Dask cluster have tasks."""
-        if self._dask is None:
-            return ""
-        busy = [address for address, tasks in self._dask.processing().items() if tasks]
-        return f" (workers with tasks: {', '.join(sorted(busy))})" if busy else ""
-
-    def _look(self) -> None:
-        """Raises WorkerError if the cluster is gone. Warns if it has had no workers for some seconds."""
-        if self._dask is None:
-            return
-        address = getattr(getattr(self._dask, "scheduler", None), "address", "")
-        if self._dask.status != "running":
-            raise WorkerError(
-                f"the connection to the Dask scheduler {address} is lost. Start one and run the same again: it resumes"
-            )
-        if self._dask.scheduler_info().get("workers"):
-            self._idle_since = None
-            return
-        self._idle_since = self._idle_since or time.monotonic()
-        if not self._has_warned and time.monotonic() - self._idle_since >= _PATIENCE_SECONDS:
-            self._has_warned = True
-            warn(f"the Dask scheduler {address} has no workers. Waiting for one (Ctrl-C to stop)")
+        if waited > quiet:
+            note(f"{_described(pending[first])} has taken {quiet:g} seconds: waiting for a worker (Ctrl-C to stop)")
+            quiet = math.inf
 
 
-def _described_task(task: Any) -> str:
-    """Returns which part of the input a task reads: the first of its ranges."""
-    parts = task if isinstance(task, list) else [task]
-    file = getattr(parts[0], "file", None)
-    return "a task" if file is None else f"the task that begins at {parts[0].start} of {file.path}"
+def _described(item: Any) -> str:
+    """Returns which part of the input a task reads: its first range, which is the first thing in it."""
+    while isinstance(item, (list, tuple)) and item and not hasattr(item, "file"):
+        item = item[0]
+    return f"the task that begins at {item.start} of {item.file.path}" if hasattr(item, "file") else "a task"
 
 
-def _is_of_dask(thing: object) -> bool:
-    return type(thing).__module__.partition(".")[0] in ("distributed", "dask")
+@contextmanager
+def _executor_errors() -> Iterator[None]:
+    """Turns what an executor raises into a WorkerError. Errors of pybpe are those of a task."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        told = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":")
+        raise WorkerError(
+            f"a worker died, or could not do its task ({told}): all workers need pybpe {__version__}; run the same"
+            " again: it resumes"
+        ) from error
+
+
+# ----------------------------------------------------------------------------------------------------
+# On a worker
+
+
+def _submit(executor: Executor, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+    call: tuple[Any, ...] = (_run, versions(), _process(), arguments.flags, function, item)
+    if type(executor).__module__.startswith("distributed"):
+        call = (pickle.loads, pickle.dumps(_Call(call)))
+    return executor.submit(*call)
 
 
 class _Call:
-    """A call that happens when this object is unpickled. A Dask worker that cannot unpickle a task, because it has
-    another pybpe or none, loses its connection, and Dask gives the task to the next worker, forever. So pybpe sends a
-    task as bytes, which every worker can unpickle; if the call inside them fails, that is an ordinary error."""
+    """A call that happens when this object is unpickled. If a Dask worker cannot unpickle a task, because it has
+    another pybpe or none, Dask gives the task to the next worker, forever; and its scheduler unpickles tasks too. So
+    pybpe sends a task as bytes, which all can unpickle; if the call inside them fails, that is an ordinary error."""
 
     def __init__(self, call: tuple[Any, ...]) -> None:
         self._call = call
@@ -207,71 +144,42 @@ class _Call:
         return self._call[0], self._call[1:]
 
 
-class Build(NamedTuple):
-    """The versions on which results depend, and the machine that runs them."""
-
-    version: str  # the version of pybpe
-    # The versions of the C library's Unicode tables, of the package regex, and of Python's tables.
-    unicode: tuple[str, str, str]
-    host: str  # the name of the machine. It does not affect results.
-
-
-@cache
-def build() -> Build:
-    """Returns the Build of this process."""
-    versions = (_binding.unicode_version(), regex.__version__, unicodedata.unidata_version)
-    return Build(__version__, versions, socket.gethostname())
-
-
-class Arrived(Exception):
-    """The result of a task, on its way from an executor's worker.
-
-    If a Dask worker dies just after its task's result has arrived, Dask's executor mistakes the result for an error to
-    raise, and unpacks it (distributed/cfexecutor.py). This object then raises itself, so that the result is not lost.
-    """
-
-    def __init__(self, result: Any) -> None:
-        super().__init__(result)
-        self.result = result
-
-    def __iter__(self) -> Iterator[Any]:
-        raise self
-
-
-def _arrive(
-    wanted: Build, caller: tuple[int, Mapping[str, str] | None], function: Callable[..., object], *args: object
-) -> Arrived:
-    """Runs a task on a worker. Its errors are for the user of the process that sent it: `caller` has the number of that
-    process, and its `arguments.flags`."""
-    if caller[0] != os.getpid():
-        arguments.flags = caller[1]
-    mine = build()
-    if mine[:2] != wanted[:2]:
+def _run(
+    wanted: str,
+    caller: tuple[str, int],
+    flags: Mapping[str, str] | None,
+    function: Callable[[Item], Result],
+    item: Item,
+) -> Result:
+    """Runs a task on a worker. Its errors are for the user of the process `caller`, which sent it and whose
+    `arguments.flags` are `flags`."""
+    host, process = here = _process()
+    if here != caller:
+        arguments.flags = flags
+    worker = f"the worker {host}, process {process}"
+    if versions() != wanted:
         raise WorkerError(
-            f"the worker {_name_of_worker()} has {_described(mine)}, and this run needs {_described(wanted)}:"
-            " install the same versions on all workers"
+            f"{worker} has {versions()}, and this run needs {wanted}: install the same versions on all workers"
         )
     try:
-        return Arrived(function(*args))
+        return function(item)
     except Error as error:
-        if mine.host != wanted.host or "distributed" in sys.modules:
-            error.args = (f"{error} (on the worker {_name_of_worker()})", *error.args[1:])
+        if host != caller[0]:
+            error.args = (f"{error} (on {worker})", *error.args[1:])
         raise
 
 
-def _described(some: Build) -> str:
-    tables, regex_version, python = some.unicode
-    return f"pybpe {some.version} with Unicode {tables}, regex {regex_version} and Python's Unicode {python}"
+def _process() -> tuple[str, int]:
+    """Returns the machine and the number of this process."""
+    return socket.gethostname(), os.getpid()
 
 
-def _name_of_worker() -> str:
-    """Returns the worker's address in a Dask cluster, otherwise its machine and process."""
-    if "distributed" in sys.modules:
-        try:
-            return str(sys.modules["distributed"].get_worker().address)
-        except ValueError:  # this is not a Dask worker
-            pass
-    return f"{socket.gethostname()}, process {os.getpid()}"
+@cache
+def versions() -> str:
+    """Returns the versions on which results depend: of pybpe, and of the Unicode tables of the C library, of the
+    package regex, and of Python."""
+    tables = f"Unicode {_binding.unicode_version()}, regex {regex.__version__}"
+    return f"pybpe {__version__} with {tables} and Python's Unicode {unicodedata.unidata_version}"
 
 
 # ----------------------------------------------------------------------------------------------------

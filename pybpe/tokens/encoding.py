@@ -26,7 +26,6 @@ from ..tokenizer import Tokenizer
 from ..tokenizer.encoding import AllowedSpecial
 from .spool import TYPECODES, Reached, Segment
 
-PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 _LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
 _SMALL = 1 << 12  # bytes of a piece
 _ALONE = -1  # instead of the split of a piece that is not small
@@ -212,10 +211,10 @@ class EncodingJob(NamedTuple):
         found, done = tee(islice(self.hashed(), first, None))
         tasks = map(itemgetter(0), found)
         if options.executor is not None:
-            from ..support.remote import Workers, map_by_executor
+            from ..support.remote import map_by_executor
 
-            call, pending = partial(run_task, pickle.dumps(self.encoder)), most_pending(options.workers)
-            results = map_by_executor(call, map(anchored, tasks), Workers.of(options), pending)
+            call = partial(run_task, pickle.dumps(self.encoder))
+            results: Iterator[Encoded] = map(itemgetter(1), map_by_executor(call, map(anchored, tasks), options))
         else:
             results = run_local(self.encoder, tasks, options.workers, doubts)
         for result in results:
@@ -261,11 +260,6 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
             group, size = [], 0
     if group:
         yield group
-
-
-def most_pending(workers: int | None) -> int:
-    """Returns how many tasks are submitted to an executor at once, for the argument `workers`."""
-    return PENDING if workers is None else 2 * workers
 
 
 def run_task(pickled: bytes, task: Task) -> Encoded:

@@ -29,22 +29,21 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice, tee
+from itertools import islice
 from typing import NamedTuple
 
 from .. import _binding
 from ..errors import WorkerError, file_errors
 from ..reading.bad_records import Seen
-from ..reading.input_file import InputFile
 from ..reading.planning import Task, anchored
-from ..reading.small_files import Corpus, SmallFiles
+from ..reading.small_files import Corpus
 from ..reading.streams import file_sha256, read_file
 from ..reading.text_encoding import Doubts
 from ..support.output_files import make_folder, remove_entry, remove_file
 from ..support.parallel import RunOptions
 from ..support.platform import sync_folder
-from ..support.remote import RUN_MARK, SharedFolder, Workers, map_by_executor
-from .encoding import Encoded, EncodingJob, Part, TaskEncoder, most_pending, task_results
+from ..support.remote import RUN_MARK, SharedFolder, map_by_executor, most_pending
+from .encoding import Encoded, EncodingJob, Part, TaskEncoder, task_results
 from .options import Layout
 from .spool import START_BYTES, Reached, SplitWriter, size_of
 from .store import Place, ShardOrder, Store, TextMarks, add_mark, make_shard, spool_files
@@ -64,7 +63,7 @@ def is_shared(path: str, options: RunOptions) -> bool:
     once, so that probably each worker answers."""
     folder, count = SharedFolder.begin(make_folder(path)), most_pending(options.workers)
     try:
-        return all(map_by_executor(SharedFolder.is_seen, [folder] * count, Workers.of(options), count))
+        return all(seen for _, seen in map_by_executor(SharedFolder.is_seen, [folder] * count, options))
     finally:
         remove_file(os.path.join(path, RUN_MARK))
 
@@ -76,21 +75,11 @@ def is_shared(path: str, options: RunOptions) -> bool:
 class Order(NamedTuple):
     """The message with which a worker makes a part."""
 
+    tasks: Sequence[Task]  # the tasks
     folder: SharedFolder  # the folder of the run
     context: str  # the SHA-256 of the file _CONTEXT in it
-    tasks: Sequence[Task]  # the tasks
     plan: str  # the hash of all tasks up to the last one: see `hashed_tasks`
     inside: Sequence[bool]  # for each split, whether the part begins inside a document
-
-    @property
-    def file(self) -> InputFile | SmallFiles:
-        """The file that the part reads first."""
-        return self.tasks[0][0].file
-
-    @property
-    def start(self) -> int:
-        """Where in this file the part begins."""
-        return self.tasks[0][0].start
 
 
 def make_part(order: Order) -> Encoded:
@@ -169,14 +158,13 @@ class SharedStore(Store):
         with file_errors(self._folder, "cannot be emptied"):
             for name in set(os.listdir(self._folder)) - keep:
                 remove_entry(os.path.join(self._folder, name))
-        workers, pending = Workers.of(options), most_pending(options.workers)
-        model = Order(folder, file_sha256(context), (), "", ())
-        sent, orders = tee(self._part_orders(last, model, tasks_per_part(self._encoding, pending // 2)))
-        for order, made in zip(sent, map_by_executor(make_part, orders, workers, pending)):
+        model = Order((), folder, file_sha256(context), "", ())
+        most = tasks_per_part(self._encoding, most_pending(options.workers) // 2)
+        for order, made in map_by_executor(make_part, self._part_orders(last, model, most), options):
             inside = [reached.in_document for reached in self._reached]
             if order.inside != inside:
                 remove_entry(os.path.join(self._folder, made.kept))
-                made = next(map_by_executor(make_part, [order._replace(inside=inside)], workers, 1))
+                _, made = next(map_by_executor(make_part, [order._replace(inside=inside)], options))
             yield made._replace(splits=self._added(made))
 
     def _part_orders(self, last: Part, model: Order, most: int) -> Iterator[Order]:
@@ -214,8 +202,7 @@ class SharedStore(Store):
     def _made(self, orders: Sequence[ShardOrder], options: RunOptions) -> Iterator[tuple[str, str]]:
         folder = SharedFolder.begin(make_folder(self._folder))
         sent = (order._replace(folder=folder, named=os.path.abspath(order.named)) for order in orders)
-        made = map_by_executor(make_shard, sent, Workers.of(options), most_pending(options.workers))
-        for order, (path, digest) in zip(orders, made):
+        for order, (path, digest) in map_by_executor(make_shard, sent, options):
             _await(path, order.size)
             yield path, digest
 

@@ -9,12 +9,12 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import futures
 from ..arguments import by_caller, instance, param, utf8
-from ..errors import ArgumentError, FileMissingError, WorkerError
+from ..errors import ArgumentError, FileMissingError
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
@@ -23,7 +23,7 @@ from ..reading.files import corpus_files
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import STDIN, Inputs, is_path_list
 from ..reading.pieces import data_pieces
-from ..reading.planning import Piece, Plan, Task, anchored, pieces_of, text_piece
+from ..reading.planning import Piece, Plan, anchored, pieces_of, text_piece
 from ..reading.sample import Sample, flat_texts
 from ..reading.small_files import Corpus
 from ..reading.splits import SplitOptions
@@ -34,12 +34,8 @@ from .counts import Counts, header_of
 from .saved_counting import Place, SavedCounting, turns
 from .word_counter import CountSettings, MergingMemory, WordCounter, default_limit
 
-if TYPE_CHECKING:
-    from ..support.remote import Arrived
-
 LEAST_TASK, MOST_TASK = 1 << 26, 1 << 28  # the number of bytes of text that an executor's worker counts at once
 _TASKS = 256  # if tasks of these sizes allow: longer ones leave workers idle, shorter ones make more words to add
-_PENDING = 64  # the number of tasks that wait or run at once; the result of each is a table in memory
 
 
 def count_words(
@@ -277,25 +273,11 @@ class _Counting:
 
     def _by_workers(self, items: Iterator[_Item]) -> Iterator[tuple[_Item, Counted]]:
         """Yields what workers count, in any order: the words of a task do not wait for a longer task. Raises
-        WorkerError if a worker died, and the executor cannot continue; or a worker runs another pybpe."""
-        from ..support.remote import Workers
+        WorkerError: as in map_by_executor."""
+        from ..support.remote import map_by_executor
 
         call = partial(count_task, self._settings, self._plan.kinds, self._plan.splits)
-        workers, most = Workers.of(self._run), _PENDING if self._run.workers is None else 2 * self._run.workers
-        pending: dict[futures.Future[Arrived], _Item] = {}
-        try:
-            while True:
-                for item in islice(items, most - len(pending)):
-                    pending[workers.submit(call, item.first, item.what)] = item
-                if not pending:
-                    return
-                for future in workers.first_done(pending):
-                    yield pending.pop(future), workers.outcome(future)
-        except futures.BrokenExecutor as error:
-            raise WorkerError(f"a worker process died while counting: {error}") from None
-        finally:
-            for future in pending:
-                future.cancel()
+        return map_by_executor(call, items, self._run, ordered=False)
 
 
 def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> Counted:
@@ -305,11 +287,11 @@ def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> Counted:
     return Counted(piece.size, doubt, [piece.seen] if piece.seen.end else [])
 
 
-def count_task(settings: CountSettings, kinds: Kinds, shares: Sequence[float], first: int, task: Task) -> Counted:
-    """Counts a task in a worker, from its piece number `first` on."""
+def count_task(settings: CountSettings, kinds: Kinds, shares: Sequence[float], item: _Item) -> Counted:
+    """Counts a task in a worker."""
     counter, doubts = WordCounter(settings, kinds, shares, workers=1), Doubts()
     size, doubt, seen = 0, None, list[Seen]()
-    for piece in islice(pieces_of(task, kinds, settings.cutting.cut), first, None):
+    for piece in islice(pieces_of(item.what, kinds, settings.cutting.cut), item.first, None):
         found = count_piece(counter, doubts, piece)
         size, doubt = size + found.size, doubt or found.doubt
         seen += found.seen

@@ -326,7 +326,7 @@ class Counting(ThreadPoolExecutor):
     tasks = 0
 
     def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
-        self.tasks += args[2].func is counting.count_task
+        self.tasks += args[3].func is counting.count_task
         return super().submit(function, *args, **keywords)
 
 

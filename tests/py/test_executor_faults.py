@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -111,28 +113,39 @@ def test_every_call_has_the_timeout(
     assert not {"out.counts", "out.jsonl", "out.npy", "out/manifest.json"} & content(tmp_path).keys()
 
 
-@pytest.mark.parametrize(("version", "python"), [("9.9.9", None), (None, "3.2")])
 def test_a_worker_with_another_pybpe_or_other_tables_is_refused(
-    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, python: str | None
+    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = remote.build()
-    unicode = (*mine.unicode[:2], python or mine.unicode[2])
-    wanted = remote.Build(version or mine.version, unicode, mine.host)
-    real = remote.Workers.submit
+    real, mine, wanted = remote._submit, remote.versions(), "pybpe 9.9.9 with Unicode 3.2"
 
-    def submit(self: remote.Workers, function: Any, *args: object) -> Any:
-        monkeypatch.setattr(remote, "build", lambda: wanted)  # this process has another version than the workers
-        try:
-            return real(self, function, *args)
-        finally:
-            monkeypatch.setattr(remote, "build", lambda: mine)
+    def submit(*args: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(remote, "versions", lambda: wanted)  # this process has another version than the workers
+            return real(*args)
 
-    monkeypatch.setattr(remote.Workers, "submit", submit)
-    told = (
-        rf"the worker .*process {os.getpid()} has pybpe {mine.version} .*needs pybpe {wanted.version} .*{unicode[2]}:"
-    )
+    monkeypatch.setattr(remote, "_submit", submit)
+    told = rf"the worker .*process {os.getpid()} has {re.escape(mine)}, and this run needs {wanted}: install"
     with pytest.raises(pybpe.errors.WorkerError, match=told):
         pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=Changed(lambda number: None), **GIVEN)
+
+
+def test_errors_name_another_machine(corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = threading.main_thread()
+    name = SimpleNamespace(gethostname=lambda: "here" if threading.current_thread() is main else "there")
+    monkeypatch.setattr(remote, "socket", name)
+    change = Changed(lambda number: corpus[0].unlink(missing_ok=True))
+    with pytest.raises(FileNotFoundError, match=rf"cannot be .* \(on the worker there, process {os.getpid()}\)"):
+        pybpe.count_words(corpus, executor=change)
+
+
+def test_a_line_says_that_no_result_arrives(
+    corpus: list[Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(remote, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.01)
+    caplog.set_level("INFO", "pybpe")
+    pybpe.count_words(corpus, executor=Changed(lambda number: time.sleep(0.1) if number == 0 else None))
+    assert re.search(r"the task that begins at 0 of .*a.txt has taken 0 seconds: waiting for a worker", caplog.text)
 
 
 COPIES: list[tuple[Callable[[Path], object], str]] = [
