@@ -21,6 +21,8 @@ from .unpacking import PACKING_MARKS, packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
 
+LLMQ_MAGIC = b"BIN.TOK\n"  # the start of token files for llmq
+
 # The magic number with which each kind of llm.c's files begins (little-endian).
 CHECKPOINT_MAGIC = 20240326
 EVAL_MAGIC = 20240522
@@ -62,6 +64,7 @@ _MARKS = {
     b"PAR1\x15": NoText("a parquet file", "give it a name that ends in .parquet"),
     **dict.fromkeys((b"GGUF\2\0", b"GGUF\3\0"), NoText("a GGUF model", _LEAVE_OUT)),
     b"\x93NUMPY": NoText("a numpy array", _TOKENS, is_own=True),
+    LLMQ_MAGIC: NoText("a token file for llmq", _TOKENS, is_own=True),
     b"MMIDIDX\0": NoText("a Megatron index", _TOKENS, is_own=True),
     b"pybpecnt": NoText("a file of word counts", "pass it to `pybpe train --counts`", is_own=True),
 }

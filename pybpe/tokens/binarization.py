@@ -76,7 +76,8 @@ def binarize(
         out: the output folder, created if needed.
         format: "llmc": NAME_train_000000.bin and so on, with llm.c's header; "raw": train.bin, val.bin,
             test.bin without a header, and meta.pkl, as nanoGPT reads them; "npy": shards that numpy.load opens;
-            "megatron": NAME_train.bin and .idx; "parquet" and "webdataset": packed rows, see `pack`.
+            "megatron": NAME_train.bin and .idx; "llmq": shards with llmq's header; "parquet" and "webdataset": packed
+            rows, see `pack`.
         splits: the shares of train, val and test; with fewer than three, the last splits are left out. With few
             documents the actual shares may differ: then a warning says so, and a split that must not be empty but is
                 raises an error.
@@ -90,11 +91,12 @@ def binarize(
         eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend" (before each document, as llm.c
             expects; the default for "llmc"), "append" (after each, as nanoGPT expects; the default for the others),
             or "none".
-        dtype: "uint16", "uint32", or "auto" by the vocabulary's size.
+        dtype: "uint16", "uint32", or "auto" by the vocabulary's size ("llmq" always has uint32).
         shard_tokens: the maximum number of tokens per shard; "raw" and "megatron" have one file per split. The shards
             of "llmc" have equal size (some may have one token more), because llm.c cannot resume otherwise. Those of
             other formats have exactly this many, and the last one has the rest.
-        min_shard_tokens: the minimum number of tokens per shard. None means 257 for "llmc", which aborts with fewer.
+        min_shard_tokens: the minimum number of tokens per shard. None means 257 for "llmc", which aborts with fewer,
+            and 2049 for "llmq", which leaves out the last sequence of each file (its T is 1024 by default).
         sequence_length: tokens per packed row.
         documents: how text files are divided: "special" (by the text of the tokenizer's end of text, such as
             <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line",

@@ -271,7 +271,7 @@ class TokenFolder(NamedTuple):
         if self.manifest.mixture is not None:
             raise ArgumentError(f"{self.path}: is a mixture: name all of its sources in one recipe")
         if settings.get("format") not in FLAT:
-            told = "expected llmc, raw, npy or megatron"
+            told = f"expected {', '.join(FLAT)}"
             raise ArgumentError(f"{self.path}: has files of the format {settings.get('format')}, {told}")
         if settings.get("eot") not in ("prepend", "append") or self.manifest.tokenizer.get("eot") is None:
             raise ArgumentError(

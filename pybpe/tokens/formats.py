@@ -4,6 +4,10 @@ Megatron-LM has two files: NAME.bin holds the ids, NAME.idx where each document 
 megatron/core/datasets/indexed_dataset.py reads it: "MMIDIDX\\0\\0"; u64 version 1; u8 type of the ids (8: uint16, 4:
 int32); u64 sequences; u64 documents + 1; then int32 lengths, int64 byte offsets of the sequences, int64 document
 borders, which are sequence numbers from 0. Each document is one sequence here.
+
+llmq (github.com/IST-DASLab/llmq, src/training/dataloader.cpp and scripts/tokenize_data.py) has a header of 256 int32:
+"BIN.TOK\\n"; version 2; bytes per id, always 4; the number of ids; the size of the vocabulary; 1 if a mask of one bit
+per id follows the ids, which this module does not write. Then the ids as int32.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from .. import _binding
 from .._lazy import Array, numpy, pickle, tarfile
 from ..errors import FormatError, LimitError
 from ..formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header
+from ..reading.file_types import LLMQ_MAGIC
 from ..reading.rows import pyarrow_parquet
 from ..reading.streams import open_unchanged
 from ..support.output_files import give_name
@@ -43,14 +48,15 @@ class Format:
         file: the name of a file, with placeholders {name}, {split} and {index}; without {index}, each split is one file
             of any size.
         read: read(path, dtype) yields the ids of a file in blocks.
-        header: header(tokens, dtype) returns what comes before the ids. None means that the file has rows, which only
-            `pack` writes.
+        header: header(tokens, dtype, n_vocab) returns what comes before the ids. None means that the file has rows,
+            which only `pack` writes.
         header_bytes: the size of the header.
         eot: where the mark goes by default.
         min_tokens: the default minimum number of tokens per shard.
         max_bytes: the largest file that its readers can read; 0 means any size.
+        reader: the program whose limits these are.
         equal_shards: whether the shards of a split have equal size.
-        largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16.
+        largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16; 0 if never.
         manifest: the name of the manifest.
         index: index(files, record, path) writes another file for a split, which has one token file. None means that
             there is no such file. `files` and `record` are the tokens of the split.
@@ -62,11 +68,12 @@ class Format:
     name: str
     file: str
     read: Callable[[str, str], Iterator[Array]]
-    header: Callable[[int, str], bytes] | None = None
+    header: Callable[[int, str, int], bytes] | None = None
     header_bytes: int = 0
     eot: str = "append"
     min_tokens: int = 0
     max_bytes: int = 0
+    reader: str = "llm.c"
     equal_shards: bool = False
     largest_uint16_vocabulary: int = 1 << 16
     manifest: str = FILE_NAME
@@ -89,7 +96,7 @@ def _read_flat(path: str, dtype: str) -> Iterator[Array]:
     return TokenFile(path, dtype).blocks(_READ_TOKENS)
 
 
-def llmc_header(tokens: int, dtype: str) -> bytes:
+def llmc_header(tokens: int, dtype: str, n_vocab: int) -> bytes:
     """Returns the header of a shard of llm.c."""
     size = ID_BYTES[dtype]
     fields = struct.pack("<3i", _binding.SHARD_MAGICS[size], _LLMC_VERSIONS[size], tokens)
@@ -125,7 +132,7 @@ NPY = Format(
     name="npy",
     file="{name}_{split}_{index:06d}.npy",
     read=_read_npy,
-    header=lambda tokens, dtype: npy_header(tokens, ID_BYTES[dtype]),
+    header=lambda tokens, dtype, n_vocab: npy_header(tokens, ID_BYTES[dtype]),
     header_bytes=NPY_HEADER_BYTES,
 )
 
@@ -145,7 +152,7 @@ RAW = Format(
     name="raw",
     file="{split}.bin",
     read=_read_flat,
-    header=lambda tokens, dtype: b"",
+    header=lambda tokens, dtype, n_vocab: b"",
     of_tokenizer=("meta.pkl", _meta),
 )
 
@@ -182,7 +189,7 @@ MEGATRON = Format(
     name="megatron",
     file="{name}_{split}.bin",
     read=_read_flat,
-    header=lambda tokens, dtype: b"",
+    header=lambda tokens, dtype, n_vocab: b"",
     index=_write_index,
     index_name=_index_name,
     largest_uint16_vocabulary=65499,  # Megatron itself uses uint16 below 65500
@@ -215,5 +222,19 @@ def _read_webdataset(path: str, dtype: str) -> Iterator[Array]:
 
 WEBDATASET = Format(name="webdataset", file="{name}_{split}_{index:06d}.tar", read=_read_webdataset)
 
-FORMATS: dict[str, Format] = {form.name: form for form in (LLMC, RAW, NPY, MEGATRON, PARQUET, WEBDATASET)}
+LLMQ = Format(
+    name="llmq",
+    file="{name}_{split}_{index:06d}.bin",
+    read=_read_flat,
+    header=lambda tokens, dtype, n_vocab: (LLMQ_MAGIC + struct.pack("<5i", 2, 4, tokens, n_vocab, 0)).ljust(
+        1024, b"\0"
+    ),
+    header_bytes=1024,
+    min_tokens=2 * 1024 + 1,  # llmq leaves out the last sequence of each file; its T is 1024 by default
+    max_bytes=1024 + 4 * (2**31 - 1),  # the number of ids is an int
+    reader="llmq",
+    largest_uint16_vocabulary=0,
+)
+
+FORMATS: dict[str, Format] = {form.name: form for form in (LLMC, RAW, NPY, MEGATRON, LLMQ, PARQUET, WEBDATASET)}
 FLAT = tuple(name for name, form in FORMATS.items() if form.header is not None)  # a header followed by the ids

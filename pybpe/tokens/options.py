@@ -45,7 +45,7 @@ class OutputOptions:
         ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
     """
 
-    format: str = option("llmc", "llmc, raw (nanoGPT), npy or megatron", "F")
+    format: str = option("llmc", "llmc, raw (nanoGPT), npy, megatron or llmq", "F")
     eot: str | None = option(
         None,
         "where to put the end-of-text token: prepend (default for llmc), append (default for others) or none",
@@ -54,7 +54,8 @@ class OutputOptions:
     dtype: str = option("auto", "uint16, uint32 or auto", "D")
     shard_tokens: int = option(10**8, "maximum number of tokens per shard, e.g. 50M; shards for llm.c have equal sizes")
     min_shard_tokens: int | None = option(
-        None, "minimum number of tokens per shard (default: 257, which llm.c needs; 0 allows any number)"
+        None,
+        "minimum number of tokens per shard (default: as many as the reader needs, 257 for llmc; 0 allows any number)",
     )
     name: str | None = option(None, "name prefix of the files (default: taken from the first file)", "NAME")
 
@@ -108,13 +109,15 @@ class OutputOptions:
             raise ArgumentError(f"the tokenizer has no end of text: {name_it()}; or pass {param(eot='none')}")
         if self.dtype == "uint16" and n_vocab > 1 << 16:
             raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use {param(dtype='uint32')} or 'auto'")
+        if self.dtype == "uint16" and self.form.largest_uint16_vocabulary == 0:
+            raise ArgumentError(f"{self.format} reads ids of 32 bits: use {param(dtype='uint32')} or 'auto'")
         fitting = "uint16" if n_vocab <= self.form.largest_uint16_vocabulary else "uint32"
         chosen, form = replace(self, dtype=fitting if self.dtype == "auto" else self.dtype), self.form
         largest = form.header_bytes + max(self.shard_tokens, 2 * self.least_tokens) * ID_BYTES[chosen.dtype]
         if form.max_bytes and largest > form.max_bytes:
             raise LimitError(
-                f"{param(shard_tokens=self.shard_tokens)} would exceed 2 GiB, beyond which llm.c cannot seek: write"
-                " more, smaller shards"
+                f"{param(shard_tokens=self.shard_tokens)} would exceed {form.max_bytes} bytes, beyond which"
+                f" {form.reader} cannot read: write more, smaller shards"
             )
         return chosen
 

@@ -78,12 +78,12 @@ def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
     raise AssertionError  # one shard is always possible
 
 
-def check_least(path: str, tokens: int, least: int) -> None:
+def check_least(path: str, tokens: int, least: int, reader: str = "llm.c") -> None:
     """Raises ShardTooSmallError if the last or only shard of a split has fewer than `least` tokens."""
     if tokens < least:
         raise ShardTooSmallError(
-            f"{path}: would have {tokens} tokens, but llm.c needs at least {least} in every shard; add more text, use"
-            f" other splits or {param(split_by='token')}, or allow it with {param(min_shard_tokens=0)}",
+            f"{path}: would have {tokens} tokens, but {reader} needs at least {least} in every shard; add more text,"
+            f" use other splits or {param(split_by='token')}, or allow it with {param(min_shard_tokens=0)}",
             path,
             tokens,
         )
@@ -101,19 +101,19 @@ def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
     """
     form, most, least = layout.output.form, layout.output.shard_tokens, layout.output.least_tokens
     if form.equal_shards:
-        check_least(layout.path(split, 0), tokens, least)
+        check_least(layout.path(split, 0), tokens, least, form.reader)
         sizes = shard_sizes(tokens, most, least)
         size = form.header_bytes + sizes[0] * ID_BYTES[layout.output.dtype]
         if form.max_bytes and size > form.max_bytes:
             raise LimitError(
-                f"{layout.path(split, 0)}: would have {size} bytes, but llm.c cannot seek beyond {form.max_bytes}:"
-                f" choose a smaller {param('shard_tokens')} or {param('min_shard_tokens')}"
+                f"{layout.path(split, 0)}: would have {size} bytes, but {form.reader} cannot read beyond"
+                f" {form.max_bytes}: choose a smaller {param('shard_tokens')} or {param('min_shard_tokens')}"
             )
         return sizes
     full_size = max(most, least)
     full = max(0, (tokens - max(1, least)) // full_size) if form.has_shards else 0
     last = tokens - full * full_size
-    check_least(layout.path(split, full), last, least)
+    check_least(layout.path(split, full), last, least, form.reader)
     return [full_size] * full + [last]
 
 
@@ -296,7 +296,7 @@ class Store(ABC):
                 if low < high:
                     stretches.append((files.tokens_path, files.end(low), files.end(high)))
             named = os.path.join(layout.folder, record.file)
-            header = layout.output.form.header(record.tokens, layout.output.dtype)
+            header = layout.output.form.header(record.tokens, layout.output.dtype, layout.tok.vocab_size)
             path = self.unnamed(split, index)
             orders.append(ShardOrder(path, named, record.bytes, header, stretches, layout.output.HASHED))
         return orders

@@ -1,6 +1,7 @@
 """Token files: finds out how one stores ids, and opens several as one stream of ids, which is never read as a whole.
 
     llm.c shard     1024 bytes of header (shard.c), then uint16 or uint32
+    llmq            1024 bytes of header (formats.py), then int32
     .npy            numpy's header, then an array of one dimension
     anything else   only the ids, as nanoGPT reads them
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +29,7 @@ from .._lazy import numpy
 from ..arguments import counted, instance, param
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids, read_npy_header
-from ..reading.file_types import llmc_file
+from ..reading.file_types import LLMQ_MAGIC, llmc_file
 from ..reading.files import input_files
 from ..reading.paths import path_list
 from ..reading.streams import UnchangedStream, open_unchanged
@@ -137,6 +139,8 @@ def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[nump
             )
             raise FormatError(f"{path}: {what}, expected a one-dimensional array of integers{rows}")
         return header.dtype, header.offset, header.shape[0]
+    if start.startswith(LLMQ_MAGIC):
+        return numpy.dtype("<u4"), 1024, _llmq_count(start, size, path)
     known = llmc_file(start)
     if known == "a token shard":
         shard = _binding.Shard(path)  # checks the header against the size
@@ -156,6 +160,18 @@ def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[nump
             f"{path}: {size} bytes is not a whole number of uint{8 * id_bytes}", size // id_bytes * id_bytes
         )
     return numpy.dtype(f"<u{id_bytes}"), 0, size // id_bytes
+
+
+def _llmq_count(start: bytes, size: int, path: str) -> int:
+    """Returns the number of ids in a token file for llmq, after a check of its header."""
+    version, id_bytes, count, _, masked = struct.unpack_from("<5i", start, len(LLMQ_MAGIC))
+    if version != 2 or id_bytes != 4:
+        raise FormatError(f"{path}: has version {version} and {id_bytes} bytes per id, expected version 2 and 4", 8)
+    if masked:
+        raise FormatError(f"{path}: has a loss mask, which pybpe does not read", 24)
+    if size != 1024 + 4 * count:
+        raise FormatError(f"{path}: has {size} bytes, but its header says {count} ids, {1024 + 4 * count} bytes", 16)
+    return int(count)
 
 
 class TokenStream:

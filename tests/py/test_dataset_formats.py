@@ -11,6 +11,8 @@ import pytest
 from corpora import EOT, SPLITS, content, documents, tokens_of
 
 import pybpe
+from pybpe.tokens.token_files import TokenStream
+from pybpe.tokens.verification import verify
 
 pytestmark = pytest.mark.usefixtures("small_tasks")
 
@@ -59,6 +61,50 @@ def test_megatron_takes_its_own_bound_for_uint16(tok: pybpe.Tokenizer, marked: P
     assert large.vocab_size == 65501 and large.model.dtype == numpy.uint16
     pybpe.binarize(large, marked, tmp_path / "out", format="megatron")
     assert read_megatron(tmp_path / "out" / "corpus_val")[0].dtype == numpy.dtype("<i4")
+
+
+def read_llmq(path: Path) -> tuple[int, list[int]]:
+    """Returns the size of the vocabulary and the ids, as llmq's dataloader.cpp reads them."""
+    data = path.read_bytes()
+    assert data[:8] == b"BIN.TOK\n"
+    version, id_bytes, count, n_vocab, has_masks = struct.unpack_from("<5i", data, 8)
+    assert (version, id_bytes, has_masks, len(data)) == (2, 4, 0, 1024 + 4 * count)
+    return n_vocab, numpy.frombuffer(data, "<i4", count, 1024).tolist()
+
+
+@pytest.mark.parametrize("eot", ["append", "prepend"])
+def test_llmq(tok: pybpe.Tokenizer, marked: Path, tmp_path: Path, eot: str) -> None:
+    options: dict[str, Any] = {"eot": eot, "shard_tokens": 1000, "min_shard_tokens": 0}
+    pybpe.binarize(tok, marked, tmp_path / "out", format="llmq", **options)
+    pybpe.binarize(tok, marked, tmp_path / "npy", format="npy", **options)
+    for split in SPLITS:
+        found = []
+        for path in sorted((tmp_path / "out").glob(f"corpus_{split}_*.bin")):
+            n_vocab, ids = read_llmq(path)
+            assert n_vocab == tok.vocab_size and ids == TokenStream(path).slice(0, len(ids)).tolist()
+            found += ids
+        assert found == [
+            i for path in sorted((tmp_path / "npy").glob(f"*_{split}_*")) for i in numpy.load(path).tolist()
+        ]
+    assert verify(tmp_path / "out", tok)[1] == []
+    with pytest.raises(pybpe.errors.ArgumentError, match="llmq reads ids of 32 bits"):
+        pybpe.binarize(tok, marked, tmp_path / "x", format="llmq", dtype="uint16")
+    with pytest.raises(pybpe.errors.LimitError, match="llmq needs at least 2049"):
+        pybpe.binarize(tok, marked, tmp_path / "x", format="llmq", splits=(98, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "message"),
+    [(8, 1, "has version 1 and 4"), (12, 2, "version 2 and 2"), (16, 5, "says 5 ids"), (24, 1, "has a loss mask")],
+)
+def test_damaged_headers_of_llmq(tmp_path: Path, at: int, value: int, message: str) -> None:
+    data = bytearray(struct.pack("<8s5i", b"BIN.TOK\n", 2, 4, 100, 1000, 0).ljust(1024, b"\0") + bytes(400))
+    (tmp_path / "a.bin").write_bytes(data)
+    assert len(TokenStream(tmp_path / "a.bin")) == 100
+    struct.pack_into("<i", data, at, value)
+    (tmp_path / "a.bin").write_bytes(data)
+    with pytest.raises(pybpe.errors.FormatError, match=message):
+        TokenStream(tmp_path / "a.bin")
 
 
 def test_raw_has_nanogpts_meta(tok: pybpe.Tokenizer, marked: Path, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"format": "npy", "shard_tokens": 15_000, "eot": "none", "split_by": "token"},
     {"format": "raw", "eot": "prepend", "split_by": "token"},
     {"format": "megatron"},
+    {"format": "llmq", "shard_tokens": 9000},
     {"format": "megatron", "eot": "prepend", "split_by": "token"},
 ]
 

@@ -38,6 +38,7 @@ SETTINGS = [
     {"format": "raw", "eot": "prepend", "splits": (1,)},
     {"format": "npy", "shard_tokens": 1000},
     {"format": "megatron"},
+    {"format": "llmq", "min_shard_tokens": 0},
 ]
 
 
@@ -124,7 +125,7 @@ def test_changed_manifests(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: P
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("form", ["llmc", "raw", "npy", "megatron"])
+@pytest.mark.parametrize("form", ["llmc", "raw", "npy", "megatron", "llmq"])
 def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_bytes(b"")

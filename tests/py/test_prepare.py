@@ -92,9 +92,9 @@ def test_a_run_that_died_while_it_encoded(
         ({"end_of_text": "</s>"}, "not among the special tokens"),
         ({"name": "../corpus"}, "name must be a file-name prefix"),
         ({"shard_tokens": 0}, "shard_tokens must be at least 1"),
-        ({"shard_tokens": 1 << 31}, "would exceed 2 GiB"),
+        ({"shard_tokens": 1 << 31}, "would exceed 2147483647 bytes, beyond which llm.c"),
         ({"min_shard_tokens": -1}, "min_shard_tokens must be at least 0"),
-        ({"format": "webdataset"}, "format must be one of llmc, raw, npy, megatron, not"),
+        ({"format": "webdataset"}, "format must be one of llmc, raw, npy, megatron, llmq, not"),
     ],
 )
 def test_what_no_training_can_mend_is_refused_before_it(

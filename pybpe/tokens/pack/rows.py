@@ -134,7 +134,7 @@ class _File(io.FileIO):
 def _write_llmc(shard: NewShard, rows: Iterable[Columns]) -> list[FileRecord]:
     """The mark at the end is the target of the last token: it begins the row that comes next, whichever."""
     with _File(shard.base + ".bin") as file:
-        file.write(llmc_header(shard.rows * shard.size + 1, shard.dtype))
+        file.write(llmc_header(shard.rows * shard.size + 1, shard.dtype, 0))
         kind = f"<u{ID_BYTES[shard.dtype]}"
         for some in rows:
             file.write(some["input_ids"].astype(kind, copy=False))
