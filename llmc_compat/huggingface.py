@@ -22,12 +22,10 @@ from typing import Any
 from pybpe import Tokenizer, _binding
 from pybpe._lazy import numpy
 from pybpe.errors import ArgumentError, FormatError
-from pybpe.model import CONTROL_TOKENS
+from pybpe.formats import export, pretrained
 from pybpe.reading.streams import read_file
 from pybpe.support.call_paths import check_paths
-from pybpe.support.output_files import make_folder
 
-from .chat import CHAT_TEMPLATE, TEMPLATE_NAME
 from .checkpoint import Checkpoint, check_dtype, to_file_type, write_blocks
 from .gpt2_config import GPT2Config, Part, padded_rows
 from .safetensors_file import SafetensorsFile, write_safetensors
@@ -36,7 +34,7 @@ WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
 _DTYPES = {"fp32": ("F32", "float32"), "bf16": ("BF16", "bfloat16")}
 _PREFIX = "transformer."
-_PADDING_TOKEN = CONTROL_TOKENS[1]
+_ROLES = ("bos_token", "eos_token", "pad_token")
 
 # llm.c's name -> transformers' name; and the matrices that are transposed there.
 _OF_THE_MODEL = {"wte": "wte.weight", "wpe": "wpe.weight", "lnfw": "ln_f.weight", "lnfb": "ln_f.bias"}
@@ -68,10 +66,9 @@ def _parts(config: GPT2Config) -> Iterator[Part]:
 def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, out: _binding.PathLike) -> GPT2Config:
     """Writes a folder that transformers' AutoModelForCausalLM and AutoTokenizer load.
 
-    The folder gets model.safetensors (in the checkpoint's dtype), config.json, tokenizer.json, tokenizer_config.json,
-    and the chat template if the tokenizer has the nine control tokens. Each file is written atomically. One tensor is
-    in memory at a time. <|endoftext|> becomes both the BOS and the EOS token, as in llm.c; <|padding|>, if the
-    tokenizer has it, becomes the padding token.
+    The folder gets model.safetensors (in the checkpoint's dtype), config.json, and the files that
+    `Tokenizer.save_pretrained` writes. The longest sequence of the model is their model_max_length. Each file is
+    written atomically. One tensor is in memory at a time.
 
     Args:
         source: an llm.c checkpoint.
@@ -83,26 +80,26 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
 
     Raises:
         ArgumentError: the tokenizer and the model differ in their number of tokens. FileError, FormatError: `source`
-            cannot be read. LimitError: tokenizer.json cannot represent the tokenizer.
+            cannot be read. UnsupportedError: as in `Tokenizer.save_pretrained`.
     """
     with Checkpoint(source) as model:
         model.check_vocab_size(tokenizer.vocab_size)
-        folder = make_folder(out)
-        tokenizer.save(os.path.join(folder, "tokenizer.json"))
-        _write_json(folder, "tokenizer_config.json", _tokenizer_config(tokenizer, model.config))
-        if set(CONTROL_TOKENS) <= set(tokenizer.special_tokens):
-            _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
+        held = export.held(tokenizer.model, "pretrained")
+        pretrained.write(held, out, settings={"model_max_length": model.config.max_seq_len})
+        folder = os.fsdecode(out)
         parts = list(_parts(model.config))
         shapes = {_PREFIX + part.name: part.shape for part in parts}
         rows = ((part, model.raw_rows(part.source, part.start, part.stop)) for part in parts)
         blocks = (numpy.ascontiguousarray(x[0].T) if part.source in _TRANSPOSED else x for part, x in rows)
         write_safetensors(os.path.join(folder, WEIGHTS_NAME), _DTYPES[model.dtype][0], shapes, blocks)
-        _write_json(folder, CONFIG_NAME, _model_config(tokenizer, model))
+        text = json.dumps(_model_config(tokenizer, model), indent=2) + "\n"
+        _binding.write_file(os.path.join(folder, CONFIG_NAME), text.encode())
         return model.config
 
 
 def _model_config(tokenizer: Tokenizer, model: Checkpoint) -> dict[str, Any]:
-    config = model.config
+    config, roles = model.config, pretrained.roles(tokenizer.model)
+    ids = {f"{role}_id": tokenizer.special_tokens.get(roles.get(role, "")) for role in _ROLES}
     return {
         "architectures": ["GPT2LMHeadModel"],
         **_FIXED,
@@ -113,30 +110,9 @@ def _model_config(tokenizer: Tokenizer, model: Checkpoint) -> dict[str, Any]:
         "n_head": config.num_heads,
         "n_inner": None,
         **{f"{part}_pdrop": 0.0 for part in ("resid", "embd", "attn")},  # llm.c has no dropout
-        "bos_token_id": tokenizer.eot_token,
-        "eos_token_id": tokenizer.eot_token,
-        "pad_token_id": tokenizer.special_tokens.get(_PADDING_TOKEN),
+        **ids,
         "torch_dtype": _DTYPES[model.dtype][1],
     }
-
-
-def _tokenizer_config(tokenizer: Tokenizer, config: GPT2Config) -> dict[str, Any]:
-    # This general class takes everything from tokenizer.json; GPT2Tokenizer would use GPT-2's pattern instead.
-    facts: dict[str, Any] = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": config.max_seq_len,
-        "clean_up_tokenization_spaces": False,
-    }
-    if tokenizer.eot_token is not None:
-        end = tokenizer.id_to_token(tokenizer.eot_token)
-        facts |= {"bos_token": end, "eos_token": end}
-    if _PADDING_TOKEN in tokenizer.special_tokens:
-        facts["pad_token"] = _PADDING_TOKEN
-    return facts
-
-
-def _write_json(folder: str, name: str, value: dict[str, Any]) -> None:
-    _binding.write_file(os.path.join(folder, name), (json.dumps(value, indent=2) + "\n").encode())
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ transformers is optional (pip install 'pybpe[hf]'): this module can be imported 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ._lazy import Array, cached_property, numpy
@@ -208,7 +209,8 @@ class PreTrainedTokenizerFast(_of_transformers("PreTrainedTokenizerFast")):  # t
             MissingExtraError: transformers is not installed.
         """
         instance("tokenizer", tokenizer, Tokenizer, "a Tokenizer")
-        config = pretrained.described(tokenizer.model, {})[1]
+        model = tokenizer.model
+        config = pretrained.described(replace(model, config=pretrained.without_class(model.config)), {})[1]
         return cls(**{"tokenizer_object": tokenizer.to_hf(), **config, **kwargs})
 
     def _add_tokens(self, *args: Any, **kwargs: Any) -> Any:

@@ -61,8 +61,10 @@ def new_writer(model: Model) -> Any:
     writer.add_token_list([name or _unused(i) for i, name in enumerate(names)])
     writer.add_token_types(types)
     writer.add_token_merges([f"{names[left]} {names[right]}" for left, right in model.merges])
-    for role, text in roles(model).items():
-        getattr(writer, f"add_{role}_id")(model.specials[text])
+    ends = dict.fromkeys(("bos_token", "eos_token"), str(model.eot))  # llama.cpp takes id 11 for one that is not there
+    for role, text in {**ends, **roles(model)}.items():
+        if (add := getattr(writer, f"add_{role}_id", None)) is not None:  # others have no field
+            add(model.specials[text])
     writer.add_add_bos_token(False)
     if template := chat_template(model):
         writer.add_chat_template(template)

@@ -6,6 +6,7 @@ as a PreTrainedTokenizerFast, which reads everything else from tokenizer.json.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from ..arguments import by_caller, instance, is_unicode, param
 from ..control_tokens import default_template
 from ..errors import ArgumentError, Error, FileMissingError, FormatError, MissingExtraError, UnsupportedError, warn
 from ..model import PLAIN, Model
+from ..model.template import Template
 from ..pattern import Pattern
 from ..reading.streams import Snapshot, read_file
 from ..support.output_files import make_folder, remove_file, remove_others
@@ -37,6 +39,19 @@ _PLAIN_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend", "LlamaTokenizer", 
 _RULES = {"Qwen2Tokenizer": ("qwen2", "NFC"), "GPTNeoXTokenizer": ("gpt2", "NFC"),
           "GPT2Tokenizer": ("gpt2", None), "CodeGenTokenizer": ("gpt2", None)}  # fmt: skip
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
+# The classes that, in version 4, put bos_token and eos_token around a text as add_bos_token and add_eos_token say; and
+# what they say unless they are given.
+_AROUND = {"LlamaTokenizer": (True, False), "CodeLlamaTokenizer": (True, False), "GemmaTokenizer": (True, False),
+           "CohereTokenizer": (True, False), "GPTNeoXTokenizer": (False, False)}  # fmt: skip
+_OF_CLASS = ("tokenizer_class", "add_bos_token", "add_eos_token")
+# What a Model does not keep of a configuration: it has these itself, or they are about files and objects.
+_NOT_KEPT = {
+    *("chat_template", "added_tokens_decoder", "auto_map", "name_or_path", "tokenizer_file", "special_tokens_map_file"),
+    *("vocab_file", "merges_file", "is_local", "local_files_only", "files_loaded", "device_map"),
+}
+_SETTINGS = ("model_max_length", "padding_side", "truncation_side", "clean_up_tokenization_spaces", "model_input_names",
+             "extra_special_tokens")  # fmt: skip
+_LISTS = ("additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens")
 
 
 def chat_template(model: Model) -> str | None:
@@ -45,11 +60,15 @@ def chat_template(model: Model) -> str | None:
 
 
 def roles(model: Model) -> dict[str, str]:
-    """Returns the roles among bos_token, eos_token and pad_token that the model has.
+    """Returns the roles that special tokens have in the configuration of the model, such as bos_token.
 
-    bos is the special token that the template begins with; without a template, the end of text, as in GPT-2.
+    Without a configuration these are bos_token, eos_token and pad_token. bos is the special token that the template
+    begins with; without a template, the end of text, as in GPT-2.
     """
     found: dict[str, str] = {}
+    if model.config is not None:
+        given = {**model.config, "eos_token": model.eos or model.config.get("eos_token")}
+        return {key: str(text) for key, text in given.items() if _is_role(key, text) and text in model.specials}
     first = model.template.single[0] if model.template is not None else None
     bos = first.text if first is not None and not first.is_sequence else model.eot
     pad = next((text for text in _PADDING if text in model.specials), None)
@@ -59,13 +78,23 @@ def roles(model: Model) -> dict[str, str]:
     return found
 
 
-def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str] | None = None) -> None:
-    """Writes the folder. `tokens` adds to or replaces the roles that `roles` finds, such as {"unk_token": "<unk>"}.
-    Raises UnsupportedError as tokenizer_json.dumps does, or if the pattern may split text differently in Hugging Face's
-    engine."""
+def _is_role(key: str, text: object) -> bool:
+    return key.endswith("_token") and isinstance(text, str)
+
+
+def write(
+    model: Model,
+    folder: _binding.PathLike,
+    tokens: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> None:
+    """Writes the folder. `tokens` adds to or replaces the roles that `roles` finds, such as {"unk_token": "<unk>"};
+    `settings` does so with the rest of the configuration. Raises UnsupportedError as tokenizer_json.dumps does, or if
+    the pattern may split text differently in Hugging Face's engine."""
     patterns.check_for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
     special_map, config = described(model, tokens or {})
+    config |= settings or {}
     name = _binding.path_text(folder)
     make_folder(name)
     _binding.write_file(os.path.join(name, TOKENIZER), text.encode())
@@ -79,7 +108,8 @@ def write_two_files(model: Model, folder: _binding.PathLike) -> None:
     UnsupportedError as vocab_merges.write does, or if the folder has the tokenizer.json of another tokenizer."""
     name = make_folder(folder)
     _refuse_hiding(model, name)
-    config = described(model, {})[1] | {"tokenizer_class": "GPT2Tokenizer"}
+    plain = replace(model, config=without_class(model.config))
+    config = described(plain, {})[1] | {"tokenizer_class": "GPT2Tokenizer"}
     for role in ("bos_token", "eos_token", "unk_token"):
         config.setdefault(role, None)  # otherwise the class adds <|endoftext|>
     entries = added_tokens.write(model)
@@ -98,20 +128,42 @@ def described(model: Model, tokens: Mapping[str, str]) -> tuple[dict[str, Any], 
             raise ArgumentError(f"{role!r:.80} is not a role of a token: the names of roles end in _token")
         if token not in model.specials:
             raise ArgumentError(f"{param(**{role: token})} is not a special token of this tokenizer")
-    others = [text for text in model.specials if text not in named.values() and text not in model.visible]
-    special_map = {**named, "additional_special_tokens": others} if others else named
-    config: dict[str, Any] = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": 10**30,  # transformers writes this for "no limit"
-        **special_map,
-    }
-    if model.prefix_space:
-        config["add_prefix_space"] = True
-    template = chat_template(model)
-    if template is not None:
+    kept: Mapping[str, Any] | None = model.config
+    if kept is None:
+        others = [text for text in model.specials if text not in named.values() and text not in model.visible]
+        kept = {
+            "clean_up_tokenization_spaces": False,
+            "model_max_length": 10**30,  # transformers writes this for "no limit"
+            **({"additional_special_tokens": others} if others else {}),
+        }
+    kept = {key: _of_model(value, model) if key in _LISTS else value for key, value in kept.items()}
+    special_map = {**named, **({"additional_special_tokens": more} if (more := kept.get(_LISTS[0])) else {})}
+    kept = {key: value for key, value in kept.items() if not _is_role(key, value)}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **kept, **special_map}
+    if model.prefix_space or "add_prefix_space" in kept:
+        config["add_prefix_space"] = model.prefix_space
+    template, by_name = chat_template(model), config.pop("chat_template", None)
+    if isinstance(by_name, dict):
+        named_templates = {"default": template, **by_name} if template is not None else by_name
+        config["chat_template"] = [{"name": name, "template": one} for name, one in named_templates.items()]
+    elif template is not None:
         config["chat_template"] = template
     return special_map, config
+
+
+def _of_model(tokens: Any, model: Model) -> Any:
+    """Returns the part of a list of tokens, or of a mapping to them, that are special tokens of the model."""
+    if isinstance(tokens, dict):
+        return {name: text for name, text in tokens.items() if isinstance(text, str) and text in model.specials}
+    if isinstance(tokens, list):
+        return [text for text in tokens if isinstance(text, str) and text in model.specials]
+    return tokens
+
+
+def without_class(config: Mapping[str, object] | None) -> Mapping[str, object] | None:
+    """Returns a configuration for a tokenizer that has changed: without its class in transformers, which may have rules
+    of its own."""
+    return config and {key: value for key, value in config.items() if key not in _OF_CLASS}
 
 
 def _remove_older(folder: str) -> None:
@@ -150,15 +202,21 @@ def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
     _check_config(roles_map, model, os.path.join(folder, SPECIALS_MAP))
     added_path = os.path.join(folder, ADDED_TOKENS)  # old versions of transformers wrote it; new ones read it
     _check_ids(_read_object(added_path, files) if os.path.exists(added_path) else {}, model, added_path)
-    template = config.get("chat_template")
-    chat_path = os.path.join(folder, CHAT_TEMPLATE)
-    if os.path.exists(chat_path):  # newer versions of transformers keep it next to the configuration
-        template = files.read(chat_path).decode("utf-8", "replace")
-    if isinstance(template := _default_of(template), str) and not is_unicode(template):
-        raise FormatError(
-            f"{os.path.join(folder, CONFIG)}: chat_template contains a lone surrogate, which is not valid Unicode"
-        )
-    return with_roles(model, token_text({**config, **roles_map}.get("eos_token")), template)
+    # Newer versions of transformers keep chat templates next to the configuration.
+    found = {"default": os.path.join(folder, CHAT_TEMPLATE)}
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), MORE_TEMPLATES, "*.jinja"))):
+        found[os.path.basename(path).removesuffix(".jinja")] = path
+    beside = {name: files.read(path).decode("utf-8", "replace") for name, path in found.items() if os.path.exists(path)}
+    if not config and not roles_map and not beside:
+        return model
+    config = {**config, **roles_map, **({"chat_template": beside} if beside else {})}
+    for key, value in config.items():
+        if not is_unicode(json.dumps([key, value], ensure_ascii=False)):
+            raise FormatError(
+                f"{os.path.join(folder, CONFIG)}: {key} contains a lone surrogate, which is not valid Unicode"
+            )
+    _warn_of_added(config, model, folder)
+    return _configured(model, config)
 
 
 def _refuse_hiding(model: Model, folder: str) -> None:
@@ -217,26 +275,66 @@ def _warn_of_class(kind: Any, model: Model, folder: str) -> None:
         )
 
 
-def _default_of(template: Any) -> Any:
-    """Returns the chat template that transformers uses: the only one, or of several with names the default."""
+def _warn_of_added(config: Mapping[str, Any], model: Model, folder: str) -> None:
+    """Warns if version 4 of transformers puts other special tokens around a text than the template."""
+    kind = config.get("tokenizer_class")
+    usual = _AROUND.get(_class_name(kind)) if isinstance(kind, str) else None
+    if usual is None:
+        return
+    texts = [token_text(config.get(role)) for role in ("bos_token", "eos_token")]
+    is_on = [config.get(f"add_{role}", default) for role, default in zip(("bos_token", "eos_token"), usual)]
+    bos, eos = (text if on else None for text, on in zip(texts, is_on))
+    theirs = Template.around(bos, eos).single if bos or eos else Template.parse("$A").single
+    ours = model.template.single if model.template is not None else Template.parse("$A").single
+    if [piece.text for piece in theirs] != [piece.text for piece in ours]:
+        warn(
+            f"{folder}: with the tokenizer_class {kind!r:.80}, version 4 of transformers encodes a text as"
+            f" {' '.join(map(str, theirs))!r}; version 5 and pybpe follow {TOKENIZER}, which says"
+            f" {' '.join(map(str, ours))!r}"
+        )
+
+
+def _named_templates(template: Any) -> dict[str, str]:
+    """Returns chat templates by name. The name of the one that transformers uses is "default"."""
     if isinstance(template, list):
-        template = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
-    return template.get("default") if isinstance(template, dict) else template
+        template = {str(entry.get("name")): entry.get("template") for entry in template if isinstance(entry, dict)}
+    found = template if isinstance(template, dict) else {"default": template}
+    return {name: text for name, text in found.items() if isinstance(text, str)}
 
 
-def with_roles(model: Model, eos: str | None, template: Any) -> Model:
-    """Returns the model with the end of text and the chat template of a transformers tokenizer, if it has them."""
-    if eos is not None and eos in model.specials and eos != model.eot:
+def _configured(model: Model, config: Mapping[str, Any]) -> Model:
+    """Returns the model with what the configuration of a tokenizer of transformers says."""
+    kept = {key: _plain(value) for key, value in config.items() if key not in _NOT_KEPT}
+    if "auto_map" in config:  # the class is in another file of the folder
+        kept = dict(without_class(kept) or {})
+    if kept.get("tokenizer_class") == "TokenizersBackend":
+        kept["tokenizer_class"] = "PreTrainedTokenizerFast"  # the name in version 4, which version 5 knows too
+    if isinstance(kept.get("extra_special_tokens"), list):  # version 4 reads only the older name
+        kept["additional_special_tokens"] = kept.pop("extra_special_tokens") or kept.get("additional_special_tokens")
+    templates = _named_templates(config.get("chat_template"))
+    template = templates.pop("default", None)
+    if templates:
+        kept["chat_template"] = templates
+    eos = kept.get("eos_token")
+    if isinstance(eos, str) and eos in model.specials and eos != model.eot:
         model = replace(model, eos=eos)
-    template = _default_of(template)
-    if isinstance(template, str) and template != chat_template(model):
-        model = replace(model, chat_template=template)
-    return model
+    if template != chat_template(model):
+        model = replace(model, chat_template=template or "")
+    return replace(model, config=kept)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value of a configuration with each token that is an object as its text."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if (text := token_text(value)) is not None:
+        return text
+    return {key: _plain(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def token_text(token: Any) -> str | None:
     """Returns the text of a token that a configuration gives as a string or an object; None for anything else."""
-    text = token.get("content") if isinstance(token, dict) else token
+    text = token.get("content") if isinstance(token, dict) else getattr(token, "content", token)
     return text if isinstance(text, str) else None
 
 
@@ -332,7 +430,31 @@ def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
     model = tokenizer_json.loads(
         backend.to_str(), f"the {type(tokenizer).__name__}", pattern, of_transformers=backend is not tokenizer
     )
-    return with_roles(model, getattr(tokenizer, "eos_token", None), getattr(tokenizer, "chat_template", None))
+    settings = getattr(tokenizer, "init_kwargs", None) if backend is tokenizer else _settings_of(tokenizer)
+    template = getattr(tokenizer, "chat_template", None)
+    if settings is not None:
+        return _configured(model, {**settings, "chat_template": template})
+    said = {"eos_token": getattr(tokenizer, "eos_token", None), "chat_template": template or chat_template(model)}
+    return replace(_configured(model, said), config=model.config)
+
+
+def _settings_of(tokenizer: Any) -> dict[str, Any]:
+    """Returns the settings that a tokenizer of transformers has now, without its class, whose rules its
+    `backend_tokenizer` has."""
+    found = dict(tokenizer.init_kwargs)
+    found |= {key: None for key in found if key.endswith("_token")}
+    given = [key for key in (*found, *_SETTINGS) if not key.endswith("_token") and hasattr(tokenizer, key)]
+    found |= {key: getattr(tokenizer, key) for key in given}
+    found |= tokenizer.special_tokens_map
+    return {key: value for key, value in found.items() if key not in _OF_CLASS and _is_json(value)}
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(_plain(value))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def to_hf(model: Model) -> Any:
@@ -346,4 +468,7 @@ def to_hf(model: Model) -> Any:
         raise MissingExtraError("tokenizers is not installed: pip install 'pybpe[hf]'") from None
     made: Any = Tokenizer.from_str(text)
     made.eos_token, made.chat_template = model.eot, model.chat_template  # as in transformers; `from_hf` reads them
+    if model.config is not None:
+        made.init_kwargs = described(model, {})[1]
+        made.chat_template = made.init_kwargs.get("chat_template")
     return made

@@ -25,7 +25,7 @@ from .pipeline import JsonObject, part
 from .vocab_merges import NO_MERGE, read_parts, token_names
 
 # Facts of a Model that are stored under "pybpe", besides `training`.
-_OWN_FACTS = ("eos", "chat_template")
+_OWN_FACTS = {"eos": str, "chat_template": str, "config": dict}
 _OWN_VERSION = 1
 # The settings of a model of Hugging Face, in its order, and the values that they usually have.
 _PLAIN_MODEL = {
@@ -182,7 +182,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     if (decoder := pipeline.type_of(data.get("decoder"))) not in (None, "ByteLevel"):
         raise FormatError(f"{name}: the decoder is {decoder!r}; pybpe supports ByteLevel")
     template = pipeline.read_post_processor(data.get("post_processor"), added.specials, name)
-    fields = {key: fact for key in _OWN_FACTS if isinstance(fact := facts.pop(key, None), str)}
+    fields = {key: fact for key, kind in _OWN_FACTS.items() if isinstance(fact := facts.pop(key, None), kind)}
     return Model(
         (),
         (),

@@ -95,6 +95,9 @@ class Model:
     # Turns a chat into text, in Jinja, for transformers; "" for no template, None for the one that fits the special
     # tokens.
     chat_template: str | None = None
+    # What else the configuration of a tokenizer of transformers says, such as the roles of special tokens. Saved files
+    # keep it. None for a tokenizer from elsewhere, whose roles formats/pretrained.py chooses.
+    config: Mapping[str, object] | None = None
     # unk_token and fuse_unk of a tokenizer.json, which saved files keep. They say what Hugging Face does with a byte
     # that has no token. pybpe raises an error for a text with such a byte.
     unknown: Mapping[str, object] = field(default_factory=dict)

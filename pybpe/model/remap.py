@@ -11,8 +11,9 @@ that the old tokenizer lacks.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from .. import _binding
 from .._lazy import numpy
@@ -124,7 +125,16 @@ def with_specials(model: Model, special_tokens: Iterable[str]) -> Model:
             raise ArgumentError(f"{text!r} is already a special token, with id {specials[text]}")
         specials[text] = len(tokens)
         tokens.append(text.encode("utf-8"))
-    return replace(model, tokens=tokens, specials=specials)
+    config = config_with(model.config, list(specials)[len(model.specials) :])
+    return replace(model, tokens=tokens, specials=specials, config=config)
+
+
+def config_with(config: Mapping[str, object] | None, specials: Sequence[str]) -> Mapping[str, object] | None:
+    """Returns Model.config for a model with more special tokens."""
+    if config is None or not specials:
+        return config
+    others: Any = config.get("additional_special_tokens") or ()
+    return {**config, "additional_special_tokens": [*others, *specials]}
 
 
 def padded_vocab_size(v: int, multiple: int = 128) -> int:

@@ -216,9 +216,10 @@ class Tokenizer:
         that transformers would still read: chat_template.jinja, additional_chat_templates/*.jinja, added_tokens.json.
 
         Args:
-            tokens: special tokens by role, such as unk_token="<unk>". By default eos_token is the end of text;
-                bos_token is the first token of the template, or else the end of text; pad_token is <|padding|> or
-                <|pad|>.
+            tokens: special tokens by role, such as unk_token="<unk>". A tokenizer that was read from such a folder,
+                or from an object of transformers, keeps its roles and settings (`Model.config`). Otherwise eos_token
+                is the end of text; bos_token is the first token of the template, or else the end of text; pad_token is
+                <|padding|> or <|pad|>.
 
         Raises:
             ArgumentError: the token of a role is not a special token.
@@ -643,6 +644,8 @@ class Tokenizer:
             changes["chat_template"] = chat_template or ""
         if dropout is not ...:
             changes["dropout"] = probability("dropout", dropout)
+        if changes.keys() & {"template", "dropout"}:
+            changes["config"] = formats.pretrained.without_class(self._model.config)
         return self._with(replace(self._model, **changes), self._vocab)  # none of them affects the C vocabulary
 
     def _checked(self, template: Template | str) -> Template:

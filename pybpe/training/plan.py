@@ -10,9 +10,9 @@ from .. import _binding
 from .._lazy import cached_property
 from ..arguments import counted, param, shown
 from ..errors import ArgumentError
-from ..formats import vocab_merges
+from ..formats import pretrained, vocab_merges
 from ..model import Model
-from ..model.remap import with_specials
+from ..model.remap import config_with, with_specials
 from ..pattern import Pattern, PatternLike
 from ..reading.options import ReadOptions
 from . import superwords
@@ -209,7 +209,9 @@ def _likeness(like: Model, specials: Collection[str]) -> dict[str, Any]:
     if like.template is not None:
         like.template.check(dict.fromkeys(specials, 0))
     matching = {text: rules for text, rules in like.matching.items() if text in specials}
-    return {"matching": matching, **{name: getattr(like, name) for name in _LIKE}}
+    new = [text for text in specials if text not in like.specials]
+    config = config_with(pretrained.without_class(like.config), new)
+    return {"matching": matching, "config": config, **{name: getattr(like, name) for name in _LIKE}}
 
 
 def _pattern(options: TrainOptions, parent: Model | CountSettings | None) -> Pattern:

@@ -187,6 +187,7 @@ def variants() -> dict[str, pybpe.Tokenizer]:
         "eos": {"eos": "</s>"},
         "training": {},  # says only how a tokenizer was made
         "unknown": {},  # is for the library that reads a tokenizer.json
+        "config": {},  # is for transformers: see test_pretrained_folders.py
     }
     return made | {key: pybpe.tokenizer.of_model(replace(plain, **given)) for key, given in changes.items()}
 

@@ -5,6 +5,7 @@ import json
 import os
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from llmc_compat.checkpoint import Checkpoint, from_bfloat16, read_checkpoint, t
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
 from pybpe.control_tokens import CONTROL_TOKENS
+from pybpe.tokenizer import of_model
 
 V, C, L = 400, 6, 2
 CONFIG = GPT2Config(V, 512, 12, num_layers=L, num_heads=3, channels=C)
@@ -85,7 +87,7 @@ def test_the_json_files_say_what_llmc_computes(
 ) -> None:
     checkpoint_to_huggingface(tmp_path / "m.bin", tok, tmp_path / "hf")
     assert sorted(os.listdir(tmp_path / "hf")) == [
-        *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+        *("config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json")
     ]
     config = json.loads((tmp_path / "hf" / "config.json").read_text())
     sizes = {"vocab_size": V, "n_positions": 12, "n_embd": C, "n_layer": L, "n_head": 3, "n_inner": None}
@@ -108,10 +110,30 @@ def test_a_tokenizer_decides_which_tokens_the_json_files_name(
     facts = json.loads((tmp_path / "plain" / "tokenizer_config.json").read_text())
     assert not facts.keys() & {"bos_token", "eos_token", "pad_token"}
     config = json.loads((tmp_path / "plain" / "config.json").read_text())
-    assert config["eos_token_id"] is None and not (tmp_path / "plain" / "chat_template.jinja").exists()
+    assert config["eos_token_id"] is None and "chat_template" not in facts
     talking = pybpe.train(iter([english()[:60_000]]), vocab_size=V, special_tokens=CONTROL_TOKENS)
     checkpoint_to_huggingface(tmp_path / "m.bin", talking, tmp_path / "talking")
-    assert (tmp_path / "talking" / "chat_template.jinja").read_text() == CHAT_TEMPLATE
+    facts = json.loads((tmp_path / "talking" / "tokenizer_config.json").read_text())
+    assert facts["chat_template"] == CHAT_TEMPLATE
+
+
+def test_the_folder_has_the_tokenizer_that_save_pretrained_writes(
+    tmp_path: Path, tensors: dict[str, numpy.ndarray]
+) -> None:
+    specials = ["<s>", "<|pad|>", *CONTROL_TOKENS]
+    tok = pybpe.train(iter([english()[:60_000]]), vocab_size=V, special_tokens=specials)
+    model = replace(tok.model, prefix_space=True, chat_template="{{ messages }}")
+    tok = of_model(model).replace(template="<s> $A")
+    checkpoint_to_huggingface(tmp_path / "m.bin", tok, tmp_path / "hf")
+    tok.save_pretrained(tmp_path / "tok")
+    for path in (tmp_path / "tok").iterdir():
+        written = json.loads(path.read_text()) | (
+            {"model_max_length": 12} if path.name == "tokenizer_config.json" else {}
+        )
+        assert json.loads((tmp_path / "hf" / path.name).read_text()) == written
+    assert json.loads((tmp_path / "hf" / "config.json").read_text())["bos_token_id"] == 0
+    read = pybpe.Tokenizer.from_file(tmp_path / "hf")
+    assert read == tok and read.model.chat_template == "{{ messages }}"
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])

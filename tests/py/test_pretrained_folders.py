@@ -1,6 +1,7 @@
 """Folders of transformers with other files that affect ids or the chat template: read as there, or refused."""
 
 import json
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -206,3 +207,174 @@ def test_roles_of_special_tokens(tmp_path: Path) -> None:
         with pytest.raises(pybpe.errors.ArgumentError, match=message):
             train().save_pretrained(tmp_path, **role)  # type: ignore[arg-type]
     train().save_pretrained(tmp_path, image_token=END)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Folders of other libraries keep their roles and settings
+
+SPECIALS = [END, "<s>", "</s>", "<pad>", "<|im_start|>", "<|im_end|>"]
+
+
+def object_of(text: str) -> dict[str, object]:
+    return {"__type": "AddedToken", "content": text, "lstrip": False, "normalized": True}
+
+
+# With the keys of the folders of DeepSeek-V3, gpt-oss, Qwen 3, and Llama 3.1.
+CONFIGS: dict[str, dict[str, Any]] = {
+    "deepseek": {
+        "add_bos_token": False,
+        "add_eos_token": False,
+        **{f"{role}_token": object_of(text) for role, text in (("bos", "<s>"), ("eos", "</s>"), ("pad", "</s>"))},
+        "clean_up_tokenization_spaces": False,
+        "legacy": True,
+        "model_max_length": 131072,
+        "sp_model_kwargs": {},
+        "unk_token": None,
+        "tokenizer_class": "LlamaTokenizerFast",
+        "chat_template": "{% for m in messages %}{{ bos_token + m['content'] + eos_token }}{% endfor %}",
+    },
+    "gpt-oss": {
+        "bos_token": "<s>",
+        "eos_token": "<|im_end|>",
+        "pad_token": END,
+        "extra_special_tokens": {},
+        "model_input_names": ["input_ids", "attention_mask"],
+        "model_max_length": 1000000000000000019884624838656,
+        "padding_side": "left",
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    },
+    "qwen": {
+        "add_bos_token": False,
+        "add_prefix_space": False,
+        "additional_special_tokens": ["<|im_start|>", "<|im_end|>"],
+        "bos_token": None,
+        "chat_template": [{"name": "default", "template": "{{ messages }}"}, {"name": "rag", "template": "R"}],
+        "clean_up_tokenization_spaces": False,
+        "eos_token": "<|im_end|>",
+        "errors": "replace",
+        "model_max_length": 131072,
+        "pad_token": END,
+        "split_special_tokens": False,
+        "tokenizer_class": "GPT2Tokenizer",
+        "unk_token": None,
+    },
+    "llama": {
+        "bos_token": "<s>",
+        "clean_up_tokenization_spaces": True,
+        "eos_token": "</s>",
+        "truncation_side": "left",
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    },
+}
+
+
+def folder_with(folder: Path, config: dict[str, Any]) -> Path:
+    tok = pybpe.train(iter(["low lower newest widest 12345 " * 20]), vocab_size=300, special_tokens=SPECIALS)
+    tok.save(folder / "tokenizer.json")
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def config_of(tok: pybpe.Tokenizer, folder: Path) -> dict[str, Any]:
+    tok.save_pretrained(folder)
+    found: dict[str, Any] = json.loads((folder / "tokenizer_config.json").read_text())
+    return found
+
+
+def plain(config: dict[str, Any]) -> dict[str, Any]:
+    return {key: value["content"] if isinstance(value, dict) and value else value for key, value in config.items()}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_folder_keeps_its_roles_and_settings(tmp_path: Path, name: str) -> None:
+    tok = pybpe.Tokenizer.from_file(folder_with(tmp_path, CONFIGS[name]))
+    expected = plain(CONFIGS[name])
+    tok.save(tmp_path / "alone.json")
+    tok.save_pretrained(tmp_path / "again")
+    ways = {
+        "read": tok,
+        "in tokenizer.json": pybpe.Tokenizer.from_file(tmp_path / "alone.json"),
+        "read again": pybpe.Tokenizer.from_file(tmp_path / "again"),
+        "pickled": pickle.loads(pickle.dumps(tok)),
+        "pruned": tok.prune(vocab_size=270),
+        "Hugging Face": pybpe.Tokenizer.from_hf(tok.to_hf()),
+    }
+    for way, same in ways.items():
+        assert config_of(same, tmp_path / way) == expected, way
+        mapped = json.loads((tmp_path / way / "special_tokens_map.json").read_text())
+        roles = {key: text for key, text in expected.items() if key.endswith("_token") and isinstance(text, str)}
+        more = {key: texts for key, texts in expected.items() if key == "additional_special_tokens"}
+        assert mapped == roles | more
+    assert tok.eot_token == tok.special_tokens[expected["eos_token"]]
+    tok.save_pretrained(tmp_path / "role", unk_token=END)
+    assert json.loads((tmp_path / "role" / "tokenizer_config.json").read_text()) == {**expected, "unk_token": END}
+
+
+def test_special_tokens_map_comes_first(tmp_path: Path) -> None:
+    folder_with(tmp_path, {"pad_token": "<s>"})
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"pad_token": object_of("<pad>")}))
+    assert config_of(pybpe.Tokenizer.from_file(tmp_path), tmp_path / "again")["pad_token"] == "<pad>"
+
+
+def test_chat_templates_in_files_keep_their_names(tmp_path: Path) -> None:
+    folder_with(tmp_path, {"chat_template": "not used"})
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "chat_template.jinja").write_text("D")
+    (tmp_path / "additional_chat_templates" / "rag.jinja").write_text("R")
+    tok = pybpe.Tokenizer.from_file(tmp_path)
+    templates = [{"name": "default", "template": "D"}, {"name": "rag", "template": "R"}]
+    assert tok.model.chat_template == "D" and config_of(tok, tmp_path / "again")["chat_template"] == templates
+    none = pybpe.Tokenizer.from_file(folder_with(tmp_path / "again", {"eos_token": END}))
+    assert "chat_template" not in config_of(none, tmp_path / "none")  # although there are the tokens of ChatML
+
+
+def test_changes_to_a_tokenizer_with_a_configuration(tmp_path: Path) -> None:
+    tok = pybpe.Tokenizer.from_file(folder_with(tmp_path, CONFIGS["deepseek"]))
+    without = {key: value for key, value in plain(CONFIGS["deepseek"]).items() if not key.startswith("add_")}
+    without["tokenizer_class"] = "PreTrainedTokenizerFast"  # whose rules are those of tokenizer.json
+    assert config_of(tok.replace(template="<s> $A"), tmp_path / "template") == without
+    assert config_of(tok.extend(["<new>"]), tmp_path / "new") == {
+        **plain(CONFIGS["deepseek"]),
+        "additional_special_tokens": ["<new>"],
+    }
+    like = pybpe.train(iter(["low lower"]), vocab_size=270, special_tokens=["<new>"], like=tok)
+    assert config_of(like, tmp_path / "like") == {**without, "additional_special_tokens": ["<new>"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "template", "theirs"),
+    [
+        ({}, None, None),
+        ({"add_bos_token": True}, None, "<s> $A"),
+        ({"add_bos_token": True}, "<s> $A", None),
+        ({"add_bos_token": ...}, None, "<s> $A"),
+        ({"add_eos_token": True}, None, "$A </s>"),
+        ({}, "<s> $A", "$A"),
+        ({"add_bos_token": True, "tokenizer_class": "PreTrainedTokenizerFast"}, None, None),
+        ({"tokenizer_class": 5}, None, None),
+    ],
+)
+def test_special_tokens_that_some_versions_add_are_warned_of(
+    tmp_path: Path, change: dict[str, Any], template: str | None, theirs: str | None
+) -> None:
+    config = {**CONFIGS["deepseek"], **change}
+    folder_with(tmp_path, {key: value for key, value in config.items() if value is not ...})
+    tok = pybpe.Tokenizer.from_file(tmp_path / "tokenizer.json").replace(template=template)
+    tok.save(tmp_path / "tokenizer.json")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pybpe.Tokenizer.from_file(tmp_path)
+    assert [f"encodes a text as '{theirs}'" in str(warning.message) for warning in caught] == [True] * bool(theirs)
+
+
+@pytest.mark.parametrize(
+    "config", [{"eos_token": []}, {"pad_token": 5, "additional_special_tokens": [["x"]]}, {"x_token": "y"}]
+)
+def test_a_damaged_configuration_in_a_tokenizer_json(tmp_path: Path, config: dict[str, Any]) -> None:
+    train().save(tmp_path / "tok.json")
+    data = json.loads((tmp_path / "tok.json").read_text())
+    data["model"]["pybpe"]["config"] = config
+    (tmp_path / "tok.json").write_text(json.dumps(data))
+    tok = pybpe.Tokenizer.from_file(tmp_path / "tok.json")
+    tok.save_pretrained(tmp_path / "again")
+    assert pybpe.Tokenizer.from_file(tmp_path / "again") == tok

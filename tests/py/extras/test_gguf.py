@@ -99,6 +99,15 @@ def test_token_types_and_words_that_are_tokens(tmp_path: Path) -> None:
         assert found["tokenizer.chat_template"] == "{{ messages }}"
 
 
+def test_roles_of_a_configuration(tmp_path: Path) -> None:
+    config = {"bos_token": "<s>", "pad_token": END, "cls_token": "<s>", "image_token": "<s>", "unk_token": None}
+    for more, ids in (({}, (258, 259, 259)), ({"bos_token": None, "eos_token": "<s>"}, (258, 258, 259))):
+        tok = small(["<s>", END], config={**config, **more}, eos=more.get("eos_token"))
+        tok.save(tmp_path / "v.gguf", "gguf")
+        found = fields(tmp_path / "v.gguf")
+        assert tuple(found[f"tokenizer.ggml.{role}_token_id"] for role in ("bos", "eos", "padding")) == ids
+
+
 REFUSED: dict[str, Callable[[], pybpe.Tokenizer]] = {
     r"pattern cl100k; .* the pattern llama3": lambda: trained("cl100k"),
     r"pattern o200k; .* outside ASCII": lambda: trained("o200k"),

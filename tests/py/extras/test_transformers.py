@@ -9,6 +9,7 @@ import pytest
 import tokenizers
 from pipelines import LLAMA3, QWEN2, WITH_REGEX, splits
 from test_added_tokens import file, token
+from test_pretrained_folders import CONFIGS, folder_with
 from texts import english, mixed
 
 transformers = pytest.importorskip("transformers")
@@ -16,6 +17,7 @@ pytest.importorskip("jinja2")
 
 import pybpe  # noqa: E402
 from pybpe.formats.pretrained import chat_template  # noqa: E402
+from pybpe.like_transformers import PreTrainedTokenizerFast  # noqa: E402
 from pybpe.model import CONTROL_TOKENS  # noqa: E402
 
 TEXTS = ["", "Hello, world! 12345", "  two  spaces\n\n", "naïve 中文 👍<|endoftext|>x", "a , b .", "\x00"]
@@ -223,3 +225,29 @@ def test_training_in_the_likeness_of_a_tokenizer(
     for text in [*texts, *TEXTS, f"a {tokens[-1]['content']} <new>"]:
         assert ours.encode(text) == expected.encode(text, add_special_tokens=False)
         assert ours.encode(text, add_special_tokens=True) == expected.encode(text)
+
+
+def answers(tokenizer) -> dict[str, object]:
+    names = (
+        *("bos_token", "eos_token", "pad_token", "unk_token", "bos_token_id", "eos_token_id", "pad_token_id"),
+        *("model_max_length", "padding_side", "truncation_side", "clean_up_tokenization_spaces", "model_input_names"),
+        *("all_special_tokens", "all_special_ids", "special_tokens_map", "chat_template", "split_special_tokens"),
+    )
+    found = {name: getattr(tokenizer, name) for name in names}
+    found |= {f"ids of {text!r}": tokenizer(text).input_ids for text in [*TEXTS, "<s>x</s>"]}
+    if tokenizer.chat_template is not None:
+        found["chat"] = tokenizer.apply_chat_template(CHAT, tokenize=False)
+    return found | {"decoded": tokenizer.decode(tokenizer.encode("a , b .<s>"), skip_special_tokens=True)}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_folder_that_was_saved_again_gives_the_same_answers(tmp_path: Path, name: str) -> None:
+    theirs = transformers.AutoTokenizer.from_pretrained(folder_with(tmp_path, CONFIGS[name]))
+    read = pybpe.Tokenizer.from_file(tmp_path)
+    made = pybpe.Tokenizer.from_hf(theirs)
+    for way, tok in {"read": read, "object": made, "Hugging Face": pybpe.Tokenizer.from_hf(read.to_hf())}.items():
+        tok.save_pretrained(tmp_path / way)
+        assert answers(transformers.AutoTokenizer.from_pretrained(tmp_path / way)) == answers(theirs), way
+    theirs.pad_token, theirs.padding_side = "<|im_start|>", "left"  # settings may change after loading
+    assert answers(load(pybpe.Tokenizer.from_hf(theirs), tmp_path / "changed")) == answers(theirs)
+    assert answers(PreTrainedTokenizerFast.from_pybpe(pybpe.Tokenizer.from_hf(theirs))) == answers(theirs)
