@@ -210,7 +210,7 @@ def test_weights_of_other_types_are_read(
         ("n_layer", None, "n_layer is None"),
         ("n_layer", 3, "the tensor 'transformer.h.2.ln_1.weight' is missing"),
         ("n_layer", 1 << 40, "int32"),
-        ("n_head", 4, "multiple of num_heads"),
+        ("n_head", 4, "multiple of the number of heads"),
         ("vocab_size", 401, r"shape \(400, 6\); config.json implies \(401, 6\)"),
         ("vocab_size", True, "vocab_size is True"),
         ("n_embd", 10**6, "shape"),
