@@ -54,7 +54,7 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
         if (boundaries != NULL) {
             words_add_cut(work, text, pos, ends, count);
         } else {
-            words_add_whole(work, text, pos, ends, count);
+            words_add_whole_tokens(work, text, pos, ends, count);
         }
         pos = ends[count - 1];
     }

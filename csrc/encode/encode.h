@@ -27,7 +27,7 @@ void whole_table_free(whole_table *w, const pybpe_allocator *mem);
 /* The id of a word that is such a token, or PYBPE_NO_ID. */
 uint32_t whole_table_find(const whole_table *w, const pybpe_vocab *v, const uint8_t *word, size_t n);
 
-/* encode.c: checks that every byte of a text has a token; `at` is where the text begins in the caller's text. */
+/* encode_units.c: checks that every byte of a text has a token; `at` is where the text begins in the caller's text. */
 int encoder_check_bytes(const pybpe_encoder *e, const uint8_t *text, size_t n, size_t at, pybpe_error *err);
 
 /* encode.c: refuses an encoder that changes texts, for functions that take a text as it is. */

@@ -162,6 +162,12 @@ void units_flush(encode_work *work) {
 
 /* ---------------------------------------------------------------------------------------------------
 The first stage: from words to units
+
+    words_add_all           any number of words: in batches, each by one of these two
+    words_add_whole_tokens  looks for words that are tokens which merges do not reach; the words between them go to
+    words_add_checked       words whose bytes must have tokens
+    words_add_cut           words that the splitter has cut at hard boundaries
+    words_to_units          what both use: up to BATCH_WORDS words
 */
 
 /* The batch must have room. */
@@ -255,8 +261,8 @@ static bool key_is_ascii(word_key key) {
 
 /* Adds up to BATCH_WORDS words, from text + from to the ends. `cut` says that they are already cut at hard boundaries,
    except at those between ASCII characters. */
-INLINE_ALWAYS void words_put(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words,
-                             bool cut) {
+INLINE_ALWAYS void words_to_units(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words,
+                                  bool cut) {
     const pybpe_cache c = *work->c; /* copies of what the loop reads, as in units_emit */
     const size_t readable = (size_t)(work->end - text);
     const size_t fast = readable >= 16 ? readable - 15 : 0; /* words that start before it are read 16 bytes at a time */
@@ -288,20 +294,20 @@ INLINE_ALWAYS void words_put(encode_work *work, const uint8_t *text, size_t from
 }
 
 void words_add_cut(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
-    words_put(work, text, from, ends, words, true);
+    words_to_units(work, text, from, ends, words, true);
 }
 
-static void words_merge(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+static void words_add_checked(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
     if (PYBPE_UNLIKELY(work->e->lacks_bytes) && words > 0 &&
         !text_is_known(work, text + from, ends[words - 1] - from)) {
         return;
     }
-    words_put(work, text, from, ends, words, false);
+    words_to_units(work, text, from, ends, words, false);
 }
 
 /* Such words are rare, so the units before each one are simply flushed, and the cache, which also holds parts of words,
    does not have to handle them. */
-void words_add_whole(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+void words_add_whole_tokens(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
     size_t done = 0;
     size_t done_end = from;
     for (size_t i = 0; i < words; i++) {
@@ -310,7 +316,7 @@ void words_add_whole(encode_work *work, const uint8_t *text, size_t from, const 
         if (id == PYBPE_NO_ID) {
             continue;
         }
-        words_merge(work, text, done_end, ends + done, i - done);
+        words_add_checked(work, text, done_end, ends + done, i - done);
         units_flush(work);
         if (work->code != PYBPE_OK) {
             return;
@@ -319,21 +325,17 @@ void words_add_whole(encode_work *work, const uint8_t *text, size_t from, const 
         done = i + 1;
         done_end = ends[i];
     }
-    words_merge(work, text, done_end, ends + done, words - done);
-}
-
-static void words_add(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
-    if (PYBPE_UNLIKELY(work->e->whole.bits != NULL)) {
-        words_add_whole(work, text, from, ends, words);
-    } else {
-        words_merge(work, text, from, ends, words);
-    }
+    words_add_checked(work, text, done_end, ends + done, words - done);
 }
 
 void words_add_all(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
     for (size_t i = 0; i < words && work->code == PYBPE_OK; i += BATCH_WORDS) {
         size_t batch = words - i < BATCH_WORDS ? words - i : BATCH_WORDS;
-        words_add(work, text, from, ends + i, batch);
+        if (PYBPE_UNLIKELY(work->e->whole.bits != NULL)) {
+            words_add_whole_tokens(work, text, from, ends + i, batch);
+        } else {
+            words_add_checked(work, text, from, ends + i, batch);
+        }
         from = ends[i + batch - 1];
     }
 }

@@ -62,7 +62,7 @@ void words_add_all(encode_work *work, const uint8_t *text, size_t from, const si
 void words_add_cut(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words);
 
 /* The same for up to BATCH_WORDS words and a vocabulary with tokens that only match a whole word. */
-void words_add_whole(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words);
+void words_add_whole_tokens(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words);
 
 /* Adds an id as it is, for a special. */
 void id_add(encode_work *work, uint32_t id);

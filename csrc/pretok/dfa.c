@@ -10,7 +10,7 @@ ends at the last such place. The automaton looks ahead one character at a time, 
     ends               |          |
 
 There are two tables. `next` is the caller's. `steps` is derived from it, for speed. A state is *sure* if a match will
-end at this place or later, whatever follows. In a sure state, an end that a later end is certain to replace is
+end at this place or later, whatever follows; otherwise it is undecided. In a sure state, an end that a later end is certain to replace is
 forgotten. Where a match ends and nothing can extend it, the step leads to the state after the next word's first
 character. So each character takes one lookup, and no branch depends on where words end. Steps to a state that is not
 sure are left to word_resolve, which remembers the last end and may have to return to it.
@@ -37,10 +37,10 @@ enum {
     STEP_END = 1,    /* in `steps`: a word ends before the character */
     STEP_SLOW = 2,   /* in `steps`: ask word_resolve */
     STEP_SHIFT = 2,
-    DIVIDES = 1,      /* in `divides`: see dfa_divides */
-    PASSES = 2,       /* in `divides`: see dfa_passes */
-    FAR = 256,        /* bytes */
-    BARREN_AHEAD = 8, /* bytes */
+    DIVIDES = 1,        /* in `divides`: see dfa_divides */
+    PASSES = 2,         /* in `divides`: see dfa_passes */
+    FAR = 256,          /* bytes */
+    NO_MATCH_AHEAD = 8, /* bytes */
     INVALID_LIKE = 0xDC80,
     ASCII = 128
 };
@@ -49,17 +49,18 @@ enum {
 #define NO_END SIZE_MAX
 
 struct dfa {
-    const uint32_t *steps;   /* row + column -> the row of the next state << STEP_SHIFT | flags */
-    const uint32_t *unsures; /* of each state, its number among the states that are not sure, or SURE */
+    const uint32_t *steps;     /* row + column -> the row of the next state << STEP_SHIFT | flags */
+    const uint32_t *undecided; /* of each state, its number among the undecided ones (not sure), or SURE */
     const uint16_t *next;
     const uint8_t *classes; /* of each code point */
     const uint8_t *divides; /* class * class_count + class: DIVIDES, PASSES */
-    uint32_t states, class_count, columns, unsure_count;
-    uint8_t invalid;                   /* the class of bytes that are not UTF-8 */
-    bool bytes;                        /* it reads bytes, not characters */
-    bool barren[CLASSES_MAX];          /* no match begins with a character of this class */
-    uint64_t barren_pairs[65536 / 64]; /* a bit for each first + 256 * second ASCII character with which none begins */
-    dfa_plain_fn *plain;               /* NULL if a match may begin in plain text */
+    uint32_t states, class_count, columns, undecided_count;
+    uint8_t invalid;            /* the class of bytes that are not UTF-8 */
+    bool bytes;                 /* it reads bytes, not characters */
+    bool no_match[CLASSES_MAX]; /* no match begins with a character of this class */
+    uint64_t
+        no_match_pairs[65536 / 64]; /* a bit for each first + 256 * second ASCII character with which none begins */
+    dfa_plain_fn *plain;            /* NULL if a match may begin in plain text */
     pybpe_allocator mem;
 };
 
@@ -115,10 +116,10 @@ static void fill_classes(uint8_t *classes, const pybpe_automaton *t) {
 }
 
 /* Whether all columns of a state say that a match ends, or lead to a state that is sure. */
-static bool state_is_sure(const dfa *a, const uint32_t *unsures, uint32_t state) {
+static bool state_is_sure(const dfa *a, const uint32_t *undecided, uint32_t state) {
     const uint16_t *row = a->next + (size_t)state * a->columns;
     for (uint32_t i = 0; i < a->columns; i++) {
-        if ((row[i] & ACCEPT) == 0 && unsures[row[i]] != SURE) {
+        if ((row[i] & ACCEPT) == 0 && undecided[row[i]] != SURE) {
             return false;
         }
     }
@@ -127,16 +128,16 @@ static bool state_is_sure(const dfa *a, const uint32_t *unsures, uint32_t state)
 
 /* Assumes that all states but the dead one and the first are sure, then removes those that are not. Goes from the last
    to the first, since most steps lead to states with higher numbers. */
-static uint32_t fill_unsures(uint32_t *unsures, const dfa *a) {
-    memset(unsures, 0xFF, a->states * sizeof *unsures);
-    unsures[DEAD] = unsures[START] = 0;
+static uint32_t fill_undecided(uint32_t *undecided, const dfa *a) {
+    memset(undecided, 0xFF, a->states * sizeof *undecided);
+    undecided[DEAD] = undecided[START] = 0;
     uint32_t count =
         1; /* these two may share a number: no step leads to the first, and the dead one is not looked up */
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t state = a->states - 1; state > START; state--) {
-            if (unsures[state] == SURE && !state_is_sure(a, unsures, state)) {
-                unsures[state] = count++;
+            if (undecided[state] == SURE && !state_is_sure(a, undecided, state)) {
+                undecided[state] = count++;
                 changed = true;
             }
         }
@@ -145,7 +146,7 @@ static uint32_t fill_unsures(uint32_t *unsures, const dfa *a) {
 }
 
 static uint32_t step_to(const dfa *a, uint32_t target, uint32_t flags) {
-    if (a->unsures[target] != SURE) {
+    if (a->undecided[target] != SURE) {
         return flags | STEP_SLOW; /* word_resolve starts from the row of this state */
     }
     return target * a->columns << STEP_SHIFT | flags;
@@ -175,7 +176,7 @@ static bool ends_alike(const dfa *a, uint32_t state, uint32_t column) {
 static bool continues_alike(const dfa *a, uint32_t state, uint32_t column) {
     const uint16_t *row = a->next + (size_t)state * a->columns;
     uint32_t target = row[column] & ~(unsigned)ACCEPT;
-    return (row[a->columns - 1] & ACCEPT) != 0 && a->unsures[target] == SURE &&
+    return (row[a->columns - 1] & ACCEPT) != 0 && a->undecided[target] == SURE &&
            target == (a->next[START * a->columns + column] & ~(unsigned)ACCEPT);
 }
 
@@ -195,8 +196,8 @@ static void bar_after(uint8_t *divides, const dfa *a, uint32_t before, uint32_t 
 /* Whether a match begins with every character of a class, whatever follows; a newline may be the last character. */
 static bool begins_surely(const dfa *a, uint32_t class, uint32_t newline) {
     const uint16_t *row = a->next + (size_t)START * a->columns;
-    return a->unsures[row[class] & ~(unsigned)ACCEPT] == SURE &&
-           (class != newline || a->unsures[row[a->class_count] & ~(unsigned)ACCEPT] == SURE);
+    return a->undecided[row[class] & ~(unsigned)ACCEPT] == SURE &&
+           (class != newline || a->undecided[row[a->class_count] & ~(unsigned)ACCEPT] == SURE);
 }
 
 /* Sets the flags of the classes before which a match that has read a character of class `before` always ends, if every
@@ -254,38 +255,41 @@ static void fill_divides(uint8_t *divides, const dfa *a) {
 }
 
 /* Whether no match begins with a character of the first class before one of the second. */
-static bool pair_is_barren(const dfa *a, uint32_t first, uint32_t second) {
+static bool pair_has_no_match(const dfa *a, uint32_t first, uint32_t second) {
     uint32_t state = a->next[START * a->columns + first] & ~(unsigned)ACCEPT;
     return state == DEAD || a->next[state * a->columns + second] == DEAD;
 }
 
 /* Whether no match begins with an ASCII letter, nor with a blank before one. */
-static bool plain_is_barren(const dfa *a) {
-    bool barren = true;
+static bool plain_has_no_match(const dfa *a) {
+    bool no_match = true;
     for (unsigned letter = 'A'; letter <= 'z'; letter++) {
         bool is_letter = letter <= 'Z' || letter >= 'a';
         const uint8_t class = a->classes[letter];
-        barren = barren && (!is_letter || (a->barren[class] && pair_is_barren(a, a->classes[' '], class)));
+        no_match = no_match && (!is_letter || (a->no_match[class] && pair_has_no_match(a, a->classes[' '], class)));
     }
-    return barren;
+    return no_match;
 }
 
-static void fill_barren(dfa *a) {
+static void fill_no_match(dfa *a) {
     for (uint32_t class = 0; class < a->class_count; class++) {
-        a->barren[class] = a->next[START * a->columns + class] == DEAD;
+        a->no_match[class] = a->next[START * a->columns + class] == DEAD;
     }
     for (unsigned first = 0; first < ASCII; first++) {
         for (unsigned second = 0; second < ASCII; second++) {
             unsigned pair = second << 8 | first;
-            uint64_t bit = pair_is_barren(a, a->classes[first], a->classes[second]);
-            a->barren_pairs[pair / 64] |= bit << pair % 64;
+            uint64_t bit = pair_has_no_match(a, a->classes[first], a->classes[second]);
+            a->no_match_pairs[pair / 64] |= bit << pair % 64;
         }
     }
 }
 
 int dfa_new(dfa **out, const pybpe_automaton *t, dfa_plain_fn *plain, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = tables_check_classes(t, err);
+    int code = array_check(t->first, t->ranges, "the first code points of ranges", err);
+    code = code == PYBPE_OK ? array_check(t->class_of, t->ranges, "the classes of ranges", err) : code;
+    code = code == PYBPE_OK ? array_check(t->next, t->states, "the rows of states", err) : code;
+    code = code == PYBPE_OK ? tables_check_classes(t, err) : code;
     code = code == PYBPE_OK ? tables_check_states(t, err) : code;
     if (code != PYBPE_OK) {
         return code;
@@ -299,21 +303,21 @@ int dfa_new(dfa **out, const pybpe_automaton *t, dfa_plain_fn *plain, const pybp
         return error_set_memory(err, "an automaton", size);
     }
     uint32_t *steps = (uint32_t *)(a + 1);
-    uint32_t *unsures = steps + cells;
-    uint16_t *next = (uint16_t *)(unsures + t->states);
+    uint32_t *undecided = steps + cells;
+    uint16_t *next = (uint16_t *)(undecided + t->states);
     uint8_t *classes = (uint8_t *)(next + cells);
     uint8_t *divides = classes + CODE_POINTS;
-    *a = (dfa){steps, unsures, next, classes, divides, t->states, t->classes, t->classes + 2, .mem = mem_of(mem)};
+    *a = (dfa){steps, undecided, next, classes, divides, t->states, t->classes, t->classes + 2, .mem = mem_of(mem)};
     memcpy(next, t->next, cells * sizeof *next);
     fill_classes(classes, t);
     a->invalid = classes[INVALID_LIKE];
     a->bytes = t->bytes != 0;
-    a->unsure_count = fill_unsures(unsures, a);
+    a->undecided_count = fill_undecided(undecided, a);
     memset(steps, 0, a->columns * sizeof *steps);
     fill_steps(steps, a);
     fill_divides(divides, a);
-    fill_barren(a);
-    a->plain = plain_is_barren(a) ? plain : NULL;
+    fill_no_match(a);
+    a->plain = plain_has_no_match(a) ? plain : NULL;
     *out = a;
     return PYBPE_OK;
 }
@@ -350,7 +354,7 @@ Runs that lead nowhere
 */
 
 static size_t memo_bit(const dfa *a, const dfa_memo *m, size_t at, uint32_t state) {
-    return (at - m->from) * a->unsure_count + a->unsures[state];
+    return (at - m->from) * a->undecided_count + a->undecided[state];
 }
 
 /* Every run begins at m->from or after it, so no place is before it. */
@@ -362,7 +366,7 @@ static bool memo_has(const dfa *a, const dfa_memo *m, size_t at, uint32_t state)
     return m->bits[bit / 64] >> bit % 64 & 1;
 }
 
-static size_t memo_words(const dfa *a, size_t places) { return places * a->unsure_count / 64 + 1; }
+static size_t memo_words(const dfa *a, size_t places) { return places * a->undecided_count / 64 + 1; }
 
 /* Makes room for the places from..until; earlier ones are not needed again. Doubles the room, so that growing takes
    linear time. Places are moved by multiples of 64, and their bits by whole words. */
@@ -373,14 +377,14 @@ static bool memo_reserve(const dfa *a, dfa_memo *m, size_t from, size_t until) {
     from = m->bits != NULL ? from - (from - m->from) % 64 : from;
     size_t room = 2 * (until - from) + 64;
     uint64_t *bits = NULL;
-    if (room <= SIZE_MAX / 16 / a->unsure_count) { /* LCOV_EXCL_BR_LINE: a text of more than 2^40 bytes */
+    if (room <= SIZE_MAX / 16 / a->undecided_count) { /* LCOV_EXCL_BR_LINE: a text of more than 2^40 bytes */
         bits = mem_alloc_zeroed(&a->mem, memo_words(a, room), sizeof *bits);
     }
     if (bits == NULL) {
         return false;
     }
     if (m->bits != NULL && from < m->until) {
-        size_t skipped = (from - m->from) / 64 * a->unsure_count;
+        size_t skipped = (from - m->from) / 64 * a->undecided_count;
         memcpy(bits, m->bits + skipped, (memo_words(a, m->until - m->from) - skipped) * sizeof *bits);
     }
     mem_free(&a->mem, m->bits);
@@ -459,7 +463,7 @@ static bool run_is_over(dfa_place *place, const uint8_t *text, size_t n, size_t 
         }
         state = entry & ~(uint32_t)ACCEPT;
         at += length;
-        if (a->unsures[state] == SURE) {
+        if (a->undecided[state] == SURE) {
             place->at = at;
             place->row = state * a->columns;
             return false;
@@ -475,18 +479,18 @@ static bool run_is_over(dfa_place *place, const uint8_t *text, size_t n, size_t 
 }
 
 /* Whether the low two bytes of `bytes` are such a pair, in the lowest bit. */
-static inline uint64_t barren_pair(const dfa *a, uint64_t bytes) {
-    return a->barren_pairs[(bytes & 0xFFFF) / 64] >> bytes % 64;
+static inline uint64_t no_match_pair(const dfa *a, uint64_t bytes) {
+    return a->no_match_pairs[(bytes & 0xFFFF) / 64] >> bytes % 64;
 }
 
 /* Passes such pairs, 8 characters at a time. */
-static inline size_t barren_pass_eights(const dfa *a, const uint8_t *text, size_t n, size_t at) {
-    for (; n - at > BARREN_AHEAD + 2; at += BARREN_AHEAD) {
+static inline size_t no_match_pass_eights(const dfa *a, const uint8_t *text, size_t n, size_t at) {
+    for (; n - at > NO_MATCH_AHEAD + 2; at += NO_MATCH_AHEAD) {
         uint64_t low = load_u64(text + at);
         uint64_t high = load_u64(text + at + 1) >> 32;
-        uint64_t four = barren_pair(a, low) & barren_pair(a, low >> 8) & barren_pair(a, low >> 16);
-        uint64_t next = barren_pair(a, low >> 24) & barren_pair(a, low >> 32) & barren_pair(a, low >> 40);
-        if ((four & next & barren_pair(a, low >> 48) & barren_pair(a, high >> 16) & 1) == 0) {
+        uint64_t four = no_match_pair(a, low) & no_match_pair(a, low >> 8) & no_match_pair(a, low >> 16);
+        uint64_t next = no_match_pair(a, low >> 24) & no_match_pair(a, low >> 32) & no_match_pair(a, low >> 40);
+        if ((four & next & no_match_pair(a, low >> 48) & no_match_pair(a, high >> 16) & 1) == 0) {
             break;
         }
     }
@@ -494,11 +498,11 @@ static inline size_t barren_pass_eights(const dfa *a, const uint8_t *text, size_
 }
 
 /* The same, a block at a time, if no match begins with plain text. */
-static inline size_t barren_pass_blocks(const dfa *a, const uint8_t *text, size_t n, size_t at) {
+static inline size_t no_match_pass_blocks(const dfa *a, const uint8_t *text, size_t n, size_t at) {
     for (; n - at > DFA_PLAIN + 2; at += DFA_PLAIN) {
         for (uint64_t rest = ~a->plain(text + at); rest != 0; rest &= rest - 1) {
             size_t i = at + (unsigned)__builtin_ctzll(rest);
-            if ((barren_pair(a, (uint64_t)text[i + 1] << 8 | text[i]) & 1) == 0) {
+            if ((no_match_pair(a, (uint64_t)text[i + 1] << 8 | text[i]) & 1) == 0) {
                 return i;
             }
         }
@@ -508,18 +512,18 @@ static inline size_t barren_pass_blocks(const dfa *a, const uint8_t *text, size_
 
 /* Passes characters with which no match begins. The last characters of the text are left, since what the text ends with
    has its own columns. */
-static size_t barren_pass(const dfa *a, const uint8_t *text, size_t n, size_t at) {
+static size_t no_match_pass(const dfa *a, const uint8_t *text, size_t n, size_t at) {
     for (;;) {
         if (a->plain != NULL && n - at > 2 && byte_is_ascii(text[at])) {
-            at = barren_pass_blocks(a, text, n, at);
+            at = no_match_pass_blocks(a, text, n, at);
         }
-        at = barren_pass_eights(a, text, n, at);
-        while (n - at > 2 && (barren_pair(a, (uint64_t)text[at + 1] << 8 | text[at]) & 1) != 0) {
+        at = no_match_pass_eights(a, text, n, at);
+        while (n - at > 2 && (no_match_pair(a, (uint64_t)text[at + 1] << 8 | text[at]) & 1) != 0) {
             at += 1;
         }
         uint8_t length;
         bool valid;
-        if (n - at <= BARREN_AHEAD + 2 || !a->barren[dfa_class(a, text + at, n - at, &length, &valid)]) {
+        if (n - at <= NO_MATCH_AHEAD + 2 || !a->no_match[dfa_class(a, text + at, n - at, &length, &valid)]) {
             return at;
         }
         at += length;
@@ -547,7 +551,7 @@ static size_t word_resolve(dfa_place *place, const uint8_t *text, size_t n, size
         }
         uint8_t length;
         column_at(place->dfa, text, n, start, &length);
-        start = barren_pass(place->dfa, text, n, start + length);
+        start = no_match_pass(place->dfa, text, n, start + length);
         place_restart(place, start);
         if (start == n) {
             ends[0] = n;

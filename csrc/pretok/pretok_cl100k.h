@@ -17,8 +17,9 @@ The starts of the words of cl100k, llama3, qwen2, nanochat and o200k in a block.
  3. Others start a word where their run starts, except after a blank, which starts it.
  4. Letters start a word where their run starts, except after whitespace that is not a newline, and after a run of one
     other without a blank before it: these start the word. In o200k a capital after a lowercase letter also starts a
-    word. 5. Numbers start a word where their run starts, and at every third number, or second one. 6. A word starts after a
-    contraction.
+    word.
+ 5. Numbers start a word where their run starts, and at every third number, or second one.
+ 6. A word starts after a contraction.
 
 Rare blocks go to pretok_scan.c: those with numbers of several bytes, which have to be counted, and in o200k those with
 marks, which are both letters and others, or with letters without case next to letters with case.

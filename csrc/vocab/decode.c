@@ -11,7 +11,6 @@ one.
 */
 #include "vocab/vocab.h"
 
-/* Once for each id_bytes, so that the loops have no branch on it. */
 static int bad_id(const pybpe_vocab *v, uint32_t id, size_t i, pybpe_error *err) {
     return error_set(err, PYBPE_ERR_VALUE, i, "id %u at position %zu is not in the vocabulary, %s", id, i,
                      id < v->count ? "which leaves it unused" : "which ends before it");
@@ -55,6 +54,7 @@ INLINE_ALWAYS size_t step_copy(const token_record *records, size_t count, const 
 /* What step_copy may write: each token that is missing moves the next by RECORD_NONE. */
 enum { STEP_ROOM = (STEP - 1) * (size_t)RECORD_NONE + sizeof(token_record) };
 
+/* This and decode_copy are compiled once for each id_bytes, so that their loops have no branch on it. */
 INLINE_ALWAYS int decode_length(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, size_t *length,
                                 pybpe_error *err) {
     const uint8_t *lengths = v->lengths; /* copies, which the loops keep in registers */

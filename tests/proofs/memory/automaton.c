@@ -16,7 +16,7 @@ enum { MOST_STATES = 4, MOST_CLASSES = 2, CELLS = MOST_STATES * (MOST_CLASSES + 
 /* Each is an object of its own: CBMC takes long for an array that is part of a large structure. */
 static dfa small;
 static uint16_t next[CELLS];
-static uint32_t steps[CELLS], unsures[MOST_STATES];
+static uint32_t steps[CELLS], undecided[MOST_STATES];
 static uint8_t divides[MOST_CLASSES * MOST_CLASSES];
 #if defined(PROVE)
 static uint8_t classes[DRAWN_CLASSES];
@@ -35,12 +35,12 @@ static void any_dfa(uint32_t states, uint32_t class_count) {
     }
     const pybpe_automaton t = {.classes = class_count, .states = states, .next = next};
     ASSUME(tables_check_states(&t, NULL) == PYBPE_OK);
-    small = (dfa){.steps = steps, .unsures = unsures, .next = next, .classes = classes, .divides = divides};
+    small = (dfa){.steps = steps, .undecided = undecided, .next = next, .classes = classes, .divides = divides};
     small.states = states;
     small.class_count = class_count;
     small.columns = columns;
     small.mem = mem_of(NULL);
-    small.unsure_count = fill_unsures(unsures, &small);
+    small.undecided_count = fill_undecided(undecided, &small);
     memset(steps, 0, columns * sizeof *steps);
     fill_steps(steps, &small);
 }
@@ -71,7 +71,7 @@ void prove_steps(size_t n) {
         CHECK((steps[i] >> STEP_SHIFT) % small.columns == 0);
     }
     for (uint32_t state = 0; state < states; state++) {
-        CHECK(unsures[state] == SURE || unsures[state] < small.unsure_count);
+        CHECK(undecided[state] == SURE || undecided[state] < small.undecided_count);
     }
     classes['\n'] = (uint8_t)any_between(0, MOST_CLASSES - 1);
     fill_divides(divides, &small);
@@ -85,7 +85,7 @@ void prove_cut(size_t n) {
         classes[byte] = (uint8_t)any_between(0, MOST_CLASSES - 1);
     }
     if (any_between(0, 15) == 0) { /* slow */
-        fill_barren(&small);
+        fill_no_match(&small);
     }
     uint8_t *text = any_bytes(n);
     dfa_place place = dfa_place_at(&small, 0, n);

@@ -17,7 +17,7 @@ enum { STATES = 4, CLASSES = 2, COLUMNS = CLASSES + 2, CELLS = STATES * COLUMNS,
 /* Each is an object of its own: CBMC takes long for an array that is part of a large structure. */
 static dfa small;
 static uint16_t next[CELLS];
-static uint32_t steps[CELLS], unsures[STATES];
+static uint32_t steps[CELLS], undecided[STATES];
 static uint8_t classes[CODE_POINTS];
 
 /* Any steps that dfa_new accepts, and any states that are sure. */
@@ -29,12 +29,12 @@ static void any_dfa(void) {
         steps[i] = target * COLUMNS << STEP_SHIFT | (uint32_t)any_between(0, STEP_END | STEP_SLOW);
     }
     for (uint32_t state = 0; state < STATES; state++) {
-        unsures[state] = state > START && any_bool() ? SURE : (uint32_t)any_between(0, UNSURE - 1);
+        undecided[state] = state > START && any_bool() ? SURE : (uint32_t)any_between(0, UNSURE - 1);
     }
-    small = (dfa){.steps = steps, .unsures = unsures, .next = next, .classes = classes, .states = STATES};
+    small = (dfa){.steps = steps, .undecided = undecided, .next = next, .classes = classes, .states = STATES};
     small.class_count = CLASSES;
     small.columns = COLUMNS;
-    small.unsure_count = UNSURE;
+    small.undecided_count = UNSURE;
     small.mem = mem_of(NULL);
 }
 
@@ -165,10 +165,10 @@ void prove_mark(size_t n) {
         uint8_t length;
         state = next[state * COLUMNS + column_at(&small, text, n, until, &length)] & ~(uint32_t)ACCEPT;
         until += length;
-        ASSUME(unsures[state] != SURE);
+        ASSUME(undecided[state] != SURE);
     }
     memo_mark(&small, &m, text, n, from, until, first);
-    ASSUME(unsures[state] != SURE);
+    ASSUME(undecided[state] != SURE);
     (void)(until >= m.from && memo_has(&small, &m, until, state));
     free(m.bits);
     free(text);
@@ -180,7 +180,7 @@ uint64_t any_plain(const uint8_t *p) {
     return ~(UINT64_C(1) << any_between(0, DFA_PLAIN - 1) | (uint64_t)any_bool() << any_between(0, DFA_PLAIN - 1));
 }
 
-uint64_t any_barren(const dfa *a, uint64_t bytes) {
+uint64_t any_no_match(const dfa *a, uint64_t bytes) {
     (void)a;
     return any_u64() ^ bytes;
 }
@@ -191,7 +191,7 @@ static void pass(size_t n, bool blocks) {
     any_dfa();
     size_t begin = (size_t)any_between(0, 2);
     small.plain = any_plain;
-    size_t at = blocks ? barren_pass_blocks(&small, text, n, begin) : barren_pass_eights(&small, text, n, begin);
+    size_t at = blocks ? no_match_pass_blocks(&small, text, n, begin) : no_match_pass_eights(&small, text, n, begin);
     CHECK(at >= begin && at < n);
     free(text);
 }
@@ -211,7 +211,7 @@ void prove_pass(size_t n) {
     uint8_t *text = any_bytes(n);
     any_dfa();
     small.plain = any_bool() ? any_plain : NULL;
-    size_t begin = (size_t)any_between(0, n), at = barren_pass(&small, text, n, begin);
+    size_t begin = (size_t)any_between(0, n), at = no_match_pass(&small, text, n, begin);
     CHECK(at >= begin && (at < n || begin == n));
     free(text);
 }
@@ -326,19 +326,21 @@ void prove_cut(size_t n) {
     free(text);
 }
 
-PROOFS(PROOF(class, 0, 5, 3, "any_dfa.0:17,any_dfa.1:5") PROOF(run, 1, 5, 3, "any_dfa.0:17,any_dfa.1:5",
-                                                               "column_at:any_column")
-           PROOF(reserve, 0, 2, 3, "any_dfa.0:17,any_dfa.1:5", "memcpy:any_copy")
-               PROOF(mark, 0, 4, 3, "any_dfa.0:17,any_dfa.1:5", "column_at:any_column memo_reserve:any_reserve")
-                   PROOF(eights, 8, 13, 3, "any_dfa.0:17,any_dfa.1:5,barren_pass_eights.0:4", "barren_pair:any_barren")
-                       PROOF(blocks, 66, 69, 3,
-                             "any_dfa.0:17,any_dfa.1:5,barren_pass_blocks.0:5,barren_pass_blocks.1:5",
-                             "barren_pair:any_barren") PROOF(pass, 9, 11, 3, "any_dfa.0:17,any_dfa.1:5",
-                                                             "barren_pair:any_barren barren_pass_blocks:any_passed "
-                                                             "barren_pass_eights:any_passed dfa_class:any_class")
-                           PROOF(resolve, 1, 5, 3, "any_dfa.0:17,any_dfa.1:5",
-                                 "run_is_over:any_run column_at:any_column barren_pass:any_passed") PROOF(hard, 1, 9, 9)
-                               PROOF(take, 1, 3, 3, "any_dfa.0:17,any_dfa.1:5",
-                                     "dfa_class:any_class place_is_hard:any_hard")
-                                   PROOF(cut, 1, 3, 8, "any_dfa.0:17,any_dfa.1:5",
-                                         "steps_take:any_take word_resolve:any_resolve"))
+PROOFS(PROOF(class, 0, 5, 3, "any_dfa.0:17,any_dfa.1:5")
+           PROOF(run, 1, 5, 3, "any_dfa.0:17,any_dfa.1:5", "column_at:any_column")
+               PROOF(reserve, 0, 2, 3, "any_dfa.0:17,any_dfa.1:5", "memcpy:any_copy")
+                   PROOF(mark, 0, 4, 3, "any_dfa.0:17,any_dfa.1:5", "column_at:any_column memo_reserve:any_reserve")
+                       PROOF(eights, 8, 13, 3, "any_dfa.0:17,any_dfa.1:5,no_match_pass_eights.0:4",
+                             "no_match_pair:any_no_match")
+                           PROOF(blocks, 66, 69, 3,
+                                 "any_dfa.0:17,any_dfa.1:5,no_match_pass_blocks.0:5,no_match_pass_blocks.1:5",
+                                 "no_match_pair:any_no_match")
+                               PROOF(pass, 9, 11, 3, "any_dfa.0:17,any_dfa.1:5",
+                                     "no_match_pair:any_no_match no_match_pass_blocks:any_passed "
+                                     "no_match_pass_eights:any_passed dfa_class:any_class")
+                                   PROOF(resolve, 1, 5, 3, "any_dfa.0:17,any_dfa.1:5",
+                                         "run_is_over:any_run column_at:any_column no_match_pass:any_passed")
+                                       PROOF(hard, 1, 9, 9) PROOF(take, 1, 3, 3, "any_dfa.0:17,any_dfa.1:5",
+                                                                  "dfa_class:any_class place_is_hard:any_hard")
+                                           PROOF(cut, 1, 3, 8, "any_dfa.0:17,any_dfa.1:5",
+                                                 "steps_take:any_take word_resolve:any_resolve"))
