@@ -13,6 +13,12 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parent
 PUBLIC = "pybpe.h"  # included by the result, not copied into it
+# One error instead of hundreds.
+ONLY_C = """#if defined(__cplusplus)
+#error "pybpe.c is C11: compile it with a C compiler, and include pybpe.h in C++"
+#else
+
+"""
 
 # A comment, which is skipped, or a function at the start of a line: its type, and its name before "(".
 COMMENT_OR_FUNCTION = re.compile(r"/\*.*?\*/|^(?!static\b|typedef\b)([a-z](?:\w|[ *])*[ *])(\w+)\(", re.M | re.S)
@@ -51,8 +57,8 @@ def amalgamate(version: str) -> dict[str, str]:
     included: set[str] = set()
     names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.glob("*/*.c"))
     modules = "\n".join(expand(name, included) for name in names)
-    start = f'#define PYBPE_VERSION "{version}"\n\n'
-    return {"pybpe.c": top + start + modules, PUBLIC: top + (SOURCES / PUBLIC).read_text(encoding="utf-8")}
+    start = f'{ONLY_C}#define PYBPE_VERSION "{version}"\n\n'
+    return {"pybpe.c": top + start + modules + "\n#endif\n", PUBLIC: top + (SOURCES / PUBLIC).read_text(encoding="utf-8")}
 
 
 def write(folder: Path, version: str) -> None:

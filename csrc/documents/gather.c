@@ -52,18 +52,20 @@ int pybpe_rows_gather(const pybpe_marked *from, size_t n, const uint64_t *row, c
     size_t end = 0; /* of the row of the part before */
     int32_t number = 0;
     for (size_t i = 0; i < from->count; i++) {
-        uint64_t start = from->starts[i], length = from->lengths[i];
-        if (row[i] >= to->count || (row[i] + 1) * to->width < end) {
+        if (row[i] >= to->count || ((size_t)row[i] + 1) * to->width < end) {
             return error_set(err, PYBPE_ERR_VALUE, i, "part %zu is in a row that is not there, or not the next", i);
         }
-        if ((row[i] + 1) * to->width != end) {
-            row_pad(&place, row[i] * to->width);
-            end = (row[i] + 1) * to->width;
+        const size_t row_start = (size_t)row[i] * to->width;
+        if (row_start + to->width != end) {
+            row_pad(&place, row_start);
+            end = row_start + to->width;
             number = 0;
         }
-        if (start > n || length > n - start || length == 0 || length > end - place.at) {
+        if (from->starts[i] > n || from->lengths[i] > n - from->starts[i] || from->lengths[i] == 0 ||
+            from->lengths[i] > end - place.at) {
             return error_set(err, PYBPE_ERR_VALUE, i, "part %zu is empty, beyond the ids, or too long for its row", i);
         }
+        const size_t start = (size_t)from->starts[i], length = (size_t)from->lengths[i];
         memcpy((uint8_t *)to->ids + place.at * id_bytes, (const uint8_t *)from->ids + start * id_bytes,
                length * id_bytes);
         if (to->mark != PYBPE_NO_ID) {

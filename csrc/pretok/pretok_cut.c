@@ -97,7 +97,7 @@ static bool sequence_divides(const pretok_sequence *s, const uint8_t *text, size
 
 bool sequence_finds_cuts(const pretok_sequence *s) {
     for (unsigned both = 0; both < 128 * 128; both++) {
-        const uint8_t text[2] = {(uint8_t)(both >> 7), (uint8_t)(both & 127)};
+        const uint8_t text[4] = {(uint8_t)(both >> 7), (uint8_t)(both & 127)}; /* two, and room: gcc warns otherwise */
         if (sequence_divides(s, text, 2, 1, unicode_decode(text, 2, 0), unicode_decode(text, 2, 1))) {
             return true;
         }

@@ -149,6 +149,21 @@ def test_a_program_sees_only_public_names(library: Path) -> None:
 
 
 @pytest.mark.slow
+def test_optimizing_compilers_warn_of_nothing(library: Path, request: pytest.FixtureRequest) -> None:
+    compiler = request.node.callspec.params["library"]
+    run(compiler, "-O3", *STRICT, "-c", library.with_name("pybpe.c"), "-o", "/dev/null")
+
+
+@pytest.mark.slow
+def test_a_cpp_compiler_gets_one_error(library: Path) -> None:
+    needs("c++")
+    result = subprocess.run(["c++", "-c", "pybpe.c"], cwd=library.parent, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr.count("error") == 2  # of which one is the directive
+    assert "compile it with a C compiler" in result.stderr
+
+
+@pytest.mark.slow
 def test_the_header_is_whole_and_is_cpp_too(library: Path, tmp_path: Path) -> None:
     includes = re.findall(r"^#include (.*)", library.with_name("pybpe.h").read_text(encoding="utf-8"), re.M)
     assert includes == ["<stddef.h>", "<stdint.h>"]
