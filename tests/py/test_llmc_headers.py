@@ -23,7 +23,19 @@ FIRST = """
 #include "llmc/tokenizer.h"
 #define CEIL_DIV(M, N) (((M) + (N)-1) / (N)) /* as llmc/cuda_common.h does */
 """
-SECOND = FIRST + 'int main(void) { safe_printf("linked"); return 0; }\n'
+# The files share what the headers remember: a character may begin in one and end in the other.
+PRINTS = FIRST + 'void print_first(void) { safe_printf("\\xE4\\xBD"); llmc_state.batches += 1; }\n'
+SECOND = FIRST + """
+void print_first(void);
+int main(void) {
+    llmc_state.batches = 5;
+    print_first();
+    if (llmc_state.batches != 6) return 1;
+    llmc_state.batches = 5; /* the same text goes on */
+    safe_printf("\\xA0linked");
+    return 0;
+}
+"""
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1"]
 
 PROMPTS = [
@@ -40,7 +52,7 @@ def test_two_files_of_one_program(root: Path, tmp_path: Path, language: str) -> 
     subprocess.run(["make", "build/libpybpe.a"], cwd=root, check=True, capture_output=True)
     standard = "-std=c++17" if language == "c++" else "-std=c11"
     objects = []
-    for name, text in (("first", FIRST), ("second", SECOND)):
+    for name, text in (("first", PRINTS), ("second", SECOND)):
         source = tmp_path / f"{name}.{'cpp' if language == 'c++' else 'c'}"
         source.write_text(text, encoding="utf-8")
         objects.append(tmp_path / f"{name}.o")
@@ -50,7 +62,7 @@ def test_two_files_of_one_program(root: Path, tmp_path: Path, language: str) -> 
     link = [compiler, *objects, root / "build/libpybpe.a", "-lm", "-pthread", "-o", tmp_path / "program"]
     result = subprocess.run(link, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert subprocess.check_output([tmp_path / "program"]) == b"linked"
+    assert subprocess.check_output([tmp_path / "program"]).decode() == "你linked"
 
 
 def prompt_ids(program: Path, tokenizer: Path, prompts: list[str]) -> tuple[list[list[int] | None], str]:

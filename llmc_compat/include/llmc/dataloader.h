@@ -204,7 +204,7 @@ static inline void dataloader_load_batch(DataLoader *loader) {
             llmc_fail("dataloader", "a token of the shard does not fit in an int");
         }
     }
-    *llmc_batches_served() += 1;
+    llmc_state.batches += 1;
     for (size_t i = 0; i < tokens; i++) {
         loader->inputs[i] = (int)loader->buffer[i];
         loader->targets[i] = (int)loader->buffer[i + 1];

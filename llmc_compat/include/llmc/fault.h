@@ -38,11 +38,25 @@ static inline void *llmc_alloc(size_t count, size_t size) {
     return memory;
 }
 
-/* Counts the batches that the DataLoaders have returned. llm.c's trainers load a batch between two samples of text, and
-   safe_printf has no other way to notice that a new text begins. */
-static inline unsigned *llmc_batches_served(void) {
-    static unsigned count = 0;
-    return &count;
+/* What these headers remember. Every source file that includes them defines it, and the linker keeps one, so that all
+   files of a program share it. */
+typedef struct {
+    unsigned batches;      /* that the DataLoaders have returned */
+    unsigned char kept[8]; /* the beginning of a character that safe_printf has not printed yet */
+    size_t kept_length;
+    unsigned kept_batches; /* `batches` when the last piece was printed */
+} LlmcState;
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+#if defined(_WIN32)
+__attribute__((selectany)) LlmcState llmc_state = {0, {0}, 0, 0};
+#else
+__attribute__((weak)) LlmcState llmc_state = {0, {0}, 0, 0};
+#endif
+#if defined(__cplusplus)
 }
+#endif
 
 #endif

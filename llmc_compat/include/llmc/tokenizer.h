@@ -72,33 +72,31 @@ static inline void llmc_print_characters(const unsigned char *s, size_t n) {
 /* Prints one piece of a text that arrives in pieces. A new text begins after safe_printf(NULL), and after a batch from
    a DataLoader. */
 static inline void safe_printf(const char *piece) {
-    static unsigned char kept[8]; /* the beginning of a character that is not complete yet */
-    static size_t kept_length = 0;
-    static unsigned batches = 0; /* how many batches the DataLoaders had returned when the last piece was printed */
-    if (piece == NULL || batches != *llmc_batches_served()) {
-        kept_length = 0;
-        batches = *llmc_batches_served();
+    LlmcState *state = &llmc_state;
+    if (piece == NULL || state->kept_batches != state->batches) { /* llm.c's trainers load a batch between two texts */
+        state->kept_length = 0;
+        state->kept_batches = state->batches;
     }
     if (piece == NULL) {
         return;
     }
     const unsigned char *rest = (const unsigned char *)piece;
     size_t n = strlen(piece);
-    while (kept_length > 0 && n > 0) {
-        kept[kept_length++] = *rest++;
+    while (state->kept_length > 0 && n > 0) {
+        state->kept[state->kept_length++] = *rest++;
         n--;
         /* How many bytes can be printed now: 0 until the character is complete, or until a byte arrives that cannot be
            part of it. */
-        size_t complete = pybpe_utf8_complete(kept, kept_length);
-        llmc_print_characters(kept, complete);
-        kept_length -= complete;
-        memmove(kept, kept + complete, kept_length);
+        size_t complete = pybpe_utf8_complete(state->kept, state->kept_length);
+        llmc_print_characters(state->kept, complete);
+        state->kept_length -= complete;
+        memmove(state->kept, state->kept + complete, state->kept_length);
     }
     if (n > 0) {
         size_t complete = pybpe_utf8_complete(rest, n);
         llmc_print_characters(rest, complete);
-        kept_length = n - complete;
-        memcpy(kept, rest + complete, kept_length);
+        state->kept_length = n - complete;
+        memcpy(state->kept, rest + complete, state->kept_length);
     }
 }
 
