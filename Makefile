@@ -110,6 +110,13 @@ build/obj/%.o: csrc/%.c build/flags | build/obj
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC $(CFLAGS) $(HARDENING) $(DEPENDENCIES) -c -o $@ $<
 
+# On Linux, a test makes the functions of the system fail that allocate memory. It begins at a low address, where a faulty
+# munmap would hit it.
+ifeq ($(shell uname -s),Linux)
+build/tests/test_memory build/sanitize/tests/test_memory: LDLIBS += -DFAILING_SYSTEM -no-pie \
+    $(foreach name,malloc calloc realloc mmap munmap,-Wl,--wrap=$(name))
+endif
+
 # The programs wait for the library: -O1 compiles them in half the time, and they run as fast.
 build/tests/%: tests/c/%.c build/libpybpe.a | build/tests
 	$(COMPILE) $(CFLAGS) $(HARDENING) -O1 $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(HARDENING_LINK) $(LDFLAGS) $(LDLIBS)

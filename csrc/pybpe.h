@@ -9,6 +9,9 @@ Conventions, for every function:
 - Names are pybpe_noun_verb, the object first. Handles are opaque.
 - A fallible function returns PYBPE_OK (0) or a negative pybpe_code and, if `err` is not NULL, fills it. On an error
   outputs are NULL or untouched and inputs are unchanged, but the contents of output buffers are undefined.
+- A handle that an error leaves half changed refuses all later calls, with the code of that error: a trainer, a counter
+  (which is then empty), an output, a shard writer, and a divider until it is cleared. Free it and begin again. Any other
+  handle is as before, and the call may be repeated.
 - `_new`, `_load` and `_open` create a handle; `_free` accepts NULL. "Borrowed" arguments are not copied and must
   outlive the handle.
 - `mem` is the allocator for the handle and for everything it allocates; NULL means malloc and free.
@@ -386,25 +389,22 @@ int pybpe_counter_new(pybpe_counter **out, const pybpe_pretok *p, const pybpe_sp
 void pybpe_counter_free(pybpe_counter *c);
 
 /* Counts the words in one piece of text: a whole text, or the part between two safe cuts (see pybpe_text_cut). Specials
-   in it separate words and are not counted. After an error the table holds the counts of an unspecified part of the
-   piece and may only be freed. */
+   in it separate words and are not counted. */
 int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err);
 
 /* Counts words that the caller has split. Adds counts[i] for string i of `words`, or 1 for each if counts is NULL.
-   Ignores empty words. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. After an error the table
-   may only be freed. */
+   Ignores empty words. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. */
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err);
 
 /* Counts the words in texts: text i of `texts` as if it occurred counts[i] times, or once if counts is NULL. Specials
-   are as in pybpe_counter_add. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. After an error the
-   table may only be freed. */
+   are as in pybpe_counter_add. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. */
 int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts, pybpe_error *err);
 
-/* Adds all counts of src to dst. After an error dst may only be freed. */
+/* Adds all counts of src to dst, a different counter. */
 int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err);
 
 /* Moves all counts of src to dst and leaves src empty. src must be a different counter with the same allocator. Much
-   faster between counters that use the same pybpe_pretok. After an error both may only be freed. */
+   faster between counters that use the same pybpe_pretok. An error may leave both half changed. */
 int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err);
 
 /* Makes room for `words` distinct words in total, so that the table does not have to grow before it holds that many. */
@@ -525,7 +525,8 @@ int pybpe_trainer_new_parity(pybpe_trainer **out, const pybpe_language *language
                              const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
 
 /* Merges until about `budget` occurrences have been rewritten (2^20 take a few ms) or training is done, in which case
-   it sets *done to 1. The budget does not influence the result. */
+   it sets *done to 1. The budget does not influence the result. After an error, pybpe_trainer_merges has the merges
+   until then. */
 int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *err);
 
 /* Sets *merges to the merges so far, as triples (left, right, merged id), and returns how many there are. They belong
@@ -750,7 +751,7 @@ void pybpe_divider_free(pybpe_divider *d);
 /* Adds the documents of a text that begins and ends between two documents. Empty documents are left out. Returns
    PYBPE_ERR_FORMAT if a line is not a record, or may be one but needs a complete parser of JSON: invalid UTF-8, a lone
    surrogate, an escape in a name, brackets more than 64 deep, a number of more than 300 bytes, a byte order mark. The
-   offset of the error is the line's. After an error the divider must be cleared. */
+   offset of the error is the line's. After an error there are no documents, and the divider must be cleared. */
 int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t n, pybpe_error *err);
 
 /* Adds documents that are separate already: document i is bytes[offsets[i]] up to but not including
@@ -851,7 +852,8 @@ typedef struct pybpe_marked {
    fit, and where none fits, the beginning of a document whose rest is in another row, after a mark of its own; so is
    the rest of one that is longer than a row. Of documents that are equally long, the first is taken. The ids that are
    left at the end, fewer than a row, are in no row. `rows` must have room for t / (width - 1) rows, if all documents
-   together have t ids; sets *count to the number of rows. */
+   together have t ids; sets *count to the number of rows. Returns PYBPE_ERR_VALUE (offset = index) for a document
+   without a mark. */
 int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *count, const pybpe_allocator *mem,
                     pybpe_error *err);
 
@@ -987,7 +989,7 @@ typedef struct pybpe_output pybpe_output;
    symbolic link, the file that it points to is replaced. Refuses folders, devices, and streams such as /dev/stdout. */
 int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 
-/* Appends n bytes. After an error, call _discard; no other call is allowed. */
+/* Appends n bytes. After an error, call _discard; all other calls fail, and _commit discards. */
 int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err);
 
 /* Overwrites n bytes at `offset`, for example in a header. All of them must have been written already. */

@@ -62,7 +62,7 @@ int apply_chars_fill(merge_table *t, const pybpe_vocab_spec *v, const pybpe_allo
     t->char_guards = ranks + APPLY_CHARS;
     for (size_t m = 0; m < v->merges_count; m++) {
         const uint32_t id = t->first_merged + (uint32_t)m;
-        const uint8_t *token = v->tokens.bytes + v->tokens.offsets[id];
+        const uint8_t *token = string_at(&v->tokens, id);
         const size_t n = token_length(v, id);
         if (has_part_of_char(token, n)) {
             guard_enter(t, token, n, token_length(v, v->merges[2 * m]), (uint32_t)m);

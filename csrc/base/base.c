@@ -56,6 +56,44 @@ static void error_start(pybpe_error *err, int code, int sys_errno, uint64_t offs
     err->msg[0] = '\0';
 }
 
+/* The length of the printable character of UTF-8 at the start of a string that ends with NUL; 0 if there is none. */
+static size_t printable_length(const uint8_t *s) {
+    if (byte_is_ascii(s[0])) {
+        return s[0] >= ' ' && s[0] != 0x7F;
+    }
+    const size_t n = s[0] < 0xC2 || s[0] > 0xF4 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+    const uint8_t least = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : s[0] == 0xC2 ? 0xA0 : 0x80;
+    const uint8_t most = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
+    for (size_t i = 1; i < n; i++) {
+        if (i == 1 ? s[1] < least || s[1] > most : !byte_is_continuation(s[i])) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+/* Makes one line of UTF-8 of a message: parts of file names and of texts may be anything, and may be cut anywhere. A byte
+   that is no part of a printable character becomes \\xNN. */
+static void error_end(pybpe_error *err) {
+    char msg[sizeof err->msg];
+    size_t at = 0;
+    memcpy(msg, err->msg, sizeof msg);
+    for (const char *from = msg; *from != '\0';) {
+        const size_t n = printable_length((const uint8_t *)from);
+        const size_t room = sizeof msg - 1 - at;
+        if (n > room || (n == 0 && room < 4)) {
+            break;
+        }
+        if (n == 0) {
+            (void)snprintf(err->msg + at, 5, "\\x%02x", (unsigned)(uint8_t)*from);
+        }
+        memcpy(err->msg + at, from, n);
+        at += n > 0 ? n : 4;
+        from += n > 0 ? n : 1;
+    }
+    err->msg[at] = '\0';
+}
+
 void error_fill(pybpe_error *err, int code, uint64_t offset, const char *format, ...) {
     if (err != NULL) {
         error_start(err, code, 0, offset);
@@ -63,6 +101,7 @@ void error_fill(pybpe_error *err, int code, uint64_t offset, const char *format,
         va_start(args, format);
         (void)vsnprintf(err->msg, sizeof err->msg, format, args);
         va_end(args);
+        error_end(err);
     }
 }
 
@@ -84,6 +123,7 @@ void error_fill_errno(pybpe_error *err, int sys_errno, const char *format, ...) 
 #endif
         const size_t used = strlen(err->msg);
         (void)snprintf(err->msg + used, sizeof err->msg - used, ": %s", reason);
+        error_end(err);
     }
 }
 
@@ -423,7 +463,7 @@ static int near_open(near_folder *folder, const char *path, int flags) {
 /* Opens a regular file. Opening a pipe wakes the program that waits to write to it, whose bytes are lost when the pipe
    is closed; so unless the file is `known` to be regular, or if it is a link now, this looks first. Returns -1 for any
    other file. */
-static int start_open(near_folder *folder, const char *path, bool known) {
+static int open_regular(near_folder *folder, const char *path, bool known) {
     struct stat st;
     int fd = known ? near_open(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
     if (fd < 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
@@ -459,8 +499,8 @@ void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t co
     near_folder folder = {.fd = -1};
     out->offsets[0] = 0;
     for (size_t i = 0; i < count; i++) {
-        const uint64_t at = out->offsets[i];
-        const int fd = start_open(&folder, paths, known != 0);
+        const size_t at = (size_t)out->offsets[i];
+        const int fd = open_regular(&folder, paths, known != 0);
         out->offsets[i + 1] =
             at + start_read(fd, out->bytes + at, out->room - at, most, &out->sizes[i], &out->modified[i]);
         if (fd >= 0) {
@@ -480,6 +520,7 @@ Writing
 struct pybpe_output {
     pybpe_allocator mem;
     int fd;
+    int failed;    /* the code of an error after which the file is not what the caller wrote, or PYBPE_OK */
     uint64_t size; /* bytes written so far */
     char *path;    /* as the caller named the file */
     char *target;  /* the name that the file gets: the path, or what it is a link to */
@@ -495,6 +536,33 @@ static char *string_copy(const pybpe_allocator *mem, const char *s, size_t room)
     return copy;
 }
 
+/* The name that a symbolic link leads to where nothing is, through other links if there are some. Windows does not say. */
+static bool link_follow(const char *path, char resolved[PATH_MAX]) {
+    enum { LINKS_MAX = 40 };
+    char link[PATH_MAX];
+    errno = ENAMETOOLONG;
+    if (strlen(path) >= PATH_MAX) {
+        return false;
+    }
+    memcpy(resolved, path, strlen(path) + 1);
+    for (int i = 0; i < LINKS_MAX; i++) {
+        const ssize_t n = readlink(resolved, link, sizeof link);
+        if (n < 0) {
+            return true;
+        }
+        char *slash = strrchr(resolved, '/');
+        char *to = link[0] == '/' || slash == NULL ? resolved : slash + 1;
+        if ((size_t)(to - resolved) + (size_t)n >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        memcpy(to, link, (size_t)n);
+        to[n] = '\0';
+    }
+    errno = ELOOP;
+    return false;
+}
+
 /* The final name of a file that is written to `path`. Renaming onto a link would replace the link. /dev/stdout is a
    link to the stream's entry in /proc, and a file cannot replace a stream. */
 static int output_target(const char *path, char resolved[PATH_MAX], const char **target, pybpe_error *err) {
@@ -508,10 +576,11 @@ static int output_target(const char *path, char resolved[PATH_MAX], const char *
         strncmp(path, "/dev/fd/", 8) == 0) {
         return error_set_errno(err, EINVAL, "%s: cannot be written: it is an open stream, not a file", path);
     }
-    if (realpath(path, resolved) != NULL) { /* otherwise it points to nothing, and the file replaces it */
+    if (realpath(path, resolved) != NULL || link_follow(path, resolved)) {
         *target = resolved;
+        return PYBPE_OK;
     }
-    return PYBPE_OK;
+    return error_set_errno(err, errno, "%s: cannot be written: the symbolic link leads to no name", path);
 }
 
 /* Where the suffix of a temporary name, of `room` bytes, goes: after the target's name, or after as many whole
@@ -592,8 +661,19 @@ int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocato
     return PYBPE_OK;
 }
 
+static int output_check(const pybpe_output *o, pybpe_error *err) {
+    if (o->failed != PYBPE_OK) {
+        return error_set(err, o->failed, 0, "%s: an earlier write failed: discard this file", o->path);
+    }
+    return PYBPE_OK;
+}
+
 static int output_write_at(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err) {
     const uint8_t *from = data;
+    int code = output_check(o, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
     while (n > 0) {
         const size_t most = (size_t)1 << 30; /* systems limit a call, Linux to 2^31 - 4096 bytes */
         size_t want = n < most ? n : most;   /* LCOV_EXCL_BR_LINE: a test would write or read more than 1 GiB at once */
@@ -602,8 +682,9 @@ static int output_write_at(pybpe_output *o, uint64_t offset, const void *data, s
             continue;
         }
         if (put < 0) {
-            return error_set_errno(err, errno, "%s: cannot be written at offset %llu, %zu bytes are missing", o->path,
-                                   (unsigned long long)offset, n);
+            o->failed = error_set_errno(err, errno, "%s: cannot be written at offset %llu, %zu bytes are missing",
+                                        o->path, (unsigned long long)offset, n);
+            return o->failed;
         }
         from += put;
         offset += (uint64_t)put;
@@ -676,8 +757,8 @@ static void output_free(pybpe_output *o) {
 }
 
 int pybpe_output_commit(pybpe_output *o, pybpe_error *err) {
-    int code = PYBPE_OK;
-    if (retry_fsync(o->fd) != 0) {
+    int code = output_check(o, err);
+    if (code == PYBPE_OK && retry_fsync(o->fd) != 0) {
         code = error_set_errno(err, errno, "%s: cannot be flushed to the disk", o->path);
     }
     int closed = close(o->fd);

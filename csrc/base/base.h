@@ -62,6 +62,12 @@ static inline int error_set_memory(pybpe_error *err, const char *what, size_t n)
     return PYBPE_ERR_MEMORY;
 }
 
+/* The error of a call after one that left a handle half changed; `failed` is the code of that one. */
+static inline int error_set_failed(pybpe_error *err, int failed, const char *handle) {
+    error_fill(err, failed, 0, "%s failed in an earlier call and can only be freed", handle);
+    return failed;
+}
+
 /* Checks an array from outside: it is NULL only if it has no items. `what` names the items in the message. */
 int array_check(const void *items, size_t count, const char *what, pybpe_error *err);
 
@@ -69,6 +75,14 @@ int array_check(const void *items, size_t count, const char *what, pybpe_error *
    are any. Every public function that takes such a list calls this before it reads a string. `what` names the strings
    in the message. An error's offset is the index of the first wrong string. */
 int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *err);
+
+/* String i of a list that was checked. If all strings are empty, their bytes may be NULL, which must not be added to. */
+static inline const uint8_t *string_at(const pybpe_strings *strings, size_t i) {
+    return strings->bytes != NULL ? strings->bytes + strings->offsets[i] : (const uint8_t *)"";
+}
+static inline size_t string_length(const pybpe_strings *strings, size_t i) {
+    return (size_t)(strings->offsets[i + 1] - strings->offsets[i]);
+}
 
 /* The length of all strings together. */
 static inline uint64_t strings_total(const pybpe_strings *strings) {

@@ -83,11 +83,7 @@ static int segment_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_er
     return code;
 }
 
-int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
-    if (c->pretok == NULL) {
-        return error_set(err, PYBPE_ERR_VALUE, 0,
-                         "this counter was made without a pattern: use pybpe_counter_add_words");
-    }
+static int counter_text_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
     size_t pos = 0;
     special_scan scan;
     special_scan_start(&scan, c->specials, text, n, 0);
@@ -101,18 +97,39 @@ int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_err
     return code == PYBPE_OK && pos < n ? segment_add(c, text + pos, n - pos, err) : code;
 }
 
+/* Begins what counts texts. */
+static int texts_begin(const pybpe_counter *c, pybpe_error *err) {
+    if (c->pretok == NULL) {
+        return error_set(err, PYBPE_ERR_VALUE, 0,
+                         "this counter was made without a pattern: use pybpe_counter_add_words");
+    }
+    return count_begin(c, err);
+}
+
+int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
+    int code = texts_begin(c, err);
+    return code == PYBPE_OK ? count_end(c, counter_text_add(c, text, n, err)) : code;
+}
+
 int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts, pybpe_error *err) {
     int code = strings_check(texts, "texts", err);
+    const uint64_t total = code == PYBPE_OK ? strings_total(texts) : 0;
+    if (total > 0) {
+        code = texts_begin(c, err);
+    }
+    if (code != PYBPE_OK || total == 0) {
+        return code;
+    }
     for (size_t i = 0; i < texts->count && code == PYBPE_OK; i++) {
-        size_t length = (size_t)(texts->offsets[i + 1] - texts->offsets[i]);
+        size_t length = string_length(texts, i);
         uint64_t weight = counts == NULL ? 1 : counts[i];
         if (length > 0 && weight > 0) {
             c->weight = weight;
-            code = pybpe_counter_add(c, texts->bytes + texts->offsets[i], length, err);
+            code = counter_text_add(c, string_at(texts, i), length, err);
         }
     }
     c->weight = 1;
-    return code;
+    return count_end(c, code);
 }
 
 static int word_add(pybpe_counter *c, const pending *p, uint64_t count, pybpe_error *err) {
@@ -127,6 +144,7 @@ static int word_add(pybpe_counter *c, const pending *p, uint64_t count, pybpe_er
 
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err) {
     int code = strings_check(words, "words", err);
+    code = code == PYBPE_OK ? count_begin(c, err) : code;
     if (code != PYBPE_OK || strings_total(words) == 0) {
         return code; /* the bytes of empty words may be NULL */
     }
@@ -134,18 +152,19 @@ int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const 
     code = count_table_reserve(c, words->count, err);
     const uint8_t *end = words->bytes + words->offsets[words->count];
     for (size_t i = 0; i < words->count && code == PYBPE_OK; i++) {
-        size_t length = (size_t)(words->offsets[i + 1] - words->offsets[i]);
+        size_t length = string_length(words, i);
         if (length > 0) {
             pending p;
             pending_set(&p, c, words->bytes + words->offsets[i], length, end);
             code = word_add(c, &p, counts == NULL ? 1 : counts[i], err);
         }
     }
-    return code;
+    return count_end(c, code);
 }
 
 int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err) {
-    return count_table_reserve(c, words > c->words ? words - c->words : 0, err);
+    int code = count_begin(c, err);
+    return code == PYBPE_OK ? count_table_reserve(c, words > c->words ? words - c->words : 0, err) : code;
 }
 
 pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c) {

@@ -54,7 +54,7 @@ static int slots_merge(pybpe_counter *dst, count_slot *slots, pybpe_error *err) 
     return PYBPE_OK;
 }
 
-int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
+static int table_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
     size_t known = seeds_equal(dst, src) ? 0 : dst->words; /* words that may be in both tables */
     int code = count_table_reserve(dst, src->words > known ? src->words - known : 0, err);
     for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i += MERGE_BATCH) {
@@ -68,6 +68,16 @@ int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_erro
     }
     dst->total += src->total;
     return code;
+}
+
+static int both_begin(const pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
+    int code = count_begin(dst, err);
+    return code == PYBPE_OK ? count_begin(src, err) : code;
+}
+
+int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
+    int code = both_begin(dst, src, err);
+    return code == PYBPE_OK ? count_end(dst, table_merge(dst, src, err)) : code;
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -145,15 +155,17 @@ static int table_move(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err) 
 }
 
 int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err) {
-    pybpe_counter *empty;
-    int code = pybpe_counter_new(&empty, src->pretok, src->specials, &src->mem, err);
+    pybpe_counter *empty = NULL;
+    int code = both_begin(dst, src, err);
+    code = code == PYBPE_OK ? pybpe_counter_new(&empty, src->pretok, src->specials, &src->mem, err) : code;
     if (code != PYBPE_OK) {
         return code;
     }
-    code = seeds_equal(dst, src) ? table_move(dst, src, err) : pybpe_counter_merge(dst, src, err);
+    code = seeds_equal(dst, src) ? table_move(dst, src, err) : table_merge(dst, src, err);
     pybpe_counter old = *src;
     *src = *empty;
     *empty = old;
     pybpe_counter_free(empty);
-    return code;
+    (void)count_end(src, code);
+    return count_end(dst, code);
 }

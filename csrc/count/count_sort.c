@@ -18,14 +18,9 @@ typedef struct sort_entry {
     uint32_t word;
 } sort_entry;
 
-static const uint8_t *string_at(const pybpe_strings *words, size_t i, size_t *length) {
-    *length = (size_t)(words->offsets[i + 1] - words->offsets[i]);
-    return words->bytes + words->offsets[i];
-}
-
 static size_t bucket_of(const pybpe_strings *words, size_t i) {
-    size_t length;
-    const uint8_t *word = string_at(words, i, &length);
+    const size_t length = string_length(words, i);
+    const uint8_t *const word = string_at(words, i);
     return (size_t)(length > 0 ? word[0] : 0) << 8 | (length > 1 ? word[1] : 0);
 }
 
@@ -34,9 +29,8 @@ static bool entry_less(const pybpe_strings *words, const sort_entry *x, const so
     if (x->prefix != y->prefix) {
         return x->prefix < y->prefix;
     }
-    size_t n, m;
-    const uint8_t *a = string_at(words, x->word, &n), *b = string_at(words, y->word, &m);
-    return words_compare(a, n, b, m) < 0;
+    return words_compare(string_at(words, x->word), string_length(words, x->word), string_at(words, y->word),
+                         string_length(words, y->word)) < 0;
 }
 
 static void insertion_sort(const pybpe_strings *words, sort_entry *entries, size_t n) {
@@ -87,10 +81,10 @@ static void bucket_sort(const pybpe_strings *words, sort_entry *entries, sort_en
 static void indices_sort(const pybpe_strings *words, uint32_t *order, size_t n, sort_entry *room) {
     for (size_t i = 0; i < n; i++) {
         if (i + TAKE_AHEAD < n) {
-            PYBPE_PREFETCH(words->bytes + words->offsets[order[i + TAKE_AHEAD]]);
+            PYBPE_PREFETCH(string_at(words, order[i + TAKE_AHEAD]));
         }
-        size_t length;
-        const uint8_t *word = string_at(words, order[i], &length);
+        const size_t length = string_length(words, order[i]);
+        const uint8_t *const word = string_at(words, order[i]);
         size_t skipped = length < BUCKET_BYTES ? length : BUCKET_BYTES;
         room[i] = (sort_entry){word_prefix(word + skipped, length - skipped), order[i]};
     }
@@ -153,7 +147,7 @@ int pybpe_words_take(const pybpe_strings *words, const uint64_t *counts, const u
         if (i + 2 * TAKE_AHEAD < n) {
             PYBPE_PREFETCH(&words->offsets[order[i + 2 * TAKE_AHEAD]]);
             PYBPE_PREFETCH(&counts[order[i + TAKE_AHEAD]]);
-            PYBPE_PREFETCH(words->bytes + words->offsets[order[i + TAKE_AHEAD]]);
+            PYBPE_PREFETCH(string_at(words, order[i + TAKE_AHEAD]));
         }
         uint64_t length = words->offsets[order[i] + 1] - words->offsets[order[i]];
         if (length > UINT32_MAX) {
@@ -162,7 +156,7 @@ int pybpe_words_take(const pybpe_strings *words, const uint64_t *counts, const u
         if (!words_block_has_room(block, (size_t)length)) {
             break;
         }
-        words_block_append(block, words->bytes + words->offsets[order[i]], (uint32_t)length, counts[order[i]]);
+        words_block_append(block, string_at(words, order[i]), (uint32_t)length, counts[order[i]]);
     }
     *taken = i;
     return PYBPE_OK;

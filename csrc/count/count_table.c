@@ -34,13 +34,30 @@ int count_table_init(pybpe_counter *c, pybpe_error *err) {
     return code;
 }
 
-void count_table_free(pybpe_counter *c) {
+static void arena_free(pybpe_counter *c) {
     for (count_block *block = c->blocks; block != NULL;) {
         count_block *next = block->next;
         mem_free(&c->mem, block);
         block = next;
     }
+    c->blocks = NULL;
+}
+
+void count_table_free(pybpe_counter *c) {
+    arena_free(c);
     mem_table_free(&c->table, &c->mem);
+}
+
+int count_end(pybpe_counter *c, int code) {
+    if (code != PYBPE_OK) {
+        arena_free(c);
+        memset(c->slots, 0, (c->mask + 1) * sizeof *c->slots);
+        c->memory = (c->mask + 1) * sizeof *c->slots;
+        c->words = 0;
+        c->bytes = c->total = 0;
+        c->failed = code;
+    }
+    return code;
 }
 
 int count_table_reserve(pybpe_counter *c, size_t more, pybpe_error *err) {

@@ -40,6 +40,7 @@ struct pybpe_counter {
     uint64_t total;
     uint64_t weight; /* how often each occurrence counts: 1, except in pybpe_counter_add_texts */
     uint64_t memory;
+    int failed; /* the code of an error that left it half changed, or PYBPE_OK; then it is empty */
     count_block *blocks;
     hash_seed seed;
 };
@@ -96,6 +97,13 @@ static inline void pending_set(pending *p, const pybpe_counter *c, const uint8_t
 
 /* Makes an empty table, or returns an error. */
 int count_table_init(pybpe_counter *c, pybpe_error *err);
+
+/* Begins and ends what changes a counter. After an error it is empty, and refuses all that follows. */
+static inline int count_begin(const pybpe_counter *c, pybpe_error *err) {
+    return c->failed == PYBPE_OK ? PYBPE_OK : error_set_failed(err, c->failed, "this counter");
+}
+int count_end(pybpe_counter *c, int code);
+
 void count_table_free(pybpe_counter *c);
 
 /* The number of words that fit into a table: at most three quarters of the slots are used. */

@@ -29,6 +29,7 @@ struct pybpe_divider {
     uint8_t *scratch; /* for the text and the cluster of a record without escapes */
     size_t scratch_room;
     size_t records, line_ends; /* of JSON lines */
+    int failed;                /* the code of an error since it was cleared, or PYBPE_OK; then it is empty */
     crc_tables crc;
 };
 
@@ -198,6 +199,23 @@ void pybpe_divider_clear(pybpe_divider *d) {
         d->parts[split].n = d->parts[split].count = 0;
     }
     d->records = d->line_ends = 0;
+    d->failed = PYBPE_OK;
+}
+
+/* Ends what adds documents: after an error there are none, and no more can be added. */
+static int divider_end(pybpe_divider *d, int code) {
+    if (code != PYBPE_OK) {
+        pybpe_divider_clear(d);
+        d->failed = code;
+    }
+    return code;
+}
+
+static int divider_begin(const pybpe_divider *d, pybpe_error *err) {
+    if (d->failed != PYBPE_OK) {
+        return error_set(err, d->failed, 0, "this divider failed in an earlier call and must be cleared");
+    }
+    return PYBPE_OK;
 }
 
 void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends) {
@@ -206,18 +224,16 @@ void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line
 }
 
 int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t n, pybpe_error *err) {
-    switch (kind) {
-    case PYBPE_DOCUMENTS_LINE:
-        return lines_divide(d, text, n, err);
-    case PYBPE_DOCUMENTS_BLANK:
-        return blank_divide(d, text, n, err);
-    case PYBPE_DOCUMENTS_MARK:
-        return marks_divide(d, text, n, err);
-    case PYBPE_DOCUMENTS_RECORD:
-        return records_divide(d, text, n, err);
-    default:
+    typedef int divide_fn(pybpe_divider *, const uint8_t *, size_t, pybpe_error *);
+    static divide_fn *const divide[] = {[PYBPE_DOCUMENTS_LINE] = lines_divide,
+                                        [PYBPE_DOCUMENTS_BLANK] = blank_divide,
+                                        [PYBPE_DOCUMENTS_MARK] = marks_divide,
+                                        [PYBPE_DOCUMENTS_RECORD] = records_divide};
+    if (kind < PYBPE_DOCUMENTS_LINE || kind > PYBPE_DOCUMENTS_RECORD) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "%d is not a kind of documents", kind);
     }
+    int code = divider_begin(d, err);
+    return code == PYBPE_OK && n > 0 ? divider_end(d, divide[kind](d, text, n, err)) : code;
 }
 
 int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *offsets, size_t count, pybpe_error *err) {
@@ -226,13 +242,16 @@ int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *of
             return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of documents decrease");
         }
     }
-    int code = PYBPE_OK;
+    int code = divider_begin(d, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
     for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
         if (offsets[i] < offsets[i + 1]) {
             code = document_text_add(d, bytes + offsets[i], bytes + offsets[i + 1], err);
         }
     }
-    return code;
+    return divider_end(d, code);
 }
 
 pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split) {

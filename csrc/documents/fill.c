@@ -121,6 +121,11 @@ int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *
     if (width < 2 || (from->id_bytes != 2 && from->id_bytes != 4)) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "a row has at least 2 ids, of 2 or 4 bytes each");
     }
+    for (size_t i = 0; i < from->count; i++) {
+        if (from->lengths[i] < 1) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "document %zu lacks its mark", i);
+        }
+    }
     row_filler f = {.id_bytes = (size_t)from->id_bytes, .width = width, .out = rows};
     f.documents = mem_alloc_array(mem, from->count + 1, sizeof *f.documents);
     f.first = mem_alloc_zeroed(mem, width, sizeof *f.first);

@@ -185,11 +185,12 @@ int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const
 
 int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *texts, const uint8_t *name,
                         size_t name_n, pybpe_error *err) {
+    const int code = strings_check(texts, "texts", err);
     uint8_t *to = lines;
     offsets[0] = 0;
-    for (size_t i = 0; i < texts->count; i++) {
-        const uint8_t *const text = texts->bytes + texts->offsets[i];
-        const size_t n = (size_t)(texts->offsets[i + 1] - texts->offsets[i]);
+    for (size_t i = 0; code == PYBPE_OK && i < texts->count; i++) {
+        const uint8_t *const text = string_at(texts, i);
+        const size_t n = string_length(texts, i);
         if (pybpe_utf8_valid(text, n) != n) {
             return error_set(err, PYBPE_ERR_FORMAT, i, "text %zu is not UTF-8", i);
         }
@@ -202,7 +203,7 @@ int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *
         *to++ = '\n';
         offsets[i + 1] = (uint64_t)(to - lines);
     }
-    return PYBPE_OK;
+    return code;
 }
 
 /* Writes the end of a record with its cluster. */
@@ -222,8 +223,8 @@ int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, cons
     const int code = strings_check(lines, "lines", err);
     uint8_t *to = out;
     for (size_t i = 0; code == PYBPE_OK && i < lines->count; i++) {
-        const uint8_t *const line = lines->bytes + lines->offsets[i];
-        const uint8_t *const end = lines->bytes + lines->offsets[i + 1];
+        const uint8_t *const line = string_at(lines, i);
+        const uint8_t *const end = line + string_length(lines, i);
         if (end - line < 2) {
             return error_set(err, PYBPE_ERR_VALUE, i, "line %zu is not a record", i);
         }

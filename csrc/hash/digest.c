@@ -75,8 +75,8 @@ static void digest_add(uint64_t state[8], const uint8_t *block, uint64_t end, bo
 int pybpe_texts_digest(uint8_t *out, const pybpe_strings *texts, pybpe_error *err) {
     const int code = strings_check(texts, "texts", err);
     for (size_t i = 0; code == PYBPE_OK && i < texts->count; i++) {
-        const uint8_t *const text = texts->bytes + texts->offsets[i];
-        const size_t n = (size_t)(texts->offsets[i + 1] - texts->offsets[i]);
+        const uint8_t *const text = string_at(texts, i);
+        const size_t n = string_length(texts, i);
         uint64_t state[8];
         uint8_t last[DIGEST_BLOCK] = {0};
         size_t at = 0;

@@ -116,12 +116,16 @@ int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator 
 int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                          pybpe_error *err) {
     *out = NULL;
+    int code = array_check(data, n, "the bytes of a shard", err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
     pybpe_shard *s = shard_alloc("shard in memory", mem, err);
     if (s == NULL) {
         return PYBPE_ERR_MEMORY;
     }
     s->data = data;
-    int code = header_check_size(s->path, n, err);
+    code = header_check_size(s->path, n, err);
     if (code == PYBPE_OK) {
         code = header_parse(s, data, n, err);
     }
@@ -188,7 +192,6 @@ struct pybpe_shard_writer {
     pybpe_output *output;
     char *path; /* what errors call it */
     uint64_t count;
-    bool failed; /* a write failed and tokens were lost: the file must not be completed */
     int format;
     int id_bytes;
     size_t buffered;
@@ -219,7 +222,6 @@ int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int forma
     w->output = NULL;
     w->path = path_copy(path, mem);
     w->count = 0;
-    w->failed = false;
     w->format = format;
     w->id_bytes = format == PYBPE_SHARD_UINT16 || format == PYBPE_SHARD_RAW_UINT16 ? 2 : 4;
     w->buffered = 0;
@@ -260,9 +262,7 @@ static int writer_check(const pybpe_shard_writer *w, const void *ids, int id_byt
 }
 
 static int writer_flush(pybpe_shard_writer *w, pybpe_error *err) {
-    int code = w->failed ? error_set(err, PYBPE_ERR_IO, 0, "%s: an earlier write failed", w->path)
-                         : pybpe_output_write(w->output, w->buffer, w->buffered, err);
-    w->failed = code != PYBPE_OK;
+    int code = pybpe_output_write(w->output, w->buffer, w->buffered, err); /* after an error, each of them fails */
     w->buffered = 0;
     return code;
 }

@@ -219,12 +219,16 @@ static int vocab_fill(pybpe_vocab *v, const vocab_file *f, pybpe_error *err) {
 int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                          pybpe_error *err) {
     *out = NULL;
+    int code = array_check(data, n, "the bytes of a tokenizer", err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
     if (n > 0 && memchr("{ \t\r\n", data[0], 5) != NULL) { /* a tokenizer.bin begins with 0xC8 */
         return tokenizer_json_read(out, data, n, mem, err);
     }
     vocab_file f = {.data = data, .n = n};
     vocab_sizes sizes = {0};
-    int code = file_measure(&f, &sizes, err);
+    code = file_measure(&f, &sizes, err);
     if (code != PYBPE_OK) {
         return code;
     }

@@ -126,7 +126,7 @@ int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_c
             break;
         }
         uint64_t *row = out + i * (PYBPE_MEASURES + 2 * what->count);
-        code = text_measure(&m, texts->bytes + texts->offsets[i], (size_t)n, row, err);
+        code = text_measure(&m, string_at(texts, i), (size_t)n, row, err);
     }
     shingle_repeats_free(&m.repeats);
     mem_free(&m.mem, m.words.hashes);

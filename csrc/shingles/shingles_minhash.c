@@ -189,10 +189,10 @@ int pybpe_texts_minhash(uint32_t *out, uint64_t *only, const pybpe_strings *text
     int code = strings_check(texts, "texts", err);
     code = code == PYBPE_OK ? words_new(&w, mem, err) : code;
     for (size_t i = 0; code == PYBPE_OK && i < texts->count; i++) {
-        uint64_t start = texts->offsets[i], hash = 0;
+        uint64_t hash = 0;
         shingle_sink sink = {.m = &m, .row = out, .only = only != NULL ? &hash : NULL};
         memset(out, 0xFF, PYBPE_MINHASH_SIZE * sizeof *out);
-        text_shingles(&sink, texts->bytes + start, (size_t)(texts->offsets[i + 1] - start), tables, &w);
+        text_shingles(&sink, string_at(texts, i), string_length(texts, i), tables, &w);
         out += hash == 0 ? PYBPE_MINHASH_SIZE : 0;
         if (only != NULL) {
             only[i] = hash;

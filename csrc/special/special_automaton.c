@@ -30,12 +30,12 @@ static int trie_insert(special_automaton *a, trie_step *steps, const uint8_t *by
 static int strings_insert(special_automaton *a, trie_step *steps, const pybpe_strings *strings, const uint32_t *ids,
                           bool backward, pybpe_error *err) {
     for (size_t i = 0; i < strings->count; i++) {
-        size_t n = (size_t)(strings->offsets[i + 1] - strings->offsets[i]);
+        size_t n = string_length(strings, i);
         uint32_t last;
         if (n == 0) {
             return error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is empty: remove it", i);
         }
-        if (!trie_insert(a, steps, strings->bytes + strings->offsets[i], n, backward, &last)) {
+        if (!trie_insert(a, steps, string_at(strings, i), n, backward, &last)) {
             return error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is given twice: remove one of them", i);
         }
         a->states[last].match_length = (uint32_t)n;

@@ -90,8 +90,8 @@ static int pass_check(const special_pass *pass, const pybpe_strings *strings, py
         strips = (pass->flags[i] & PYBPE_SPECIAL_RSTRIP) != 0 ? i : strips;
     }
     for (size_t i = 0; strips < pass->count && i < pass->count; i++) {
-        size_t n = (size_t)(strings->offsets[i + 1] - strings->offsets[i]);
-        const uint8_t *string = strings->bytes + strings->offsets[i];
+        size_t n = string_length(strings, i);
+        const uint8_t *string = string_at(strings, i);
         uint8_t length;
         uint32_t first = read_after(string, n, 0, &length);
         if (first == UNICODE_INVALID || is_space(first)) {

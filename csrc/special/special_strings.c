@@ -29,7 +29,7 @@ Building
 static void starts_note(string_set *s, const pybpe_strings *strings) {
     int firsts = 0;
     for (size_t i = 0; i < strings->count; i++) {
-        const uint8_t *bytes = strings->bytes + strings->offsets[i];
+        const uint8_t *bytes = string_at(strings, i);
         firsts += !s->first[bytes[0]];
         s->first[bytes[0]] = true;
         s->only_first = firsts == 1 ? bytes[0] : -1;

@@ -198,6 +198,9 @@ static int merge_step(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
 }
 
 int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *err) {
+    if (t->failed != PYBPE_OK) {
+        return error_set_failed(err, t->failed, "this trainer");
+    }
     int code = PYBPE_OK;
     budget = budget > 0 ? budget : 1;
     while (!t->done && budget > 0 && code == PYBPE_OK) {
@@ -212,6 +215,7 @@ int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *
     if (code == PYBPE_OK) {
         *done = t->done;
     }
+    t->failed = code;
     return code;
 }
 

@@ -119,6 +119,7 @@ struct pybpe_trainer {
     uint32_t rules;
     bool huggingface_bytes; /* the bytes are numbered as in Hugging Face, otherwise by value */
     bool done;
+    int failed; /* the code of an error in a step, or PYBPE_OK */
 
     mem_table ids_table;
     symbol_slots ids;
@@ -215,9 +216,11 @@ int filter_count(pybpe_trainer *t, symbol_range s, pybpe_error *err);
 int filter_keep(pybpe_trainer *t, pybpe_error *err);
 void filter_note(pybpe_trainer *t, symbol_range s);
 
-/* train_merge.c: merges one pair everywhere; adds a merge to the list of merges. Sets *rescan if the merge spells an
-   existing token: counts may have risen, so the caller must start a scan with the same threshold. */
+/* train_merge.c: adds a merge to the list of merges, and its token, or neither. */
+int train_merge_add(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err);
+
+/* Merges one pair everywhere. Sets *rescan if the merge spells an existing token: counts may have risen, so the caller
+   must start a scan with the same threshold. */
 int train_merge_pair(pybpe_trainer *t, uint32_t index, bool *rescan, pybpe_error *err);
-int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t merged, pybpe_error *err);
 
 #endif

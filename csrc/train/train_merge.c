@@ -99,9 +99,9 @@ static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, const si
     }
 }
 
-/* Adds a new pair if it is frequent enough, with room for its list of places. */
-static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, const side *s, neighbor *n, uint32_t *kept,
-                      pybpe_error *err) {
+/* Keeps a pair of the new token if it is frequent enough, with room for its list of places. */
+static int pair_keep(pybpe_trainer *t, uint32_t left, uint32_t right, const side *s, neighbor *n, uint32_t *kept,
+                     pybpe_error *err) {
     if (n->weight < t->threshold || !pair_is_allowed(t, left, right)) {
         return PYBPE_OK;
     }
@@ -141,7 +141,7 @@ static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, u
             }
         }
         if (n->places_count > 0) {
-            code = pair_raise(t, c, r, &t->right, n, kept, err);
+            code = pair_keep(t, c, r, &t->right, n, kept, err);
         }
     }
     for (size_t i = 0; i < t->left.touched_count && code == PYBPE_OK; i++) {
@@ -150,7 +150,7 @@ static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, u
         if (l != c) {
             pair_lower(t, l, a, &t->left, n);
         }
-        code = pair_raise(t, l, c, &t->left, n, kept, err);
+        code = pair_keep(t, l, c, &t->left, n, kept, err);
     }
     return code;
 }
@@ -177,18 +177,22 @@ static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t
     SLOTS_CALL(note_places, t, places, count, c);
 }
 
-int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t merged, pybpe_error *err) {
+int train_merge_add(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err) {
     const size_t need = t->merges_count + 1, size = 3 * sizeof *t->merges;
     uint32_t *merges = mem_reserve(&t->mem, t->merges, &t->merges_cap, need, size);
     if (merges == NULL) {
         return error_set_memory(err, "the merges", need * size);
     }
     t->merges = merges;
-    uint32_t *to = t->merges + 3 * t->merges_count++;
-    to[0] = left;
-    to[1] = right;
-    to[2] = merged;
-    return PYBPE_OK;
+    uint32_t *to = t->merges + 3 * t->merges_count;
+    int code = train_token_concat(t, left, right, merged, err);
+    if (code == PYBPE_OK) {
+        to[0] = left;
+        to[1] = right;
+        to[2] = *merged;
+        t->merges_count += 1;
+    }
+    return code;
 }
 
 /* A merge that spells the existing token c. The counts of its pairs may have risen, which only a new scan can
@@ -207,10 +211,7 @@ static void merge_into_existing(pybpe_trainer *t, uint32_t index, uint32_t c, ui
 int train_merge_pair(pybpe_trainer *t, uint32_t index, bool *rescan, pybpe_error *err) {
     uint32_t a = t->pairs.pairs[index].left, b = t->pairs.pairs[index].right, c;
     uint32_t tokens_before = t->tokens_count;
-    int code = train_token_concat(t, a, b, &c, err);
-    if (code == PYBPE_OK) {
-        code = train_merges_append(t, a, b, c, err);
-    }
+    int code = train_merge_add(t, a, b, &c, err);
     if (code != PYBPE_OK) {
         return code;
     }

@@ -39,13 +39,19 @@ static void runs_weigh(pybpe_trainer *t) {
     }
 }
 
-/* The tokens in words of one byte, which are not laid out. */
-static uint64_t single_bytes(const pybpe_strings *words, const uint64_t *counts) {
-    uint64_t tokens = 0;
-    for (size_t i = 0; i < words->count; i++) {
-        tokens += words->offsets[i + 1] - words->offsets[i] == 1 ? counts[i] : 0;
+/* Adds n * count to a sum, which stays at UINT64_MAX if it gets there. */
+static void add_up(uint64_t *sum, uint64_t n, uint64_t count) {
+    uint64_t product;
+    if (__builtin_mul_overflow(n, count, &product) || __builtin_add_overflow(*sum, product, sum)) {
+        *sum = UINT64_MAX;
     }
-    return tokens;
+}
+
+/* Adds the tokens in words of one byte, which are not laid out. */
+static void add_single_bytes(uint64_t *tokens, const pybpe_strings *words, const uint64_t *counts) {
+    for (size_t i = 0; i < words->count; i++) {
+        add_up(tokens, words->offsets[i + 1] - words->offsets[i] == 1, counts[i]);
+    }
 }
 
 /* Adds up the symbols of each text, weighted: the tokens of development texts, and as thresholds, for now, the size of
@@ -57,11 +63,9 @@ static void runs_add_up(pybpe_trainer *t) {
         for (uint32_t at = r->start; at < t->runs[i + 1].start; at++) {
             symbols += slot_get(t->ids, at) != TRAIN_SEP;
         }
-        if (r->text < t->languages_count) {
-            t->languages[r->text].threshold += symbols * r->count;
-        } else {
-            t->languages[r->text - t->languages_count].tokens += symbols * r->count;
-        }
+        const bool is_measured = r->text >= t->languages_count;
+        parity_language *l = &t->languages[r->text - (is_measured ? t->languages_count : 0)];
+        add_up(is_measured ? &l->tokens : &l->threshold, symbols, r->count);
     }
 }
 
@@ -70,7 +74,7 @@ int train_parity_start(pybpe_trainer *t, const pybpe_language *languages, pybpe_
     uint64_t all = 0;
     for (size_t i = 0; i < t->languages_count; i++) {
         parity_language *l = &t->languages[i];
-        l->tokens += single_bytes(&languages[i].measured, languages[i].measured_counts);
+        add_single_bytes(&l->tokens, &languages[i].measured, languages[i].measured_counts);
         l->size = languages[i].size;
         if (l->size == 0 || l->size > UINT32_MAX || l->tokens > UINT32_MAX) {
             return error_set(err, PYBPE_ERR_LIMIT, i,

@@ -120,7 +120,7 @@ int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_v
                         const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     vocab_draft d = {.t = t, .specials = &config->specials};
-    int code = draft_check(config, err);
+    int code = t->failed == PYBPE_OK ? draft_check(config, err) : error_set_failed(err, t->failed, "this trainer");
     if (code == PYBPE_OK) {
         code = special_start_find(t, config->special_ids, &d.special_start, err);
     }

@@ -37,10 +37,7 @@ int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, pybpe_e
             return error_set(err, PYBPE_ERR_VALUE, i, "base merge %zu: tokens %u and %u must both exist before it", i,
                              left, right);
         }
-        code = train_token_concat(t, left, right, &merged, err);
-        if (code == PYBPE_OK) {
-            code = train_merges_append(t, left, right, merged, err);
-        }
+        code = train_merge_add(t, left, right, &merged, err);
     }
     return code;
 }
@@ -241,8 +238,7 @@ static int layout_fill(pybpe_trainer *t, const uint32_t *sorted, size_t used, co
         if (i == 0 || count != text->counts[sorted[i - 1]]) {
             t->runs[t->runs_count++] = (run){t->slots, number, count, count};
         }
-        code =
-            word_lay_out(t, base, words->bytes + words->offsets[sorted[i]], (size_t)word_length(words, sorted[i]), err);
+        code = word_lay_out(t, base, string_at(words, sorted[i]), (size_t)word_length(words, sorted[i]), err);
     }
     t->runs[t->runs_count] = (run){.start = t->slots};
     return code;

@@ -147,7 +147,8 @@ static int make_ranked(rank_reader *r, json *text, pybpe_vocab **out, const pybp
 int pybpe_vocab_new_ranks(pybpe_vocab **out, const uint8_t *text, size_t n, const pybpe_strings *special_texts,
                           const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = special_texts_check(special_texts, spec, err);
+    int code = array_check(text, n, "the bytes of a .tiktoken file", err);
+    code = code == PYBPE_OK ? special_texts_check(special_texts, spec, err) : code;
     if (code != PYBPE_OK) {
         return code;
     }

@@ -553,6 +553,12 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
 int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
                          size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
                          const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    int code = array_check(vocab, vocab_n, "the bytes of the vocabulary", err);
+    code = code == PYBPE_OK ? array_check(merges, merges_n, "the bytes of the merges", err) : code;
+    if (code != PYBPE_OK || vocab_n == 0 || merges_n == 0) {
+        return code != PYBPE_OK ? code : error_set(err, PYBPE_ERR_FORMAT, 0, "there is no vocabulary, or no merges");
+    }
     const tokenizer_parts parts = {NULL, {vocab, vocab + vocab_n}, {merges, merges + merges_n}};
     return tokenizer_json_parts(out, parts, special_texts, spec, mem, err);
 }

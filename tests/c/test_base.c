@@ -51,6 +51,35 @@ static void test_long_messages(void) {
     }
 }
 
+/* A message is one line of UTF-8, whatever the names in it are and wherever they are cut. */
+static void test_lines(void) {
+    static const struct {
+        const char *given, *want;
+    } cases[] = {
+        {"a\nb\r\t\x7F", "a\\x0ab\\x0d\\x09\\x7f"},
+        {"\xE4\xBD\xA0 \xF0\x9F\x98\x80 \xC3\xA9", "\xE4\xBD\xA0 \xF0\x9F\x98\x80 \xC3\xA9"},
+        {"\xE4\xBD", "\\xe4\\xbd"},
+        {"\xC0\xAF\xED\xA0\x80\xF4\x90\x80\x80", "\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80"},
+        {"\xC2\x85\xE0\x9F\xBF\xF0\x8F\xBF\xBF", "\\xc2\\x85\\xe0\\x9f\\xbf\\xf0\\x8f\\xbf\\xbf"},
+        {"\xFF\x80", "\\xff\\x80"},
+    };
+    pybpe_error err;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_EQ(error_set(&err, PYBPE_ERR_VALUE, 0, "%s", cases[i].given), PYBPE_ERR_VALUE);
+        CHECK(strcmp(err.msg, cases[i].want) == 0);
+    }
+    char name[600]; /* characters of two bytes and of one that is spelled in four, cut at each place */
+    for (size_t start = 0; start < 8; start++) {
+        for (size_t i = 0; i + 1 < sizeof name; i++) {
+            name[i] = i < start ? 'x' : "\xC3\xA9\xFF"[(i - start) % 3];
+        }
+        name[sizeof name - 1] = '\0';
+        CHECK_EQ(error_set_errno(&err, ENOENT, "%s", name), PYBPE_ERR_IO);
+        const size_t n = strlen(err.msg);
+        CHECK(n < sizeof err.msg && n > sizeof err.msg - 8 && pybpe_utf8_valid((const uint8_t *)err.msg, n) == n);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Memory
 */
@@ -323,7 +352,7 @@ static void test_writing_through_links(void) {
     pybpe_output *o;
     CHECK(mkdir("folder", 0700) == 0);
     scratch_write("folder/x", "old", 3);
-    CHECK(symlink("folder/x", "link") == 0 && symlink("link", "second") == 0 && symlink("none", "nowhere") == 0);
+    CHECK(symlink("folder/x", "link") == 0 && symlink("link", "second") == 0);
     CHECK_EQ(pybpe_output_open(&o, "second", NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_output_write(o, "new", 3, NULL), PYBPE_OK);
     CHECK(file_is("folder/x", "old"));
@@ -334,11 +363,20 @@ static void test_writing_through_links(void) {
     CHECK_EQ(pybpe_output_write(o, "newer", 5, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
     CHECK(lstat("link", &st) == 0 && S_ISLNK(st.st_mode) && file_is("folder/x", "newer"));
-    CHECK_EQ(pybpe_output_open(&o, "nowhere", NULL, NULL), PYBPE_OK); /* a dangling link is replaced */
+    /* A link to nothing stays a link, too: the file that it names is made. */
+    CHECK(symlink("folder/none", "nowhere") == 0 && symlink("nowhere", "folder/here") == 0);
+    CHECK(symlink("../nowhere", "folder/up") == 0 && symlink("loop", "loop") == 0);
+    CHECK_EQ(pybpe_output_open(&o, "folder/up", NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, "made", 4, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
-    CHECK(lstat("nowhere", &st) == 0 && S_ISREG(st.st_mode));
+    CHECK(lstat("folder/up", &st) == 0 && S_ISLNK(st.st_mode) && lstat("nowhere", &st) == 0 && S_ISLNK(st.st_mode));
+    CHECK(file_is("folder/none", "made") && remove("folder/none") == 0);
+    pybpe_error err;
+    CHECK_EQ(pybpe_output_open(&o, "loop", NULL, &err), PYBPE_ERR_IO);
+    CHECK_EQ(err.sys_errno, ELOOP);
+    CHECK(remove("folder/here") == 0 && remove("folder/up") == 0);
     CHECK(remove("folder/x") == 0 && rmdir("folder") == 0); /* which is empty: no temporary file is left */
-    CHECK_EQ(scratch_clear(), 3);
+    CHECK_EQ(scratch_clear(), 4);
 }
 
 /* Returns whether there is a file that this process is writing, with a temporary name that begins with `n` bytes of
@@ -453,7 +491,14 @@ static void test_no_room(void) {
         CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
         CHECK_EQ(code, room < 300 ? PYBPE_ERR_IO : PYBPE_OK);
         CHECK(room == 300 || (err.sys_errno == EFBIG && strstr(err.msg, "x: cannot be written at offset") != NULL));
-        pybpe_output_discard(o);
+        if (room < 300) { /* there is room again, but some bytes are missing */
+            CHECK_EQ(pybpe_output_write(o, block, 1, &err), PYBPE_ERR_IO);
+            CHECK_EQ(pybpe_output_patch(o, 0, block, 0, &err), PYBPE_ERR_IO);
+            CHECK(strstr(err.msg, "x: an earlier write failed") != NULL);
+            CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_ERR_IO);
+        } else {
+            pybpe_output_discard(o);
+        }
         CHECK(file_is("x", "old"));
     }
     CHECK_EQ(scratch_clear(), 1);
@@ -528,6 +573,7 @@ static void test_one_failure(void) {
 int main(void) {
     test_errors();
     test_long_messages();
+    test_lines();
     test_sizes();
     test_allocator();
     test_growing_arrays();

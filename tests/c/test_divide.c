@@ -351,6 +351,9 @@ static void test_written_records(void) {
     pybpe_error err;
     CHECK_EQ(pybpe_records_write(to, ends, &halves, (const uint8_t *)"\"t\"", 3, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(err.offset, 1);
+    const pybpe_strings back = {.bytes = texts, .offsets = (const uint64_t[]){0, 5, 2}, .count = 2};
+    CHECK_EQ(pybpe_records_write(to, ends, &back, (const uint8_t *)"\"t\"", 3, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 1);
     /* Some of the lines, in memory of the promised size; and a line that is no record. */
     size_t n;
     const pybpe_strings some = {(const uint8_t *)"{}\n{\"a\": 1}\n{}\n", (const uint64_t[]){0, 3, 12, 15}, 3};

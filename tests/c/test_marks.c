@@ -115,6 +115,10 @@ static void test_the_example_of_rows(void) {
     CHECK(memcmp(rows, want, sizeof want) == 0);
     pybpe_error err;
     CHECK_EQ(pybpe_rows_fill(&documents, 1, rows, &count, NULL, &err), PYBPE_ERR_VALUE);
+    const uint64_t none[] = {3, 0, 1, 1};
+    const pybpe_marked unmarked = {.ids = ids, .id_bytes = 2, .starts = starts, .lengths = none, .count = 4};
+    CHECK_EQ(pybpe_rows_fill(&unmarked, 6, rows, &count, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 1);
     for (long granted = 0; granted < 4; granted++) {
         failing_memory memory = {.left = granted};
         const pybpe_allocator mem = {failing_resize, &memory};

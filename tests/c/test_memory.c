@@ -1,12 +1,17 @@
 /*
-Every allocation of counting, training, encoding and of vocabularies fails in turn, over texts that make all tables grow
-and words long enough for every algorithm: a typed error, no leaks, and the same result once memory is available.
+Every allocation of counting, training, encoding, vocabularies, documents, shards and DataLoaders fails in turn, over texts
+that make all tables grow and words long enough for every algorithm: it and all later ones, or it alone, after which every
+object is used on. A typed error or the right result, never a wrong one; no leaks; and the same result once memory is
+available. The allocations are made by an allocator of the caller and, where the linker can replace them, by the system:
+malloc, calloc, realloc and mmap.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
 #include "random_state.h"
 #include "scratch.h"
 #include "small_vocab.h"
+
+#include <stdbool.h>
 
 enum { TEXT_BYTES = 60000, LONG_BYTES = 3000, WORDS = 3000, NEW_TOKENS = 50, LARGE = 4096, LONG_WORD = 1200000 };
 
@@ -15,30 +20,112 @@ static uint64_t counts[WORDS];
 static uint64_t offsets[WORDS + 1];
 static uint32_t new_tokens = NEW_TOKENS;
 
+/* ---------------------------------------------------------------------------------------------------
+The system's memory
+*/
+
+#if defined(FAILING_SYSTEM) /* the linker calls __wrap_malloc for malloc, and malloc for __real_malloc */
+#include <errno.h>
+#include <sys/mman.h>
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *ptr, size_t n);
+void *__real_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *ptr, size_t n);
+void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *at, size_t n);
+
+static failing_memory *failing_system; /* NULL: nothing fails */
+
+static bool system_refuses(size_t n) {
+    failing_memory *m = failing_system;
+    if (m == NULL || n < m->least) {
+        return false;
+    }
+    const bool refuses = m->left == 0;
+    m->refused = refuses ? n : m->refused;
+    m->left -= !refuses || m->once;
+    return refuses;
+}
+
+void *__wrap_malloc(size_t n) { return system_refuses(n) ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t count, size_t size) {
+    return system_refuses(count * size) ? NULL : __real_calloc(count, size);
+}
+void *__wrap_realloc(void *ptr, size_t n) { return system_refuses(n) ? NULL : __real_realloc(ptr, n); }
+void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset) {
+    if (system_refuses(n)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(at, n, protection, flags, fd, offset);
+}
+int __wrap_munmap(void *at, size_t n) {
+    CHECK(at != NULL); /* where the program itself is at a low address, that would unmap it */
+    return at != NULL ? __real_munmap(at, n) : -1;
+}
+#endif
+
+/* ---------------------------------------------------------------------------------------------------
+Failures
+*/
+
 /* An operation from nothing to a result, of which it returns a number; an error is returned in *code. */
 typedef uint64_t operation(const pybpe_allocator *mem, int *code);
 
+static bool goes_on; /* a step that lacked memory is done again */
+
+/* A step of an operation, unless one before it has failed. */
+#define STEP(call)                                                                                                     \
+    do {                                                                                                               \
+        if (*code == PYBPE_OK) {                                                                                       \
+            *code = (call);                                                                                            \
+            *code = *code == PYBPE_ERR_MEMORY && goes_on ? (call) : *code;                                             \
+        }                                                                                                              \
+    } while (0)
+
 /* With n allocations of `least` bytes or more for n = 0, 1, 2, ... until they are enough. */
-static void check_failures_of(const char *name, operation *run, size_t least) {
-    failing_memory memory = {.left = -1, .least = least};
-    const pybpe_allocator mem = {failing_resize, &memory};
+static void check_failing(const char *name, operation *run, failing_memory *memory, const pybpe_allocator *mem) {
     int code = PYBPE_OK;
-    uint64_t expected = run(&mem, &code);
+    memory->left = -1;
+    uint64_t expected = run(mem, &code);
     CHECK_EQ(code, PYBPE_OK);
-    CHECK_EQ(memory.blocks, 0);
+    CHECK_EQ(memory->blocks, 0);
+    goes_on = memory->once != 0;
     long n = 0;
     do {
-        memory.left = n++;
+        memory->left = n++;
+        memory->refused = 0;
         code = PYBPE_OK;
-        uint64_t result = run(&mem, &code);
+        uint64_t result = run(mem, &code);
         CHECK(code == PYBPE_ERR_MEMORY || (code == PYBPE_OK && result == expected));
-        CHECK_EQ(memory.blocks, 0);
-    } while (memory.left == 0); /* all that were granted were used up */
+        CHECK_EQ(memory->blocks, 0);
+    } while (memory->refused > 0);
     CHECK(n > 2);
     CHECK_EQ(code, PYBPE_OK);
     if (code != PYBPE_OK || check_failures > 0) {
         printf("%s, with %ld allocations\n", name, n);
     }
+    goes_on = false;
+}
+
+/* All allocations from one on fail, of an allocator of the caller; then only one fails, of the system's if possible. */
+static void check_failures_of(const char *name, operation *run, size_t least) {
+    failing_memory memory = {.least = least};
+    const pybpe_allocator mem = {failing_resize, &memory};
+    check_failing(name, run, &memory, &mem);
+    memory = (failing_memory){.least = least, .once = 1};
+#if defined(FAILING_SYSTEM)
+    failing_system = &memory;
+    check_failing(name, run, &memory, NULL);
+    failing_system = NULL;
+#else
+    check_failing(name, run, &memory, &mem);
+#endif
 }
 
 /* Random words of letters, the first ones long. */
@@ -59,15 +146,16 @@ static uint64_t count_words(const pybpe_allocator *mem, int *code) {
     pybpe_counter *c = NULL;
     pybpe_counter *sum = NULL;
     uint64_t words = 0;
-    *code = pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, mem, NULL);
-    *code = *code == PYBPE_OK ? pybpe_counter_new(&c, p, NULL, mem, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_counter_add(c, text, TEXT_BYTES, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_counter_new(&sum, p, NULL, mem, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_counter_merge(sum, c, NULL) : *code;
+    STEP(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, mem, NULL));
+    STEP(pybpe_counter_new(&c, p, NULL, mem, NULL));
+    STEP(pybpe_counter_add(c, text, TEXT_BYTES, NULL));
+    STEP(pybpe_counter_new(&sum, p, NULL, mem, NULL));
+    STEP(pybpe_counter_merge(sum, c, NULL));
     if (*code == PYBPE_OK) {
         const pybpe_strings list = {text, offsets, WORDS};
-        *code = pybpe_counter_add_words(sum, &list, counts, NULL);
-        words = pybpe_counter_get_stats(sum).words;
+        STEP(pybpe_counter_add_words(sum, &list, counts, NULL));
+        STEP(pybpe_counter_absorb(sum, c, NULL));
+        words = pybpe_counter_get_stats(sum).words * 1000 + pybpe_counter_get_stats(c).words;
     }
     pybpe_counter_free(sum);
     pybpe_counter_free(c);
@@ -84,16 +172,22 @@ static pybpe_train_config train_config(void) {
 
 /* Trains to the end and frees the trainer. Returns a sum of its merges. */
 static uint64_t train_on(pybpe_trainer *t, int *code) {
+    static const pybpe_vocab_layout layout = {.eot = PYBPE_NO_ID, .pattern = PYBPE_PATTERN_GPT2};
     uint64_t sum = 0;
     int done = 0;
     while (*code == PYBPE_OK && !done) {
-        *code = pybpe_trainer_step(t, 1 << 20, &done, NULL);
+        STEP(pybpe_trainer_step(t, 1 << 20, &done, NULL));
     }
-    if (*code == PYBPE_OK) {
+    if (t != NULL) {
         const uint32_t *merges;
         size_t n = pybpe_trainer_merges(t, &merges);
         for (size_t i = 0; i < 3 * n; i++) {
             sum = sum * 31 + merges[i];
+        }
+        CHECK_EQ(pybpe_trainer_tokens(t), n > 0 ? merges[3 * n - 1] + 1 : 256); /* after an error, too */
+        pybpe_vocab *vocab = NULL;
+        if (*code != PYBPE_OK) {
+            CHECK_EQ(pybpe_trainer_vocab(&vocab, t, &layout, NULL, NULL), *code);
         }
     }
     pybpe_trainer_free(t);
@@ -104,7 +198,7 @@ static uint64_t train(const pybpe_allocator *mem, int *code) {
     const pybpe_strings words = {text, offsets, WORDS};
     const pybpe_train_config config = train_config();
     pybpe_trainer *t = NULL;
-    *code = pybpe_trainer_new(&t, &words, counts, &config, mem, NULL);
+    STEP(pybpe_trainer_new(&t, &words, counts, &config, mem, NULL));
     return train_on(t, code);
 }
 
@@ -114,7 +208,7 @@ static uint64_t train_parity(const pybpe_allocator *mem, int *code) {
     const pybpe_language languages[2] = {{all, counts, half, counts, 1}, {half, counts, all, counts, 2}};
     const pybpe_train_config config = train_config();
     pybpe_trainer *t = NULL;
-    *code = pybpe_trainer_new_parity(&t, languages, 2, &config, mem, NULL);
+    STEP(pybpe_trainer_new_parity(&t, languages, 2, &config, mem, NULL));
     return train_on(t, code);
 }
 
@@ -125,7 +219,7 @@ static uint64_t train_small_parity(const pybpe_allocator *mem, int *code) {
     const pybpe_language languages[2] = {{ab, counts, ab, counts, 1}, {cd, counts, cd, counts, 1}};
     const pybpe_train_config config = {.vocab_size = 259, .max_token_length = 16};
     pybpe_trainer *t = NULL;
-    *code = pybpe_trainer_new_parity(&t, languages, 2, &config, mem, NULL);
+    STEP(pybpe_trainer_new_parity(&t, languages, 2, &config, mem, NULL));
     return train_on(t, code);
 }
 
@@ -142,7 +236,7 @@ static uint64_t train_long_base(const pybpe_allocator *mem, int *code) {
         bytes[i] = (uint8_t)"aab"[i % 3];
     }
     pybpe_trainer *t = NULL;
-    *code = pybpe_trainer_new(&t, &words, word_counts, &config, mem, NULL);
+    STEP(pybpe_trainer_new(&t, &words, word_counts, &config, mem, NULL));
     return train_on(t, code);
 }
 
@@ -165,12 +259,10 @@ static uint64_t encode(const pybpe_allocator *mem, int *code) {
     pybpe_encoder *e = NULL;
     pybpe_cache *c = NULL;
     size_t count = 0;
-    *code = pybpe_vocab_new(&vocab, &spec, mem, NULL);
-    *code = *code == PYBPE_OK ? pybpe_encoder_new(&e, vocab, mem, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_cache_new(&c, e, mem, NULL) : *code;
-    if (*code == PYBPE_OK) {
-        *code = pybpe_encode(e, c, pybpe_encoder_specials(e), text, TEXT_BYTES, ids, 4, TEXT_BYTES, &count, NULL);
-    }
+    STEP(pybpe_vocab_new(&vocab, &spec, mem, NULL));
+    STEP(pybpe_encoder_new(&e, vocab, mem, NULL));
+    STEP(pybpe_cache_new(&c, e, mem, NULL));
+    STEP(pybpe_encode(e, c, pybpe_encoder_specials(e), text, TEXT_BYTES, ids, 4, TEXT_BYTES, &count, NULL));
     pybpe_cache_free(c);
     pybpe_encoder_free(e);
     pybpe_vocab_free(vocab);
@@ -190,19 +282,146 @@ static uint64_t files(const pybpe_allocator *mem, int *code) {
     spec.tokens.count -= 1; /* tokens longer than 255 bytes are for the recovery only */
     spec.specials_count = 0;
     spec.eot_id = PYBPE_NO_ID;
-    *code = pybpe_vocab_recover_merges(&spec, merges, &recovered, mem, NULL);
-    *code = *code == PYBPE_OK ? pybpe_vocab_load_mem(&bare, data, n, mem, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_vocab_save(bare, "tokenizer.bin", 2, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_vocab_load(&loaded, "tokenizer.bin", mem, NULL) : *code;
+    STEP(pybpe_vocab_recover_merges(&spec, merges, &recovered, mem, NULL));
+    STEP(pybpe_vocab_load_mem(&bare, data, n, mem, NULL));
+    STEP(pybpe_vocab_save(bare, "tokenizer.bin", 2, NULL));
+    STEP(pybpe_vocab_load(&loaded, "tokenizer.bin", mem, NULL));
     uint32_t ids[3];
     size_t count = 0;
-    *code = *code == PYBPE_OK ? pybpe_encode_once("tokenizer.bin", 0, (const uint8_t *)"aab", 3, ids, &count, mem, NULL)
-                              : *code;
+    STEP(pybpe_encode_once("tokenizer.bin", 0, (const uint8_t *)"aab", 3, ids, &count, mem, NULL));
     uint64_t result =
         *code == PYBPE_OK ? recovered + 1000 * (pybpe_vocab_get_spec(loaded).merges_count + 1000 * count) : 0;
     pybpe_vocab_free(loaded);
     pybpe_vocab_free(bare);
     return result;
+}
+
+/* A vocabulary that is loaded from memory, with a normalizer and a prefix space: the encoder changes the text, and the
+   caller encodes on after an error. */
+static uint64_t prepare(const pybpe_allocator *mem, int *code) {
+    static small_vocab v;
+    static const uint8_t changes[] = "aae\xCC\x81 aa b <|endoftext|>e\xCC\x81";
+    uint32_t ids[12 * sizeof changes], again[12 * sizeof changes];
+    pybpe_vocab_spec spec = vocab_spec(&v);
+    spec.normalizer = PYBPE_NORMALIZER_NFC;
+    spec.prefix_space = 1;
+    spec.whole_words = 1;
+    spec.special_flags = (const uint8_t[]){PYBPE_SPECIAL_LSTRIP | PYBPE_SPECIAL_RSTRIP};
+    pybpe_vocab *vocab = NULL;
+    pybpe_encoder *e = NULL;
+    pybpe_cache *c = NULL;
+    size_t count = 0, more = 0;
+    STEP(pybpe_vocab_new(&vocab, &spec, mem, NULL));
+    STEP(pybpe_encoder_new(&e, vocab, mem, NULL));
+    STEP(pybpe_cache_new(&c, e, mem, NULL));
+    const size_t n = sizeof changes - 1, room = sizeof ids / sizeof *ids;
+    STEP(pybpe_encode(e, c, pybpe_encoder_specials(e), changes, n, ids, 4, room, &count, NULL));
+    STEP(pybpe_encode(e, c, pybpe_encoder_specials(e), changes, n, again, 4, room, &more, NULL));
+    CHECK(*code != PYBPE_OK || (count == more && memcmp(ids, again, count * sizeof *ids) == 0));
+    pybpe_cache_free(c);
+    pybpe_encoder_free(e);
+    pybpe_vocab_free(vocab);
+    return count;
+}
+
+/* Two splitters in sequence, one of them a regular expression that the library knows, and special tokens. */
+static uint64_t split(const pybpe_allocator *mem, int *code) {
+    static const uint8_t strings[] = "<|a|><|b|>";
+    static const uint64_t ends[] = {0, 5, 10};
+    static const uint32_t ids[] = {1, 2};
+    const pybpe_strings list = {strings, ends, 2};
+    pybpe_pretok *steps[2] = {NULL, NULL}, *p = NULL;
+    pybpe_specials *s = NULL;
+    pybpe_counter *c = NULL;
+    STEP(pybpe_pretok_new_regex(&steps[0], pybpe_pattern_regex(PYBPE_PATTERN_GPT2), mem, NULL));
+    STEP(pybpe_pretok_new(&steps[1], PYBPE_PATTERN_O200K, mem, NULL));
+    STEP(pybpe_pretok_new_sequence(&p, (const pybpe_pretok *const *)steps, 2, mem, NULL));
+    STEP(pybpe_specials_new(&s, &list, ids, mem, NULL));
+    STEP(pybpe_counter_new(&c, p, s, mem, NULL));
+    STEP(pybpe_counter_add(c, text, TEXT_BYTES, NULL));
+    uint64_t words = *code == PYBPE_OK ? pybpe_counter_get_stats(c).words : 0;
+    pybpe_counter_free(c);
+    pybpe_specials_free(s);
+    pybpe_pretok_free(p);
+    pybpe_pretok_free(steps[0]);
+    pybpe_pretok_free(steps[1]);
+    return words;
+}
+
+/* Documents of two splits, which become rows, and their measures and signatures. */
+static uint64_t documents(const pybpe_allocator *mem, int *code) {
+    static const char lines[] = "{\"text\": \"one two \\n three\"}\n{\"text\": \"a b c d e f g\"}\n";
+    static const uint64_t last[] = {UINT64_MAX / 2, UINT64_MAX}, lengths[] = {5, 7, 3, 9, 2};
+    static const uint16_t ids[5 * 9] = {1};
+    static const uint64_t starts[] = {0, 9, 18, 27, 36};
+    uint64_t placed[5], sum = 0;
+    uint16_t rows[64];
+    uint32_t signatures[2 * PYBPE_MINHASH_SIZE];
+    const pybpe_division how = {.key = (const uint8_t *)"text",
+                                .key_n = 4,
+                                .separator = (const uint8_t *)"\n",
+                                .separator_n = 1,
+                                .last = last,
+                                .splits = 2};
+    const pybpe_marked marked = {ids, 2, starts, lengths, 5};
+    pybpe_divider *d = NULL;
+    size_t row_count = 0;
+    STEP(pybpe_divider_new(&d, &how, mem, NULL));
+    const int before = *code;
+    STEP(pybpe_divider_divide(d, PYBPE_DOCUMENTS_RECORD, (const uint8_t *)lines, sizeof lines - 1, NULL));
+    if (before == PYBPE_OK && *code != PYBPE_OK) {
+        CHECK(pybpe_divider_documents(d, 0).count == 0 && pybpe_divider_documents(d, 1).count == 0);
+    }
+    for (size_t i = 0; i < 2 && *code == PYBPE_OK; i++) {
+        const pybpe_strings found = pybpe_divider_documents(d, i);
+        sum = sum * 31 + found.count;
+        sum = sum * 31 + (found.count > 0 ? found.offsets[found.count] : 0);
+    }
+    STEP(pybpe_rows_fill(&marked, 8, rows, &row_count, mem, NULL));
+    STEP(pybpe_rows_fit(lengths, 5, 9, placed, mem, NULL));
+    static uint8_t classes[0x110000];
+    static uint32_t lower[1];
+    memset(classes, PYBPE_CHARACTER_LETTER, sizeof classes);
+    classes[' '] = classes['\n'] = PYBPE_CHARACTER_SPACE;
+    const pybpe_characters tables = {classes, lower, 0};
+    const pybpe_strings texts = {text, offsets, 2};
+    static const uint32_t ngrams[] = {2, 3};
+    const pybpe_measuring what = {ngrams, 2, 1, 1, 0};
+    uint64_t measures[2 * (PYBPE_MEASURES + 4)] = {0};
+    STEP(pybpe_texts_measure(measures, &texts, &tables, &what, mem, NULL));
+    STEP(pybpe_texts_minhash(signatures, NULL, &texts, &tables, mem, NULL));
+    for (size_t i = 0; i < sizeof measures / sizeof *measures && *code == PYBPE_OK; i++) {
+        sum = sum * 31 + measures[i] + signatures[i];
+    }
+    pybpe_divider_free(d);
+    return sum + row_count + placed[4] * (*code == PYBPE_OK);
+}
+
+/* Two shards, and a DataLoader over them. */
+static uint64_t load(const pybpe_allocator *mem, int *code) {
+    enum { TOKENS = 100, B = 2, T = 5 };
+    uint16_t ids[TOKENS];
+    int32_t inputs[B * T], targets[B * T];
+    uint64_t sum = 0;
+    pybpe_loader *l = NULL;
+    for (int shard = 0; shard < 2; shard++) {
+        pybpe_shard_writer *w = NULL;
+        for (size_t i = 0; i < TOKENS; i++) {
+            ids[i] = (uint16_t)(1000 * shard + (int)i);
+        }
+        STEP(pybpe_shard_writer_new(&w, shard == 0 ? "a.bin" : "b.bin", PYBPE_SHARD_UINT16, mem, NULL));
+        STEP(pybpe_shard_writer_write(w, ids, 2, TOKENS, NULL));
+        *code = w != NULL ? pybpe_shard_writer_finish(w, NULL) : *code;
+    }
+    STEP(pybpe_loader_new(&l, "[ab].bin", B, T, 0, 1, 1, mem, NULL));
+    for (int i = 0; i < 25 && *code == PYBPE_OK; i++) {
+        STEP(pybpe_loader_next(l, inputs, targets, NULL));
+        sum = sum * 31 + (uint64_t)inputs[0] + (uint64_t)targets[B * T - 1];
+    }
+    pybpe_loader_free(l);
+    (void)remove("a.bin");
+    (void)remove("b.bin");
+    return sum;
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -221,9 +440,9 @@ static uint64_t count_many(const pybpe_allocator *mem, int *code) {
             many[i + k] = (uint8_t)('a' + number % 26);
         }
     }
-    *code = pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, mem, NULL);
-    *code = *code == PYBPE_OK ? pybpe_counter_new(&c, p, NULL, mem, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_counter_add(c, many, sizeof many, NULL) : *code;
+    STEP(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, mem, NULL));
+    STEP(pybpe_counter_new(&c, p, NULL, mem, NULL));
+    STEP(pybpe_counter_add(c, many, sizeof many, NULL));
     uint64_t words = *code == PYBPE_OK ? pybpe_counter_get_stats(c).words : 0;
     pybpe_counter_free(c);
     pybpe_pretok_free(p);
@@ -245,10 +464,10 @@ static uint64_t encode_word(const pybpe_vocab_spec *spec, const uint8_t *word, s
     pybpe_encoder *e = NULL;
     pybpe_cache *c = NULL;
     size_t count = 0;
-    *code = pybpe_vocab_new(&vocab, spec, mem, NULL);
-    *code = *code == PYBPE_OK ? pybpe_encoder_new(&e, vocab, mem, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_cache_new(&c, e, mem, NULL) : *code;
-    *code = *code == PYBPE_OK ? pybpe_encode(e, c, NULL, word, n, ids, 4, n, &count, NULL) : *code;
+    STEP(pybpe_vocab_new(&vocab, spec, mem, NULL));
+    STEP(pybpe_encoder_new(&e, vocab, mem, NULL));
+    STEP(pybpe_cache_new(&c, e, mem, NULL));
+    STEP(pybpe_encode(e, c, NULL, word, n, ids, 4, n, &count, NULL));
     uint64_t sum = count;
     for (size_t i = 0; i < count && *code == PYBPE_OK; i++) {
         sum = sum * 31 + ids[i];
@@ -351,6 +570,10 @@ int main(void) {
     memset(text + TEXT_BYTES / 2, 'a', TEXT_BYTES / 2); /* a word that is one chain of tokens */
     check_failures_of("encoding", encode, 0);
     check_failures_of("files", files, 0);
+    check_failures_of("texts that an encoder changes", prepare, 0);
+    check_failures_of("splitters", split, 0);
+    check_failures_of("documents", documents, 0);
+    check_failures_of("shards", load, 0);
     check_failures_of("counting many words", count_many, LARGE);
     check_failures_of("training with many pairs", train_many, LARGE);
     check_failures_of("parity-aware training", train_parity, LARGE / 4);

@@ -1,5 +1,6 @@
 /*
-NULL with a count: every function that creates a handle from arrays refuses it, and names the array.
+NULL with a count: every function that creates a handle from arrays refuses it, and names the array. A test compares the
+functions here with the header (tests/py/test_structure.py).
 */
 #include "base/base.h"
 #include "check.h"
@@ -27,6 +28,7 @@ static void test_strings(void) {
     expect_named(pybpe_specials_new(&s, &no_offsets, ids, NULL, &err), s, "the offsets of special tokens", __LINE__);
     expect_named(pybpe_specials_new(&s, &no_bytes, ids, NULL, &err), s, "the bytes of special tokens", __LINE__);
     expect_named(pybpe_specials_new(&s, &two, NULL, NULL, &err), s, "the ids of special tokens", __LINE__);
+    expect_named(pybpe_specials_new_flags(&s, &two, NULL, NULL, NULL, &err), s, "the ids of special", __LINE__);
     const pybpe_strings none = {.count = 0};
     CHECK_EQ(pybpe_specials_new(&s, &none, NULL, NULL, &err), PYBPE_OK);
     pybpe_specials_free(s);
@@ -34,6 +36,19 @@ static void test_strings(void) {
 
 static void test_splitters(void) {
     pybpe_pretok *p = NULL;
+    static const uint32_t first[] = {0};
+    static const uint8_t classes[] = {0};
+    static const uint16_t next[9] = {0};
+    pybpe_automaton tables = {
+        .first = first, .class_of = classes, .next = next, .ranges = 1, .classes = 1, .states = 3};
+    tables.first = NULL;
+    expect_named(pybpe_pretok_new_automaton(&p, &tables, NULL, &err), p, "the first code points", __LINE__);
+    tables.first = first;
+    tables.class_of = NULL;
+    expect_named(pybpe_pretok_new_automaton(&p, &tables, NULL, &err), p, "the classes of ranges", __LINE__);
+    tables.class_of = classes;
+    tables.next = NULL;
+    expect_named(pybpe_pretok_new_automaton(&p, &tables, NULL, &err), p, "the rows of states", __LINE__);
     expect_named(pybpe_pretok_new_sequence(&p, NULL, 2, NULL, &err), p, "the splitters of a sequence", __LINE__);
 }
 
@@ -56,8 +71,21 @@ static void test_vocabularies(void) {
     expect_named(pybpe_vocab_new(&v, &spec, NULL, &err), v, "the specials", __LINE__);
     const pybpe_strings one = {.bytes = bytes, .offsets = offsets, .count = 1};
     expect_named(pybpe_vocab_new_json(&v, bytes, 2, bytes, 2, &one, &spec, NULL, &err), v, "the specials", __LINE__);
+    spec = good;
+    const pybpe_strings no = {.count = 0};
+    expect_named(pybpe_vocab_new_json(&v, NULL, 2, bytes, 2, &no, &spec, NULL, &err), v, "the vocabulary", __LINE__);
+    expect_named(pybpe_vocab_new_json(&v, bytes, 2, NULL, 2, &no, &spec, NULL, &err), v, "the merges", __LINE__);
+    expect_named(pybpe_vocab_new_ranks(&v, NULL, 2, &no, &spec, NULL, &err), v, "a .tiktoken file", __LINE__);
+    expect_named(pybpe_vocab_load_mem(&v, NULL, 2000, NULL, &err), v, "the bytes of a tokenizer", __LINE__);
+    CHECK_EQ(pybpe_vocab_load_mem(&v, NULL, 0, NULL, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(pybpe_vocab_new(&v, &good, NULL, &err), PYBPE_OK);
     pybpe_vocab_free(v);
+}
+
+static void test_shards(void) {
+    pybpe_shard *s = NULL;
+    expect_named(pybpe_shard_open_mem(&s, NULL, 2000, NULL, &err), s, "the bytes of a shard", __LINE__);
+    CHECK_EQ(pybpe_shard_open_mem(&s, NULL, 0, NULL, &err), PYBPE_ERR_FORMAT);
 }
 
 static void test_trainers(void) {
@@ -73,6 +101,10 @@ static void test_trainers(void) {
     expect_named(pybpe_trainer_new_parity(&t, &l, 1, &config, NULL, &err), t, "the counts of a development", __LINE__);
     const pybpe_strings none = {.count = 0};
     CHECK_EQ(pybpe_trainer_new(&t, &none, NULL, &config, NULL, &err), PYBPE_OK);
+    pybpe_vocab *v = NULL;
+    const pybpe_vocab_layout layout = {.specials = {.count = 1}, .eot = PYBPE_NO_ID, .pattern = PYBPE_PATTERN_GPT2};
+    CHECK_EQ(pybpe_trainer_vocab(&v, t, &layout, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK(v == NULL && strstr(err.msg, "special") != NULL);
     pybpe_trainer_free(t);
 }
 
@@ -98,6 +130,7 @@ int main(void) {
     test_strings();
     test_splitters();
     test_vocabularies();
+    test_shards();
     test_trainers();
     test_divisions();
     test_measures();

@@ -461,6 +461,11 @@ static void check_digests(void) {
         CHECK_EQ(pybpe_texts_digest(digests + n * PYBPE_DIGEST_SIZE, &one, NULL), PYBPE_OK);
         text[n] = (uint8_t)(7 * n % 251);
     }
+    /* The bytes of texts that are all empty may be NULL. */
+    const pybpe_strings empty = {NULL, (const uint64_t[]){0, 0}, 1};
+    uint8_t of_nothing[PYBPE_DIGEST_SIZE];
+    CHECK_EQ(pybpe_texts_digest(of_nothing, &empty, NULL), PYBPE_OK);
+    CHECK(memcmp(of_nothing, digests, sizeof of_nothing) == 0);
     const pybpe_strings all = {digests, (const uint64_t[]){0, TEXTS * PYBPE_DIGEST_SIZE}, 1};
     CHECK_EQ(pybpe_texts_digest(last, &all, NULL), PYBPE_OK);
     CHECK(memcmp(last, expected, sizeof expected) == 0);

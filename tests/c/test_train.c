@@ -517,6 +517,12 @@ static void test_parity_limits(void) {
     CHECK_EQ(parity_code(&words, &measured, 1, UINT32_MAX / 2, &offset), PYBPE_ERR_VALUE);
     CHECK_EQ(parity_code(&words, &measured, 1, SIZE_MAX, &offset), PYBPE_ERR_VALUE);
     CHECK_EQ(offset, 0);
+    /* Sums of 2^64 do not wrap, of words and of single bytes. */
+    static corpus large;
+    corpus_start(&large);
+    corpus_word(&large, "d", UINT64_C(1) << 63);
+    corpus_word(&large, "e", UINT64_C(1) << 63);
+    CHECK_EQ(parity_code(&words, &large, 1, 1, &offset), PYBPE_ERR_LIMIT);
 }
 
 /* ---------------------------------------------------------------------------------------------------

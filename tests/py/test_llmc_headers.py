@@ -25,7 +25,9 @@ FIRST = """
 """
 # The files share what the headers remember: a character may begin in one and end in the other.
 PRINTS = FIRST + 'void print_first(void) { safe_printf("\\xE4\\xBD"); llmc_state.batches += 1; }\n'
-SECOND = FIRST + """
+SECOND = (
+    FIRST
+    + """
 void print_first(void);
 int main(void) {
     llmc_state.batches = 5;
@@ -36,6 +38,7 @@ int main(void) {
     return 0;
 }
 """
+)
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1"]
 
 PROMPTS = [
