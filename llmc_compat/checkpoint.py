@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from pybpe import _binding
 from pybpe._lazy import numpy
-from pybpe.arguments import option, param
+from pybpe.arguments import option, param, whole_number
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.reading.file_types import CHECKPOINT_MAGIC
 from pybpe.reading.streams import open_unchanged, read_items
@@ -318,6 +318,9 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
+        for name in ("layers", "heads", "channels", "sequence_length"):
+            if (size := getattr(self, name)) is not None:
+                whole_number(name, size, 1)
 
     def config(self, vocab_size: int) -> GPT2Config:
         """Returns the shape of the model for a vocabulary."""

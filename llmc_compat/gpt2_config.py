@@ -53,6 +53,11 @@ class Sizes:
     num_heads: int
     channels: int
 
+    def by_letter(self) -> dict[str, int]:
+        """Returns the sizes by llm.c's names, in the order of the header."""
+        maxT, L, NH, C = self.max_seq_len, self.num_layers, self.num_heads, self.channels
+        return {"maxT": maxT, "V": self.vocab_size, "L": L, "NH": NH, "C": C, "Vp": self.padded_vocab_size}
+
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """Returns the tensors' names and shapes, in file order."""
         L, C = self.num_layers, self.channels
@@ -101,14 +106,13 @@ class GPT2Config(Sizes):
     """
 
     def __post_init__(self) -> None:
-        if min(vars(self).values()) < 1 or max(vars(self).values()) >= 1 << 31:
-            raise ArgumentError(f"every size of a model must be at least 1 and fit in an int32: {self}")
+        for letter, size in self.by_letter().items():
+            if not 1 <= size < 1 << 31:
+                raise ArgumentError(f"{letter} is {size}; sizes of a model must be from 1 to {(1 << 31) - 1}")
         if self.channels % self.num_heads:
-            raise ArgumentError(
-                f"{param(channels=self.channels)} must be a multiple of the number of heads, {self.num_heads}"
-            )
+            raise ArgumentError(f"NH is {self.num_heads}, which does not divide C {self.channels}")
         if self.padded_vocab_size < self.vocab_size:
-            raise ArgumentError(f"Vp ({self.padded_vocab_size}) must be at least V ({self.vocab_size})")
+            raise ArgumentError(f"Vp is {self.padded_vocab_size}, below V {self.vocab_size}")
 
     @classmethod
     def of_depth(

@@ -3,8 +3,6 @@ llm.c's own loaders (llmc/dataloader.h), as its CUDA trainer uses them: for llmc
 with -I path/to/llm.c.
 
     llmc_loaders shards PATTERN B T PROCESSES    each process goes through all shards once
-    llmc_loaders resume PATTERN B T PROCESSES    what load_state in train_gpt2.cu requires, for a stop at any shard
-    llmc_loaders order PATTERN B T PROCESSES     prints the shards in the order of reading
     llmc_loaders evals FILE B T PROCESSES        each process goes through its examples
 */
 #include "llmc/dataloader.h"
@@ -17,28 +15,11 @@ static void go_through(DataLoader *loader) {
     }
 }
 
-static void resume(DataLoader *loader) {
-    size_t first = loader->shard_num_samples;
-    for (size_t i = 0; i < loader->glob_result.gl_pathc; i++) {
-        dataloader_resume(loader, i, 0);
-        size_t shard_num_samples = loader->shard_num_samples; /* what save_state would write */
-        assert(shard_num_samples == first);                   /* as in load_state */
-    }
-}
-
-static void shards(const char *what, const char *pattern, size_t B, size_t T, int processes) {
+static void shards(const char *pattern, size_t B, size_t T, int processes) {
     for (int rank = 0; rank < processes; rank++) {
         DataLoader loader;
         dataloader_init(&loader, pattern, B, T, rank, processes, 0);
-        if (strcmp(what, "resume") == 0) {
-            resume(&loader);
-        } else if (strcmp(what, "order") == 0) {
-            for (size_t i = 0; i < loader.glob_result.gl_pathc; i++) {
-                printf("%s\n", loader.glob_result.gl_pathv[i]);
-            }
-        } else {
-            go_through(&loader);
-        }
+        go_through(&loader);
         dataloader_free(&loader);
     }
 }
@@ -62,7 +43,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "evals") == 0) {
         evals(argv[2], B, T, atoi(argv[5]));
     } else {
-        shards(argv[1], argv[2], B, T, atoi(argv[5]));
+        shards(argv[2], B, T, atoi(argv[5]));
     }
     return 0;
 }

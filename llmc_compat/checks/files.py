@@ -15,7 +15,6 @@ from pybpe.tokens.manifest import FILE_NAME as MANIFEST_NAME
 
 from .. import chat, checkpoint, evals
 from ..evals import LLMC_PATH
-from ..shards import CPU_BATCH, Batch
 
 ERROR, WARNING = "error", "warning"
 
@@ -39,35 +38,17 @@ class Finding:
         """Whether llm.c aborts or trains on nonsense."""
         return self.severity == ERROR
 
-    def unless(self, harmless: bool) -> Finding:
+    def unless(self, harmless: object) -> Finding:
         """Returns the finding, downgraded to a warning if it is harmless here."""
         return replace(self, severity=WARNING) if harmless else self
 
     @classmethod
-    def of_error(cls, file: str, error: Exception, remedy: str) -> Finding:
+    def of_error(cls, file: str, error: Exception, remedy: str, effect: str = "aborts") -> Finding:
         """Returns the finding for a file that cannot be read. The error's message may say what llm.c does."""
-        fault, _, effect = str(error).removeprefix(f"{file}: ").partition("; llm.c ")
-        return cls(file, fault, effect or "aborts", remedy)
+        fault, _, said = str(error).removeprefix(f"{file}: ").partition("; llm.c ")
+        return cls(file, fault, said or effect, remedy)
 
 
-@dataclass(frozen=True)
-class Run:
-    """The run that the files are checked for."""
-
-    given: Batch | None = None  # the run's B, T and processes, or None
-
-    @property
-    def batch(self) -> Batch:
-        """The given batch, or the one that is compiled into the CPU trainer."""
-        return self.given or CPU_BATCH
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether this must be a run of the CUDA trainer: only that one takes B and T as flags."""
-        return self.given is not None
-
-
-# ----------------------------------------------------------------------------------------------------
 # The names that are compiled into llm.c's trainers.
 #
 # main in train_gpt2.c     gpt2_124M.bin, gpt2_tokenizer.bin, and the data of tiny Shakespeare, or else of TinyStories
@@ -78,15 +59,14 @@ TOKENIZER_NAME = "gpt2_tokenizer.bin"
 MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}  # by type; the CPU trainer reads the first
 CPU_DATA = os.path.join("dev", "data", "tinyshakespeare", "tiny_shakespeare_{}.bin")
 STORIES_DATA = os.path.join("dev", "data", "tinystories", "TinyStories_{}.bin")
-EVAL_PLACE = LLMC_PATH
 TRAINED_ON = ("train", "val")
 _SPLIT = re.compile(r".*(?:^|[_-])(train|val|test)(?:[_-].*)?\.bin", re.DOTALL)
 
 PLACES = {
     TOKENIZER_NAME: "a tokenizer",
     **dict.fromkeys(MODEL_NAMES.values(), "a model checkpoint"),
-    **{data.format(split): "a token shard" for data in (CPU_DATA, STORIES_DATA) for split in TRAINED_ON},
-    EVAL_PLACE: "an eval file",
+    **{CPU_DATA.format(split): "a token shard" for split in TRAINED_ON},
+    LLMC_PATH: "an eval file",
 }
 
 
@@ -101,28 +81,18 @@ def split_of(path: str) -> str | None:
     return match[1] if match else None
 
 
-OTHERS = {
-    20240327: "the activations that llm.c's tests compare",
-    20240527: "the optimizer's state, saved with an llm.c checkpoint",
-    20240803: "a checkpoint of train_llama3.py",
+_KINDS = {  # magic -> the field of Files, and what a message calls the file
+    _binding.TOKENIZER_MAGIC: ("tokenizers", "a tokenizer"),
+    **dict.fromkeys(_binding.SHARD_MAGICS.values(), ("shards", "a token shard")),
+    checkpoint.MAGIC: ("models", "a model checkpoint"),
+    evals.MAGIC: ("evals", "an eval file"),
+    chat.MASK_MAGIC: ("masks", "a loss mask"),
+    20240327: ("others", "the activations that llm.c's tests compare"),
+    20240527: ("others", "the optimizer's state, saved with an llm.c checkpoint"),
+    20240803: ("others", "a checkpoint of train_llama3.py"),
 }
-_KINDS = {
-    _binding.TOKENIZER_MAGIC: "tokenizers",
-    **dict.fromkeys(_binding.SHARD_MAGICS.values(), "shards"),
-    checkpoint.MAGIC: "models",
-    evals.MAGIC: "evals",
-    chat.MASK_MAGIC: "masks",
-    **dict.fromkeys(OTHERS, "others"),
-}
+BROKEN_LINK = "a broken link"
 UNKNOWN = ("an empty file", "a file of another kind", "a file that cannot be read")
-_CALLED = {
-    "tokenizers": "a tokenizer",
-    "shards": "a token shard",
-    "models": "a model checkpoint",
-    "evals": "an eval file",
-    "masks": "a loss mask",
-    "manifests": "a manifest",
-}
 
 
 @dataclass
@@ -143,14 +113,8 @@ class Found:
     """Files and names."""
 
     files: Files = field(default_factory=Files)  # each file once, however many links lead to it
-    names: dict[str, str] = field(default_factory=dict)  # every name, with what is there: "a token shard", "a folder",
+    names: dict[str, str] = field(default_factory=dict)  # every name, with what is there: "a token shard", "a folder"
     folders: list[str] = field(default_factory=list)  # the given folders, and those found in them
-
-    def what_is_at(self, path: str) -> str | None:
-        """Returns what is at a path, or None if nothing is."""
-        if path in self.names or not os.path.lexists(path):
-            return self.names.get(path)
-        return "a folder" if os.path.isdir(path) else "a broken link"
 
 
 def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
@@ -159,7 +123,7 @@ def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
     kinds: dict[str, str] = {}  # by real path
     for path in paths:
         given = not os.path.isdir(path)
-        for name in [path] if given else _walk(path, found.folders):
+        for name in [path] if given else _walk(path, found):
             real = os.path.realpath(name)
             if given or os.path.exists(name):
                 if real not in kinds:
@@ -167,16 +131,24 @@ def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
                 found.names[name] = kinds[real]
             else:
                 fault = f"links to {real}, which does not exist"
-                findings.append(Finding(name, fault, "cannot find the file", "make the link again"))
-                found.names[name] = "a broken link"
+                findings.append(
+                    Finding(
+                        name,
+                        fault,
+                        "cannot find the file, and aborts, except without a tokenizer",
+                        "make the link again",
+                    )
+                )
+                found.names[name] = BROKEN_LINK
     return found
 
 
-def _walk(folder: str, folders: list[str]) -> Iterator[str]:
+def _walk(folder: str, found: Found) -> Iterator[str]:
     """Yields all names in a folder, except folders. Links to folders are followed; each folder is visited once."""
     seen = {os.path.realpath(folder)}
     for place, inner, names in os.walk(folder, followlinks=True):
-        folders.append(place)
+        found.folders.append(place)
+        found.names[place] = "a folder"
         yield from (os.path.join(place, name) for name in sorted(names))
         real = {name: os.path.realpath(os.path.join(place, name)) for name in sorted(inner)}
         inner[:] = [name for name in real if real[name] not in seen]
@@ -189,6 +161,9 @@ def _sort(path: str, files: Files, findings: list[Finding], given: bool) -> str:
         if given:
             raise ArgumentError(f"{path}: neither a file nor a folder")
         return "not a regular file"
+    if os.path.basename(path) == MANIFEST_NAME:
+        files.manifests.append(path)
+        return "a manifest"
     try:
         with open_input(path) as stream:
             first = stream.read(4)
@@ -198,30 +173,25 @@ def _sort(path: str, files: Files, findings: list[Finding], given: bool) -> str:
         findings.append(Finding.of_error(path, error, "make it readable"))
         return UNKNOWN[2]
     magic = int.from_bytes(first, "little")
-    kind = "manifests" if os.path.basename(path) == MANIFEST_NAME else _KINDS.get(magic)
-    if kind is not None:
+    if magic in _KINDS:
+        kind, called = _KINDS[magic]
         getattr(files, kind).append(path)
-        return _CALLED.get(kind) or OTHERS[magic]
+        return called
     if path.endswith(".bin"):
-        findings.append(_unknown(path, first, given))
+        findings.append(_unknown(path, magic if first else None, given))
     return UNKNOWN[bool(first)]
 
 
-def _unknown(path: str, first: bytes, given: bool) -> Finding:
+def _unknown(path: str, magic: int | None, given: bool) -> Finding:
     """Returns the fault of a .bin file of unknown kind. llm.c opens it only under certain names."""
-    magic = int.from_bytes(first, "little")
-    swapped = _KINDS.get(int.from_bytes(first, "big"))
     fault, remedy = f"magic {magic} is not an llm.c magic number", "if llm.c should read it, write it again"
-    if not first:
+    if magic is None:
         fault, remedy = "is empty", "write it again"
-    elif swapped:
-        fault = f"is {_CALLED.get(swapped, 'an llm.c file')} with big-endian numbers"
-        remedy = "write it again, little-endian"
     elif split_of(path):
-        remedy = "if it is a headerless file for nanoGPT, write it again with --format llmc"
+        remedy = "if it is a headerless file for nanoGPT, write it again with `pybpe binarize --format llmc`"
     place = place_of(path)
     if place is not None:
         fault = f"{fault}, but llm.c expects {PLACES[place]} under this name"
-    if given or place is not None or split_of(path):
-        return Finding(path, fault, "aborts: 'Bad magic', or end of file", remedy)
-    return Finding(path, fault, "aborts if it reads this file", remedy, WARNING)
+    is_read = given or place is not None or split_of(path)
+    effect = "aborts: 'Bad magic', or end of file" if is_read else "aborts if it reads this file"
+    return Finding(path, fault, effect, remedy).unless(not is_read)

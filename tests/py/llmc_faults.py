@@ -32,7 +32,6 @@ EVALS, MASK, TALKS = "evals.bin", "chat/chat_train_000000.mask", "chat/chat_trai
 CPU_TRAIN, CPU_VAL = (f"dev/data/tinyshakespeare/tiny_shakespeare_{split}.bin" for split in ("train", "val"))
 STORIES_TRAIN, STORIES_VAL = (f"dev/data/tinystories/TinyStories_{split}.bin" for split in ("train", "val"))
 EVAL_PLACE = "dev/data/hellaswag/hellaswag_val.bin"
-LOG_MODEL, LOG_STATE = "log/model_00000020.bin", "log/state_00000020_00001.bin"
 V, VP, C = 400, 512, 8
 HEADER = 1024
 
@@ -218,14 +217,6 @@ def other_tokenizer(work: Path) -> None:
     pybpe.train(iter([english()[60_000:90_000]]), vocab_size=V, special_tokens=["<|endoftext|>"]).save(work / TOKENIZER)
 
 
-def repeat_token(work: Path) -> None:
-    """Gives token 21 the bytes of token 20."""
-    raw = bytearray((work / TOKENIZER).read_bytes())
-    at = place_of(raw, 20)
-    raw[at + 2 : at + 4] = raw[at : at + 2]
-    (work / TOKENIZER).write_bytes(raw)
-
-
 def without_end(work: Path) -> None:
     """Writes a shard of the same length without <|endoftext|>."""
     ids = read_shard(work / TRAIN)
@@ -236,26 +227,6 @@ def no_weights(work: Path) -> None:
     """Sets all weights to zero."""
     os.truncate(work / MODEL, HEADER)
     os.truncate(work / MODEL, HEADER + 4 * parameters())
-
-
-def rename_shards(work: Path) -> None:
-    """Removes the leading zeros from the numbers in names."""
-    for old, new in (("000000", "2"), ("000001", "10")):
-        shutil.copy(work / TRAIN, work / f"data/row_{old}.bin")
-        (work / f"data/row_{old}.bin").rename(work / f"data/row_{new}.bin")
-
-
-def log_folder(work: Path) -> None:
-    """Writes the files that llm.c's CUDA trainer saves at step 20, with two processes."""
-    (work / "log").mkdir()
-    shutil.copy(work / MODEL, work / LOG_MODEL)
-    (work / "log/DONE_00000020").touch()
-    (work / "log/DONE_00000010").touch()
-    for rank in range(2):
-        header = numpy.zeros(256, "<i4")
-        header[:6], header[10] = (20240527, 1, 2, rank, 1, 1), 20
-        rest = bytes(3 * 4 * parameters() + 8 + 4 + 8 + 4 * 100 + 2520)
-        (work / f"log/state_00000020_0000{rank}.bin").write_bytes(header.tobytes() + rest)
 
 
 def long_example(work: Path) -> None:
@@ -308,32 +279,27 @@ TOKENIZER_FAULTS = {
         "^aborts"),
     "tokenizer leads nowhere": Row(link(TOKENIZER, "none"), TOKENIZER, LOST, "random id", "copy", NONSENSE),
     "tokenizer magic": Row(patch(TOKENIZER, 0, 0x0134C5D8), TOKENIZER, "magic 20235736 is", "^aborts", "write it"),
-    "tokenizer big-endian": Row(swap_bytes(TOKENIZER, 4, 0, HEADER), TOKENIZER, "a tokenizer with big-endian",
-        "^aborts", "little-endian"),
-    "tokenizer version 0": Row(patch(TOKENIZER, 4, 0), TOKENIZER, "version 0, expected 2", "^aborts", "Tokenizer.save"),
+    "tokenizer big-endian": Row(swap_bytes(TOKENIZER, 4, 0, HEADER), TOKENIZER, "is not an llm.c magic", "^aborts"),
+    "tokenizer version 0": Row(patch(TOKENIZER, 4, 0), TOKENIZER, "version 0 at offset 4", "^aborts", "Tokenizer.save"),
     "tokenizer version 1": Row(patch(TOKENIZER, 4, 1), TOKENIZER, "version 1 with 400", "^aborts", "version 2"),
-    "tokenizer without tokens": Row(patch(TOKENIZER, 8, 0), TOKENIZER, "there are 0 tokens",
+    "tokenizer without tokens": Row(patch(TOKENIZER, 8, 0), TOKENIZER, "claims 0 tokens",
         "prints 'invalid token id'", "Tokenizer.save", NONSENSE),
-    "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "token 401 at byte", "^aborts", "Tokenizer.save"),
+    "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "token 401 at", "^aborts", "Tokenizer.save"),
     "tokenizer V one too large": Row(patch(TOKENIZER, 8, V + 1), MODEL, "V is 400, but .* has 401 tokens",
         "^aborts at the first id", cpu=SAME),
     "tokenizer V one too large, without trailer": Row(steps(without_trailer, patch(TOKENIZER, 8, V + 1)), TOKENIZER,
-        "ends at byte .* token 400 of 401", "^aborts"),
-    "tokenizer V too small": Row(steps(without_trailer, patch(TOKENIZER, 8, V - 1)), TOKENIZER,
-        r"\d+ bytes follow the 399 tokens", "ignores", "Tokenizer.save", SAME, "warning"),
+        "ends inside token 400 of 401", "^aborts"),
+    "tokenizer V too small": Row(steps(without_trailer, patch(TOKENIZER, 8, V - 1)), MODEL,
+        "V is 400, but .* has 399 tokens", "invalid token id", "for this tokenizer", SAME),
     "eot beyond V": Row(patch(TOKENIZER, 12, V), TOKENIZER, "end-of-text id is 400", "^aborts when it starts",
         "<.endoftext.>"),
     "eot is another token": Row(steps(without_trailer, patch(TOKENIZER, 12, 5)), TOKENIZER,
         r"id is 5, which is '<\|user\|>'", "from that token", "", SAME, "warning"),
-    "empty token": Row(patch(TOKENIZER, HEADER, 0, size=1), TOKENIZER, "token 0 at byte 1024 is empty", "^aborts"),
+    "empty token": Row(patch(TOKENIZER, HEADER, 0, size=1), TOKENIZER, "token 0 at .* has length 0", "^aborts"),
     "tokenizer in its header": Row(cut(TOKENIZER, 500), TOKENIZER, "too short for a tokenizer: 500 bytes", "^aborts"),
-    "tokenizer cut off": Row(cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, inside token", "^aborts",
+    "tokenizer cut off": Row(cut(TOKENIZER, 1500), TOKENIZER, "1500 bytes hold", "^aborts",
         "Tokenizer.save"),
     "tokens swapped": Row(swap_tokens, TOKENIZER, "checksum", "still reads its tokens", "again", NONSENSE),
-    "tokens swapped, without trailer": Row(steps(without_trailer, swap_tokens), TOKENIZER,
-        "is not the tokenizer that encoded", "to wrong text", "copy", NONSENSE),
-    "a token twice": Row(steps(without_trailer, copy("data/tokenizer.bin", TOKENIZER), repeat_token), TOKENIZER,
-        "tokens 20 and 21 are the same", "prints the same", "Tokenizer.save", NONSENSE, "warning"),
     "trailer cut off": Row(resize(TOKENIZER, -5), TOKENIZER, "bytes after its tokens", "still reads its tokens",
         "save it again", SAME),
     "another tokenizer": Row(other_tokenizer, TOKENIZER, "is not the tokenizer that encoded", "samples to wrong text",
@@ -354,10 +320,9 @@ MODEL_FAULTS = {
     "model lacks a weight": Row(resize(MODEL, -4), MODEL, "23004 bytes, but its header implies 23008", "^aborts",
         "write it again"),
     "model has a weight more": Row(resize(MODEL, 4), MODEL, "23012 bytes, but its header implies 23008",
-        "ignores the extra bytes", "write it again", SAME),
+        "shifted weights", "write it again", SAME),
     "model magic": Row(field(0, 0), MODEL, "magic 0 is not an llm.c magic", "^aborts: 'Bad magic'", "write it again"),
-    "model big-endian": Row(swap_bytes(MODEL, 4, 0, HEADER), MODEL, "a model checkpoint with big-endian", "^aborts",
-        "little-endian"),
+    "model big-endian": Row(swap_bytes(MODEL, 4, 0, HEADER), MODEL, "is not an llm.c magic", "^aborts"),
     "Llama 3": Row(field(0, 20240803), MODEL, "is a checkpoint of train_llama3.py" + A_MODEL, "^aborts", "put a model"),
     **{
         f"model version {version}": Row(
@@ -365,39 +330,37 @@ MODEL_FAULTS = {
         )
         for version in (2, 4, -1)
     },
-    "model version 5 over fp32": Row(field(1, 5), MODEL, "is bf16, but llm.c expects fp32 under this name",
-        "Bad version"),
+    "model version 5 over fp32": Row(field(1, 5), MODEL, "its header implies", "^aborts"),
     "bf16 under the name of fp32": Row(model(dtype="bf16"), MODEL, "is bf16, but llm.c expects fp32 under this name",
         "^aborts: 'Bad version'", "--dtype fp32"),
-    "maxT 0 in full": Row(steps(field(2, 0), fit(context=0)), MODEL, "maxT is 0", "embeddings, and trains on nonsense",
-        "", NONSENSE),
-    "maxT -1": Row(field(2, -1), MODEL, "maxT is -1", "trains on nonsense, or aborts", "", NONSENSE),
+    "maxT 0 in full": Row(steps(field(2, 0), fit(context=0)), MODEL, "maxT is 0", "trains on nonsense", "", NONSENSE),
+    "maxT -1": Row(field(2, -1), MODEL, "maxT is -1", "trains on nonsense", "", NONSENSE),
     "maxT too small": Row(field(2, 63), MODEL, "23008 bytes, but its header implies 22976", "shifted weights", "",
         NONSENSE),
     "short context": Row(model(context=32), MODEL, "maxT is 32, but T is 64", "reads the wrong weights", "use -t 32",
         NONSENSE),
-    "V 0": Row(field(3, 0), MODEL, "V is 0 in its header", "^aborts at the first id", "write it again"),
+    "V 0": Row(field(3, 0), MODEL, "V is 0", "^aborts", "write it again"),
     "V above Vp": Row(field(3, VP + 1), MODEL, "Vp is 512, below V 513", "trains on nonsense", "", NONSENSE),
     "V below the tokenizer's": Row(model(V - 1), MODEL, "V is 399, but .*has 400 tokens", "^aborts",
         "for this tokenizer"),
     "V above the tokenizer's": Row(model(V + 1), MODEL, "V is 401, but .*has 400", "invalid token id", "this tokenizer",
         NONSENSE),
-    "L 0 in full": Row(steps(field(4, 0), fit(layers=0)), MODEL, "L is 0", "without layers", "", NONSENSE),
-    "L -1": Row(field(4, -1), MODEL, "L is -1", "or crashes"),
-    "L too large": Row(field(4, 2), MODEL, "23008 bytes, but its header implies 26496", "^aborts, because weights"),
-    "NH 0": Row(field(5, 0), MODEL, "NH is 0", "^crashes"),
+    "L 0 in full": Row(steps(field(4, 0), fit(layers=0)), MODEL, "L is 0", "nonsense", "", NONSENSE),
+    "L -1": Row(field(4, -1), MODEL, "L is -1", "crashes"),
+    "L too large": Row(field(4, 2), MODEL, "23008 bytes, but its header implies 26496", "^aborts if bytes"),
+    "NH 0": Row(field(5, 0), MODEL, "NH is 0", "crashes"),
     "NH does not divide C": Row(field(5, 3), MODEL, "NH is 3, which does not divide C 8",
-        "^trains on nonsense, because 2 channels", "", NONSENSE),
-    "NH above C": Row(field(5, 16), MODEL, "NH is 16", "^trains on nonsense, because its heads", "", NONSENSE),
+        "trains on nonsense", "", NONSENSE),
+    "NH above C": Row(field(5, 16), MODEL, "NH is 16", "trains on nonsense", "", NONSENSE),
     "NH largest": Row(field(5, 2**31 - 1), MODEL, "NH is 2147483647", "runs out of memory"),
-    "C 0": Row(field(6, 0), MODEL, "C is 0", "^trains on nonsense, or aborts", "", NONSENSE),
-    "Vp 0": Row(field(7, 0), MODEL, "Vp is 0", "nan and aborts, or"),
+    "C 0": Row(field(6, 0), MODEL, "C is 0", "trains on nonsense", "", NONSENSE),
+    "Vp 0": Row(field(7, 0), MODEL, "Vp is 0", "^aborts"),
     "Vp below V": Row(steps(field(7, V - 1), fit(padded=V - 1)), MODEL, "Vp is 399, below V 400",
         "or trains on nonsense", "", NONSENSE),
     "odd padding": Row(model(padded=V + 3), MODEL, "Vp is 403, not a multiple of 4", "on CUDA, and aborts", "--pad 128",
         SAME, "warning"),
     "odd channels": Row(model(heads=1, channels=6), MODEL, "C is 6, not a multiple of 4", "on CUDA, and aborts",
-        "--channels", RUNS, "warning"),
+        "channels", RUNS, "warning"),
     "padding in use": Row(floats(MODEL, HEADER + 4 * C * V, *[1.0] * C), MODEL, "rows 400 to 512 of wte are not zero",
         "norm explodes", "checkpoint convert", SAME, "warning"),
     "NaN in wte": Row(floats(MODEL, HEADER, NAN), MODEL, "has Inf or NaN in wte", "aborts on the CPU, or trains",
@@ -407,11 +370,7 @@ MODEL_FAULTS = {
     "a weight of 1e30": Row(floats(MODEL, HEADER, 1e30), MODEL, r"up to 1e\+30 in wte", "nonsense or aborts", "use"),
     "a weight of 1e6": Row(floats(MODEL, LNFW, 1e6), MODEL, r"up to 1e\+06 in lnfw", "inf or nan", "use", NONSENSE),
     "weights big-endian": Row(swap_bytes(MODEL, 4, HEADER), MODEL, "has Inf or NaN in wte", "loss of nan"),
-    "all weights zero": Row(no_weights, MODEL, "all weights are zero", "never changes", "write it again", NONSENSE),
-    "wte zero": Row(floats(MODEL, HEADER, *[0.0] * VP * C), MODEL, "all of wte is zero", "trains from it anyway", "",
-        NONSENSE, "warning"),
-    "ln1w zero": Row(floats(MODEL, LN1W, *[0.0] * C), MODEL, "all of ln1w is zero", "trains from it anyway", "",
-        NONSENSE, "warning"),
+    "all weights zero": Row(no_weights, MODEL, "all weights are zero", "never changes", "use", NONSENSE),
 }  # fmt: skip
 
 DATA_FAULTS = {
@@ -432,18 +391,13 @@ DATA_FAULTS = {
         "set apart as val", "train split", NONSENSE),
     "train is a copy of the test split": Row(copy(TEST, CPU_TRAIN), CPU_TRAIN, "shard of the test split",
         "trains on text that was set apart", "", NONSENSE),
-    "TinyStories beside tiny Shakespeare": Row(link(STORIES_TRAIN, TOKENIZER), STORIES_TRAIN,
-        "is a tokenizer" + A_SHARD, "reads the data of tiny Shakespeare", "", SAME, "warning"),
     "TinyStories for train alone": Row(steps(remove("dev"), link(STORIES_TRAIN, TRAIN)), CPU_VAL, LOST,
         "^aborts on the CPU", "link a shard"),
-    "TinyStories is a tokenizer": Row(steps(remove(CPU_VAL), link(STORIES_VAL, TOKENIZER)), STORIES_VAL,
-        "is a tokenizer" + A_SHARD, "^aborts"),
 }  # fmt: skip
 
 SHARD_FAULTS = {
     "shard magic": Row(patch(TRAIN, 0, 7), TRAIN, "magic 7 is not an llm.c magic", "'Bad magic'", "format llmc"),
-    "shard big-endian": Row(swap_bytes(TRAIN, 4, 0, HEADER), TRAIN, "shard with big-endian", "^aborts",
-        "little-endian"),
+    "shard big-endian": Row(swap_bytes(TRAIN, 4, 0, HEADER), TRAIN, "is not an llm.c magic", "^aborts"),
     "shard without header": Row(lambda work: (work / TRAIN).write_bytes((work / TRAIN).read_bytes()[HEADER:]), TRAIN,
         "is not an llm.c magic", "'Bad magic'", "headerless file for nanoGPT"),
     **{
@@ -487,33 +441,19 @@ SHARD_FAULTS = {
 
 # Files that llm.c reads only if -i, -j or -h 1 name them.
 CUDA_FAULTS = {
-    "names out of order": Row(rename_shards, "data/row_10.bin", "sorts before row_2.bin", "order of their names",
-        "digits", SAME),
     "a shard of another run": Row(tokens("data/corpus_train_000007.bin", 300), "data/corpus_train_000007.bin",
         "is not one of the shards that .*manifest.json lists", "too", "move it", SAME),
     "a tokenizer among shards": Row(copy(TOKENIZER, "data/corpus_train_x.bin"), "data/corpus_train_x.bin",
         r"is a tokenizer, but the shards' pattern corpus_train_\*.bin", "^aborts with -i", "move it", SAME),
     "a folder among shards": Row(lambda work: (work / "data/corpus_train_old.bin").mkdir(), "data/corpus_train_old.bin",
         r"is a folder, but the shards' pattern corpus_train_\*.bin", "^aborts with -i", "move it", SAME),
-    "a tokenizer with a shard's number": Row(copy(TOKENIZER, "more/a_train_000000.bin"), "more/a_train_000000.bin",
-        "is a tokenizer, but has the name of a shard", "^aborts if -i", "move it", SAME),
-    "unequal shards": Row(steps(tokens("more/a_train_000000.bin", 9000), tokens("more/a_train_000001.bin", 5000)),
-        "more/a_train_000001.bin", "5000 tokens, but a_train_000000.bin has 9000: 1 and 2 samples of 4096",
-        "may abort when it resumes with -y 1", "binarize", SAME, "warning"),
-    "signs of patterns": Row(tokens("more[1]/a_train_000000.bin", 9000), "more[1]/a_train_000000.bin",
-        r"its name has \[", "may not find it", "rename", SAME, "warning"),
     "a .bin file of something else": Row(lambda work: (work / "other.bin").write_bytes(b"PK\3\4"), "other.bin",
         "is not an llm.c magic", "aborts if it reads", "", SAME, "warning"),
     "eval magic": Row(patch(EVALS, 0, 9), EVALS, "magic 9 is", "aborts if it reads", "write", SAME, "warning"),
     "eval version": Row(patch(EVALS, 4, 2), EVALS, "version 2; expected", "^aborts", "llmc eval", SAME),
     "eval without examples": Row(patch(EVALS, 8, 0), EVALS, "there are 0 examples", "^aborts", "llmc eval", SAME),
-    "eval count too small": Row(patch(EVALS, 8, 5), EVALS, "bytes follow the 5 examples", "never reads", "eval", SAME,
-        "warning"),
     "eval cut off": Row(resize(EVALS, -2), EVALS, "example 5 is cut off", "aborts or reads past", "llmc eval", SAME),
     "eval buffer 0": Row(patch(EVALS, 12, 0), EVALS, "longest example has 0 bytes", "^aborts", "llmc eval", SAME),
-    "eval buffer": Row(patch(EVALS, 12, 8), EVALS, "but the header says 8", "overflows its buffer", "llmc eval", SAME),
-    "eval buffer too large": Row(patch(EVALS, 12, 200), EVALS, "but the header says 200",
-        "^aborts with -h 1 if T is below 21", "llmc eval", SAME, "warning"),
     "eval delimiter": Row(patch(EVALS, HEADER, 1, size=2), EVALS, "example 0 is cut off or damaged", "^aborts", "",
         SAME),
     "eval label": Row(patch(EVALS, HEADER + 6, 4, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
@@ -521,19 +461,7 @@ CUDA_FAULTS = {
     "id of an eval": Row(patch(EVALS, HEADER + 12, V, size=2), EVALS, "has the id 400", "^aborts", "checkpoint", SAME),
     "HellaSwag's place": Row(link(EVAL_PLACE, TRAIN), EVAL_PLACE, "is a token shard, but llm.c expects an eval file",
         "^aborts with -h 1", "", SAME),
-    "no state": Row(steps(log_folder, remove(LOG_STATE)), LOG_STATE, LOST, "^aborts .* -y 1", "earlier step", SAME),
-    "no model of the step": Row(steps(log_folder, remove(LOG_MODEL)), LOG_MODEL, LOST, "^aborts", "DONE file", SAME),
-    "state in its header": Row(steps(log_folder, cut(LOG_STATE, 500)), LOG_STATE, "too short for a state: 500 bytes",
-        "^aborts", "earlier step", SAME),
-    "state cut off": Row(steps(log_folder, cut(LOG_STATE, 5000)), LOG_STATE, "5000 bytes, expected", "^aborts",
-        "earlier step", SAME),
-    "state version": Row(steps(log_folder, patch(LOG_STATE, 4, 2)), LOG_STATE, "version 2, expected 1", "^aborts",
-        "earlier", SAME),
-    "state of another process": Row(steps(log_folder, patch(LOG_STATE, 12, 0)), LOG_STATE, "belongs to process 0",
-        "^aborts", "rename it for", SAME),
     "mask cut off": Row(resize(MASK, -1), MASK, "tokens need", "does not read this file", "llmc chat", SAME),
-    "mask of another shard": Row(tokens(TALKS, 300), MASK, "its shard has 300 tokens", "does not read", "llmc chat",
-        SAME),
 }  # fmt: skip
 
 FAULTS = TOKENIZER_FAULTS | MODEL_FAULTS | DATA_FAULTS | SHARD_FAULTS | CUDA_FAULTS

@@ -16,7 +16,7 @@ import pytest
 import pybpe
 from llmc_compat import chat, evals
 from llmc_compat.checkpoint import read_checkpoint, write_checkpoint
-from llmc_compat.checks.contents import read_model, read_state, read_tokenizer
+from llmc_compat.checks.contents import read_model, read_tokenizer
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.header import header
 from llmc_compat.safetensors_file import SafetensorsFile
@@ -229,11 +229,6 @@ KINDS = {
     "decode a shard": Kind("x.bin", lambda path, turn: write_shard(path, ids(turn)[:3000]), decoded),
     "model": Kind("m.bin", write_model, lambda path: {k: v.tolist() for k, v in read_checkpoint(path)[1].items()}),
     "check a model": Kind("m.bin", write_model, lambda path: read_model(str(path))),
-    "check a state": Kind(
-        "s.bin",
-        lambda path, turn: path.write_bytes(numpy.full(256, 20240527 + 0 * turn, "<i4").tobytes() + bytes(900)),
-        lambda path: read_state(str(path)),
-    ),
     "check a tokenizer": Kind("tok.bin", save, lambda path: read_tokenizer(str(path))),
     "safetensors": Kind("m.safetensors", write_safetensors, read_safetensors),
     "eval": Kind("e.bin", write_examples, evals.read_eval),

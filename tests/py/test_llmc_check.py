@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -30,12 +31,10 @@ from llmc_faults import (
     copy,
     floats,
     link,
-    log_folder,
     make_sound,
     model,
     remove,
     steps,
-    swap_tokens,
     tokens,
     without_trailer,
 )
@@ -44,6 +43,7 @@ from texts import english
 import pybpe
 from llmc_compat.check import check
 from llmc_compat.checks.files import Finding
+from llmc_compat.header import header
 from llmc_compat.shards import Batch, read_shard
 from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
@@ -114,7 +114,7 @@ def test_a_shard_beyond_2_gib_is_found(work: Path, monkeypatch: pytest.MonkeyPat
     assert check([work / TRAIN])[1] == []
     monkeypatch.setattr("pybpe._binding.SHARD_MAX_BYTES", size - 1)
     (finding,) = check([work / TRAIN])[1]
-    assert (finding.fault, finding.remedy) == (f"{size} bytes", "write smaller shards: --shard-tokens")
+    assert (finding.fault, finding.remedy) == (f"{size} bytes", "write smaller shards: `pybpe binarize --shard-tokens`")
     assert "aborts at the first batch beyond 2 GiB" in finding.effect
 
 
@@ -159,14 +159,30 @@ def test_what_is_not_llm_cs_is_no_fault(work: Path) -> None:
 
 
 def test_a_tokenizer_as_llm_cs_scripts_write_it_is_fine(work: Path) -> None:
-    """Without merges after the tokens, only the tokens are compared with the tokenizer.json next to the manifest."""
+    """Even one that pybpe cannot load, with whole characters for bytes: llm.c only prints tokens."""
     without_trailer(work)
     assert check([work])[1] == []
-    swap_tokens(work)
-    assert [f.file for f in check([work])[1]] == [str(work / TOKENIZER)]
-    (work / "data/tokenizer.json").unlink()
-    (work / "data/tokenizer.bin").unlink()
-    assert check([work])[1] == []  # nothing distinguishes the two tokens
+    (work / TOKENIZER).write_bytes(header(20240328, 2, 3, 0) + b"\x0d<|endoftext|>\1a\1b")
+    tokens("more/a_train_000000.bin", 300, 1)(work)
+    shutil.copy(work / TOKENIZER, work / "more")
+    assert {f.fault for f in check([work / "more"])[1]} == {
+        "all 300 tokens are the id 1",
+        "the end-of-text id is 0, which no train shard contains",
+        "no manifest says which tokenizer encoded the shards in this folder",
+        f"there is no checkpoint for the 3 tokens of {work / 'more' / TOKENIZER}",
+    }
+
+
+def test_shards_and_a_tokenizer_that_nothing_connects_are_said(work: Path) -> None:
+    (work / "data/manifest.json").unlink()
+    (found,) = check([work])[1]
+    assert (found.file, found.severity) == (str(work / "data"), "warning")
+    assert found.fault == "no manifest says which tokenizer encoded the shards in this folder"
+    assert "wrong text if" in found.effect and run(work).stdout.endswith(
+        "no error: 2 tokenizers, 4 shards, 1 model, 1 eval, 1 mask\n"
+    )
+    assert check([work / "data"])[1] == [replace(found, effect=check([work / "data"])[1][0].effect)]
+    assert check([work / "chat"])[1] == []  # no tokenizer is there
 
 
 def test_tiny_stories_will_do(work: Path) -> None:
@@ -200,52 +216,10 @@ def test_what_only_cuda_refuses(work: Path) -> None:
         ("error", "4 x B 4 x T 66 x C 64 is not a multiple of 4096"),
     ]
     assert found(Batch(8, 32), "model.bin") == [("error", "T is 32, but samples have 64 tokens")]
-    model(context=1024, channels=16, dtype="bf16", name="model.bin")(work)
-    assert found(Batch(32, 32 * 3), "model.bin") == [
-        ("error", "4 x 96 positions of a sample x C 16 is not a multiple of 4096")
-    ]
     model(context=1024, channels=64, padded=V + 8, name="model.bin")(work)
     floats("model.bin", 1024 + 4 * 64 * V, 1.0)(work)
     assert found(None, "model.bin") == [("warning", f"rows {V} to {V + 8} of wte are not zero")]
     assert found(Batch(), "model.bin") == [("error", f"rows {V} to {V + 8} of wte are not zero")]
-
-
-def test_parts_of_zero(work: Path) -> None:
-    """With -z 1 llm.c cuts each tensor into equal parts, if it can cut all weights together."""
-    model(channels=16, heads=1, padded=V + 16)(work)
-    count = 16 * (V + 16 + 64 + 2) + 12 * 16 * 16 + 13 * 16
-    assert count % 3 == 0 and count % 7
-    assert [f.effect for f in check([work / MODEL], Batch(16, 64, 3))[1]] == ["aborts on CUDA with -z 1"]
-    assert check([work / MODEL], Batch(16, 64, 4))[1] == []  # 4 divides C
-    assert check([work / MODEL], Batch(16, 64, 7))[1] == []  # 7 does not divide the weights: -z 1 has no effect
-
-
-def test_shards_need_the_same_number_of_samples(work: Path) -> None:
-    """Unequal shards prevent resuming. If c is odd, c and c + 1 tokens give the same number of samples for every even
-    sample size."""
-
-    def found(*counts: int, batch: Batch | None = None) -> list[str]:
-        shutil.rmtree(work / "more", ignore_errors=True)
-        for i, count in enumerate(counts):
-            tokens(f"more/a_train_{i:06}.bin", count)(work)
-        return [f.fault for f in check([work / "more"], batch)[1]]
-
-    assert found(9000, 9000, 9000) == found(9001, 9002, 9001) == []
-    assert found(9001, 9000) == ["9000 tokens, but a_train_000000.bin has 9001: 2 and 2 samples of 4096 tokens"]
-    assert found(9000, 4000) == ["4000 tokens, but a_train_000000.bin has 9000: 0 and 2 samples of 4096 tokens"]
-    assert found(9000, 8999, batch=Batch(4, 64)) == []
-    assert found(8900, 9000, batch=Batch(4, 64, 2)) == []
-    assert found(9000, 8700, batch=Batch(4, 64, 2)) == [
-        "8700 tokens, but a_train_000000.bin has 9000: 16 and 17 samples of 512 tokens"
-    ]
-
-
-def test_a_run_resumes_with_as_many_processes(work: Path) -> None:
-    log_folder(work)
-    assert check([work])[1] == check([work / "log"], Batch(processes=2))[1] == []
-    assert {f.fault for f in check([work / "log"], Batch(processes=1))[1]} == {"was saved by 2 processes, not 1"}
-    missing = [f.file for f in check([work / "log"], Batch(processes=3))[1] if "missing" in f.fault]
-    assert missing == [str(work / "log/state_00000020_00002.bin")]
 
 
 def test_a_copy_of_a_shard_is_recognized_by_its_content(work: Path) -> None:
@@ -297,8 +271,15 @@ def test_nothing_to_check(work: Path, tmp_path: Path) -> None:
     with pytest.raises(FileMissingError):
         check([tmp_path / "none.bin"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ArgumentError, match="none of these"):
-        check([tmp_path / "empty"])
+    (tmp_path / "text.txt").write_text(english()[:3000])
+    tok = pybpe.Tokenizer.from_file(work / TOKENIZER)
+    pybpe.binarize(tok, tmp_path / "text.txt", tmp_path / "npy", format="npy", splits=(1,))
+    pybpe.binarize(tok, tmp_path / "text.txt", tmp_path / "tar", format="webdataset", sequence_length=64, splits=(1,))
+    for folder in ("empty", "npy", "tar"):
+        for name in ("tokenizer.bin", "tokenizer.json"):
+            (tmp_path / folder / name).unlink(missing_ok=True)
+        with pytest.raises(ArgumentError, match="none of these"):
+            check([tmp_path / folder])
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ArgumentError, match="neither a file nor a folder"):
         check([tmp_path / "pipe"])

@@ -153,10 +153,10 @@ SIZE = 1024 + 4 * TINY.num_parameters
         (header()[:1023], 1023, "1023 bytes", 1023),
         (header(magic=20240520), SIZE, "magic 20240520", 0),
         (header(version=2), SIZE, "version 2", 4),
-        (header(V=0), SIZE, "at least 1", 8),
-        (header(L=-2), SIZE, "at least 1", 8),
-        (header(NH=3), SIZE, "multiple of the number of heads", 8),
-        (header(Vp=299), SIZE, "at least V", 8),
+        (header(V=0), SIZE, "V is 0", 8),
+        (header(L=-2), SIZE, "L is -2", 8),
+        (header(NH=3), SIZE, "does not divide C", 8),
+        (header(Vp=299), SIZE, "Vp is 299, below V 300", 8),
         (header(), SIZE - 1, f"{SIZE - 1} bytes, but its header implies {SIZE}", SIZE - 1),
         (header(), 1024, f"1024 bytes, but its header implies {SIZE}", 1024),
         (header(), SIZE + 4, f"{SIZE + 4} bytes, but its header implies {SIZE}", SIZE),
@@ -243,7 +243,7 @@ def test_depths_are_llmcs() -> None:
     assert GPT2Config.of_depth(6, 20032, 64, 64, layers=1, heads=4, channels=8) == GPT2Config(20032, 20096, 64, 1, 4, 8)
     with pytest.raises(pybpe.errors.ArgumentError, match="depth must be one of 6, 12"):
         GPT2Config.of_depth(7, 300)
-    with pytest.raises(pybpe.errors.ArgumentError, match="int32"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="V is 2147483648"):
         GPT2Config.of_depth(12, 1 << 31)
 
 
@@ -340,7 +340,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
     cases = {
         "--depth: expected d6": ("new", "-t", old, "-o", out, "--depth", "big"),
         "depth must be one of": ("new", "-t", old, "-o", out, "--depth", "d7"),
-        "multiple of the number of heads": ("new", "-t", old, "-o", out, "--heads", 5),
+        "does not divide C": ("new", "-t", old, "-o", out, "--heads", 5),
         "at least 1": ("new", "-t", old, "-o", out, "--sequence-length", 0),
         "pad must be a multiple of 8, as CUDA requires, not 4": ("new", "-t", old, "-o", out, "--pad", 4),
         "seed must be": ("new", "-t", old, "-o", out, "--seed", -1),

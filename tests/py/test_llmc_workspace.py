@@ -173,7 +173,7 @@ def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None
         ({"sequence_length": 63}, "sequence_length must be at least 64"),
         ({"dtype": "fp16"}, "fp32 or bf16"),
         ({"depth": 7}, "depth must be one of"),
-        ({"heads": 3}, "multiple of the number of heads"),
+        ({"heads": 3}, "does not divide C"),
         ({"pad": 4}, "pad must be a multiple of 8"),
         ({"vocab_size": 65537}, "at most 65536"),
         ({"special_tokens": ["<|user|>"]}, "no special token is the end of text"),
