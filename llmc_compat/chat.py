@@ -237,14 +237,17 @@ def write_chat(
     layout = _HiddenLayout(tok, output.for_vocabulary(tok.vocab_size, tok.model.eot), _binding.path_text(out), name, {})
     folder = layout.folder
     if not force and os.path.exists(os.path.join(folder, manifest_name(folder))):
-        finished_manifest(folder, tok)  # refuses the token files of another tokenizer
+        try:
+            finished_manifest(folder, tok)
+        except ArgumentError as error:  # another tokenizer made the token files
+            raise ArgumentError(f"{error}: choose another folder, or pass {param(force=True)}") from None
     with only_writer(folder), _emptied(layout.unfinished):
         store = AppendStore(layout, len(options.names), partial(_encoded, layout, chat, sources, options.splits))
         conversations, shards = _write_shards(layout, store)
         trained = {split: _write_masks(chat, paths) for split, paths in shards.items()}
         tokens = {split: sum(len(_binding.Shard(path)) for path in paths) for split, paths in shards.items()}
+        _binding.write_file(os.path.join(layout.unfinished, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
         _publish(layout, force)
-        _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
     named = {split: [os.path.join(folder, os.path.basename(path)) for path in some] for split, some in shards.items()}
     return ChatData(conversations, tokens, trained, named)
 
@@ -325,8 +328,9 @@ def _publish(layout: _HiddenLayout, force: bool) -> None:
         os.path.basename(path) for path in glob.glob(f"{stem}_*_{'[0-9]' * 6}.*") if path.endswith((".bin", ".mask"))
     }
     same = set(filecmp.cmpfiles(unfinished, folder, written, shallow=False)[0])
+    older |= {name for name in written if os.path.lexists(os.path.join(folder, name))}
     if not (force or older <= same):
-        told = f"has shards with other tokens, such as {min(older - same)}: choose another folder or name"
+        told = f"has other files than this call makes, such as {min(older - same)}: choose another folder or name"
         raise ArgumentError(f"{folder}: {told}, or replace them with {param(force=True)}")
     if same == set(written):
         note(f"{folder}: already complete")

@@ -11,7 +11,17 @@ from typing import Any, TypeVar
 from pybpe.analysis.tables import Table
 from pybpe.arguments import chosen, counted
 from pybpe.cli.command import Command
-from pybpe.cli.common import call, check_writable, fewer_than, load, open_source, report, tell_of_commas
+from pybpe.cli.common import (
+    call,
+    check_writable,
+    fewer_than,
+    load,
+    named_output,
+    names_alone,
+    open_source,
+    report,
+    tell_of_commas,
+)
 from pybpe.cli.token_files import add_pack_options, split_tokens, tell_set_aside
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.errors import ArgumentError
@@ -188,7 +198,8 @@ def _run_eval(args: argparse.Namespace) -> None:
     from .evals import encode_examples, write_eval
 
     source = open_source("-", records="accept") if args.file == "-" else args.file
-    facts = write_eval(args.output, encode_examples(load(args.tokenizer), source, separator=args.separator))
+    with named_output(args) as name:
+        facts = write_eval(name, encode_examples(load(args.tokenizer), source, separator=args.separator))
     report(
         args,
         {"output": args.output, "examples": facts.examples, "min_T": facts.min_T, "min_B": 4},
@@ -289,7 +300,8 @@ def _add_new(command: Command) -> None:
 
 def _run_new(args: argparse.Namespace) -> None:
     config = chosen(ModelOptions, vars(args)).config(len(load(args.tokenizer)))
-    write_random_checkpoint(args.output, config, dtype=args.dtype, seed=args.seed)
+    with named_output(args) as name:
+        write_random_checkpoint(name, config, dtype=args.dtype, seed=args.seed)
     facts = {"output": args.output, "dtype": args.dtype, **_facts(config)}
     report(args, facts, f"{args.output}: {_text(config)}, {args.dtype}")
 
@@ -308,7 +320,7 @@ def _add_convert(command: Command) -> None:
       pybpe llmc checkpoint convert gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16
     """
     command.option("model MODEL", "a checkpoint, or a folder with config.json, model.safetensors")
-    command.output("the new checkpoint, which may be MODEL; a *.gguf file; or the folder for Hugging Face", "OUT|DIR")
+    command.output("the new checkpoint; a *.gguf file; or the folder for Hugging Face", "OUT|DIR")
     command.option("--from TOK", "the tokenizer of MODEL", dest="old")
     command.option("--to TOK", "the new tokenizer", dest="new")
     command.option("-t --tokenizer TOK", "the tokenizer of MODEL, for Hugging Face or GGUF")
@@ -332,15 +344,17 @@ def _run_convert(args: argparse.Namespace) -> None:
     told, pad = "", 128 if args.pad is None else args.pad
     if to is not None:
         from .gguf import checkpoint_to_gguf
-        from .huggingface import checkpoint_to_huggingface
+        from .huggingface import MODEL_FILES, checkpoint_to_huggingface
 
         convert = checkpoint_to_gguf if args.output.endswith(".gguf") else checkpoint_to_huggingface
-        config = convert(args.model, load(to), args.output)
+        with named_output(args, alone=(*names_alone(), *MODEL_FILES)) as name:
+            config = convert(args.model, load(to), name)
     elif moves:
         from .resize import resize_checkpoint
 
         check_writable(args.output)
-        made = resize_checkpoint(args.model, load(args.old), load(args.new), args.output, pad=pad)
+        with named_output(args) as name:
+            made = resize_checkpoint(args.model, load(args.old), load(args.new), name, pad=pad)
         config, facts = made.config, {"copied": made.copied, "averaged": made.averaged}
         told = f", {made.dtype}; {made.copied} tokens keep their weights, {made.averaged} start as the mean"
     else:
@@ -348,7 +362,8 @@ def _run_convert(args: argparse.Namespace) -> None:
 
         check_writable(args.output)
         dtype = args.dtype or "fp32"
-        config = checkpoint_from_huggingface(args.model, args.output, dtype=dtype, pad=pad)
+        with named_output(args) as name:
+            config = checkpoint_from_huggingface(args.model, name, dtype=dtype, pad=pad)
         facts, told = {"dtype": dtype}, f", {dtype}"
     report(args, {"output": args.output, **facts, **_facts(config)}, f"{args.output}: {_text(config)}{told}")
 

@@ -25,6 +25,7 @@ from pybpe.errors import ArgumentError, FormatError
 from pybpe.formats import export, pretrained
 from pybpe.reading.streams import read_file
 from pybpe.support.call_paths import check_paths
+from pybpe.tokens.manifest import FILE_NAMES
 
 from .checkpoint import Checkpoint, check_dtype, to_file_type, write_blocks
 from .gpt2_config import GPT2Config, Part, padded_rows
@@ -32,6 +33,8 @@ from .safetensors_file import SafetensorsFile, write_safetensors
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
+# The names under which programs look for a model in a folder, and of what describes token files.
+MODEL_FILES = (WEIGHTS_NAME, f"{WEIGHTS_NAME}.index.json", "pytorch_model.bin", CONFIG_NAME, *FILE_NAMES)
 _DTYPES = {"fp32": ("F32", "float32"), "bf16": ("BF16", "bfloat16")}
 _PREFIX = "transformer."
 _ROLES = ("bos_token", "eos_token", "pad_token")

@@ -24,6 +24,7 @@ ADDED = ("fault.h", "pybpe.h", "pybpe.c")
 
 # How our versions of REPLACED begin.
 OUR_HEADER = "/*\nA drop-in replacement for llm.c's "
+OUR_ADDITIONS = ("/*\npybpe ", "/*\nHow the drop-in headers handle errors")  # one of them, how those of ADDED begin
 OUR_MAKEFILE = "# Made by pybpe: "
 OBJECT = "build/pybpe.o"  # llm.c's `make clean` removes it
 MAKEFILE = f"""\
@@ -53,8 +54,14 @@ def kept(header: Path) -> Path:
     return header.with_name(header.name + ".orig")
 
 
+def is_begun(llmc: Path) -> bool:
+    """Returns whether the headers are installed, or some of them."""
+    headers = [llmc / "llmc" / name for name in REPLACED]
+    return any(kept(header).exists() or (header.is_file() and begins_with(header, OUR_HEADER)) for header in headers)
+
+
 def check(llmc: Path) -> None:
-    """Refuses to overwrite a file that is neither ours nor backed up."""
+    """Refuses to overwrite or remove a file that is neither ours nor backed up."""
     for name in REPLACED:
         header = llmc / "llmc" / name
         if not header.is_file() and not kept(header).is_file():
@@ -65,6 +72,9 @@ def check(llmc: Path) -> None:
                     f"{header}: this is neither pybpe's header nor the original saved as {kept(header).name}: remove"
                     " the outdated one of the two"
                 )
+    for added in (llmc / "llmc" / name for name in ADDED):
+        if added.exists() and not (is_begun(llmc) and any(begins_with(added, start) for start in OUR_ADDITIONS)):
+            raise InstallError(f"{added}: pybpe did not install this file, which it would replace: move it away")
     for folder in FOLDERS:
         makefile = llmc / folder / "GNUmakefile"
         if makefile.exists() and not begins_with(makefile, OUR_MAKEFILE):
@@ -106,6 +116,8 @@ def install(llmc: Path) -> str:
 
 def uninstall(llmc: Path) -> str:
     """Restores the originals and removes what was added. Does nothing if nothing is installed. Returns a sentence."""
+    if not is_begun(llmc) and all((llmc / "llmc" / name).is_file() for name in REPLACED):
+        return f"{llmc}: restored"
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
@@ -113,13 +125,13 @@ def uninstall(llmc: Path) -> str:
             raise InstallError(
                 f"{header}: the original of this file is missing: run git checkout llmc/{name}, then try again"
             )
-    for name in REPLACED:
-        header = llmc / "llmc" / name
-        if kept(header).exists():
-            os.replace(kept(header), header)
     made = [llmc / folder / name for folder in FOLDERS for name in ("GNUmakefile", OBJECT)]
     for path in (*(llmc / "llmc" / name for name in ADDED), *made):
         path.unlink(missing_ok=True)
+    for name in REPLACED:  # last, because they show that there is something to undo
+        header = llmc / "llmc" / name
+        if kept(header).exists():
+            os.replace(kept(header), header)
     return f"{llmc}: restored"
 
 

@@ -11,6 +11,7 @@ llm.c's CPU trainer has its paths compiled in, so everything is placed where it 
 
 from __future__ import annotations
 
+import filecmp
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,11 +33,12 @@ from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_file, remove_others
 from pybpe.support.parallel import RunOptions
-from pybpe.tokens.finished import TOKENIZER_NAMES, Goal
+from pybpe.support.replacing import output_at
+from pybpe.tokens.finished import TOKENIZER_NAMES, Goal, is_unfinished, token_file
 from pybpe.tokens.manifest import manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions, RowOptions
 from pybpe.tokens.pack.packing import write_and_pack
-from pybpe.tokens.preparation import prepare_dataset, save_tokenizer
+from pybpe.tokens.preparation import prepare_dataset
 from pybpe.training.options import TrainOptions
 
 from .check import check
@@ -160,6 +162,8 @@ def make_workspace(
     rows = RowOptions.of(pack, sequence_length, packing, shard_tokens=shard_tokens)
     folder = _binding.path_text(out)
     with only_writer(folder):
+        if not force:
+            _check_place(folder)
         given = [file.given for file in corpus_files(inputs, read, [folder])]
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
         try:
@@ -169,7 +173,7 @@ def make_workspace(
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
         workspace = Workspace(folder, tok, manifest, model.config(tok.vocab_size), dtype)
         if force or not os.path.exists(os.path.join(folder, README)):  # written last
-            _write_rest(workspace, seed)
+            _write_rest(workspace, seed, force)
         return workspace
 
 
@@ -192,22 +196,31 @@ def _write_data(
     def write(folder: str) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
         return prepare_dataset(given, make_folder(folder), training, options, run, goal)
 
-    if rows is None:
-        return write(goal.folder)
-    tok, manifest = write_and_pack(goal, rows, write, run.progress)
-    if not os.path.exists(os.path.join(goal.folder, TOKENIZER_NAMES[-1])):
-        save_tokenizer(tok, goal.folder)
-    return tok, manifest
+    return write(goal.folder) if rows is None else write_and_pack(goal, rows, write, run.progress)
 
 
-def _write_rest(workspace: Workspace, seed: int) -> None:
+def _check_place(folder: str) -> None:
+    """Raises ArgumentError if a folder without token files of a workspace has what a workspace would replace."""
+    data = os.path.join(folder, "data")
+    if is_unfinished(data) or os.path.exists(os.path.join(data, manifest_name(data))):
+        return
+    names = (*MODEL_NAMES.values(), TOKENIZER_NAME, *TOKENIZER_NAMES, README, *map(CPU_DATA.format, ("train", "val")))
+    found = next((name for name in names if os.path.lexists(os.path.join(folder, name))), None)
+    found = found or token_file(folder)
+    if found is not None:
+        raise ArgumentError(f"{folder}: has {found}: choose another folder, or replace it with {param(force=True)}")
+
+
+def _write_rest(workspace: Workspace, seed: int, force: bool) -> None:
     """Writes everything except the data. Raises LimitError if llm.c could not train in the finished workspace."""
     folder = workspace.folder
-    workspace.tokenizer.save(os.path.join(folder, TOKENIZER_NAME))
     model = os.path.join(folder, workspace.model_name)
     remove_others(folder, f"{workspace.model_name}.*.tmp", ())  # left by killed runs, each as large as the model
-    write_random_checkpoint(model, workspace.config, dtype=workspace.dtype, seed=seed)
-    _link_cpu_data(folder, workspace.manifest)
+    with output_at(os.path.join(folder, TOKENIZER_NAME), force) as name:
+        workspace.tokenizer.save(name)
+    with output_at(model, force) as name:
+        write_random_checkpoint(name, workspace.config, dtype=workspace.dtype, seed=seed)
+    _link_cpu_data(folder, workspace.manifest, force)
     errors = [finding for finding in check([folder])[1] if finding.is_error]
     if errors:
         raise LimitError(f"llm.c cannot train in this workspace: {errors[0]}")
@@ -232,12 +245,17 @@ def _check(training: TrainOptions, split: SplitOptions, model: ModelOptions) -> 
     model.config(training.vocab_size)
 
 
-def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:
+def _link_cpu_data(folder: str, manifest: pybpe.Manifest, force: bool) -> None:
     """Makes relative links, so that the workspace can be moved."""
     place = make_folder(os.path.join(folder, os.path.dirname(CPU_DATA)))
     with file_errors(place, "links cannot be made"):
         for split in ("train", "val"):
             link = os.path.join(folder, CPU_DATA.format(split))
+            shard = os.path.join(folder, "data", manifest.shards[split][0].file)
+            if not force and os.path.exists(link) and not filecmp.cmp(link, shard, shallow=False):
+                raise ArgumentError(
+                    f"{link}: is something else: choose another folder, or replace it with {param(force=True)}"
+                )
             new = f"{link}.{os.getpid()}.tmp"
             remove_file(new)  # left by a killed run with the same process number
             platform.make_link(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)

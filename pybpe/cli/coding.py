@@ -89,11 +89,11 @@ def _run_encode(args: argparse.Namespace) -> None:
         if args.dropout:
             raise ArgumentError("--explain shows merges that are not random: pass --dropout 0")
         shown = tokenizer.explain(b"".join(_pieces(tokenizer, args)), allowed_special=() if args.ordinary else "all")
-        with writing(args.output) as write:
+        with writing(args) as write:
             write(f"{shown}\n".encode())
         return
     blocks = _encode_pieces(tokenizer, args)
-    with writing(args.output) as write:
+    with writing(args) as write:
         if is_binary:
             arrays = list(blocks)
             if args.output.endswith(".npy"):
@@ -196,7 +196,7 @@ def _run_decode(args: argparse.Namespace) -> None:
     tokenizer = load(args.tokenizer)
     name, blocks = _ids(args.ids, tokenizer)
     position, last = 0, b""
-    with writing(args.output) as write:
+    with writing(args) as write:
         for ids in blocks:
             try:
                 data = tokenizer._decoder.decode(ids, position)

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import signature
@@ -19,14 +19,16 @@ import pybpe
 
 from .._binding import Output
 from .._lazy import futures, shutil, tempfile
-from ..arguments import refuse_as_output
-from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, note, warn
+from ..arguments import counted, refuse_as_output
+from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, file_errors, note, warn
 from ..reading.bad_records import list_name, remove_list
-from ..reading.file_types import holds_records, llmc_file, no_text, says_records
+from ..reading.file_types import RECORD_OF_RUN, holds_records, is_binary, llmc_file, no_text, says_records
 from ..reading.files import tell_of_marks, text_file
 from ..reading.streams import Peekable
+from ..reading.unpacking import packing_of_content
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder
+from ..support.replacing import output_at
 from .command import WRITTEN
 
 Result = TypeVar("Result")
@@ -60,10 +62,12 @@ def check_call(args: argparse.Namespace) -> list[str]:
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
         paths["writes"]["--output"] += with_content(args.output)[1:]
     check_paths(**paths)
+    if "skipped" in args and args.output is not None and (listed := list_of_skipped(args)) is not None:
+        written["--skipped"] = listed
     replaced = _check_replaced(args, written)
-    for action in args.parser._actions:
-        if "DIR" not in str(action.metavar) and (flag := (*action.option_strings, "")[-1]) in written:
-            check_writable(written[flag])
+    folders = {flag for each in args.parser._actions if "DIR" in str(each.metavar) for flag in each.option_strings}
+    for flag in written.keys() - folders:
+        check_writable(written[flag], args.writes_tokenizer and flag == "--output")
     return replaced
 
 
@@ -74,9 +78,7 @@ def list_of_skipped(args: argparse.Namespace) -> str | None:
         return found
     if args.output == "-":
         raise ArgumentError("with -o -, --on-error skip needs --skipped FILE for the list of skipped records")
-    path = list_name(os.path.normpath(args.output))
-    check_writable(path)
-    return path
+    return list_name(os.path.normpath(args.output))
 
 
 def remove_old_list(args: argparse.Namespace) -> None:
@@ -194,22 +196,27 @@ def tell_terminal(path: str) -> None:
 
 
 @contextmanager
-def writing(path: str) -> Iterator[Callable[[bytes | memoryview], object]]:
+def writing(args: argparse.Namespace) -> Iterator[Callable[[bytes | memoryview], object]]:
     """Yields a function that writes to standard output (-), or to a file that appears only when it is complete."""
-    if path == "-":
+    if args.output == "-":
         yield sys.stdout.buffer.write
         sys.stdout.buffer.flush()
     else:
-        with Output(path) as output:
+        with named_output(args) as name, Output(name) as output:
             yield output.write
 
 
 @contextmanager
-def named_output(path: str, ending: str) -> Iterator[str]:
-    """Yields the path to write to. For "-" it is a temporary file with this ending, which is then copied to standard
-    output."""
+def named_output(
+    args: argparse.Namespace, ending: str = "", keep: bool = False, flag: str = "output", alone: Collection[str] = ()
+) -> Iterator[str]:
+    """Yields the path to write an output to: see `output_at`. For "-" it is a temporary file with this ending, which is
+    then copied to standard output."""
+    path = getattr(args, flag)
     if path != "-":
-        yield path
+        force = args.force or (os.path.isfile(path) and _kind(path) in _MADE_ANEW)
+        with output_at(path, force, keep, alone) as name:
+            yield name
         return
     with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
         name = os.path.join(folder, "out" + ending)
@@ -219,10 +226,25 @@ def named_output(path: str, ending: str) -> Iterator[str]:
         sys.stdout.buffer.flush()
 
 
-def save_tokenizer(tokenizer: pybpe.Tokenizer, path: str) -> None:
-    """Writes a tokenizer in the format that the path's ending names, or as JSON to standard output."""
-    with named_output(path, ".json") as name:
+def save_tokenizer(
+    tokenizer: pybpe.Tokenizer, args: argparse.Namespace, old: pybpe.Tokenizer | None, keep: bool = False
+) -> None:
+    """Writes a tokenizer in the format that the ending of -o names, or as JSON to standard output; with --remap, also
+    the ids of `old`."""
+    with named_output(args, ".json", keep, alone=names_alone()) as name:
         tokenizer.save(name)
+    if args.remap is not None and old is not None:
+        from ..model.remap import old_ids, save_remap
+
+        with named_output(args, flag="remap") as name:
+            save_remap(name, old_ids(old.model, tokenizer.model))
+
+
+def names_alone() -> Collection[str]:
+    """Returns names of files that would be another tokenizer in the folder of one."""
+    from ..formats.pretrained import TOKENIZER_FILES
+
+    return TOKENIZER_FILES
 
 
 def tell_of_commas(args: argparse.Namespace) -> None:
@@ -238,48 +260,47 @@ def fewer_than(size: int, got: int) -> str:
     return f" (fewer than {size}: no other pair occurs often enough; use more text to get more)"
 
 
-def check_writable(path: str) -> None:
+def check_writable(path: str, may_be_folder: bool = False) -> None:
     """Raises an error now, not after an hour of work, if a file cannot be written. Makes its folder."""
     if path == "-":
         return
     refuse_as_output(path)
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
+    folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+    if folder == path and not may_be_folder:
         raise ArgumentError(f"{path}: this is a folder: name a file in it")
     make_folder(folder)
+    if folder == path or not os.path.exists(path) or os.path.isfile(path):  # otherwise a device
+        with file_errors(path, "cannot be written"), tempfile.TemporaryFile(dir=folder):
+            pass
 
 
 # ----------------------------------------------------------------------------------------------------
-# What a command may replace: a file of the kind that it writes there itself. Anything else needs --force
+# What a command may replace without --force. `output_at` decides, when the result is there. What takes long is refused
+# before, if the file that is there is not even of the kind that the command writes.
 
 _HEAD_BYTES = 4096
-_TOKENIZER, _ARRAY, _PAGE, _IDS, _DATA = "a tokenizer", "a numpy array", "a page", "ids", "other data"
-_BY_FLAG = {"remap": {_ARRAY}, "plot": {"a picture"}, "report": {_PAGE, "a report"}, "skipped": {"a list of records"}}
+_TOKENIZER, _ARRAY, _PAGE, _IDS = "a tokenizer", "a numpy array", "a page", "ids"
+_PICTURE, _RECORD = "a picture", "a report or a list of records"
+_MADE_ANEW = {_PAGE, _PICTURE, _RECORD}  # they show what other files have, so newer ones replace them
+_BY_FLAG = {"remap": {_ARRAY}, "plot": {_PICTURE}, "report": {_PAGE, _RECORD}, "skipped": {_RECORD}}
 _BY_COMMAND = {
-    **dict.fromkeys(("train", "prune"), {_TOKENIZER}),
-    "export": {_TOKENIZER, "a GGUF vocabulary"},
-    "viz": {_PAGE},
-    "new": {"a checkpoint"},
-    "convert": {"a checkpoint", "a GGUF model"},
+    "train": {_TOKENIZER},
     "count": {"a counts file"},
-    "encode": {_ARRAY, _IDS, _DATA},
-    "eval": {"an eval file"},
+    "encode": {_ARRAY, _IDS, "plain ids"},
+    "corpus": set[str](),
 }
 _CHECKED_ELSEWHERE = frozenset(("checkpoint",))  # resuming refuses any other file
 _MARKS = (
     (b"\x93NUMPY", _ARRAY),
     (b"pybpecnt", "a counts file"),
-    (b"GGUF\3\0\0\0" + bytes(8), "a GGUF vocabulary"),  # no tensors
-    (b"GGUF\3\0\0\0", "a GGUF model"),
-    (b'<!doctype html>\n<html lang="en">', _PAGE),
-    (b"\x89PNG", "a picture"),
-    (b"%PDF-", "a picture"),
-    (b"<?xml", "a picture"),
-    (b'{"file": ', "a list of records"),
-    (b'{\n "documents_in":', "a report"),
 )
-_RANKS = re.compile(rb"[A-Za-z0-9+/]+=* \d+\n")
-_NUMBERS = re.compile(rb"[\[\]\d,\s]+")
+_PATTERNS = {
+    re.compile(rb'<!doctype html>\n<html lang="en">.*<meta name="generator" content="pybpe ', re.DOTALL): _PAGE,
+    re.compile(rb"(\x89PNG|%PDF-|<\?xml).*[Mm]atplotlib", re.DOTALL): _PICTURE,
+    RECORD_OF_RUN: _RECORD,
+    re.compile(rb"[A-Za-z0-9+/]+=* \d+\n"): _TOKENIZER,
+    re.compile(rb"[\[\]\d,\s]+\Z"): _IDS,
+}
 
 
 def _check_replaced(args: argparse.Namespace, writes: dict[str, str]) -> list[str]:
@@ -292,44 +313,52 @@ def _check_replaced(args: argparse.Namespace, writes: dict[str, str]) -> list[st
         if dest in _CHECKED_ELSEWHERE or not os.path.isfile(path) or not os.path.getsize(path):
             continue
         kind = _kind(path)
-        allowed = _BY_FLAG.get(dest) or _BY_COMMAND.get(args.parser.prog.split()[-1], set())
-        if kind not in allowed and not args.force:
+        allowed = _BY_FLAG.get(dest) or _BY_COMMAND.get(args.parser.prog.split()[-1])
+        if allowed is not None and kind not in allowed and not args.force:
             raise ArgumentError(
                 f"{path}: {flag} would replace {kind}, which this command does not write: choose another output, or"
                 " pass --force"
             )
-        replaced.append(f"{path}: replaced {kind}")
-    if args.writes_tokenizer and not args.force:
-        _check_token_files(args)
+        if args.force or kind in _MADE_ANEW:
+            replaced.append(f"{path}: replaced {kind}")
+    if args.writes_tokenizer and not args.parser.prog.endswith(" export"):  # which checks the tokenizer that it reads
+        check_place(args)
     return replaced
 
 
 def _kind(path: str) -> str:
     with open(path, "rb") as stream:
         head = stream.read(_HEAD_BYTES)
+        if head.startswith(b"%PDF-"):  # which says at its end what made it
+            stream.seek(-min(_HEAD_BYTES, os.path.getsize(path)), os.SEEK_END)
+            head += stream.read()
     found = next((kind for mark, kind in _MARKS if head.startswith(mark)), None) or llmc_file(head)
+    found = found or next((kind for mark, kind in _PATTERNS.items() if mark.match(head)), None)
     if found is not None:
         return found
-    what = no_text(head, path)
-    if (what is not None and what.what == "a tokenizer.json") or _RANKS.match(head):
-        return _TOKENIZER
-    if _NUMBERS.fullmatch(head):
-        return _IDS
-    return "a text" if what is None and b"\0" not in head else _DATA
+    what = no_text(head, "")
+    if what is not None:
+        return {"a tokenizer.json": _TOKENIZER}.get(what.what, what.what)
+    if is_binary(head):
+        return "plain ids" if path.endswith(".bin") and packing_of_content(head) is None else "other data"
+    return "a text"
 
 
-def _check_token_files(args: argparse.Namespace) -> None:
-    """Raises ArgumentError if a tokenizer is written next to token files of another one, which nothing could decode
-    then."""
+def check_place(args: argparse.Namespace, tokenizer: pybpe.Tokenizer | None = None) -> None:
+    """Raises ArgumentError if a tokenizer (None: a new one) would be next to token files or a model of another one,
+    unless there is --force."""
+    from ..formats.pretrained import model_vocab_size
     from ..tokens.manifest import Manifest, manifest_name
 
     folder = args.output if os.path.isdir(args.output) else os.path.dirname(args.output) or "."
-    if args.output == "-" or not os.path.exists(os.path.join(folder, manifest_name(folder))):
+    if args.output == "-" or args.force:
         return
-    theirs = Manifest.load(folder).tokenizer.get("fingerprint")
-    is_copy = args.parser.prog.endswith(" export") and load(args.tokenizer).model.fingerprint == theirs
-    if not is_copy:
-        raise ArgumentError(
-            f"{folder}: has token files that another tokenizer made, and this one cannot decode: choose another"
-            " folder, or pass --force"
-        )
+    found = None
+    if os.path.exists(os.path.join(folder, manifest_name(folder))):
+        theirs = Manifest.load(folder).tokenizer.get("fingerprint")
+        if tokenizer is None or tokenizer.model.fingerprint != theirs:
+            found = "token files that another tokenizer made, and this one cannot decode"
+    elif (size := model_vocab_size(folder)) is not None and (tokenizer is None or len(tokenizer) != size):
+        found = f"a model for a tokenizer of {counted(size, 'token')}"
+    if found is not None:
+        raise ArgumentError(f"{folder}: has {found}: choose another folder, or pass --force")

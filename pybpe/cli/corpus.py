@@ -116,7 +116,7 @@ def _scorer(text: str) -> tuple[str, Any, float]:
 
 def _run(args: argparse.Namespace) -> None:
     pii = args.scrub_pii
-    with named_output(args.output, ".jsonl") as out:
+    with named_output(args, ".jsonl") as out:
         found = call(
             pybpe.corpus.clean,
             args,

@@ -128,7 +128,7 @@ def _count_words(args: argparse.Namespace) -> None:
         raise ArgumentError("name files to count, or *.counts files to add")
     if args.dask is not None and counts:
         raise ArgumentError("--dask counts texts: add *.counts files without it")
-    with named_output(args.output, ".counts") as name, tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
+    with named_output(args, ".counts", keep=True) as name, tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
         if texts:
             part = os.path.join(folder, "texts.counts") if counts else name
             words = _count_texts(args, texts, counts, part)

@@ -193,7 +193,7 @@ def _run_viz(args: argparse.Namespace) -> None:
     tokenizers = load_all(args.tokenizer)
     text, source, total = _read(args.text, max_bytes)
     page = pybpe.viz.make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
-    with writing(args.output) as write:
+    with writing(args) as write:
         write(page)
     cut = f", the first {max_bytes:,} bytes of the text" if max(total, len(text)) > max_bytes else ""
     report(

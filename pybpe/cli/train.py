@@ -9,7 +9,6 @@ import pybpe
 
 from ..arguments import counted, whole_number
 from ..errors import ArgumentError
-from ..model.remap import old_ids, save_remap
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
 from ..support.parallel import RunOptions
@@ -84,9 +83,7 @@ def _run_train(args: argparse.Namespace) -> None:
             raise ArgumentError("name files to train on, or --counts")
         counts = pybpe.Counts.load_sum(args.counts) if args.counts else None
         tokenizer, counts = _trained(args, size, base, counts)
-    save_tokenizer(tokenizer, args.output)
-    if base is not None and args.remap is not None:
-        save_remap(args.remap, old_ids(base.model, tokenizer.model))
+    save_tokenizer(tokenizer, args, base, keep=True)
     remove_old_list(args)
     facts = {"output": args.output, "vocab_size": len(tokenizer), "merges": len(tokenizer.model.merges)}
     line = f"{args.output}: {counted(len(tokenizer), 'token')}, {counted(facts['merges'], 'merge')}"

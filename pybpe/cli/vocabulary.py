@@ -10,7 +10,7 @@ import pybpe
 from ..errors import ArgumentError, warn
 from ..support.parallel import RunOptions
 from .command import Command
-from .common import call, load, named_output, report, save_tokenizer
+from .common import call, check_place, load, named_output, names_alone, report, save_tokenizer
 from .options import parse_amount
 from .train import add_remap
 
@@ -70,10 +70,11 @@ def _run_export(args: argparse.Namespace) -> None:
     from ..formats.export import format_of
 
     tokenizer = _read(args)
+    check_place(args, tokenizer)
     format = args.format or ("json" if args.output == "-" else format_of(args.output))
     if args.output == "-" and format in ("files", "pretrained", "nanochat"):
         raise ArgumentError(f"--format {format} makes a folder, which cannot go to standard output: name it with -o")
-    with named_output(args.output, "") as name:
+    with named_output(args, alone=names_alone()) as name:
         tokenizer.save(name, format, ids_only=args.ids_only)
     facts = {"output": args.output, "format": format, "vocab_size": len(tokenizer)}
     report(args, facts, f"{args.output}: {len(tokenizer)} tokens")
@@ -105,13 +106,13 @@ def _run_prune(args: argparse.Namespace) -> None:
         raise ArgumentError("name files whose tokens to keep, or give --vocab-size N")
     old, note = load(args.tokenizer), ""
     if args.vocab_size is not None:
-        new = old.prune(vocab_size=args.vocab_size, remap=args.remap)
+        new = old.prune(vocab_size=args.vocab_size)
     else:
         counts = corpus_usage(old, args).counts
-        new = old.prune([i for i, count in enumerate(counts) if count >= args.min_count], remap=args.remap)
+        new = old.prune([i for i, count in enumerate(counts) if count >= args.min_count])
         if len(new) == len(old):
             note = ": every token is used, part of a used token, a byte or a special token; --min-count drops rare ones"
-    save_tokenizer(new, args.output)
+    save_tokenizer(new, args, old)
     facts = {"output": args.output, "old": len(old), "vocab_size": len(new), "remap": args.remap}
     report(args, facts, f"{args.output}: {len(new)} tokens, previously {len(old)}{note}")
 

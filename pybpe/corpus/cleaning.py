@@ -15,7 +15,7 @@ from .. import _binding
 from .._lazy import Array, futures
 from ..arguments import chosen, instance, refuse_unused, whole_number
 from ..errors import ArgumentError, note
-from ..reading.bad_records import Seen, SkippedRecords, list_name, remove_list
+from ..reading.bad_records import Seen, SkippedRecords, check_list, list_name, remove_list
 from ..reading.files import stage
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import Inputs, path_list
@@ -131,6 +131,8 @@ def clean(
             refuse_unused("memory_limit", memory_limit, "no step finds duplicates")
     given = path_list(inputs)
     list_path, found = steps.read.skipped or list_name(path), None
+    if steps.read.skips and steps.read.skipped is None:
+        check_list(list_path)
     check_paths({"out": [path], "skipped": [list_path]})
     folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):

@@ -10,6 +10,7 @@ import glob
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,12 @@ SPECIALS_MAP = "special_tokens_map.json"
 CHAT_TEMPLATE = "chat_template.jinja"
 MORE_TEMPLATES = "additional_chat_templates"
 ADDED_TOKENS = "added_tokens.json"
+# The names under which programs look for a tokenizer in a folder, and for what belongs to it.
+TOKENIZER_FILES = (
+    TOKENIZER, VOCAB, MERGES, CONFIG, SPECIALS_MAP, CHAT_TEMPLATE, MORE_TEMPLATES, ADDED_TOKENS, "tokenizer.bin",
+    "tokenizer.model", "tokenizer.pkl", "token_bytes.pt",
+)  # fmt: skip
+_OF_MODEL = "config.json"
 
 # Classes of transformers that use tokenizer.json as it is, without "Fast" at the end of their names. Version 5 builds
 # the tokenizers of other classes by rules in the code of the class.
@@ -217,6 +224,14 @@ def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
             )
     _warn_of_added(config, model, folder)
     return _configured(model, config)
+
+
+def model_vocab_size(folder: str) -> int | None:
+    """Returns the number of tokens of the model in a folder of transformers, if there is one that says it."""
+    with suppress(Error, ValueError, RecursionError, AttributeError):
+        size = json.loads(read_file(os.path.join(folder, _OF_MODEL))).get("vocab_size")
+        return size if isinstance(size, int) else None
+    return None
 
 
 def _refuse_hiding(model: Model, folder: str) -> None:

@@ -118,8 +118,8 @@ def _open(name: str, source: Any, split: str, length: int, dtype: str | None) ->
 def folder_paths(folder: str, split: str = "train") -> list[str]:
     """Returns the token files of one split of a folder. Raises ArgumentError if its files do not hold ids in a row, or
     its run has not finished."""
-    manifest = Manifest.load(folder)
     check_finished(folder)
+    manifest = Manifest.load(folder)
     form, readable = manifest.settings.get("format"), FLAT if manifest.packing is None else (LLMC.name,)
     if form not in readable:
         rows = "" if manifest.packing is None else "packed rows in "

@@ -17,17 +17,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import param
-from ..errors import ArgumentError, FormatError, warn
+from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
 from ..support.output_files import remove_file
+from .file_types import RECORD_OF_RUN
 from .options import ReadOptions
 
 LEAST_RECORDS = 1000
-_LIST_START = b'{"file": '
+_HEAD_BYTES = 1 << 16  # of a list: its first line
 
 
 class BadRecord(NamedTuple):
@@ -232,13 +233,24 @@ def list_name(output: str) -> str:
     return f"{output}.skipped.jsonl"
 
 
+def is_other(path: str) -> bool:
+    """Returns whether there is a file that is not such a list, nor empty as the list of a run that skipped nothing."""
+    if not os.path.exists(path):
+        return False
+    with file_errors(path, "cannot be read"), open(path, "rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+    return bool(head) and RECORD_OF_RUN.match(head) is None
+
+
 def remove_list(path: str) -> None:
     """Removes the list that an earlier run left there, because it would seem to belong to this run. A file that is not
     such a list stays."""
-    try:
-        with open(path, "rb") as stream:
-            if not stream.read(len(_LIST_START)).startswith(_LIST_START) and os.path.getsize(path):
-                return
-    except OSError:
-        return
-    remove_file(path)
+    with suppress(FileError):
+        if not is_other(path):
+            remove_file(path)
+
+
+def check_list(path: str) -> None:
+    """Raises ArgumentError if a list whose name the caller did not choose would replace another file."""
+    if is_other(path):
+        raise ArgumentError(f"{path}: the list of skipped records would replace this file: give it another name")

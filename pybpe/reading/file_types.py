@@ -93,7 +93,7 @@ _OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[ \t\r]*["}]')
 _TEXT = re.compile(rb'"text"[ \t]*:[ \t]*"')
 _NAMES_OF_RECORDS = (".jsonl", ".ndjson", ".jsonlines", ".jl")
 _REPORT = NoText("a report of pybpe or its list of skipped records", _LEAVE_OUT, is_own=True, is_json=True)
-_RECORD_OF_RUN = re.compile(
+RECORD_OF_RUN = re.compile(
     rb'\{\n "documents_in": \d|<!doctype html>\n<html lang="en"><head>[^\n]*<title>Corpus report</title>'
     rb'|\{"file": "[^\n]*", (?:"row": \d+|"line": (?:\d+|null), "offset": \d+), "reason": "'
 )
@@ -130,7 +130,7 @@ def no_text(head: bytes, path: str) -> NoText | None:
         return _marked_kind(head)
     if _TOKENIZER.match(head):
         return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
-    if _RECORD_OF_RUN.match(head):
+    if RECORD_OF_RUN.match(head):
         return _REPORT
     if _MANIFEST.match(head):
         return NoText("the manifest of token files", "name their folder", is_own=True, is_json=True)

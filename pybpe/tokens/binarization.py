@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from .. import _binding
 from .._lazy import futures
@@ -252,10 +252,10 @@ def write_dataset(
     staged: Staged,
     run: RunOptions,
     resume: bool = True,
-    beside: Callable[[], None] | None = None,
+    with_tokenizer: bool = False,
 ) -> Manifest:
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
-    `beside` is as in TokenRun.write."""
+    `with_tokenizer` is as in TokenRun.write."""
     tok, splits = layout.tok, options.split.splits
     check_mark(kinds, tok.special_tokens, tok.model.matching, staged.files)
     plan = planning.Plan(staged.files, kinds, options.split, tok._encoder.cutting)
@@ -271,7 +271,8 @@ def write_dataset(
             store = SharedStore(layout, encoding, identity)
     work = TokenRun(layout, store, identity, encoding=encoding, resume=resume)
     inputs = [(staged.names.get(path, path), size) for path, size in zip(staged.files.paths, staged.files.sizes)]
-    made = work.write(run, staged.files.known_size, Manifest(options.settings(), described(tok), inputs=inputs), beside)
+    known = Manifest(options.settings(), described(tok), inputs=inputs)
+    made = work.write(run, staged.files.known_size, known, with_tokenizer)
     if plan.hashed:
         tell_shares(splits, made)
     return made

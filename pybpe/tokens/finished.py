@@ -5,7 +5,11 @@ inputs, with samples of their content. Every command that fills a folder with to
 
     nothing, or an unfinished run    -> the call does its work
     the result of an equal call      -> the call returns the manifest that is there
+    the same, but files are missing  -> the call does its work again
     anything else                    -> refused, unless the caller passes force=True
+
+A result is complete if every file that its manifest lists, tokenizers included, has the SHA-256 that is there. Only
+these files are ever removed: all others belong to somebody else. The old files stay until the new ones are complete.
 
 The hash has no modification times, so that equal inputs give equal manifests everywhere. Instead, an input that was
 written after the manifest counts as changed.
@@ -16,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,14 +35,15 @@ from ..reading.paths import STDIN
 from ..reading.small_files import SMALL_BYTES, Corpus, SmallFiles
 from ..reading.streams import file_sha256
 from ..support.call_paths import identity
-from ..support.locking import FOLDER, only_writer
-from ..support.output_files import real_output, remove_folder, unfinished_folder
+from ..support.locking import FOLDER, LOCK, only_writer
+from ..support.output_files import real_output, remove_entry, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
 from .formats import FLAT
-from .manifest import Manifest, ShardRecord, check_tokenizer, manifest_name, split_paths
+from .manifest import FileRecord, Manifest, ShardRecord, check_tokenizer, manifest_name, split_paths
 from .spool import size_of
 
 LOG_NAME = "parts.log"
+ROWS = "rows"  # in the same hidden folder: what `pack` has written
 TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 
 _SAMPLED = 256  # the number of files whose content is sampled
@@ -112,10 +118,8 @@ class Goal(NamedTuple):
             # A killed call would have packed these tokens into the folder. Raises FileError if it is still running.
             with only_writer(os.path.dirname(hidden), temporary=True):
                 remove_folder(hidden)
-        if made is None and self.rows and os.path.lexists(self.folder):  # it is replaced as a whole
-            left = {self.folder}
-            if os.path.isdir(self.folder):
-                left = set(os.listdir(self.folder)) - {*files_of_manifest(self.folder), *TOKENIZER_NAMES}
+        if made is None and self.rows and os.path.isdir(self.folder):  # programs read all files of such a folder
+            left = set(os.listdir(self.folder)) - {*files_of_manifest(self.folder), *TOKENIZER_NAMES, FOLDER}
             if left:
                 raise ArgumentError(f"{self.folder}: has something else, such as {min(left)}: name another folder")
         return made
@@ -123,15 +127,19 @@ class Goal(NamedTuple):
     def _made(self, call: str, tok: Tokenizer | None, inputs: Iterable[InputFile]) -> Manifest | None:
         folder = self.folder
         path, unfinished = os.path.join(folder, manifest_name(folder)), is_unfinished(folder)
+        stale = None if unfinished else stale_tokenizer(folder, tok)
         if self.force:
-            if not unfinished and not files_of_manifest(folder) and (name := _token_file(folder)) is not None:
+            if not unfinished and not files_of_manifest(folder) and (name := token_file(folder)) is not None:
                 warn(f"{folder}: {name} is in no manifest, so it stays, unless this call makes a file with this name")
+            if stale is not None and tok is not None:
+                told = "which no manifest lists, and which would not fit the tokens"
+                raise ArgumentError(f"{folder}: has another tokenizer, {stale}, {told}: remove it")
             return None
         if not os.path.exists(path):
-            if not unfinished and (name := _token_file(folder)) is not None:
+            if not unfinished and (name := token_file(folder)) is not None:
                 raise _refusal(folder, f"has token files without a manifest, such as {name}")
-            if not unfinished and (stale := stale_tokenizers(folder, tok)):
-                raise _refusal(folder, f"has another tokenizer, {stale[0]}")
+            if stale is not None:
+                raise _refusal(folder, f"has another tokenizer, {stale}")
             return None
         try:
             found = Manifest.load(folder)
@@ -143,9 +151,14 @@ class Goal(NamedTuple):
         newer = next((file.path for file in inputs if file.mtime_ns > written_ns), None)
         if newer is not None:
             raise _refusal(folder, f"was written before {newer} changed")
-        records = [(os.path.join(folder, record.file), record.bytes) for record in found.records]
-        if unfinished or any(size_of(path) != size for path, size in records):
+        there = [record for record in found.records if os.path.lexists(os.path.join(folder, record.file))]
+        changed = next((record.file for record in there if not is_as_recorded(folder, record)), None)
+        if changed is not None:
+            raise _refusal(folder, f"{changed} is not the file that this call wrote")
+        if len(there) < len(found.records):
             return None
+        if not unfinished and os.path.isdir(os.path.join(folder, FOLDER)):
+            remove_work(folder)
         note(f"{folder}: already complete ({sum(map(len, found.shards.values()))} shards, {found.tokens} tokens)")
         return found
 
@@ -155,7 +168,8 @@ def hidden_folder(out: _binding.PathLike) -> str:
     return os.path.join(unfinished_folder(real_output(out) + ".tokens"), "data")
 
 
-def _token_file(folder: str) -> str | None:
+def token_file(folder: str) -> str | None:
+    """Returns the name of a file in a folder that is named like token files of llm.c or nanoGPT, if there is one."""
     if not os.path.isdir(folder):
         return None
     with file_errors(folder, "cannot be read"):
@@ -171,14 +185,43 @@ def _refusal(folder: str, what: str) -> ArgumentError:
 
 
 def is_unfinished(folder: str) -> bool:
-    """Returns whether a run that writes to a folder was killed or is still running."""
-    return os.path.exists(os.path.join(folder, FOLDER, LOG_NAME))
+    """Returns whether a run that writes to a folder was killed or is still running. A manifest is newer than the log of
+    its own run, which may have been killed while it removed the log."""
+    hidden, manifest = os.path.join(folder, FOLDER), os.path.join(folder, manifest_name(folder))
+    with suppress(FileNotFoundError), file_errors(hidden, "cannot be examined"):
+        begun = [
+            os.stat(os.path.join(hidden, name)).st_mtime_ns for name in os.listdir(hidden) if name in (LOG_NAME, ROWS)
+        ]
+        return bool(begun) and not (os.path.exists(manifest) and os.stat(manifest).st_mtime_ns >= max(begun))
+    return False
+
+
+def remove_work(folder: str) -> None:
+    """Removes the work of a run that has ended, finished or given up. The log is removed last, so that a kill in
+    between changes nothing."""
+    hidden = os.path.join(folder, FOLDER)
+    with file_errors(hidden, "cannot be removed"):
+        names = set(os.listdir(hidden)) - {LOCK}
+        for name in [*sorted(names - {LOG_NAME}), *(names & {LOG_NAME})]:
+            remove_entry(os.path.join(hidden, name))
 
 
 def check_finished(folder: str) -> None:
-    """Raises ArgumentError if a run that writes to a folder was killed or is still running."""
-    if is_unfinished(folder):
+    """Says, if a run that writes to a folder was killed or is still running, how to go on. A run removes the manifest
+    before it changes a file that the manifest lists: until then, that finished result can be used.
+
+    Raises:
+        ArgumentError: there is no manifest.
+    """
+    if not is_unfinished(folder):
+        return
+    if not os.path.exists(os.path.join(folder, manifest_name(folder))):
         raise ArgumentError(f"{folder}: the run that writes to this folder has not finished: run its command again")
+    hidden = os.path.join(folder, FOLDER)
+    note(
+        f"{folder}: these are the files of a finished run. Another one, which has not ended, would replace them: run"
+        f" its command again, or remove {hidden} to give it up"
+    )
 
 
 def finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
@@ -188,10 +231,16 @@ def finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
         ArgumentError: the run that writes to it has not finished, or another tokenizer made the files. FileError,
             FormatError: there is no manifest, or it is damaged.
     """
-    manifest = Manifest.load(folder)
     check_finished(folder)
+    manifest = Manifest.load(folder)
     check_tokenizer(folder, manifest.tokenizer.get("fingerprint"), tok)
     return manifest
+
+
+def is_as_recorded(folder: str, record: ShardRecord | FileRecord) -> bool:
+    """Returns whether a file of a manifest has the content that the manifest states."""
+    path = os.path.join(folder, record.file)
+    return size_of(path) == record.bytes and file_sha256(path) == record.sha256
 
 
 def files_of_manifest(folder: str) -> list[str]:
@@ -203,16 +252,19 @@ def files_of_manifest(folder: str) -> list[str]:
         return []
 
 
-def stale_tokenizers(folder: str, tok: Tokenizer | None) -> list[str]:
-    """Returns the names of the tokenizer's files in a folder, unless they hold this tokenizer: next to its token files,
-    they would decode them to another text."""
-    there = [name for name in TOKENIZER_NAMES if os.path.exists(os.path.join(folder, name))]
-    try:
-        if there and tok is not None and Tokenizer.from_file(os.path.join(folder, there[0])).model == tok.model:
-            return []
-    except (FileError, FormatError, UnsupportedError):
-        pass
-    return there
+def stale_tokenizer(folder: str, tok: Tokenizer | None) -> str | None:
+    """Returns the name of a tokenizer's file in a folder that no manifest lists and that does not hold this tokenizer:
+    next to its token files, it would decode them to another text."""
+    listed = files_of_manifest(folder)
+    for name in TOKENIZER_NAMES:
+        path = os.path.join(folder, name)
+        if name in listed or not os.path.lexists(path):
+            continue
+        with suppress(FileError, FormatError, UnsupportedError):
+            if tok is not None and Tokenizer.from_file(path).model.fingerprint == tok.model.fingerprint:
+                continue
+        return name
+    return None
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -254,11 +306,11 @@ class TokenFolder(NamedTuple):
         split_paths(self.path, self.manifest, split)
         return [self.checked(record) for record in self.manifest.shards[split]]
 
-    def checked(self, record: ShardRecord) -> str:
-        """Returns the path of a token file. Raises FormatError if the hash of its content is not the manifest's: other
+    def checked(self, record: ShardRecord | FileRecord) -> str:
+        """Returns the path of a file. Raises FormatError if the hash of its content is not the manifest's: other
         token files must not be made from damaged ones, and their own manifest would hide it."""
         path = os.path.join(self.path, record.file)
-        if file_sha256(path) != record.sha256:
+        if not is_as_recorded(self.path, record):
             raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
         return path
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
 
 from .. import _binding
 from .._lazy import futures
@@ -115,16 +114,10 @@ def prepare_dataset(
         name = options.output.name or name_of(given, staged)
         call = call_of((settings, options, name, goal.also), staged)
         made = goal.made(call, None, staged.files)
-        if made is not None and os.path.exists(saved := os.path.join(goal.folder, TOKENIZER_NAMES[0])):
-            return Tokenizer.from_file(saved), made
+        if made is not None:
+            return Tokenizer.from_file(os.path.join(goal.folder, TOKENIZER_NAMES[0])), made
         counts = count_plan(plan, counting, run)
         tok = of_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
         options = options.for_tokenizer(tok)
         layout = Layout(tok, options.output, folder, name, staged.names, call)
-        return tok, write_dataset(layout, options, kinds, staged, run, beside=partial(save_tokenizer, tok, folder))
-
-
-def save_tokenizer(tok: Tokenizer, folder: str) -> None:
-    """Writes the tokenizer's files with the first shard: until then, an earlier run's files match the shards there."""
-    for name in TOKENIZER_NAMES:
-        tok.save(os.path.join(folder, name))
+        return tok, write_dataset(layout, options, kinds, staged, run, with_tokenizer=True)

@@ -30,7 +30,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -39,14 +39,14 @@ from typing import Any, BinaryIO
 from .. import _binding
 from ..arguments import counted
 from ..errors import ArgumentError, FormatError, LimitError, file_error, file_errors, note, warn
-from ..reading.bad_records import SkippedRecords, SkipState
+from ..reading.bad_records import SkippedRecords, SkipState, check_list
 from ..reading.text_encoding import Doubts
-from ..support.locking import LOCK, STAGED
+from ..support.locking import STAGED
 from ..support.output_files import give_name, make_folder, remove_entry, remove_file, write_through
 from ..support.parallel import RunOptions
 from ..support.progress import Progress
 from .encoding import Encoded, EncodingJob, Part
-from .finished import LOG_NAME, files_of_manifest, hashed, stale_tokenizers
+from .finished import LOG_NAME, TOKENIZER_NAMES, files_of_manifest, hashed, remove_work
 from .manifest import FILE_NAMES, Manifest, Records, ShardRecord, is_plain_name, record_file
 from .options import Layout
 from .spool import Reached
@@ -211,8 +211,10 @@ class TokenRun:
                 store.note(part)
                 self._last = part
         else:
-            there = files_of_manifest(layout.folder) + stale_tokenizers(layout.folder, layout.tok)
-            log.begin(identity, inputs, sorted({*log.older, *log.files, *there}))
+            older = {*log.older, *log.files, *files_of_manifest(layout.folder)}
+            if self._skips and LIST_NAME not in older:
+                check_list(os.path.join(layout.folder, LIST_NAME))
+            log.begin(identity, inputs, sorted(older))
             with file_errors(layout.unfinished, "cannot be emptied"):
                 for name in os.listdir(layout.unfinished):
                     if name != LOG_NAME and not name.startswith(STAGED):  # staged inputs may belong to this run
@@ -258,28 +260,23 @@ class TokenRun:
         return min(most, len(parts) + (next(hashes, None) is None))
 
     def _remove_work(self) -> None:
-        """Ends the run, finished or given up. The log is removed last, so that a kill in between changes nothing."""
         self._close()
-        folder = self._layout.unfinished
-        with file_errors(folder, "cannot be removed"):
-            names = set(os.listdir(folder)) - {LOCK}
-            for name in [*sorted(names - {LOG_NAME}), *(names & {LOG_NAME})]:
-                remove_entry(os.path.join(folder, name))
+        remove_work(self._layout.folder)
 
     # ------------------------------------------------------------------------------------------------
     # The tasks
 
-    def write(
-        self, options: RunOptions, total: int | None, known: Manifest, beside: Callable[[], None] | None = None
-    ) -> Manifest:
+    def write(self, options: RunOptions, total: int | None, known: Manifest, with_tokenizer: bool = False) -> Manifest:
         """Does the remaining work, up to the manifest, which it returns.
 
         Args:
             options: how to use the machine.
             total: the amount of input, in the unit of the work, if known.
             known: what the manifest says of the call, the tokenizer and the inputs.
-            beside: writes the files that accompany the shards; called just before the first shard gets its name.
+            with_tokenizer: whether to write the tokenizer too, just before the first shard gets its name: until then,
+                an earlier run's tokenizer matches the shards there.
         """
+        self._beside = TOKENIZER_NAMES if with_tokenizer else ()
         try:
             if self._last.tasks:
                 tokens = sum(split.tokens for split in self._last.splits)
@@ -291,8 +288,8 @@ class TokenRun:
             shards = self._log.shards or []
             records = self._store.make(shards, options)
             self._replace_older(self._files(shards))
-            if beside is not None:
-                beside()
+            for name in self._beside:
+                self._layout.tok.save(os.path.join(self._layout.folder, name))
             self._store.publish(shards)
         except (ArgumentError, LimitError):
             self._remove_work()  # other input is needed, so the results so far are useless
@@ -372,7 +369,7 @@ class TokenRun:
     def _files(self, shards: Iterable[Sequence[ShardRecord]]) -> list[str]:
         """Returns the names of all files that get published."""
         names = [record.file for some in shards for record in some]
-        return names + self._indexes(shards) + [LIST_NAME] * self._skips
+        return [*names, *self._indexes(shards), *([LIST_NAME] * self._skips), *self._beside]
 
     def _indexes(self, shards: Iterable[Sequence[ShardRecord]]) -> list[str]:
         name = self._layout.output.form.index_name
@@ -394,7 +391,7 @@ class TokenRun:
         """Writes the manifest and the other files that belong to the shards."""
         layout, skipped = self._layout, None
         folder, form = layout.folder, layout.output.form
-        files = [record_file(os.path.join(folder, name)) for name in self._indexes(records.values())]
+        files = [record_file(os.path.join(folder, name)) for name in (*self._indexes(records.values()), *self._beside)]
         if form.of_tokenizer is not None:
             name, content = form.of_tokenizer
             files.append(record_file(self._write(name, content(layout.tok))))

@@ -17,9 +17,8 @@ from ..arguments import counted
 from ..errors import ArgumentError, Error, FormatError
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256
-from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
-from .finished import is_unfinished
+from .finished import check_finished
 from .formats import FORMATS, LLMC
 from .manifest import FileRecord, Manifest, ShardRecord, named_folder
 from .pack.rows import row_fault
@@ -59,9 +58,10 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
 
     Raises:
         FileError, FormatError: there is no manifest, or it is invalid or names a file outside its folder.
-        ArgumentError: the manifest does not list the file.
+        ArgumentError: the manifest does not list the file, or a run has begun to replace the files.
     """
     name, only = named_folder(folder)
+    check_finished(name)
     manifest = Manifest.load(name)
     if only is not None:
         if only not in manifest.file_names:
@@ -87,9 +87,6 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
 
 def _unlisted(folder: str, manifest: Manifest) -> Iterator[Problem]:
     """Yields files that programs would take for the folder's token files, though the manifest does not list them."""
-    if is_unfinished(folder):
-        fault = "a run that writes to this folder has not finished: run the same command again"
-        yield Problem(FOLDER, fault)
     form = FORMATS.get(str(manifest.settings.get("format")))
     listed = set(manifest.file_names)
     for split in SPLIT_NAMES if form is not None else ():

@@ -154,7 +154,7 @@ WRONG = [
     (f"{BINARIZE} --format x", "--format must be one of llmc"),
     ("binarize -t tok.json small.txt -o o", "--min-shard-tokens 0"),
     ("binarize -t tok.json missing.txt -o out2", "missing.txt"),
-    ("count novel.txt -o o --task-timeout 5", "--task-timeout needs --dask"),
+    ("count novel.txt -o c --task-timeout 5", "--task-timeout needs --dask"),
     ("inspect novel.txt", "novel.txt"),
     ("inspect tok.json --verbose", "--verbose; commands show progress unless you give --quiet (see"),
     ("trian", "there is no command 'trian'; did you mean train?"),

@@ -213,7 +213,7 @@ def test_inspect_says_what_prune_would_drop(folder: Path) -> None:
     (folder / "b.txt").write_text(english()[100_000:120_000], encoding="utf-8")
     for text in ("a.txt", "b.txt"):
         facts = json.loads(run("inspect", "tok.json", text, "--json", cwd=folder))
-        pruned = json.loads(run("prune", "tok.json", text, "-o", "small.json", "--json", cwd=folder))
+        pruned = json.loads(run("prune", "tok.json", text, "-o", "small.json", "--json", "--force", cwd=folder))
         assert facts["prunable"] == pruned["old"] - pruned["vocab_size"]
         assert f"`pybpe prune` drops {facts['prunable']}," in run("inspect", "tok.json", text, cwd=folder)
     assert facts["prunable"] > 0

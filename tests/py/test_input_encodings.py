@@ -297,7 +297,7 @@ def test_a_text_in_an_old_encoding_is_no_pickle(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
 def test_decoding_takes_no_more_memory_for_a_longer_text(tmp_path: Path) -> None:
-    words = ["--encoding", "utf-16", "-o", tmp_path / "x.counts", "--workers", 1, "--quiet"]
+    words = ["--encoding", "utf-16", "-o", tmp_path / "x.counts", "--workers", 1, "--quiet", "--force"]
     used = []
     for times in (10, 1000):
         (tmp_path / f"{times}.txt").write_bytes((TEXT * times).encode("utf-16"))

@@ -339,7 +339,7 @@ def test_nothing_of_an_earlier_run_is_left_for_llm_c(tok: pybpe.Tokenizer, jsonl
     chat.write_chat(tok, [jsonl], out, shard_tokens=997)
     chat.write_chat(tok, [jsonl], out, name="other")
     before = content(out)
-    with pytest.raises(pybpe.errors.ArgumentError, match="has shards with other tokens"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="has other files than this call makes"):
         chat.write_chat(tok, [jsonl], out, splits=(3, 1))
     assert content(out) == before
     (out / ".chat.unfinished").mkdir()
@@ -348,6 +348,10 @@ def test_nothing_of_an_earlier_run_is_left_for_llm_c(tok: pybpe.Tokenizer, jsonl
     chat.write_chat(tok, [jsonl], out, splits=(3, 1))  # an equal call
     (out / "chat_train_000000.mask").unlink()  # as if a kill came when some files had their names
     chat.write_chat(tok, [jsonl], out, splits=(3, 1))
+    (out / "chat_template.jinja").write_text("another")
+    with pytest.raises(pybpe.errors.ArgumentError, match="such as chat_template.jinja.*force=True"):
+        chat.write_chat(tok, [jsonl], out, splits=(3, 1))
+    chat.write_chat(tok, [jsonl], out, splits=(3, 1), force=True)
     chat.write_chat(tok, [jsonl], alone, splits=(3, 1))
     left = {name: data for name, data in content(out).items() if not name.startswith("other_")}
     assert left == content(alone)

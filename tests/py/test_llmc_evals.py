@@ -278,7 +278,7 @@ def test_the_command(tok: pybpe.Tokenizer, jsonl: Callable[..., Path], tmp_path:
     facts = evals.eval_facts(out)
     assert json.loads(result.stdout) == {"output": str(out), "examples": 2, "min_T": facts.min_T, "min_B": 4}
     assert out.read_bytes() == written_out([oracle(tok, ROOF), oracle(tok, BOAT)])
-    stdin = pybpe_command(*command, "-o", out, "--separator", "", stdin=path.read_text())
+    stdin = pybpe_command(*command, "-o", out, "--separator", "", "--force", stdin=path.read_text())
     assert f"2 examples; llm.c needs -b 4 or more and -t {evals.eval_facts(out).min_T} or more" in stdin.stdout
     assert evals.read_eval(out)[0].completions == oracle(tok, ROOF, "")[1]
     before = out.read_bytes()

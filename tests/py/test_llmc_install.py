@@ -186,6 +186,23 @@ def test_what_would_be_lost_is_refused(
     assert content(checkout) == before
 
 
+def test_files_of_others_with_our_names_stay(installer: Callable[..., tuple[int, str, str]], checkout: Path) -> None:
+    for name in ("pybpe.c", "pybpe.h", "fault.h"):
+        (checkout / "llmc" / name).write_text("/*\npybpe 0.1.0, which the user put here */\n")
+        before = content(checkout)
+        code, _, error = installer(checkout)
+        assert code == 2 and f"{name}: pybpe did not install this file" in error
+        assert installer(checkout, "--undo")[0] == 0  # nothing is installed
+        assert content(checkout) == before
+        (checkout / "llmc" / name).unlink()
+    assert installer(checkout)[0] == 0
+    (checkout / "llmc" / "fault.h").write_text("mine")
+    before = content(checkout)
+    for undo in ((), ("--undo",)):
+        code, _, error = installer(checkout, *undo)
+        assert code == 2 and "fault.h: pybpe did not install this file" in error and content(checkout) == before
+
+
 def test_an_original_that_was_removed_is_asked_for(
     installer: Callable[..., tuple[int, str, str]], checkout: Path
 ) -> None:

@@ -220,7 +220,7 @@ def test_a_folder_in_the_place_of_a_link_is_an_error(corpus: Path, tmp_path: Pat
     place = tmp_path / "work" / "dev" / "data" / "tinyshakespeare"
     (place / "tiny_shakespeare_train.bin" / "folder").mkdir(parents=True)
     with pytest.raises(FileError, match="links cannot be made"):
-        make_workspace(corpus, tmp_path / "work", **SMALL)
+        make_workspace(corpus, tmp_path / "work", force=True, **SMALL)
     assert [path.name for path in place.iterdir()] == ["tiny_shakespeare_train.bin"]  # no temporary link is left
     assert not (tmp_path / "work" / "README.md").exists()
 

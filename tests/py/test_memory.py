@@ -229,7 +229,7 @@ def test_peak_memory(folder: Path, shape: str) -> None:
     corpus, out, tok = make(folder), folder / f"out {shape}", folder / "tok.json"
     commands: dict[str, list[Any]] = {
         "binarize": ["binarize", "-t", tok, corpus, "-o", out, *how, "--workers", 2],
-        "counts": ["count", corpus, "-o", folder / "x.counts", "--workers", 2],
+        "counts": ["count", corpus, "-o", folder / f"{shape}.counts", "--workers", 2],
     }
     if shape in ("small files", "many documents"):
         prepared = folder / f"prepared {shape}"

@@ -217,6 +217,7 @@ def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Pa
     pybpe.binarize(tok, data / "c.txt", unfinished, format="raw")
     (unfinished / ".pybpe-unfinished").mkdir(exist_ok=True)
     (unfinished / ".pybpe-unfinished" / "parts.log").write_text("{}")
+    (unfinished / "manifest.json").unlink()
     ids = numpy.arange(9)
     for sources, options, length, message in (
         ({}, {}, 8, "names that are strings"),

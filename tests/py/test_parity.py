@@ -122,7 +122,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["train", *given, "--transition", "0.6", *options]) == 0
     facts = json.loads(out.read_bytes())["model"]["pybpe"]
     assert (facts["parity"], facts["parity_per"], facts["transition"]) == (["en", "zh"], "text", 0.6)
-    assert main(["train", *given, "--parity-per", "byte", *options]) == 0
+    assert main(["train", *given, "--parity-per", "byte", "--force", *options]) == 0
     capsys.readouterr()
     for arguments, message in (
         ([str(train["en"]), *given[2:]], "expected NAME=FILE"),

@@ -77,7 +77,7 @@ def test_a_signal_at_any_moment_leaves_no_temporary_file(place: Path, name: str)
         assert {file for file, data in written(place).items() if complete.get(file) != data} == set(), (point, said)
         assert (code, "Traceback" in said) == (-number, False), (point, said)
     if name == "binarize":  # it resumes
-        assert run(COMMANDS[name], place)[0] == 0
+        assert run(COMMANDS[name], place) == (0, "")
         assert written(place) == complete
 
 

@@ -210,12 +210,17 @@ def test_prune_and_extend(
     pruned = pybpe.Tokenizer.from_file(small)
     text = corpus.read_text()
     assert numpy.load(remap)[pruned.encode(text)].tolist() == tok.encode(text)
-    assert run(capsys, "prune", path, "--vocab-size", "300", "-o", small, "--remap", remap)["vocab_size"] == 300
+    assert (
+        run(capsys, "prune", path, "--vocab-size", "300", "-o", small, "--remap", remap, "--force")["vocab_size"] == 300
+    )
     assert numpy.load(remap).shape == (300,)
     base = ["train", "--base", path]
-    assert run(capsys, *base, "--special-token", "<x>", "-o", small, "--remap", remap)["vocab_size"] == 1201
+    assert run(capsys, *base, "--special-token", "<x>", "-o", small, "--remap", remap, "--force")["vocab_size"] == 1201
     assert numpy.load(remap).tolist() == [*range(1200), -1]
-    assert run(capsys, *base, corpus, "--vocab-size", "1300", "-o", small, "--remap", remap)["vocab_size"] == 1300
+    assert (
+        run(capsys, *base, corpus, "--vocab-size", "1300", "-o", small, "--remap", remap, "--force")["vocab_size"]
+        == 1300
+    )
     assert numpy.load(remap).tolist() == [*range(1200), *[-1] * 100]
     for bad in (["prune", path, "-o", small], [*base, "-o", small], [*base, corpus, "-o", small]):
         assert main([*map(str, bad)]) == 2

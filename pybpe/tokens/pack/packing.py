@@ -20,15 +20,16 @@ from ... import _binding
 from ..._lazy import Array, numpy
 from ...arguments import instance, param, shown
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
+from ...reading.streams import read_file
 from ...support import platform
-from ...support.locking import only_writer
-from ...support.output_files import make_folder, remove_file, remove_folder, unfinished_folder
+from ...support.locking import FOLDER, only_writer
+from ...support.output_files import make_folder, remove_file, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, files_of_manifest, hidden_folder
+from ..finished import ROWS, TOKENIZER_NAMES, Goal, TokenFolder, call_of, files_of_manifest, hidden_folder
 from ..formats import FORMATS, LLMC
-from ..manifest import FileRecord, Manifest, ShardRecord
+from ..manifest import FILE_NAMES, FileRecord, Manifest, ShardRecord, manifest_name
 from ..options import RowOptions
 from ..spool import ID_BYTES
 from ..store import check_least
@@ -37,7 +38,6 @@ from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, 
 from .rows import WRITERS, Columns, NewShard, columns_of
 
 _PADDING_NAMES = ("<|padding|>", "<|pad|>")
-_DATA = "data"  # inside the unfinished folder
 
 
 def pack(
@@ -95,16 +95,27 @@ def pack(
         raise LimitError(
             f"{param(shard_tokens=shard_tokens)} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer"
         )
-    goal = options.goal(out, force)
-    made = goal.made(source.manifest.call or source.sha256, tok)
-    if made is not None:
-        return made
-    hidden = unfinished_folder(goal.folder)
-    tokens = source.manifest.tokens
-    with only_writer(hidden, temporary=True), Progress("packing", 2 * tokens, "token", progress) as bar:
-        rows = os.path.join(hidden, _DATA)
-        _Packing(tok, source, options, _pad_id(tok, pad), bar).write(rows)
-        _publish(rows, goal.folder)
+    goal, pad_id = options.goal(out, force), _pad_id(tok, pad)
+    rows = os.path.join(goal.folder, FOLDER, ROWS)
+    is_new = not os.path.exists(goal.folder)
+    try:
+        with only_writer(goal.folder):
+            if os.path.exists(os.path.join(rows, manifest_name(rows))):
+                _publish(rows, goal.folder)  # a kill has interrupted this
+            made = goal.made(source.manifest.call or source.sha256, tok)
+            if made is not None:
+                return made
+            try:
+                with Progress("packing", 2 * source.manifest.tokens, "token", progress) as bar:
+                    _Packing(tok, source, options, pad_id, bar).write(rows)
+            except BaseException:
+                remove_folder(rows)  # nothing resumes
+                raise
+            _publish(rows, goal.folder)
+    finally:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                os.rmdir(goal.folder)
     return Manifest.load(goal.folder)
 
 
@@ -162,16 +173,20 @@ def _pad_id(tok: Tokenizer, pad: str | None) -> int:
     return tok.special_tokens[pad]
 
 
-def _publish(folder: str, target: str) -> None:
-    """Gives the finished folder its name."""
-    with file_errors(target, "cannot be written"):
+def _publish(rows: str, folder: str) -> None:
+    """Moves the finished files into the output folder. Removes the files that the manifest there lists: first that
+    manifest, which would be wrong from then on. The new one comes last."""
+    names, manifest = os.listdir(rows), manifest_name(rows)
+    with file_errors(folder, "cannot be written"):
+        for name in files_of_manifest(folder):
+            if name in FILE_NAMES or name not in names:
+                remove_file(os.path.join(folder, name))
         platform.sync_folder(folder)
-        if os.path.isdir(target):
-            for name in {*files_of_manifest(target), *TOKENIZER_NAMES}:
-                remove_file(os.path.join(target, name))
-            os.rmdir(target)
-        os.rename(folder, target)
-        platform.sync_folder(os.path.dirname(target))
+        for some in (set(names) - {manifest}, {manifest}):
+            for name in some:
+                platform.replace_file(os.path.join(rows, name), os.path.join(folder, name))
+            platform.sync_folder(folder)
+        os.rmdir(rows)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -216,6 +231,10 @@ class _Packing(NamedTuple):
             if source.split_tokens(split):  # otherwise, the split has no rows, and no file
                 counts[split], shards[split], others = self._write_split(split, out)
                 files += others
+        for record in source.files if options.format == LLMC.name else ():
+            if record.file in TOKENIZER_NAMES:
+                _binding.write_file(os.path.join(out, record.file), read_file(self.data.checked(record)))
+                files.append(record)
         settings = {
             **source.settings,
             "format": options.format,

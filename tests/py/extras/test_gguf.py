@@ -209,4 +209,4 @@ def test_what_the_commands_replace(tmp_path: Path) -> None:
     assert fields(tmp_path / "v.gguf") == vocabulary(trained(), "gpt-2")
     assert len(gguf.GGUFReader(tmp_path / "m.gguf").tensors) == 4 + 2 * 12
     result = run("export", tmp_path / "t.json", "--format", "gguf", "-o", tmp_path / "m.gguf", code=2)
-    assert b"would replace a GGUF model" in result.stderr
+    assert b"m.gguf: has something else than this call makes" in result.stderr
