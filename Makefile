@@ -14,8 +14,7 @@ STRICT := -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-proto
 # What the compiler accepts is asked once, when it is first needed.
 HARDENING = $(eval HARDENING := $(shell $(PYTHON) csrc/hardening.py compile '$(CC) $(CFLAGS)'))$(HARDENING)
 HARDENING_LINK = $(eval HARDENING_LINK := $(shell $(PYTHON) csrc/hardening.py link '$(CC)'))$(HARDENING_LINK)
-COMPILE = $(CC) $(STRICT) -fvisibility=hidden -DPYBPE_VERSION='"$(VERSION)"' \
-          -Icsrc -Itests/c -Illmc_compat/include
+COMPILE = $(CC) $(STRICT) -fvisibility=hidden -Icsrc -Itests/c -Illmc_compat/include
 DEPENDENCIES = -MMD -MP -MT $@ -MF $@.d
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 LDLIBS := -lm -pthread
@@ -37,8 +36,8 @@ ifndef V
 .SILENT:
 endif
 
-## the Python package in .venv with its tools, the C library and the C programs; the same as make
-all: build/extension.stamp .venv/test-stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRAMS)
+## the Python package in .venv with its tools, and the C programs; the same as make
+all: build/extension.stamp .venv/test-stamp llmc_compat/include/pybpe.c $(PROGRAMS)
 
 # The demo needs neither the tools of the tests nor the other programs.
 ## train, binarize and check everything on a corpus; CORPUS="files" and vocab=20009 choose others
@@ -87,15 +86,16 @@ PACKAGES_OF = $(VENV)/python -c 'import importlib.metadata as m, re; \
 	touch $@
 
 # The environment comes first, because it begins with a check of this machine.
-build/extension.stamp: .venv/stamp build/libpybpe.a $(HEADERS) csrc/cffi_build.py csrc/hardening.py setup.py
+build/extension.stamp: .venv/stamp build/obj/libpybpe.a $(HEADERS) csrc/cffi_build.py csrc/hardening.py setup.py
 	echo "CC pybpe/_core"
-	PYBPE_LIBRARY=build/libpybpe.a $(VENV)/python setup.py --quiet build_ext --inplace --force
+	PYBPE_LIBRARY=build/obj/libpybpe.a $(VENV)/python setup.py --quiet build_ext --inplace --force
 	touch $@
 
 # ---------------------------------------------------------------------------------------------------
 # C: the library and the programs of tests/c
 
-build/libpybpe.a: $(SOURCES:csrc/%.c=build/obj/%.o)
+# For the tests and the extension: it is made quickly again after a change, and its internal functions can be called.
+build/obj/libpybpe.a: $(SOURCES:csrc/%.c=build/obj/%.o)
 %/libpybpe.a:
 	rm -f $@
 	$(AR) rcs $@ $^
@@ -118,8 +118,8 @@ build/tests/test_memory build/sanitize/tests/test_memory: LDLIBS += -DFAILING_SY
 endif
 
 # The programs wait for the library: -O1 compiles them in half the time, and they run as fast.
-build/tests/%: tests/c/%.c build/libpybpe.a | build/tests
-	$(COMPILE) $(CFLAGS) $(HARDENING) -O1 $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(HARDENING_LINK) $(LDFLAGS) $(LDLIBS)
+build/tests/%: tests/c/%.c build/obj/libpybpe.a | build/tests
+	$(COMPILE) $(CFLAGS) $(HARDENING) -O1 $(DEPENDENCIES) -o $@ $< build/obj/libpybpe.a $(HARDENING_LINK) $(LDFLAGS) $(LDLIBS)
 
 # This file is rewritten only when its content changes, so a different compiler, flag or version rebuilds all C code.
 build/flags: force
@@ -134,6 +134,12 @@ build/flags: force
 amalgamation: build/amalgamation/pybpe.c
 build/amalgamation/pybpe.c: $(SOURCES) $(HEADERS) csrc/amalgamate.py pybpe/_version.py LICENSE
 	$(PYTHON) csrc/amalgamate.py $(@D) $(VERSION)
+
+# The library for other programs is one file, in which only the functions of the header have names for the linker.
+build/libpybpe.a: build/amalgamation/pybpe.o
+build/amalgamation/pybpe.o: build/amalgamation/pybpe.c build/flags
+	echo "CC build/libpybpe.a"
+	$(CC) $(STRICT) -fvisibility=hidden -ffunction-sections -fdata-sections -fPIC $(CFLAGS) $(HARDENING) -c -o $@ $<
 
 PREFIX ?= /usr/local
 PACKAGED := pkgconfig/pybpe.pc cmake/pybpe/pybpe-config.cmake cmake/pybpe/pybpe-config-version.cmake

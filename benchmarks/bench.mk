@@ -81,6 +81,6 @@ build/benchmarks/gil.so: benchmarks/gil.c
 bench-pathology: build/extension.stamp build/benchmarks/encode_file build/tiktoken
 	$(VENV)/python benchmarks/pathology.py build/benchmarks/encode_file $(BENCH_FLAGS)
 
-build/benchmarks/%: benchmarks/%.c build/libpybpe.a
+build/benchmarks/%: benchmarks/%.c build/obj/libpybpe.a
 	@mkdir -p $(@D)
-	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
+	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -o $@ $< build/obj/libpybpe.a $(LDFLAGS) $(LDLIBS)

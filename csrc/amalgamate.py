@@ -57,9 +57,8 @@ def amalgamate(version: str) -> dict[str, str]:
     included: set[str] = set()
     names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.glob("*/*.c"))
     modules = "\n".join(expand(name, included) for name in names)
-    start = f'{ONLY_C}#define PYBPE_VERSION "{version}"\n\n'
     header = (SOURCES / PUBLIC).read_text(encoding="utf-8")
-    return {"pybpe.c": f"{top}{start}{modules}\n#endif\n", PUBLIC: top + header}
+    return {"pybpe.c": f"{top}{ONLY_C}{modules}\n#endif\n", PUBLIC: top + header}
 
 
 def write(folder: Path, version: str) -> None:

@@ -23,14 +23,7 @@ def read_cdef(header: str = HEADER) -> str:
     text = Path(header).read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
         raise ValueError(f"{header}: expected one '{BEGIN}' and after it one '{END}'")
-    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
-
-
-def read_version() -> str:
-    """Returns the version in pybpe/_version.py, without importing the package, which is not built yet."""
-    namespace: dict[str, str] = {}
-    exec(Path("pybpe/_version.py").read_text(encoding="utf-8"), namespace)
-    return namespace["__version__"]
+    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].replace("PYBPE_API ", "")
 
 
 def compile_args() -> list[str]:
@@ -59,9 +52,8 @@ ffi.set_source(
     "".join(f'#include "{Path(header).relative_to("csrc").as_posix()}"\n' for header in [HEADER, *PYTHON_HEADERS]),
     sources=[] if LIBRARY else sorted(glob("csrc/*/*.c")),
     extra_objects=[LIBRARY] if LIBRARY else [],
-    depends=[HEADER, *sorted(glob("csrc/*/*.h")), "pybpe/_version.py"],
+    depends=[HEADER, *sorted(glob("csrc/*/*.h"))],
     include_dirs=["csrc"],
-    define_macros=[("PYBPE_VERSION", f'"{read_version()}"')],
     extra_compile_args=compile_args(),
     extra_link_args=link_args(),
 )

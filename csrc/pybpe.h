@@ -3,7 +3,7 @@ pybpe: byte-level BPE tokenizers and llm.c token files, in C11.
 
 This is the only public header, and it is the documentation of the C library. The region between the
 two marker comments below is also what the Python binding is generated from (csrc/cffi_build.py), so
-it holds plain declarations only: no macros beyond integer constants, no attributes, no inline code.
+it holds plain declarations only: no macros beyond integer constants and PYBPE_API, no inline code.
 
 Conventions, for every function:
 - Names are pybpe_noun_verb, the object first. Handles are opaque.
@@ -57,11 +57,22 @@ tokenizer.json or a tokenizer.bin, and decodes the ids:
 #include <stddef.h>
 #include <stdint.h>
 
+/* The version of this header; pybpe_version() is that of the library. The number is 10000 * major + 100 * minor + patch. */
+#define PYBPE_VERSION "0.1.0"
+#define PYBPE_VERSION_NUMBER 100
+
+/* Before each function. Define it as `static` to include pybpe.c in a source file of your own, or as what your compiler
+   wants for a shared library. */
+#if !defined(PYBPE_API)
+#if defined(__GNUC__) && !defined(_WIN32)
+#define PYBPE_API __attribute__((visibility("default")))
+#else
+#define PYBPE_API
+#endif
+#endif
+
 #ifdef __cplusplus
 extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
 #endif
 
 /* pybpe: begin cdef */
@@ -106,14 +117,14 @@ typedef struct pybpe_strings {
 } pybpe_strings;
 
 /* The version of this library, such as "0.1.0". Static. */
-const char *pybpe_version(void);
+PYBPE_API const char *pybpe_version(void);
 
 /* The version of the Unicode tables that the patterns use, such as "18.0.0". Static. */
-const char *pybpe_unicode_version(void);
+PYBPE_API const char *pybpe_unicode_version(void);
 
 /* The class of a code point, as the patterns see it. The bits are: 1 Lu or Lt, 2 Ll, 4 Lm or Lo, 8 M, 16 N, 32
    whitespace, 64 CR or LF. Any other code point has class 0, including invalid code points. */
-int pybpe_unicode_class(uint32_t code_point);
+PYBPE_API int pybpe_unicode_class(uint32_t code_point);
 
 /* The handles that more than one section below uses. */
 typedef struct pybpe_vocab pybpe_vocab;       /* immutable */
@@ -135,18 +146,18 @@ Vocabularies and tokenizer.bin
    A tokenizer.bin has version 1 or 2, and was written by llm.c or by pybpe. pybpe stores merges, pattern and specials after
    the tokens, where llm.c ignores them (layout: csrc/llmc/tokenizer_bin.h). If a file lacks them, its merges are recovered
    from the order of its ids, as for tiktoken ranks, and eot is its only special. */
-int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
-int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
-                         pybpe_error *err);
-void pybpe_vocab_free(pybpe_vocab *v);
+PYBPE_API int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
+                                   pybpe_error *err);
+PYBPE_API void pybpe_vocab_free(pybpe_vocab *v);
 
 /* Writes a tokenizer.bin. `version` is 2 or 1; llm.c reads version 1 only if V is 50257 and eot is 50256. Returns
    PYBPE_ERR_LIMIT for what the format cannot hold: an unused id, a token longer than 255 bytes, a vocabulary in which
    a single byte has no token, special_flags, or prefix_space. */
-int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
+PYBPE_API int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
 
 /* Returns the id of the ordinary token (special 0) or the special (special 1) with these bytes, or PYBPE_NO_ID. */
-uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special);
+PYBPE_API uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special);
 
 /* A complete vocabulary, laid out by the caller. Everything is copied. */
 typedef struct pybpe_vocab_spec {
@@ -167,38 +178,40 @@ typedef struct pybpe_vocab_spec {
 } pybpe_vocab_spec;
 
 /* Returns the vocabulary as it was laid out. All pointers belong to v and are valid as long as v is. */
-pybpe_vocab_spec pybpe_vocab_get_spec(const pybpe_vocab *v);
+PYBPE_API pybpe_vocab_spec pybpe_vocab_get_spec(const pybpe_vocab *v);
 
 /* Makes a vocabulary. Returns PYBPE_ERR_VALUE (offset = id or index) if two ordinary tokens or two specials have the
    same bytes, if a merge names anything but two ordinary tokens, or if their concatenation is not an ordinary token.
    Some single bytes, but not all, may lack a token; encoding a text that needs such a byte is an error. */
-int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem,
+                              pybpe_error *err);
 
 /* Recovers merges from the order of ids, lowest first, as tiktoken's rank files imply them. The merge of a token joins
    the two parts that remain after BPE with all lower tokens. A token with more than two parts left can't be reached and
    gets no merge. Writes at most spec->tokens.count pairs (2 ids each) to `merges` and the number of pairs to `count`.
    Ignores spec->merges. */
-int pybpe_vocab_recover_merges(const pybpe_vocab_spec *spec, uint32_t *merges, size_t *count,
-                               const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_vocab_recover_merges(const pybpe_vocab_spec *spec, uint32_t *merges, size_t *count,
+                                         const pybpe_allocator *mem, pybpe_error *err);
 
 /* Finds the two large parts of a tokenizer.json: the object model.vocab at text[spans[0]..spans[1]) and the array
    model.merges at text[spans[2]..spans[3]). Returns 1, or 0 unless the text looks like a JSON object that has each of
    them exactly once. The rest of the text is not checked. */
-int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]);
+PYBPE_API int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]);
 
 /* Makes a vocabulary from a spec whose tokens and merges are in those two texts instead. special_texts has the text of
    each special, in the order of spec->specials; none may be empty. The vocabulary text need not contain the specials.
    Returns PYBPE_ERR_FORMAT for anything unusual, even if it is valid: the caller must then use a slower reader. */
-int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
-                         size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
-                         const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
+                                   size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
+                                   const pybpe_allocator *mem, pybpe_error *err);
 
 /* Makes a vocabulary from the content of a .tiktoken file: lines of a token in base64, a space and its id. The spec has
    all but tokens and merges, and special_texts is as above. The merges are those that pybpe_vocab_recover_merges finds.
    Returns PYBPE_ERR_FORMAT for anything unusual, even if it is valid, such as a token that merging does not make: the
    caller must then use a slower reader. */
-int pybpe_vocab_new_ranks(pybpe_vocab **out, const uint8_t *text, size_t n, const pybpe_strings *special_texts,
-                          const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_vocab_new_ranks(pybpe_vocab **out, const uint8_t *text, size_t n,
+                                    const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
+                                    const pybpe_allocator *mem, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
 Encoding: text -> ids
@@ -210,28 +223,29 @@ typedef struct pybpe_cache pybpe_cache;     /* one thread at a time */
 /* Prepares a vocabulary for encoding. `v` is borrowed. If its pattern is CUSTOM, and the library does not know the
    regular expression (pybpe_pretok_new_regex), the encoder takes only words. With a normalizer or prefix_space, the encoder changes the texts
    between specials accordingly. */
-int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem,
+                                pybpe_error *err);
 
 /* The same, but `p`, borrowed, cuts the texts: for a CUSTOM pattern that the library does not know. `p` may be NULL. */
-int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                             const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                                       const pybpe_allocator *mem, pybpe_error *err);
 
 /* The same, but the encoder changes no text: for a vocabulary with a normalizer or prefix_space, pass only text that has
    been changed accordingly. pybpe_encode_words and pybpe_encode_dropout need such an encoder. */
-int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                                 const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_encoder_free(pybpe_encoder *e);
+PYBPE_API int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                                           const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API void pybpe_encoder_free(pybpe_encoder *e);
 
 /* The specials of the encoder's vocabulary, owned by e; NULL if it has none. */
-const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e);
+PYBPE_API const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e);
 
 /* The splitter that the encoder uses, owned by e unless it was borrowed; NULL if it has none. */
-const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
+PYBPE_API const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
 
 /* A cache of the words that one thread has encoded, and its scratch space. Its size is bounded. It belongs to one
    encoder, which is borrowed. Results never depend on the contents of a cache. */
-int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_cache_free(pybpe_cache *c);
+PYBPE_API int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API void pybpe_cache_free(pybpe_cache *c);
 
 /* Encodes text[0..n) and sets *count to the number of tokens. Specials in `s` become their ids. If `s` is NULL, all
    text is ordinary: use this for text that users write, because they could otherwise forge control tokens. `ids` (of
@@ -241,20 +255,20 @@ void pybpe_cache_free(pybpe_cache *c);
    not fit id_bytes. An encoder that normalizes or adds spaces may make a text longer, and returns PYBPE_ERR_LIMIT if it
    could then have more than cap tokens; cap = 12 n is always enough. The offset of a byte without a token is then its
    position in the changed text between two specials, plus the position at which that text begins. */
-int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
-                 void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
+PYBPE_API int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text,
+                           size_t n, void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
 /* Loads the tokenizer at `path`, encodes text[0..n), and frees all. With specials 1, its special tokens in the text
    become their ids; with 0, all text is ordinary, as in text that users write. `ids` must have room for n tokens. Each
    call reads the file: with more than one text, keep an encoder and a cache. Returns what pybpe_vocab_load,
    pybpe_encoder_new and pybpe_encode do. */
-int pybpe_encode_once(const char *path, int specials, const uint8_t *text, size_t n, uint32_t *ids, size_t *count,
-                      const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_encode_once(const char *path, int specials, const uint8_t *text, size_t n, uint32_t *ids,
+                                size_t *count, const pybpe_allocator *mem, pybpe_error *err);
 
 /* The same for text that the caller has split into words: word i is ends[i - 1]..ends[i], the first word starts at 0,
    and n is the last end. Also returns PYBPE_ERR_VALUE (offset = index) if the ends decrease. */
-int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,
-                       void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
+PYBPE_API int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends,
+                                 size_t words, void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
 /* BPE dropout: merges are left out at random. */
 typedef struct pybpe_dropout {
@@ -268,8 +282,8 @@ typedef struct pybpe_dropout {
    may be divided at safe cuts. If the pattern is CUSTOM and the encoder has no splitter, the text is one word. Whole
    words (pybpe_vocab_spec.whole_words) are not looked up. Returns PYBPE_ERR_VALUE for a rate that is not from 0 to 1,
    or for a byte without a token (offset = its position); PYBPE_ERR_LIMIT for a word of more than 1.4 GB. */
-int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const uint8_t *text, size_t n, uint32_t *ids,
-                         size_t *count, pybpe_error *err);
+PYBPE_API int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const uint8_t *text, size_t n,
+                                   uint32_t *ids, size_t *count, pybpe_error *err);
 
 /* Texts anywhere in memory: text i has lengths[i] bytes at starts[i], which may be NULL if there are none. */
 typedef struct pybpe_texts {
@@ -282,8 +296,9 @@ typedef struct pybpe_texts {
    ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. The
    offset of an error counts the bytes of all texts. For short texts this is faster than one call per text. After an
    error `ids` and `ends` are undefined. */
-int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_texts *texts,
-                       void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err);
+PYBPE_API int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s,
+                                 const pybpe_texts *texts, void *ids, int id_bytes, size_t cap, uint64_t *ends,
+                                 pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
 Decoding: ids -> bytes
@@ -292,12 +307,12 @@ Decoding: ids -> bytes
 /* Decodes n ids (of id_bytes) to bytes and sets *length to the number of bytes. `out` has room for cap bytes; with out
    NULL only *length is computed. Returns PYBPE_ERR_LIMIT if cap is too small, and PYBPE_ERR_VALUE (offset = index in
    ids) for an id that is not in the vocabulary. */
-int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
-                 size_t *length, pybpe_error *err);
+PYBPE_API int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
+                           size_t *length, pybpe_error *err);
 
 /* Returns the length of the longest prefix of bytes[0..n) that does not end inside a UTF-8 character. While tokens
    stream in, this is the part that can be displayed. n - result is at most 3. */
-size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n);
+PYBPE_API size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n);
 
 /* ---------------------------------------------------------------------------------------------------
 Token shards: llm.c's .bin files of tokens
@@ -322,31 +337,32 @@ enum pybpe_shard_format {
 typedef struct pybpe_shard pybpe_shard; /* immutable */
 
 /* Opens a shard with a header and checks that its magic, version, count and size are consistent. */
-int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 /* The same for a shard in memory; `data` is borrowed. */
-int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
-                         pybpe_error *err);
-void pybpe_shard_free(pybpe_shard *s);
+PYBPE_API int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
+                                   pybpe_error *err);
+PYBPE_API void pybpe_shard_free(pybpe_shard *s);
 
-uint64_t pybpe_shard_count(const pybpe_shard *s); /* tokens */
-int pybpe_shard_id_bytes(const pybpe_shard *s);   /* 2 or 4 */
+PYBPE_API uint64_t pybpe_shard_count(const pybpe_shard *s); /* tokens */
+PYBPE_API int pybpe_shard_id_bytes(const pybpe_shard *s);   /* 2 or 4 */
 
 /* Reads tokens [start, start + n) as uint32_t. Returns PYBPE_ERR_VALUE if that range exceeds the shard. */
-int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *ids, pybpe_error *err);
+PYBPE_API int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *ids, pybpe_error *err);
 
 typedef struct pybpe_shard_writer pybpe_shard_writer;
 
 /* Starts a shard. The complete file appears at `path` when _finish is called. */
-int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int format, const pybpe_allocator *mem,
-                           pybpe_error *err);
+PYBPE_API int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int format, const pybpe_allocator *mem,
+                                     pybpe_error *err);
 
 /* Appends n tokens (of id_bytes). Returns PYBPE_ERR_LIMIT (offset = index in ids) for an id that the format's type
    cannot hold, or if the file would exceed PYBPE_SHARD_MAX_BYTES; in both cases it writes nothing. */
-int pybpe_shard_writer_write(pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n, pybpe_error *err);
+PYBPE_API int pybpe_shard_writer_write(pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n,
+                                       pybpe_error *err);
 
 /* Completes the file and frees w. On an error it also frees w, and leaves `path` unchanged. */
-int pybpe_shard_writer_finish(pybpe_shard_writer *w, pybpe_error *err);
-void pybpe_shard_writer_discard(pybpe_shard_writer *w);
+PYBPE_API int pybpe_shard_writer_finish(pybpe_shard_writer *w, pybpe_error *err);
+PYBPE_API void pybpe_shard_writer_discard(pybpe_shard_writer *w);
 
 /* ---------------------------------------------------------------------------------------------------
 DataLoader: batches from shards, in the same order as llm.c's llmc/dataloader.h
@@ -357,24 +373,24 @@ typedef struct pybpe_loader pybpe_loader;
 /* Reads the shards that match the glob pattern, in glob order, and returns batches of (B, T) tokens for process `rank`
    of `world`. If shuffle is not 0, it permutes the shards, and the samples within each shard, exactly as llm.c does
    (mt19937 seeded with 42 + rank). Returns PYBPE_ERR_LIMIT if a shard has fewer than world*B*T + 1 tokens. */
-int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T, int rank, int world, int shuffle,
-                     const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_loader_free(pybpe_loader *l);
+PYBPE_API int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T, int rank, int world,
+                               int shuffle, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API void pybpe_loader_free(pybpe_loader *l);
 
 /* Reads the next batch: inputs (B, T) and targets (B, T), the latter shifted by one token. There is no last batch:
    after the last shard the next epoch begins. */
-int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targets, pybpe_error *err);
+PYBPE_API int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targets, pybpe_error *err);
 
 /* Goes back to the start, like llm.c's dataloader_reset. With shuffle, it draws a new permutation. */
-int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err);
+PYBPE_API int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err);
 
 /* Puts the loader in the state of a new loader after `batches` calls of _next, including permutations. With shuffle,
    returns PYBPE_ERR_VALUE for more than 10^9 batches; that many take several seconds. */
-int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err);
+PYBPE_API int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err);
 
-uint64_t pybpe_loader_tokens(const pybpe_loader *l);  /* in all shards */
-uint64_t pybpe_loader_batches(const pybpe_loader *l); /* per epoch and process */
-size_t pybpe_loader_shards(const pybpe_loader *l);
+PYBPE_API uint64_t pybpe_loader_tokens(const pybpe_loader *l);  /* in all shards */
+PYBPE_API uint64_t pybpe_loader_batches(const pybpe_loader *l); /* per epoch and process */
+PYBPE_API size_t pybpe_loader_shards(const pybpe_loader *l);
 
 /* ---------------------------------------------------------------------------------------------------
 Counting: text -> distinct words and the number of occurrences of each
@@ -384,31 +400,33 @@ typedef struct pybpe_counter pybpe_counter;
 
 /* Creates an empty table. `p` may be NULL if only _add_words and _merge are used; `s` may be NULL. Both are
    borrowed. */
-int pybpe_counter_new(pybpe_counter **out, const pybpe_pretok *p, const pybpe_specials *s, const pybpe_allocator *mem,
-                      pybpe_error *err);
-void pybpe_counter_free(pybpe_counter *c);
+PYBPE_API int pybpe_counter_new(pybpe_counter **out, const pybpe_pretok *p, const pybpe_specials *s,
+                                const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API void pybpe_counter_free(pybpe_counter *c);
 
 /* Counts the words in one piece of text: a whole text, or the part between two safe cuts (see pybpe_text_cut). Specials
    in it separate words and are not counted. */
-int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err);
+PYBPE_API int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err);
 
 /* Counts words that the caller has split. Adds counts[i] for string i of `words`, or 1 for each if counts is NULL.
    Ignores empty words. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. */
-int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err);
+PYBPE_API int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts,
+                                      pybpe_error *err);
 
 /* Counts the words in texts: text i of `texts` as if it occurred counts[i] times, or once if counts is NULL. Specials
    are as in pybpe_counter_add. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. */
-int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts, pybpe_error *err);
+PYBPE_API int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts,
+                                      pybpe_error *err);
 
 /* Adds all counts of src to dst, a different counter. */
-int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err);
+PYBPE_API int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err);
 
 /* Moves all counts of src to dst and leaves src empty. src must be a different counter with the same allocator. Much
    faster between counters that use the same pybpe_pretok. An error may leave both half changed. */
-int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err);
+PYBPE_API int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err);
 
 /* Makes room for `words` distinct words in total, so that the table does not have to grow before it holds that many. */
-int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err);
+PYBPE_API int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err);
 
 typedef struct pybpe_counter_stats {
     uint64_t words;  /* distinct words */
@@ -418,16 +436,17 @@ typedef struct pybpe_counter_stats {
     uint64_t room;   /* distinct words that fit before the table doubles its size */
 } pybpe_counter_stats;
 
-pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c);
+PYBPE_API pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c);
 
 /* Copies the table. `bytes` must have room for stats.bytes bytes, `offsets` for stats.words + 1 entries, and `counts`
    for stats.words. The order is unspecified. */
-void pybpe_counter_export(const pybpe_counter *c, uint8_t *bytes, uint64_t *offsets, uint64_t *counts);
+PYBPE_API void pybpe_counter_export(const pybpe_counter *c, uint8_t *bytes, uint64_t *offsets, uint64_t *counts);
 
 /* Sorts words by their bytes: sets order[0..words->count) to their indices, in this order. The words of a counter are
    distinct; equal ones stay in the order of their indices. Takes 4 bytes per word for `order`, and usually about as
    much during the call. Returns PYBPE_ERR_LIMIT for more than 2^32 - 2 words. */
-int pybpe_words_sort(const pybpe_strings *words, uint32_t *order, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_words_sort(const pybpe_strings *words, uint32_t *order, const pybpe_allocator *mem,
+                               pybpe_error *err);
 
 /* A list of words with their counts that the functions below extend. The caller allocates the arrays. */
 typedef struct pybpe_words_block {
@@ -442,8 +461,8 @@ typedef struct pybpe_words_block {
 /* Appends the words order[0], order[1], ... to a block, at most `n`, while there is room for the word and its bytes.
    Sets *taken to the number of words appended. Returns PYBPE_ERR_LIMIT (offset = index) for a word longer than
    4 GiB - 1. `words` and `order` must come from pybpe_words_sort. */
-int pybpe_words_take(const pybpe_strings *words, const uint64_t *counts, const uint32_t *order, size_t n, size_t *taken,
-                     pybpe_words_block *block, pybpe_error *err);
+PYBPE_API int pybpe_words_take(const pybpe_strings *words, const uint64_t *counts, const uint32_t *order, size_t n,
+                               size_t *taken, pybpe_words_block *block, pybpe_error *err);
 
 /* The part of a sorted list of words that is in memory. */
 typedef struct pybpe_words_part {
@@ -469,8 +488,8 @@ enum pybpe_merge_state {
    A part that has ended is the end of its list. After PART the count of the last word in the block may still rise.
    Returns PYBPE_ERR_VALUE (offset = index of the part) if the words of a part are not in strictly ascending order or
    have more than `size` bytes, and PYBPE_ERR_LIMIT if a count would exceed 2^64 - 1. */
-int pybpe_words_merge(pybpe_words_part *parts, size_t count, pybpe_words_block *block, int *state,
-                      const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_words_merge(pybpe_words_part *parts, size_t count, pybpe_words_block *block, int *state,
+                                const pybpe_allocator *mem, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
 Training: words and counts -> merges
@@ -503,9 +522,9 @@ typedef struct pybpe_train_config {
 
 /* Creates a trainer for words with their counts. The words are copied; the caller may free them afterward. Returns
    PYBPE_ERR_LIMIT if the words have more than 4 GiB - 1 bytes in total. */
-int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uint64_t *counts,
-                      const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_trainer_free(pybpe_trainer *t);
+PYBPE_API int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uint64_t *counts,
+                                const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API void pybpe_trainer_free(pybpe_trainer *t);
 
 /* A language in parity-aware training. */
 typedef struct pybpe_language {
@@ -521,21 +540,21 @@ typedef struct pybpe_language {
    occurs min_frequency times, it helps the next. The result is a trainer like others. Everything is copied. Returns
    PYBPE_ERR_LIMIT if all words have more than 4 GiB - 1 bytes in total, if the sum of word counts over all bytes
    reaches 2^43, or if the tokens of a development text or its size exceed 2^32 - 1. */
-int pybpe_trainer_new_parity(pybpe_trainer **out, const pybpe_language *languages, size_t count,
-                             const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_trainer_new_parity(pybpe_trainer **out, const pybpe_language *languages, size_t count,
+                                       const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
 
 /* Merges until about `budget` occurrences have been rewritten (2^20 take a few ms) or training is done, in which case
    it sets *done to 1. The budget does not influence the result. After an error, pybpe_trainer_merges has the merges
    until then. */
-int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *err);
+PYBPE_API int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *err);
 
 /* Sets *merges to the merges so far, as triples (left, right, merged id), and returns how many there are. They belong
    to t and stay valid until the next step. If an earlier token has the same bytes, the merged id is the id of that
    token. */
-size_t pybpe_trainer_merges(const pybpe_trainer *t, const uint32_t **merges);
+PYBPE_API size_t pybpe_trainer_merges(const pybpe_trainer *t, const uint32_t **merges);
 
 /* The number of tokens so far, including the 256 bytes. */
-uint32_t pybpe_trainer_tokens(const pybpe_trainer *t);
+PYBPE_API uint32_t pybpe_trainer_tokens(const pybpe_trainer *t);
 
 /* Where the special tokens of a trained vocabulary are placed. */
 enum pybpe_special_ids {
@@ -559,8 +578,8 @@ typedef struct pybpe_vocab_layout {
    PYBPE_TIE_HUGGINGFACE the bytes are in Hugging Face's order, otherwise in ascending order. The trainer can continue
    afterward. Returns PYBPE_ERR_VALUE (offset = index) for an empty or repeated special, and refuses whatever
    pybpe_vocab_new refuses. */
-int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_vocab_layout *layout,
-                        const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_vocab_layout *layout,
+                                  const pybpe_allocator *mem, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
 Patterns: how text is split into words before BPE. A merge never crosses a word boundary.
@@ -581,20 +600,20 @@ enum pybpe_pattern {
 
 /* Returns the pattern with this name ("gpt2", "r50k", "cl100k", "gpt4", "o200k", "llama3", "qwen2", "nanochat";
    lowercase), or PYBPE_ERR_VALUE. */
-int pybpe_pattern_find(const char *name);
+PYBPE_API int pybpe_pattern_find(const char *name);
 
 /* The regular expression for `pattern`, in the syntax of the Python package `regex`, or NULL for CUSTOM and unknown
    values. Static. Splitting with it gives exactly the same words as pybpe_pretok_split. */
-const char *pybpe_pattern_regex(int pattern);
+PYBPE_API const char *pybpe_pattern_regex(int pattern);
 
 /* Returns the pattern whose regular expression this is, also with `\s+(?![\s\S])` in place of `\s++$`, or
    PYBPE_ERR_VALUE. Of several patterns with one expression, the first without a flag, in the order above. */
-int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
+PYBPE_API int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
 
 /* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
    avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD with
    one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same words. */
-int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 
 /* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row of
    classes + 2 entries: one for each class, one for a newline (U+000A) that is the last character of the text, and one
@@ -615,27 +634,28 @@ typedef struct pybpe_automaton {
    PYBPE_ERR_VALUE if a table is wrong. Encoding and counting with it take linear time on every text. While it looks
    far ahead without finding a match, splitting takes memory in proportion to that distance. If this memory is not
    available, the words are the same, but finding them may take longer. */
-int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
-                               pybpe_error *err);
+PYBPE_API int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
+                                         pybpe_error *err);
 
 /* Creates a splitter from `count` others (2 to 16), which are borrowed. The first one splits the text into pieces, the
    second one splits each piece as a separate text, and so on. Returns PYBPE_ERR_VALUE for another count,
    if one of them is itself such a sequence, or if one that reads characters follows one that reads bytes. */
-int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
-                              const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
+                                        const pybpe_allocator *mem, pybpe_error *err);
 
 /* Creates a splitter for a regular expression that the library knows, in the syntax of the Python package `regex`: that
    of a pattern above, or one of those that the models in docs/models.md use (csrc/pretok/known_data.h). With (?then)
    between several it splits with one after the other; (?bytes) before one makes it read bytes. Returns PYBPE_ERR_VALUE
    for any other: the library has no compiler of regular expressions. */
-int pybpe_pretok_new_regex(pybpe_pretok **out, const char *regex, const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_pretok_free(pybpe_pretok *p);
+PYBPE_API int pybpe_pretok_new_regex(pybpe_pretok **out, const char *regex, const pybpe_allocator *mem,
+                                     pybpe_error *err);
+PYBPE_API void pybpe_pretok_free(pybpe_pretok *p);
 
 /* Returns 1 if pybpe_text_cut can find cuts, 0 for a splitter that allows none. */
-int pybpe_pretok_has_cuts(const pybpe_pretok *p);
+PYBPE_API int pybpe_pretok_has_cuts(const pybpe_pretok *p);
 
 /* The vector instructions in use: "avx512", "avx2", "neon" or "swar". Static. */
-const char *pybpe_pretok_simd(const pybpe_pretok *p);
+PYBPE_API const char *pybpe_pretok_simd(const pybpe_pretok *p);
 
 /* Splits text[pos..n) into words; `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets from
    `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]; the first word starts
@@ -643,12 +663,13 @@ const char *pybpe_pretok_simd(const pybpe_pretok *p);
    text remains: call it again from the last end. Each byte that is not valid UTF-8 counts as one character of class
    "other". A splitter from pybpe_pretok_new_sequence begins at text[0] in each call: double `cap` from call to
    call, so that splitting a text takes linear time. */
-size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap);
+PYBPE_API size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends,
+                                    size_t cap);
 
 /* Returns how many bytes at the start of text[0..n) are valid UTF-8 (Unicode 15, Table 3-7): n if all are, otherwise
    the byte offset of the first invalid character. All other functions accept any bytes; use this one to detect text in
    another encoding. */
-size_t pybpe_utf8_valid(const uint8_t *text, size_t n);
+PYBPE_API size_t pybpe_utf8_valid(const uint8_t *text, size_t n);
 
 /* ---------------------------------------------------------------------------------------------------
 Special tokens: strings that are matched before the pattern is applied and are never split
@@ -656,8 +677,8 @@ Special tokens: strings that are matched before the pattern is applied and are n
 
 /* Creates a matcher for strings[i] -> ids[i]. Strings must be distinct and not empty (PYBPE_ERR_VALUE, offset = index).
    Takes O(total length) time. */
-int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
-                       const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
+                                 const pybpe_allocator *mem, pybpe_error *err);
 
 /* How a special is matched: the properties of added tokens in Hugging Face's library, with exactly its results. */
 enum pybpe_special_flag {
@@ -672,30 +693,31 @@ enum pybpe_special_flag {
    (offset = id) if a special with RSTRIP and another one that begins with white space, or not with UTF-8, are looked for
    together. With flags, _find and _find_all match text[from..n) as a separate text. So if _find_all returns `cap`, call
    it again with the same `from` and a larger cap. */
-int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
-                             const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_specials_free(pybpe_specials *s);
+PYBPE_API int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
+                                       const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API void pybpe_specials_free(pybpe_specials *s);
 
 /* Finds the first special in text[from..n): the leftmost one, and the longest one that starts there. Returns 1
    and sets start, end and id, or returns 0 and leaves them unchanged. Takes O(1) time per byte read. It reads to the
    end of the special, and further only while a longer one is still possible. To find all specials in a text, call
    _find_all. */
-int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *start, size_t *end,
-                        uint32_t *id);
+PYBPE_API int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *start,
+                                  size_t *end, uint32_t *id);
 
 /* Finds all specials in text[from..n): the one that _find finds from `from`, then the one that it finds from the end of
    the first, and so on. Writes the start and end of each to `spans` and its id to `ids`, at most `cap` of them, and
    returns how many. If that is cap, call again from the last end. Takes O(1) time per byte of text for any set of
    strings, plus O(longest string) per call. It may allocate up to 4 times the length of the longest string; if that
    allocation fails, it returns the same result more slowly. */
-size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *spans,
-                               uint32_t *ids, size_t cap);
+PYBPE_API size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from,
+                                         size_t *spans, uint32_t *ids, size_t cap);
 
 /* Returns the smallest safe cut c, from <= c < n, or n if there is none. If text is divided at a safe cut, processing
    the two parts separately gives the same result as processing the whole, regardless of what follows text[n). That does
    not hold for an encoder that normalizes or adds spaces: cut its texts at specials. 0 counts as a safe cut. text must begin at a safe cut or at the start of the input. `s` may be NULL. Takes O(1) time per byte
    from `from`, minus the length of the longest special, to the cut. */
-size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
+PYBPE_API size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n,
+                                size_t from);
 
 /* ---------------------------------------------------------------------------------------------------
 Normalization: the Unicode forms NFC and NFKC, as Hugging Face's tokenizers implements them
@@ -705,16 +727,16 @@ enum pybpe_normalizer { PYBPE_NORMALIZER_NONE = 0, PYBPE_NORMALIZER_NFC = 1, PYB
 
 /* The version of the Unicode tables that the normalizers use, such as "9.0.0". It is the version that Hugging Face
    uses, not the version of the patterns, because a normalizer must give the same ids in both libraries. Static. */
-const char *pybpe_normalizer_unicode_version(void);
+PYBPE_API const char *pybpe_normalizer_unicode_version(void);
 
 /* Normalizes text[0..n) to NFC or NFKC. If normalization certainly changes nothing, sets *out to NULL and *length to n:
    use the text itself. Otherwise *out is a new text of *length bytes; free it with pybpe_normalize_free. Bytes that are
    not valid UTF-8 are copied unchanged, and marks are neither composed nor reordered across them. The result is at most
    3 times as long as the text for NFC, and 11 times for NFKC. Takes O(n) time on every text. If a text contains
    specials, normalize only the text between them. */
-int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, const uint8_t *text, size_t n,
-                    const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_normalize_free(uint8_t *out, const pybpe_allocator *mem);
+PYBPE_API int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, const uint8_t *text, size_t n,
+                              const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API void pybpe_normalize_free(uint8_t *out, const pybpe_allocator *mem);
 
 /* ---------------------------------------------------------------------------------------------------
 Documents in a corpus
@@ -745,29 +767,31 @@ typedef struct pybpe_division {
 typedef struct pybpe_divider pybpe_divider;
 
 /* `how` is copied, except the marks. */
-int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybpe_allocator *mem, pybpe_error *err);
-void pybpe_divider_free(pybpe_divider *d);
+PYBPE_API int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybpe_allocator *mem,
+                                pybpe_error *err);
+PYBPE_API void pybpe_divider_free(pybpe_divider *d);
 
 /* Adds the documents of a text that begins and ends between two documents. Empty documents are left out. Returns
    PYBPE_ERR_FORMAT if a line is not a record, or may be one but needs a complete parser of JSON: invalid UTF-8, a lone
    surrogate, an escape in a name, brackets more than 64 deep, a number of more than 300 bytes, a byte order mark. The
    offset of the error is the line's. After an error there are no documents, and the divider must be cleared. */
-int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t n, pybpe_error *err);
+PYBPE_API int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t n, pybpe_error *err);
 
 /* Adds documents that are separate already: document i is bytes[offsets[i]] up to but not including
    bytes[offsets[i + 1]]. The first offset need not be 0. Returns PYBPE_ERR_VALUE if the offsets decrease. */
-int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *offsets, size_t count, pybpe_error *err);
+PYBPE_API int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *offsets, size_t count,
+                                pybpe_error *err);
 
 /* The documents of a split, in order, each with the separator after it; none if there is no such split. Valid until
    something is added. */
-pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
+PYBPE_API pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
 /* The number of records among the JSON lines that were divided, empty texts included; and the number of line
    ends. */
-void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends);
+PYBPE_API void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends);
 
 /* Removes all documents, and keeps the memory. */
-void pybpe_divider_clear(pybpe_divider *d);
+PYBPE_API void pybpe_divider_clear(pybpe_divider *d);
 
 /* The starts of files, one after another. The caller provides the memory. */
 typedef struct pybpe_file_starts {
@@ -783,7 +807,7 @@ typedef struct pybpe_file_starts {
    file is not read if it cannot be, changes meanwhile, does not fit into the rest of the room, or is a pipe, a device or
    another file that does not say its size. Looks what each file is before it opens it, unless the caller has looked:
    then all are `known` to be regular files or links. */
-void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t count, size_t most, int known);
+PYBPE_API void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t count, size_t most, int known);
 
 /* The records of JSON lines whose text is not empty: text i is texts[text_offsets[i]] up to but not including
    texts[text_offsets[i + 1]], and so are the lines. The caller provides the memory. */
@@ -800,21 +824,21 @@ typedef struct pybpe_records {
    in one form: as Python's json.dumps writes them with ensure_ascii=False, but all values except the text stay as they
    are spelled. Returns PYBPE_ERR_FORMAT as pybpe_divider_divide does, and for a record that repeats a name, or has more
    than 64. Then the output means nothing. With `no_cluster`, the output has no field "cluster". */
-int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
-                       int no_cluster, pybpe_error *err);
+PYBPE_API int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
+                                 int no_cluster, pybpe_error *err);
 
 /* Writes the lines of records for which `keeps` is not 0. If `clusters` is not NULL, it has PYBPE_DIGEST_SIZE bytes for
    each record, which are added to it in hexadecimal as its field "cluster". `out` has room for the lines, and for 48
    bytes more for each; *n is set to what is written. A line ends with } and a newline. */
-int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, const uint8_t *keeps,
-                       const uint8_t *clusters, pybpe_error *err);
+PYBPE_API int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, const uint8_t *keeps,
+                                 const uint8_t *clusters, pybpe_error *err);
 
 /* Writes a record for each text, with nothing but the text: {NAME: "TEXT"}, where `name` is spelled as JSON. Line i is
    lines[offsets[i]] up to but not including lines[offsets[i + 1]]. The caller provides the memory: 6 bytes for each byte
    of the texts, and name_n + 7 for each text. Returns PYBPE_ERR_FORMAT if a text is not UTF-8; the offset of the error
    is its number. Then the output means nothing. */
-int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *texts, const uint8_t *name,
-                        size_t name_n, pybpe_error *err);
+PYBPE_API int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *texts, const uint8_t *name,
+                                  size_t name_n, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
 Documents in a stream of tokens
@@ -824,7 +848,7 @@ Documents in a stream of tokens
 enum pybpe_marks { PYBPE_MARKS_NONE = 0, PYBPE_MARKS_PREPEND = 1, PYBPE_MARKS_APPEND = 2 };
 
 /* Returns how many of ids[0..n) (of id_bytes) equal `id`. */
-size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
+PYBPE_API size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
 
 /* Copies one piece of a stream in which marks separate documents, and writes one mark per document, or none, according
    to `mode` (a pybpe_marks). On entry *is_open says whether a document continues from the previous piece; on return,
@@ -832,12 +856,12 @@ size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
    `out` must have room for n + 1 ids and must not overlap `ids`; `starts` must have room for one more entry than there
    are marks in ids. Sets starts[0..*documents) to the positions in `out` where documents begin, including their marks.
    Returns the number of ids written. */
-size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
-                         uint64_t *starts, size_t *documents);
+PYBPE_API size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open,
+                                   void *out, uint64_t *starts, size_t *documents);
 
 /* Sets shifted[i] to first + starts[i] for each i < n: where documents begin in a stream if `first` ids came
    before. */
-void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted);
+PYBPE_API void pybpe_starts_shift(const uint64_t *starts, size_t n, uint64_t first, uint64_t *shifted);
 
 /* Documents among ids of id_bytes: document i has lengths[i] of them from ids[starts[i]] on; the first is the
    mark. */
@@ -854,15 +878,15 @@ typedef struct pybpe_marked {
    left at the end, fewer than a row, are in no row. `rows` must have room for t / (width - 1) rows, if all documents
    together have t ids; sets *count to the number of rows. Returns PYBPE_ERR_VALUE (offset = index) for a document
    without a mark. */
-int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *count, const pybpe_allocator *mem,
-                    pybpe_error *err);
+PYBPE_API int pybpe_rows_fill(const pybpe_marked *from, size_t width, void *rows, size_t *count,
+                              const pybpe_allocator *mem, pybpe_error *err);
 
 /* Puts whole texts, text i of lengths[i] ids, into rows of `width` ids. Sets rows[i] to the row of text i, from 0; no
    row is empty. Each row begins with the longest text that is left; one, two or three texts that fill it exactly are
    preferred to the longest that fits. Of texts that are equally long, the last is taken.
    PYBPE_ERR_VALUE: a text is empty, or longer than a row; err->offset is its number. */
-int pybpe_rows_fit(const uint64_t *lengths, size_t count, size_t width, uint64_t *rows, const pybpe_allocator *mem,
-                   pybpe_error *err);
+PYBPE_API int pybpe_rows_fit(const uint64_t *lengths, size_t count, size_t width, uint64_t *rows,
+                             const pybpe_allocator *mem, pybpe_error *err);
 
 /* Rows of tokens: `count` rows of `width` ids, and columns that say more of each token. All columns but the ids may be
    NULL, together, and are then not written. */
@@ -882,8 +906,8 @@ typedef struct pybpe_rows {
    row is padding. ends[i] says whether a document ends with part i; it may be NULL if there are only ids. `from` and
    `to` must not overlap. Returns PYBPE_ERR_VALUE (offset = index of the part) for another start, length or row; then
    the rows have undefined contents. */
-int pybpe_rows_gather(const pybpe_marked *from, size_t n, const uint64_t *row, const uint8_t *ends,
-                      const pybpe_rows *to, pybpe_error *err);
+PYBPE_API int pybpe_rows_gather(const pybpe_marked *from, size_t n, const uint64_t *row, const uint8_t *ends,
+                                const pybpe_rows *to, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
 Documents: measures of their text, and signatures that tell how similar two of them are
@@ -952,13 +976,13 @@ typedef struct pybpe_measuring {
    equally frequent ones, the longest; 0 if none occurs twice), then those in n consecutive words that occurred before,
    each counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes
    of memory per word of the longest text. Returns PYBPE_ERR_LIMIT (offset = index) for a text of 4 GiB or more. */
-int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
-                        const pybpe_measuring *what, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
+                                  const pybpe_measuring *what, const pybpe_allocator *mem, pybpe_error *err);
 
 enum { PYBPE_MINHASH_SIZE = 128, PYBPE_DIGEST_SIZE = 16 };
 
 /* Writes the BLAKE2b digest of PYBPE_DIGEST_SIZE bytes of each text to `out`. */
-int pybpe_texts_digest(uint8_t *out, const pybpe_strings *texts, pybpe_error *err);
+PYBPE_API int pybpe_texts_digest(uint8_t *out, const pybpe_strings *texts, pybpe_error *err);
 
 /* Writes a MinHash signature of PYBPE_MINHASH_SIZE numbers per text to `out`. A shingle of a text is five consecutive
    words, ignoring case; a text with fewer words is one shingle. The share of positions in which two signatures agree
@@ -966,18 +990,18 @@ int pybpe_texts_digest(uint8_t *out, const pybpe_strings *texts, pybpe_error *er
 
    If `only` is not NULL, a text with fewer words than a shingle has no signature, as it is like those with the same
    words and no others: only[i] is the hash of its one shingle, not 0. It is 0 for a text that has a signature. */
-int pybpe_texts_minhash(uint32_t *out, uint64_t *only, const pybpe_strings *texts, const pybpe_characters *tables,
-                        const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_texts_minhash(uint32_t *out, uint64_t *only, const pybpe_strings *texts,
+                                  const pybpe_characters *tables, const pybpe_allocator *mem, pybpe_error *err);
 
 /* Cuts each of `count` signatures into `bands` of `width` numbers, and writes the hash of each band: out[b * count + i]
    is of band b of signature i. Signatures that agree in a band have the same. */
-int pybpe_signatures_cut(uint64_t *out, const uint32_t *signatures, size_t count, size_t bands, size_t width,
-                         pybpe_error *err);
+PYBPE_API int pybpe_signatures_cut(uint64_t *out, const uint32_t *signatures, size_t count, size_t bands, size_t width,
+                                   pybpe_error *err);
 
 /* Writes the hash of each of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out`
    may be NULL. */
-int pybpe_text_shingles(uint64_t *out, size_t *count, const uint8_t *text, size_t n, const pybpe_characters *tables,
-                        const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_text_shingles(uint64_t *out, size_t *count, const uint8_t *text, size_t n,
+                                  const pybpe_characters *tables, const pybpe_allocator *mem, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
 Output files: the complete old file or the complete new one, never a partial one
@@ -987,27 +1011,24 @@ typedef struct pybpe_output pybpe_output;
 
 /* Opens a temporary file next to `path` for writing. `path` itself does not change until _commit. If `path` is a
    symbolic link, the file that it points to is replaced. Refuses folders, devices, and streams such as /dev/stdout. */
-int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
+PYBPE_API int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 
 /* Appends n bytes. After an error, call _discard; all other calls fail, and _commit discards. */
-int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err);
+PYBPE_API int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err);
 
 /* Overwrites n bytes at `offset`, for example in a header. All of them must have been written already. */
-int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err);
+PYBPE_API int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err);
 
 /* Flushes the temporary file to disk, renames it to `path`, flushes the folder, and frees `o`. On an error it removes
    the temporary file, leaves `path` unchanged, and still frees `o`. The exception: if only flushing the folder failed,
    `path` is the complete new file, but a power loss may bring back the old one. */
-int pybpe_output_commit(pybpe_output *o, pybpe_error *err);
+PYBPE_API int pybpe_output_commit(pybpe_output *o, pybpe_error *err);
 
 /* Removes the temporary file and frees `o`. `path` is unchanged. */
-void pybpe_output_discard(pybpe_output *o);
+PYBPE_API void pybpe_output_discard(pybpe_output *o);
 
 /* pybpe: end cdef */
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
 #ifdef __cplusplus
 }
 #endif

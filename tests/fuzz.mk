@@ -9,7 +9,7 @@
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 .PHONY: $(FUZZ_TARGETS:%=fuzz-%)
 FUZZ_COMPILE = -std=c11 -Wall -Wextra -O2 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -D_GNU_SOURCE \
-               -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Itests/c -Illmc_compat/include
+               -Icsrc -Itests/c -Illmc_compat/include
 # Tracing comparisons would take most of the time, and would find only what is already in the dictionaries.
 FUZZ_COUNTED := -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp
 FUZZ_SETTINGS = $$(sed -n 's|^max_len *= *|-max_len=|p; s|^dict *= *|-dict=tests/fuzz/|p' tests/fuzz/fuzz_$(1).options)

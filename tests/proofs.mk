@@ -8,7 +8,7 @@
 # ---------------------------------------------------------------------------------------------------
 # Static analysis of the library, and of the drop-in headers as a program would include them
 
-ANALYZED_FLAGS := -D_GNU_SOURCE -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Illmc_compat/include
+ANALYZED_FLAGS := -D_GNU_SOURCE -Icsrc -Illmc_compat/include
 # The headers keep llm.c's interface, which prints and exits, and llm.c's programs have one thread.
 LLMC_CHECKS := -cert-err33-c,-concurrency-mt-unsafe
 
@@ -51,8 +51,8 @@ prove prove-quick: $(PROOFS)
 	$(call RUN_EACH,$(PROOFS),$(@:prove-%=%))
 	CC="$(CC)" $(PYTHON) tests/proofs/memory/run.py $(if $(filter prove-quick,$@),--draw)
 
-build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/libpybpe.a | build/proofs
-	$(COMPILE) $(CFLAGS) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
+build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/obj/libpybpe.a | build/proofs
+	$(COMPILE) $(CFLAGS) -o $@ $< build/obj/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 .PHONY: mutants mutants-python
 DRAWN = $(if $(count),--count $(count)) $(if $(seed),--seed $(seed)) $(if $(known),--known)

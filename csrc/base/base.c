@@ -39,10 +39,6 @@ If NAME is a symbolic link, all of this happens to the file that it points to, a
 #endif
 #endif
 
-#if !defined(PYBPE_VERSION)
-#error "define PYBPE_VERSION: the build takes it from pybpe/_version.py"
-#endif
-
 const char *pybpe_version(void) { return PYBPE_VERSION; }
 
 /* ---------------------------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ FLAGS = [
     "-w",
     "-D_GNU_SOURCE",
     "-DCHECK_STOPS",
-    '-DPYBPE_VERSION="mutant"',
     f'-DSCRATCH_IN="{BUILD}/scratch"',
     "-Icsrc",
     "-Itests/c",

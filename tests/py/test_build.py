@@ -38,6 +38,7 @@ def test_every_constant_of_the_header_is_bound(root: Path) -> None:
     text = declarations(root)
     declared = {name: int(value, 0) for name, value in re.findall(r"\b(PYBPE_\w+) = (-?\w+)", text)}
     declared |= {name: int(value, 0) for name, value in re.findall(r"#define (PYBPE_\w+) (\w+)\n", text)}
+    del declared["PYBPE_VERSION_NUMBER"]  # for the preprocessor
     assert declared["PYBPE_ERR_LIMIT"] == -5 and declared["PYBPE_NO_ID"] == 0xFFFFFFFF
     assert {n: getattr(_core.lib, n) for n in dir(_core.lib) if n.startswith("PYBPE_")} == declared
 
@@ -51,6 +52,11 @@ def test_the_version_is_the_same_everywhere(root: Path) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", pybpe.__version__)
     assert importlib.metadata.version("pybpe") == pybpe.__version__
     assert _core.ffi.string(_core.lib.pybpe_version()).decode() == pybpe.__version__
+    header = (root / "csrc" / "pybpe.h").read_text(encoding="utf-8")
+    assert re.findall(r'^#define PYBPE_VERSION "(.*)"', header, re.M) == [pybpe.__version__]
+    major, minor, patch = map(int, pybpe.__version__.split("."))
+    number = 10000 * major + 100 * minor + patch
+    assert re.findall(r"^#define PYBPE_VERSION_NUMBER (.*)", header, re.M) == [str(number)]
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -224,6 +230,49 @@ def test_the_library_has_no_variables(symbols: list[list[str]]) -> None:
 def test_the_library_exports_only_its_header(symbols: list[list[str]], root: Path) -> None:
     visible = {f[-1] for f in symbols if "g" in f and "*UND*" not in f and ".hidden" not in f}
     assert visible == set(re.findall(r"\b(pybpe_\w+)\(", declarations(root)))
+
+
+def test_the_library_has_no_other_names_for_the_linker(symbols: list[list[str]], root: Path, tmp_path: Path) -> None:
+    """A program may use any names that do not begin with pybpe_."""
+    named = {fields[-1] for fields in symbols if "g" in fields and "*UND*" not in fields}
+    assert {name for name in named if not name.startswith("pybpe_")} == set()
+    (tmp_path / "own.c").write_text(
+        '#include "pybpe.h"\nint mem_alloc, json_next, cache_add, file_read_all, error_fill;\n'
+        "int main(void) { return pybpe_utf8_valid((const uint8_t *)0, 0) != 0; }\n"
+    )
+    command = [
+        "cc",
+        "-Wall",
+        "-Werror",
+        f"-I{root / 'csrc'}",
+        "own.c",
+        root / "build" / "libpybpe.a",
+        "-lm",
+        "-pthread",
+    ]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "a.out"], check=True)
+
+
+@pytest.mark.parametrize("language", ["c99", "c11", "c++98", "c++17"])
+def test_the_header_is_plain_c_and_cpp(root: Path, tmp_path: Path, language: str) -> None:
+    compiler = "c++" if language.startswith("c++") else "cc"
+    (tmp_path / "only.h").write_text('#include "pybpe.h"\n#include "pybpe.h"\n')
+    strict = ["-Wall", "-Wextra", "-pedantic-errors", "-Werror", "-Wno-long-long", "-Wno-variadic-macros"]
+    kind = "c++-header" if compiler == "c++" else "c-header"
+    command = [compiler, f"-std={language}", *strict, f"-I{root / 'csrc'}", "-fsyntax-only", "-x", kind, "only.h"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_the_library_can_be_part_of_one_source_file(root: Path, tmp_path: Path) -> None:
+    subprocess.run(["make", "amalgamation"], cwd=root, check=True, capture_output=True)
+    (tmp_path / "one.c").write_text(
+        '#define PYBPE_API static\n#include "pybpe.c"\nint main(void) { return pybpe_pattern_find("gpt2") != 1; }\n'
+    )
+    command = ["cc", "-w", "-c", f"-I{root / 'build' / 'amalgamation'}", "one.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    table = subprocess.check_output(["nm", "-g", "--defined-only", "one.o"], cwd=tmp_path, text=True)
+    assert [line.split()[-1].lstrip("_") for line in table.splitlines() if " T " in line] == ["main"]
 
 
 def test_the_example_of_the_header_runs(root: Path, tmp_path: Path) -> None:

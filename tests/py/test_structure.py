@@ -173,7 +173,7 @@ def test_short_files_have_a_reason() -> None:
 def test_each_function_that_takes_arrays_is_tried_without_them() -> None:
     """tests/c/test_null.c calls all functions that create a handle from an array, or from a struct with one."""
     header = COMMENT_OR_STRING.sub("", (CSRC / "pybpe.h").read_text(encoding="utf-8"))
-    declared = re.findall(r"^int (pybpe_\w+)\((pybpe_\w+ \*\*out, [^;]*)\);", header, re.M)
+    declared = re.findall(r"^PYBPE_API int (pybpe_\w+)\((pybpe_\w+ \*\*out, [^;]*)\);", header, re.M)
     plain = {"char", "pybpe_allocator", *re.findall(r"^typedef struct \w+ (pybpe_\w+);", header, re.M)}
     takes = {name for name, types in declared if set(re.findall(r"const (\w+) \*(?!\*|const)", types)) - plain}
     takes |= {name for name, types in declared if "*const *" in types}

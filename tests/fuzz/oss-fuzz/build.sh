@@ -3,8 +3,7 @@
 # $LIB_FUZZING_ENGINE say how to compile and link; objects go to $WORK, and programs, seeds, options and dictionaries to
 # $OUT. `make oss-fuzz` runs it with the values of OSS-Fuzz for libFuzzer, and then each program.
 cd "$SRC/pybpe"
-version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' pybpe/_version.py)
-flags="-std=c11 -D_GNU_SOURCE -DPYBPE_VERSION=\"$version\" -Icsrc -Itests/c -Illmc_compat/include"
+flags="-std=c11 -D_GNU_SOURCE -Icsrc -Itests/c -Illmc_compat/include"
 
 for source in csrc/*/*.c; do
     # shellcheck disable=SC2086  # the flags are several words

@@ -26,7 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CSRC = HERE.parents[2] / "csrc"
 HEADERS = CSRC.parent / "llmc_compat" / "include"
-DEFINITIONS = ['-DPYBPE_VERSION="0"', f"-I{HEADERS}"]
+DEFINITIONS = [f"-I{HEADERS}"]
 CHECKS = (
     "--bounds-check --pointer-check --pointer-overflow-check --pointer-primitive-check --signed-overflow-check "
     "--undefined-shift-check --div-by-zero-check --memory-leak-check --unwinding-assertions --malloc-may-fail "
