@@ -287,9 +287,9 @@ _BY_COMMAND = {
     "train": {_TOKENIZER},
     "count": {"a counts file"},
     "encode": {_ARRAY, _IDS, "plain ids"},
-    "corpus": set[str](),
 }
-_CHECKED_ELSEWHERE = frozenset(("checkpoint",))  # resuming refuses any other file
+# The command and the flag: resuming refuses any other file, and so does corpus.clean.
+_CHECKED_ELSEWHERE = frozenset((("train", "checkpoint"), ("corpus", "output")))
 _MARKS = (
     (b"\x93NUMPY", _ARRAY),
     (b"pybpecnt", "a counts file"),
@@ -308,12 +308,13 @@ def _check_replaced(args: argparse.Namespace, writes: dict[str, str]) -> list[st
     replaced them. Raises ArgumentError for a file of another kind than the command writes, or a tokenizer next to token
     files that another tokenizer made, unless there is --force."""
     replaced: list[str] = []
+    command = args.parser.prog.split()[-1]
     for flag, path in writes.items():
         dest = flag.lstrip("-")
-        if dest in _CHECKED_ELSEWHERE or not os.path.isfile(path) or not os.path.getsize(path):
+        if (command, dest) in _CHECKED_ELSEWHERE or not os.path.isfile(path) or not os.path.getsize(path):
             continue
         kind = _kind(path)
-        allowed = _BY_FLAG.get(dest) or _BY_COMMAND.get(args.parser.prog.split()[-1])
+        allowed = _BY_FLAG.get(dest) or _BY_COMMAND.get(command)
         if allowed is not None and kind not in allowed and not args.force:
             raise ArgumentError(
                 f"{path}: {flag} would replace {kind}, which this command does not write: choose another output, or"

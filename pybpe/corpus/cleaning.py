@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, repeat
 from typing import Any
 
 from .. import _binding
 from .._lazy import Array, futures
-from ..arguments import chosen, instance, refuse_unused, whole_number
-from ..errors import ArgumentError, note
+from ..arguments import chosen, counted, instance, refuse_unused, whole_number
+from ..errors import ArgumentError, file_errors, note
 from ..reading.bad_records import Seen, SkippedRecords, check_list, list_name, remove_list
 from ..reading.files import stage
 from ..reading.options import ReadOptions, listed
@@ -22,7 +24,14 @@ from ..reading.paths import Inputs, path_list
 from ..reading.unpacking import zstd_module
 from ..support.call_paths import check_paths
 from ..support.locking import only_writer
-from ..support.output_files import give_name, output_file, remove_folder, unfinished_folder
+from ..support.output_files import (
+    give_name,
+    output_file,
+    record_name,
+    remove_folder,
+    unfinished_folder,
+    write_through,
+)
 from ..support.parallel import RunOptions
 from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
 from .duplicates import without_paragraphs
@@ -61,13 +70,15 @@ def clean(
     executor: futures.Executor | None = None,
     task_timeout: float | None = None,
     resume: bool = True,
+    force: bool = False,
     progress: bool | None = None,
 ) -> Report:
     """Cleans a corpus: runs each requested step, in the order of the arguments. Documents keep their order.
 
     A run that was interrupted, even killed, resumes when called again with the same arguments and writes identical
     output. Until it finishes, a hidden folder next to `out` holds the results so far. It can grow as large as the
-    uncompressed output, plus 0.7 kB per document for near duplicates.
+    uncompressed output, plus 0.7 kB per document for near duplicates. Afterward a small hidden file there says how
+    `out` was made.
 
     Args:
         inputs: paths, URLs, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet, Arrow; also .gz, .bz2, .xz,
@@ -102,6 +113,8 @@ def clean(
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers can read the inputs.
         task_timeout: as in `pybpe.binarize`.
         resume: False starts over and ignores an unfinished run.
+        force: True replaces `out`. Otherwise pybpe refuses to replace a file, unless an equal call wrote it: then the
+            report of that call is returned, or with scorers, whose code may have changed, the work is done again.
         progress: as in `pybpe.train`.
 
     Returns:
@@ -140,15 +153,22 @@ def clean(
         real = os.path.realpath(path)
         inside = next((each for each in given if real.startswith(os.path.join(os.path.realpath(each), ""))), None)
         if inside is not None:
-            note(f"{path}: is in {inside}, which this call reads: a call with another output would read it too")
+            told = "which this call reads: a call with another output refuses this folder then"
+            note(f"{path}: is in {inside}, {told}")
         tasks, described = plan_tasks(steps.kinds, staged)
+        record = _Record(path, _call_of(steps, described), repeats=bool(steps.scorers))
+        if not force and (made := record.made(list_path)) is not None:
+            remove_folder(folder)
+            return Report(made[0], steps.filters, near_dedup, made[1])
         paths = result_paths(folder, identity_of(steps), described, resume)
         try:
             results = run_tasks(steps, tasks, staged, paths, run)
             decisions = Decisions(steps, results, run.memory_limit)
             if steps.read.skips:
                 found = _write_list(list_path, folder, results, staged.names)
-            tally = _write_output(path, folder, steps, decisions)
+            tally, temporary = _write_output(path, folder, steps, decisions)
+            record.write(temporary, tally, found)
+            give_name(temporary, output_file(path))
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:
@@ -157,6 +177,53 @@ def clean(
             raise
         remove_folder(folder)
     return Report(tally, steps.filters, near_dedup, found)
+
+
+def _call_of(steps: Steps, described: Sequence[bytes]) -> str:
+    """Returns a hash of everything that the output depends on, except the code of scorers."""
+    digest = hashlib.sha256(f"{identity_of(steps)} {steps.keep_near} {steps.read.on_error}".encode())
+    for task in described:
+        digest.update(hashlib.sha256(task).digest())
+    return digest.hexdigest()
+
+
+class _Record:
+    """How an output was made, in a hidden file next to it: the hash of the call, its report, and the size and the time
+    of the output, which is another file if these differ. `repeats` says that an equal call does the work again."""
+
+    def __init__(self, out: str, call: str, repeats: bool) -> None:
+        self._out, self._call, self._repeats = output_file(out), call, repeats
+        self._path = os.path.join(os.path.dirname(self._out), record_name(os.path.basename(self._out)))
+
+    def made(self, list_path: str) -> tuple[Tally, dict[str, Any] | None] | None:
+        """Returns what happened to all documents, and to records that were skipped, if an equal call has made the
+        output; None if this call has to do the work. Raises ArgumentError if the output is another file."""
+        with suppress(FileNotFoundError), file_errors(self._out, "cannot be read"):
+            status = os.stat(self._out)
+            if not status.st_size:
+                return None
+            with suppress(FileNotFoundError, ValueError, KeyError, TypeError), open(self._path, "rb") as stream:
+                made = json.loads(stream.read())
+                is_same = made["output"] == [status.st_size, status.st_mtime_ns] and made["call"] == self._call
+                if is_same and self._repeats:
+                    return None
+                if is_same and (made["skipped"] is None or os.path.exists(list_path)):
+                    tally = Tally.from_json(made["tally"])
+                    note(f"{self._out}: already complete ({counted(tally.documents['out'], 'document')})")
+                    return tally, made["skipped"]
+            raise ArgumentError(
+                f"{self._out}: was not made by this call, with these inputs and settings: choose another output, or"
+                " replace it with force=True"
+            )
+        return None
+
+    def write(self, output: str, tally: Tally, skipped: dict[str, Any] | None) -> None:
+        """Writes the record of an output that still has another name. (If it came after, a kill between the two would
+        leave an output that no call may replace.)"""
+        status = os.stat(output)
+        stamp = [status.st_size, status.st_mtime_ns]
+        made = {"call": self._call, "output": stamp, "skipped": skipped, "tally": tally.to_json()}
+        write_through(os.path.join(os.path.dirname(output), "made"), self._path, json.dumps(made).encode())
 
 
 def _checked_name(path: _binding.PathLike) -> str:
@@ -190,8 +257,8 @@ def _write_list(path: str, folder: str, results: Sequence[Result], names: Mappin
     return {**records.finish(path), "file": path}
 
 
-def _write_output(path: str, folder: str, steps: Steps, decisions: Decisions) -> Tally:
-    """Writes the output file. Returns what happened to all documents."""
+def _write_output(path: str, folder: str, steps: Steps, decisions: Decisions) -> tuple[Tally, str]:
+    """Writes the output file in a folder. Returns what happened to all documents, and the path of the file."""
     tally = Tally()
     names = repeat(None) if steps.near_dedup is None else decisions.cluster_names()
     # A kill leaves nothing next to the output except the folder, which a later run removes.
@@ -204,8 +271,7 @@ def _write_output(path: str, folder: str, steps: Steps, decisions: Decisions) ->
             output.write(lines if compressor is None else compressor.compress(lines))
         if compressor is not None:
             output.write(compressor.flush())
-    give_name(temporary, output_file(path))
-    return tally
+    return tally, temporary
 
 
 def _kept_lines(part: Part, clusters: Array | None, key: str, tally: Tally) -> _binding.Data:

@@ -1,4 +1,5 @@
-"""Finds the files of a folder that make up a corpus: all except hidden files and files that pybpe wrote there.
+"""Finds the files of a folder that make up a corpus: all except hidden files, backups, unfinished downloads, and files
+that pybpe wrote there.
 
 The output folder may be inside the input folder, as in `pybpe binarize data -o data/out`. The output must not become
 input when the same command runs again, even after a kill. So pybpe leaves these out:
@@ -9,6 +10,8 @@ input when the same command runs again, even after a kill. So pybpe leaves these
 - unfinished files, which have temporary names.
 
 It also leaves out tokenizers, token shards and similar files if their content shows what they are (file_types.py).
+
+A folder with files of records, as a hub of datasets has it, is read without the files next to them: see `of_records`.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import NamedTuple
 
 from ..errors import ArgumentError, FormatError, file_error, file_errors, warn
 from ..support.locking import FOLDER
+from ..support.output_files import record_name
 from .paths import first_of
 
 _LOST = "lost+found"  # a folder of the file system that only the superuser can read; it has no text
@@ -32,6 +36,8 @@ _TOKENIZER_FILES = frozenset(
 TOKEN_FILE = re.compile(r"(?:.*_)?(?:train|val|test)(?:_\d+)?\.(?:bin|npy|idx|parquet|tar|mask)")
 _STATE, _INFO, _DICT = "state.json", "dataset_info.json", "dataset_dict.json"  # of Hugging Face's datasets
 _UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
+_OF_DESKTOPS = ("thumbs.db", "desktop.ini")  # which Windows writes into folders that somebody looks at
+_SPARE = ("~", ".bak", ".part", ".partial", ".crdownload")  # how editors and browsers name copies and downloads
 
 
 class Place(NamedTuple):
@@ -51,24 +57,56 @@ class Place(NamedTuple):
     written: Collection[str] = ()
 
 
-def corpus_of(places: Iterable[Place]) -> tuple[list[str], list[str]]:
-    """Returns the files in some folders that make up a corpus, sorted; and those that were left out, except hidden
-    ones. Files of a dataset of Hugging Face's `datasets` have the order of the dataset."""
-    kept, left_out = list[str](), list[str]()
+class Found(NamedTuple):
+    """The files in some folders.
+
+    Attributes:
+        kept: those that make up a corpus.
+        own: those that were left out because pybpe wrote them.
+        spare: backups and unfinished downloads, which were left out, too.
+        cleaned: those of `kept` that `corpus.clean` wrote.
+    """
+
+    kept: list[str]
+    own: list[str]
+    spare: list[str]
+    cleaned: list[str]
+
+    @classmethod
+    def none(cls) -> Found:
+        """Returns an object to which files can be added."""
+        return cls([], [], [], [])
+
+    def add(self, other: Found) -> None:
+        """Adds what was found elsewhere."""
+        for mine, more in zip(self, other):
+            mine += more
+
+
+def corpus_of(places: Iterable[Place]) -> Found:
+    """Returns the files in some folders, sorted. Files of a dataset of Hugging Face's `datasets` have the order of the
+    dataset. Hidden files are not among them."""
+    found = Found.none()
+    kept = found.kept
     order = dict[str, tuple[str, int]]()  # the place of a file in the order, if its name does not decide it
     for place in places:
         prefix, listed = place.prefix, _saved_dataset(place)
         for number, name in enumerate(listed or ()):
             order[prefix + name] = (prefix + min(listed or ()), number)
         own = _own_files(place)
-        names = [name for name in (place.names if listed is None else listed) if not is_hidden(name)]
-        kept += [prefix + name for name in names if name not in own]
-        left_out += [prefix + name for name in names if name in own]
+        all_names = set(place.names)
+        for name in place.names if listed is None else listed:
+            if is_hidden(name):
+                continue
+            to = found.own if name in own else found.spare if name.lower().endswith(_SPARE) else kept
+            to.append(prefix + name)
+            if to is kept and record_name(name) in all_names:
+                found.cleaned.append(prefix + name)
     kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
-    return kept, sorted(left_out)
+    return Found(kept, *map(sorted, found[1:]))
 
 
-def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str]]:
+def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> Found:
     """Returns what `corpus_of` does for a folder of this machine and its subfolders. Like grep -r and tar, it does not
     follow links to folders, because they may lead anywhere. It warns if one leads out of the folder.
 
@@ -119,7 +157,12 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 def is_hidden(name: str) -> bool:
     """Returns whether a file or folder is skipped because of its name."""
-    return name.startswith(".")
+    return name.startswith(".") or is_of_desktop(name)
+
+
+def is_of_desktop(name: str) -> bool:
+    """Returns whether a desktop wrote a file, which has no text of the user."""
+    return name.lower() in _OF_DESKTOPS
 
 
 def _own_files(place: Place) -> Collection[str]:

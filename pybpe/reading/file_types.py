@@ -83,6 +83,7 @@ _JSON_ARRAY = NoText(
 )
 # The files next to the Arrow files that Dataset.save_to_disk writes, and a key in each.
 _DESCRIPTIONS = {"state.json": b'"_data_files"', "dataset_info.json": b'"features"', "dataset_dict.json": b'"splits"'}
+RANKS_ENDING = ".tiktoken"
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 ROW_ENDINGS = (".parquet", *ARROW_ENDINGS)
 _ROW_MARKS = {"parquet": b"PAR1", "arrow": b"ARROW1\x00\x00"}
@@ -97,6 +98,8 @@ RECORD_OF_RUN = re.compile(
     rb'\{\n "documents_in": \d|<!doctype html>\n<html lang="en"><head>[^\n]*<title>Corpus report</title>'
     rb'|\{"file": "[^\n]*", (?:"row": \d+|"line": (?:\d+|null), "offset": \d+), "reason": "'
 )
+_PAGE = re.compile(rb'<!doctype html>\n<html lang="en">.*<meta name="generator" content="pybpe ', re.DOTALL)
+_RANKS = re.compile(rb"[A-Za-z0-9+/]+=* \d+\n")
 _MANIFEST = re.compile(rb'\{\s*"version": \d+,\s*"settings": \{\s*"format": ')
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
@@ -130,7 +133,9 @@ def no_text(head: bytes, path: str) -> NoText | None:
         return _marked_kind(head)
     if _TOKENIZER.match(head):
         return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
-    if RECORD_OF_RUN.match(head):
+    if path.lower().endswith(RANKS_ENDING) and _RANKS.match(head):
+        return NoText("a .tiktoken file, which is a tokenizer", "pass text files instead", is_own=True)
+    if RECORD_OF_RUN.match(head) or _PAGE.match(head):
         return _REPORT
     if _MANIFEST.match(head):
         return NoText("the manifest of token files", "name their folder", is_own=True, is_json=True)

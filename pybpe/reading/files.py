@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import BinaryIO, NamedTuple
@@ -15,18 +17,19 @@ from typing import BinaryIO, NamedTuple
 from .._lazy import hashlib
 from ..arguments import is_url, param, without_secrets
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
-from ..support.call_paths import check_once, check_paths, identity, is_glob, of_glob
+from ..support.call_paths import check_once, check_paths, input_identity, is_glob, of_glob
 from ..support.locking import FOLDER, STAGED
 from ..support.output_files import make_folder
 from ..support.parallel import map_ordered
-from .corpus_folder import corpus_of_folder
-from .file_types import NoText, says_records
-from .input_file import InputFile, check_text, needs_text, refusal, tell_of_records, told_of_mark
+from .corpus_folder import Found, corpus_of_folder, is_of_desktop
+from .file_types import NoText, is_json_name, says_records
+from .input_file import InputFile, check_text, form_of_name, needs_text, refusal, tell_of_records, told_of_mark
 from .options import ReadOptions
 from .paths import STDIN, Inputs, first_of, path_list
 from .pieces import PIECE_BYTES
 from .small_files import KEPT_BYTES, Corpus, SmallFiles, look_at
 from .text_encoding import check_encoding, seems_utf8
+from .unpacking import packing_of_name
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 _LOOKS_AT_ONCE = 16
@@ -50,91 +53,92 @@ def reading_for(outputs: Iterable[str], needs: bool) -> Iterator[None]:
 def input_files(inputs: Inputs) -> list[str]:
     """Returns the files that paths, globs and folders name, here or at a URL. The files of a glob or folder are sorted.
     A folder gives all files in it and its subfolders, except those whose names begin with a dot, those that pybpe wrote
-    there, and pipes, sockets and devices, which could block forever. STDIN is returned unchanged."""
-    return [name for path in path_list(inputs) for name in _files_of(path)[0]]
+    there, backups, and pipes, sockets and devices, which could block forever. STDIN is returned unchanged."""
+    return [name for path in path_list(inputs) for name in _files_of(path)[0].kept]
 
 
-def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str], bool]:
-    """Returns the files that a path, folder or glob names; those that were left out; and whether `path` is the name of
-    a file."""
-    left_out: list[str] = []
+def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[Found, bool]:
+    """Returns the files that a path, folder or glob names, and whether `path` is the name of a file."""
     if is_url(path):
         from .remote import remote_files
 
-        found, left_out, is_named = remote_files(path)
+        found, is_named = remote_files(path)
         if is_named:
-            return found, [], True
+            return found, True
     elif path != STDIN and os.path.isdir(path):
-        found, left_out = corpus_of_folder(path, outputs)
+        found = corpus_of_folder(path, outputs)
     elif path != STDIN and is_glob(path):
-        found, left_out = _files_of_glob(path, outputs)
+        found = _files_of_glob(path, outputs)
     else:
-        return [path], [], True
-    if not found:
-        raise ArgumentError(f"{without_secrets(path)}: no files found{_EXCEPT_OWN if left_out else ''}")
-    return found, left_out, False
+        return Found([path], [], [], []), True
+    if not found.kept:
+        raise ArgumentError(f"{without_secrets(path)}: no files found{_EXCEPT_OWN if found.own else ''}")
+    return found, False
 
 
-def _files_of_glob(pattern: str, outputs: Collection[str]) -> tuple[list[str], list[str]]:
+def _files_of_glob(pattern: str, outputs: Collection[str]) -> Found:
     """Returns the files that a glob names, as if a shell had expanded it: a folder gives its files. If ** matches
     folders, it also matches their contents."""
-    kept, left_out = list[str](), list[str]()
+    found = Found.none()
     for name in sorted(of_glob(pattern)):
         if not os.path.isdir(name):
-            kept.append(name)
+            found.kept.extend([] if is_of_desktop(os.path.basename(name)) else [name])
         elif "**" not in pattern:
-            found, left = corpus_of_folder(name, outputs)
-            kept += found
-            left_out += left
-    return kept, left_out
+            found.add(corpus_of_folder(name, outputs))
+    return found
 
 
 def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Sequence[str] = ()) -> Corpus:
-    """Returns the files of a corpus that paths, globs and folders name. Warns about empty files, about files that two
-    of the paths lead to, and about files of a folder that it leaves out because they hold tokens or a tokenizer.
+    """Returns the files of a corpus that paths, globs and folders name. Warns about empty files, and about files of a
+    folder that it leaves out.
 
     Args:
         read: the encoding of the files, and what they hold if their names do not show it.
         outputs: the paths that this run writes, besides the list of skipped records.
 
     Raises:
-        ArgumentError: there are no files, or two of the paths are one file. FileError: a file cannot be read.
-        FormatError: a file is not text.
+        ArgumentError: there are no files, or two of them are one file, or a folder has files of different kinds.
+        FileError: a file cannot be read. FormatError: a file is not text.
     """
     read = read or ReadOptions()
     own = {os.path.realpath(path) for path in (*outputs, read.skipped) if path is not None}
     given = path_list(inputs)
     check_paths({"the output": own}, texts={"the input": given})
-    check_once(given)
     own |= set(map(os.path.realpath, _outputs.get()))
-    parts: list[InputFile | SmallFiles] = []
-    left_out, twice = list[str](), list[str]()
+    found: list[tuple[str, Corpus]] = []
+    left_out, spare = list[str](), list[str]()
     room = KEPT_BYTES
-    owners: dict[object, int] = {}  # which of the paths leads to a file; links inside a folder are its own affair
-    for number, path in enumerate(given):
-        names, left, is_named = _files_of(path, own)
-        left_out += left
+    for path in given:
+        names, is_named = _files_of(path, own)
+        is_folder = not is_named and not is_glob(path)
         look: Callable[[str], tuple[InputFile, NoText | None]] = partial(InputFile.look, encoding=read.encoding)
         looked: Iterable[tuple[InputFile | SmallFiles, NoText | None]]
         if is_named or is_url(path):  # each look at a URL waits for a server
-            looked = map_ordered(look, names, _LOOKS_AT_ONCE if is_url(path) else 1)
+            looked = map_ordered(look, names.kept, _LOOKS_AT_ONCE if is_url(path) else 1)
         else:
-            looked = look_at(names, read, room, known=os.path.isdir(path))
-        found = Corpus()
+            looked = look_at(names.kept, read, room, known=is_folder)
+        if is_folder:
+            looked = of_records(without_secrets(path), list(looked), read)
+        files = Corpus()
         for part, what in looked:
             if what is not None and (is_named or not what.is_own):
                 raise refusal(part.path, what)
             if what is not None:
-                left_out.append(part.path)
+                names.own.append(part.path)
             else:
                 room -= len(part.data or b"") if isinstance(part, SmallFiles) else 0
-                found.parts.append(part if isinstance(part, SmallFiles) else part.in_form(read.documents))
-        for name, size in zip(found.paths, found.sizes) if len(given) > 1 and not is_url(path) else ():
-            if size is not None and owners.setdefault(identity(name), number) != number:
-                twice.append(name)
-        parts += found.parts
+                files.parts.append(part if isinstance(part, SmallFiles) else part.in_form(read.documents))
+        if is_folder:
+            _check_cleaned(names.cleaned, files)
+        left_out += names.own
+        spare += names.spare
+        found.append((path, files))
+    _check_once(found)
+    parts = [part for _, files in found for part in files.parts]
     files = Corpus(parts)
     _tell("left out: it is one of pybpe's own files", "left out: they are pybpe's own files", left_out)
+    told = "a backup or an unfinished download, judging by its name"
+    _tell(f"left out: {told}", f"left out: each is {told}", spare)
     check_text(files)
     empty = Corpus(part for part in parts if isinstance(part, InputFile) or 0 in part.sizes)
     _tell("this file is empty", "these files are empty", [file.path for file in empty if file.is_empty])
@@ -149,10 +153,78 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
             if file.form == "jsonl" and not says_records(file.path) and read.documents != "jsonl"
         ]
     )
-    _tell("read twice: two of the inputs lead to it", "read twice: two of the inputs lead to them", twice)
     if not parts:
         raise ArgumentError(f"{without_secrets(given[0])}: no files found{_EXCEPT_OWN}")
     return files
+
+
+_Looked = tuple[InputFile | SmallFiles, NoText | None]
+
+
+def of_records(folder: str, looked: list[_Looked], read: ReadOptions) -> list[_Looked]:
+    """Returns what a folder has to be read. If it has files of records, only those are: what is next to them, such as
+    README.md, describes them. Warns about the rest.
+
+    Raises:
+        ArgumentError: the rest has texts, which are compressed or named .txt.
+    """
+    kept, rest, first = list[_Looked](), Corpus(), ""
+    for part, what in looked:
+        if what is not None and what.is_own:
+            kept.append((part, what))
+        elif isinstance(part, InputFile) and part.in_form(read.documents).form != "text":
+            kept.append((part, what))
+            first = first or (part.path if form_of_name(part.path) or is_json_name(part.path) else "")
+        else:
+            rest.parts.append(part)
+    side = list(rest.paths)
+    if not (first and side) or read.documents == "jsonl":  # which says that all of them are
+        return looked
+    text = next((path for path in side if packing_of_name(path) or path.lower().endswith(".txt")), None)
+    if text is not None:
+        raise ArgumentError(
+            f"{folder}: has files of records, such as {first}, and texts, such as {text}: pass a glob for each kind"
+            f" that you want, such as {os.path.join(folder, '**', '*' + os.path.splitext(first)[1])!r}"
+        )
+    told = f"left out: {folder} has files of records, such as {first}, and only those are read"
+    _tell(told, told, side)
+    return kept
+
+
+def _check_cleaned(cleaned: Sequence[str], files: Corpus) -> None:
+    """Raises ArgumentError if a folder has an output of `corpus.clean` next to other files, which may be its inputs."""
+    others = set(files.paths).difference(cleaned) if cleaned else ()
+    if others:
+        raise ArgumentError(
+            f"{cleaned[0]}: `pybpe corpus` wrote this file, maybe from others in this folder, such as {min(others)}:"
+            " name the files to read"
+        )
+
+
+def _check_once(found: Sequence[tuple[str, Corpus]]) -> None:
+    """Raises ArgumentError if two files are one. Only files of equal sizes and times can be."""
+    stamps = [stamp for _, files in found for part in files.parts for stamp in _stamps(part)]
+    if len(set(stamps)) == len(stamps):
+        return
+    counts, at = Counter(stamps), iter(stamps)
+    check_once(
+        (file.path, path, input_identity(file.path) if file.remote is None else file.remote.identity)
+        for path, files in found
+        for file in files
+        if counts[next(at)] > 1
+    )
+
+
+def _stamps(part: InputFile | SmallFiles) -> Iterable[tuple[int, int]]:
+    if isinstance(part, SmallFiles):
+        return zip(part.sizes, part.modified)
+    if part.size is not None:
+        return ((part.size, part.mtime_ns),)
+    with suppress(OSError):  # standard input may be a file
+        status = os.fstat(0) if part.path == STDIN else os.stat(part.path)
+        if stat.S_ISREG(status.st_mode):
+            return ((status.st_size, status.st_mtime_ns),)
+    return ((-1, 0),)
 
 
 def _tell_of_utf8(files: Iterable[InputFile], encoding: str | None) -> None:

@@ -23,6 +23,7 @@ from ..arguments import can_pass, is_url, param, without_secrets
 from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note
 from .file_types import (
     HEAD_BYTES,
+    RANKS_ENDING,
     NoText,
     binary_kind,
     holds_records,
@@ -124,7 +125,7 @@ class InputFile(NamedTuple):
     @classmethod
     def _unread(cls, path: str, encoding: str | None) -> InputFile:
         """Returns a stream, whose content only its reader can look at."""
-        return cls(path, encoding=encoding, form=_form_of_name(path))
+        return cls(path, encoding=encoding, form=form_of_name(path))
 
     @classmethod
     def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
@@ -147,7 +148,7 @@ class InputFile(NamedTuple):
         text = head
         if encoding is not None:
             text = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
-        form = _form_of_name(self.path) or ("jsonl" if holds_records(text, self.path) else "text")
+        form = form_of_name(self.path) or ("jsonl" if holds_records(text, self.path) else "text")
         file = self._replace(encoding=encoding, form=form, has_mark=marked is not None, is_empty=head == mark)
         what = no_text(head[:HEAD_BYTES], self.path)
         if what is None and encoding is None and not file.has_rows:
@@ -313,10 +314,11 @@ def _packing_of(head: bytes, path: str) -> str | None:
 @lru_cache(maxsize=1024)
 def says_nothing(ending: str) -> bool:
     """Returns whether the ending of a name says nothing of what the file holds."""
-    return not (_form_of_name(ending) or packing_of_name(ending) or is_json_name(ending))
+    says = form_of_name(ending) or packing_of_name(ending) or is_json_name(ending) or ending.lower() == RANKS_ENDING
+    return not says
 
 
-def _form_of_name(path: str) -> str:
+def form_of_name(path: str) -> str:
     """Returns what the name of a file shows that it holds; "" if it shows nothing."""
     return row_kind(path) or ("jsonl" if says_records(path) else "")
 

@@ -28,7 +28,7 @@ from .._version import __version__
 from ..arguments import without_secrets
 from ..errors import ArgumentError, Error, FileError, FormatError, MissingExtraError, WorkerError, file_error
 from ..support.parallel import map_ordered, run_interruptibly
-from .corpus_folder import Place, corpus_of, is_hidden
+from .corpus_folder import Found, Place, corpus_of, is_hidden
 
 Result = TypeVar("Result")
 
@@ -207,25 +207,26 @@ class _Stream(io.RawIOBase):
 # Folders and globs
 
 
-def remote_files(url: str) -> tuple[list[str], list[str], bool]:
-    """Returns the URLs of the files that a URL, folder or glob names, sorted; the URLs of files that pybpe wrote; and
-    whether `url` is the name of a file. A name of both a folder and a file means the folder.
+def remote_files(url: str) -> tuple[Found, bool]:
+    """Returns the URLs of the files that a URL, folder or glob names, sorted; and whether `url` is the name of a file.
+    A name of both a folder and a file means the folder.
 
     Raises:
         ArgumentError: pybpe cannot read such URLs. FileError: the store cannot be read.
     """
     scheme, bucket, path = _parsed(url)
+    named = Found([url], [], [], []), True
     if scheme in _WEB:
-        return [url], [], True
+        return named
     parts = [part for part in path.split("/") if part]
     fixed = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     folder, pattern = "/".join((f"{scheme}://{bucket}", *parts[:fixed])), parts[fixed:]
     found = sorted(names(folder))
     if pattern:
-        return (*_of_glob(folder, found, pattern, url.endswith("/")), False)
+        return _of_glob(folder, found, pattern, url.endswith("/")), False
     if not found and not url.endswith("/"):
-        return [url], [], True  # opening it raises an error if there is no such file, either
-    return (*corpus_of(_places(folder, found)), False)
+        return named  # opening it raises an error if there is no such file, either
+    return corpus_of(_places(folder, found)), False
 
 
 def _places(folder: str, found: Sequence[str]) -> list[Place]:
@@ -245,22 +246,20 @@ def _content(url: str) -> bytes:
     return RemoteFile.look(url)[1].read()
 
 
-def _of_glob(folder: str, found: list[str], pattern: list[str], only_folders: bool) -> tuple[list[str], list[str]]:
+def _of_glob(folder: str, found: list[str], pattern: list[str], only_folders: bool) -> Found:
     """Returns what `corpus_of` does, for the files and folders that a glob matches. `found` is sorted."""
     folders = {path[:at] for path in found for at, char in enumerate(path) if char == "/"}
-    kept, left_out = list[str](), list[str]()
+    matched = Found.none()
     end = "/" if only_folders else ""  # which is in the names that a disk's glob gives then, and sorts
     for place in sorted(folders if only_folders else folders.union(found), key=lambda place: place + end):
         if not _matches(place.split("/"), pattern):
             continue
         if place not in folders:
-            kept.append(f"{folder}/{place}")
+            matched.kept.append(f"{folder}/{place}")
         elif "**" not in pattern:  # otherwise it matches the files in all subfolders already
             inside = found[bisect_left(found, f"{place}/") : bisect_left(found, f"{place}0")]  # 0 follows /
-            of_folder, own = corpus_of(_places(f"{folder}/{place}", [path[len(place) + 1 :] for path in inside]))
-            kept += of_folder
-            left_out += own
-    return kept, left_out
+            matched.add(corpus_of(_places(f"{folder}/{place}", [path[len(place) + 1 :] for path in inside])))
+    return matched
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:

@@ -2,7 +2,7 @@
 and the text of an input given twice would be there twice.
 
 The command line passes all paths of a command to `check_paths` before the command opens any of them, and the functions
-of the package pass theirs.
+of the package pass theirs. Whatever reads a corpus passes all its files to `check_once`.
 """
 
 from __future__ import annotations
@@ -43,16 +43,37 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
             raise ArgumentError(f"{written}: {output} would replace {name}, {path}: choose another output")
 
 
-def check_once(given: Iterable[str]) -> None:
-    """Raises ArgumentError if two of the inputs that a caller gives lead to the same file or folder."""
-    seen: dict[object, str] = {}
-    for path in given:
-        file = path if path == "-" or is_url(path) else identity(path)
-        if file in seen:
-            fault = "given twice" if path == seen[file] else f"the same file as {seen[file]}"
-            raise ArgumentError(f"{without_secrets(path)}: {fault}: give each input once")
-        if file is not None:
-            seen[file] = path
+def check_once(files: Iterable[tuple[str, str, object]]) -> None:
+    """Raises ArgumentError if two files that a call reads are one file.
+
+    Args:
+        files: for each file its path, the input that leads to it, such as its folder, and its `input_identity`.
+    """
+    seen: dict[object, tuple[str, str]] = {}
+    for path, given, file in files:
+        if file not in seen:
+            seen[file] = path, given
+            continue
+        other, of_other = seen[file]
+        if (path, given) == (other, of_other):
+            raise ArgumentError(f"{without_secrets(given)}: given twice: give each input once")
+        if given == of_other:
+            fault = f"the same file as {other}, in the same input, {without_secrets(given)}: remove one of the two"
+            raise ArgumentError(f"{path}: {fault}, or name the files to read")
+        one, another = (
+            name if name in (way, without_secrets(way)) else f"{name} (in {without_secrets(way)})"
+            for name, way in ((path, given), (other, of_other))
+        )
+        raise ArgumentError(f"{one}: the same file as {another}: give each input once")
+
+
+def input_identity(path: str) -> object:
+    """Returns what all names of an input have in common: "-" is the file or pipe that standard input reads."""
+    try:
+        found = os.fstat(0) if path == "-" else os.stat(path)
+    except (OSError, ValueError):
+        return path
+    return found.st_dev, found.st_ino
 
 
 def _each(paths: Paths, files: Callable[[str], Iterable[str]] = lambda path: (path,)) -> Iterator[tuple[str, str]]:

@@ -38,10 +38,19 @@ def unfinished_folder(path: str) -> str:
     """Returns the path of a hidden folder next to a file, for unfinished work. Its name contains the file's name, or a
     hash of that name if it is too long."""
     folder, name = os.path.split(path)
-    hidden = f".{name}.unfinished"
+    return os.path.join(folder, _hidden(name, "unfinished"))
+
+
+def record_name(name: str) -> str:
+    """Returns the name of the hidden file, next to a file with this name, that says how `corpus.clean` made it."""
+    return _hidden(name, "made")
+
+
+def _hidden(name: str, ending: str) -> str:
+    hidden = f".{name}.{ending}"
     if len(os.fsencode(hidden)) > _LONGEST_NAME:
-        hidden = f".{hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()}.unfinished"
-    return os.path.join(folder, hidden)
+        hidden = f".{hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()}.{ending}"
+    return hidden
 
 
 def output_file(path: str) -> str:

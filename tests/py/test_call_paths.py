@@ -1,16 +1,18 @@
 """No two paths of one call may be one file: every command and every function compares them before it writes."""
 
 import argparse
+import os
+import re
 from pathlib import Path
 
 import pytest
 from commands import parsers
+from corpora import standard_input
 
 import pybpe
 from pybpe import corpus
 from pybpe.cli import main
 from pybpe.cli.common import paths_of
-from pybpe.errors import PybpeWarning
 from pybpe.support.call_paths import check_paths
 
 # Flags and arguments with a text as value, but not the path of a file.
@@ -139,26 +141,46 @@ def test_functions_compare_their_paths_too(tmp_path: Path) -> None:
 def test_an_input_is_given_once_under_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "a.txt").write_text("a b " * 50)
+    (folder / "sub").mkdir(parents=True)
+    for name in ("a.txt", "sub/b.txt", "sub/c.txt", "d.txt"):
+        (folder / name).write_text(f"a b {name} " * 50)
+        os.utime(folder / name, (0, 0))
     Path("link.txt").symlink_to("folder/a.txt")
-    (folder / "hard.txt").hardlink_to(folder / "a.txt")
-    tok = pybpe.train(iter(["a b a b"]), vocab_size=257)
+    for name in ("linked", "hard"):
+        Path(name).mkdir()
+        Path(name, "x.txt").write_text("another")
+    Path("linked/a.txt").symlink_to("x.txt")
+    Path("hard/a.txt").hardlink_to("hard/x.txt")
+    tok = pybpe.train(iter(["a b a b"]), vocab_size=258, special_tokens=["<|endoftext|>"])
     for inputs, message in (
         (["folder/a.txt", "./folder/a.txt"], "./folder/a.txt: the same file as folder/a.txt: give each input once"),
         (["folder/a.txt", "link.txt"], "link.txt: the same file as folder/a.txt"),
-        (["folder", "folder/"], "folder/: the same file as folder"),
+        (["folder", "folder"], "folder: given twice"),
+        (["folder", "folder/"], "folder/a.txt (in folder/): the same file as folder/a.txt (in folder): give each"),
+        (["folder", "folder/a.txt"], "folder/a.txt: the same file as folder/a.txt (in folder): give each"),
+        (["folder", "folder/sub"], "folder/sub/b.txt (in folder/sub): the same file as folder/sub/b.txt (in folder)"),
+        (["folder/*.txt", "folder/d.txt"], "folder/d.txt: the same file as folder/d.txt (in folder/*.txt)"),
+        (["folder/**", "folder"], "folder/a.txt (in folder): the same file as folder/a.txt (in folder/**)"),
+        (["linked"], "linked/x.txt: the same file as linked/a.txt, in the same input, linked: remove one of the two"),
+        (["hard"], "hard/x.txt: the same file as hard/a.txt, in the same input, hard: remove one of the two"),
         (["-", "-"], "-: given twice"),
+        (["-", "/dev/stdin"], "/dev/stdin: the same file as -"),
+        (["folder", "-"], "-: the same file as folder/d.txt (in folder)"),
     ):
         for call in (
-            lambda given: pybpe.train(given, vocab_size=257),
+            lambda given: pybpe.train(given, vocab_size=300),
             lambda given: pybpe.prepare(given, "out", vocab_size=300),
             lambda given: pybpe.binarize(tok, given, "out", eot="none"),
             lambda given: pybpe.count_words(given),
             lambda given: corpus.clean(given, "out.jsonl"),
+            lambda given: pybpe.loading.DocumentRows(tok, given, batch_size=1, sequence_length=8),
         ):
+            with standard_input("folder/d.txt"), pytest.raises(pybpe.errors.ArgumentError, match=re.escape(message)):
+                call(inputs)
+    assert pybpe.count_words(["folder/sub", "folder/*.txt"]).to_dict()[b" b"] == 200
+    pybpe.count_words("link.txt").save("n.counts")
+    Path("n-link.counts").symlink_to("n.counts")
+    for inputs, message in ((["n.counts"] * 2, "n.counts: given twice"), (["n.counts", "n-link.counts"], "same file")):
+        for call in (pybpe.Counts.load_sum, lambda given: pybpe.Counts.merge_files(given, "out.counts")):
             with pytest.raises(pybpe.errors.ArgumentError, match=message):
                 call(inputs)
-    assert pybpe.count_words("folder").to_dict()[b"a"] == 2  # links inside a folder are its own affair
-    with pytest.warns(PybpeWarning, match="a.txt and 1 more: read twice: two of the inputs lead to them"):
-        pybpe.count_words(["link.txt", "folder"])

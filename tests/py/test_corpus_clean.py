@@ -4,6 +4,7 @@ a kill; its report and page."""
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pybpe
 from pybpe.cli import main
 from pybpe.corpus import Filters, clean, cleaning, decisions
 from pybpe.corpus.duplicates import normalized, without_paragraphs
+from pybpe.errors import ArgumentError, PybpeWarning
 from pybpe.reading import planning
 
 
@@ -42,7 +44,7 @@ def test_every_document_stays_without_steps(tmp_path: Path) -> None:
     assert texts_of(tmp_path / "out.jsonl.gz") == [text.replace("\ud800", "\ufffd") for text in texts]
     assert [record["id"] for record in records(tmp_path / "out.jsonl.gz")] == list(range(len(texts)))
     assert (report.documents_in, report.documents_out, report.dropped) == (7, 7, {})
-    assert os.listdir(tmp_path) in (["in.jsonl", "out.jsonl.gz"], ["out.jsonl.gz", "in.jsonl"])
+    assert sorted(os.listdir(tmp_path)) == [".out.jsonl.gz.made", "in.jsonl", "out.jsonl.gz"]
 
 
 def test_texts_are_spelled_in_one_way(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ def test_text_files_are_divided(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("four", encoding="utf-8")
     clean([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")], tmp_path / "out.jsonl")
     assert texts_of(tmp_path / "out.jsonl") == ["one", "two\n", "\ufffd three", "four"]
-    clean(str(tmp_path / "*.txt"), tmp_path / "out.jsonl", documents="file")
+    clean(str(tmp_path / "*.txt"), tmp_path / "out.jsonl", documents="file", force=True)
     assert len(texts_of(tmp_path / "out.jsonl")) == 2
 
 
@@ -149,7 +151,7 @@ def test_what_another_run_left_is_not_used(tmp_path: Path, monkeypatch: pytest.M
     clean(path, tmp_path / "out.jsonl", scorers=[("s", interrupted, 1)], workers=1)
     assert 50 <= len(calls) < 70  # some were not done again
     assert texts_of(tmp_path / "out.jsonl") == documents(50)
-    clean(path, tmp_path / "out.jsonl", filters=Filters(min_chars=10**6))
+    clean(path, tmp_path / "out.jsonl", filters=Filters(min_chars=10**6), force=True)
     assert texts_of(tmp_path / "out.jsonl") == []
 
 
@@ -170,7 +172,7 @@ def test_the_report_escapes_what_it_shows(tmp_path: Path) -> None:
     assert 'name="viewport"' in page  # otherwise phones show the page as wide as a desktop screen
 
     scorers = [("<script>", len, 100)]  # so the score is called in a title, a row and the samples
-    page = clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", scorers=scorers).to_html()
+    page = clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", scorers=scorers, force=True).to_html()
     assert "<script" not in page and page.count("score &lt;script&gt;") == 3
 
     report.save(tmp_path / "r.json")
@@ -312,6 +314,11 @@ def cleaned(web: Path, name: str, **more: Any) -> tuple[bytes, Any]:
     return web.with_name(name).read_bytes(), report.to_json()
 
 
+def shown(web: Path) -> list[str]:
+    """Returns the names of the files there, except those that say how another was made."""
+    return sorted(name for name in os.listdir(web.parent) if not name.endswith(".made"))
+
+
 def test_any_workers_and_any_executor_give_the_same(web: Path) -> None:
     expected = cleaned(web, "one.jsonl", workers=1)
     dropped = expected[1]["dropped"]
@@ -321,7 +328,38 @@ def test_any_workers_and_any_executor_give_the_same(web: Path) -> None:
         assert cleaned(web, "3.jsonl", executor=executor, workers=3) == expected
     with Twice(2) as executor:  # tasks that run twice count once
         assert cleaned(web, "4.jsonl", executor=executor) == expected
-    assert sorted(os.listdir(web.parent)) == ["2.jsonl", "3.jsonl", "4.jsonl", "one.jsonl", "web.jsonl"]
+    assert shown(web) == ["2.jsonl", "3.jsonl", "4.jsonl", "one.jsonl", "web.jsonl"]
+
+
+def test_a_finished_call_is_complete(web: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A pipeline that runs again goes on. Nothing else is replaced without `force`."""
+    out, more = web.with_name("out.jsonl"), {"workers": 1, "on_error": "skip"}
+    with web.open("a") as stream:
+        stream.write('{"text": 1}\n')
+    with pytest.warns(PybpeWarning, match="1 of 303 records"):
+        expected = cleaned(web, "out.jsonl", **more)
+    before = out.stat()
+    with caplog.at_level("INFO", "pybpe"):
+        assert cleaned(web, "out.jsonl", **more) == expected
+    assert f"{out}: already complete ({expected[1]['documents_out']} documents)" in caplog.messages
+    assert out.stat() == before
+    for changed in ({"keep_near": True}, {"on_error": "stop"}, {"dedup": None}):
+        with pytest.raises(ArgumentError, match=re.escape(f"{out}: was not made by this call")):
+            clean(web, out, **GIVEN | more | changed)
+    os.utime(out, (1, 1))
+    with pytest.raises(ArgumentError, match="was not made by this call"):
+        cleaned(web, "out.jsonl", **more)
+    with pytest.warns(PybpeWarning, match="1 of 303 records"):
+        assert cleaned(web, "out.jsonl", force=True, **more) == expected
+    web.write_text('{"text": "%s"}\n' % ("other " * 100))
+    with pytest.raises(ArgumentError, match="was not made by this call"):
+        cleaned(web, "out.jsonl", **more)
+    out.write_bytes(b"")
+    cleaned(web, "out.jsonl", **more)
+    words = ["corpus", str(web), "-o", str(out), "--dedup", "--workers", "1", "--quiet"]
+    assert main(words) == 2
+    assert main([*words, "--force"]) == 0
+    assert main(words) == 0
 
 
 class Dying(ProcessPoolExecutor):
@@ -342,11 +380,11 @@ def test_after_a_worker_died_the_same_call_resumes(web: Path) -> None:
     expected = cleaned(web, "one.jsonl", workers=1)
     web.with_name("out.jsonl").write_bytes(b"old")
     with Dying(4) as executor, pytest.raises(pybpe.errors.WorkerError, match="it resumes|refused a task"):
-        cleaned(web, "out.jsonl", executor=executor, workers=1)
+        cleaned(web, "out.jsonl", executor=executor, workers=1, force=True)
     assert web.with_name("out.jsonl").read_bytes() == b"old"
-    assert sorted(os.listdir(web.parent)) == [".out.jsonl.unfinished", "one.jsonl", "out.jsonl", "web.jsonl"]
-    assert cleaned(web, "out.jsonl", executor=ThreadPoolExecutor(1)) == expected
-    assert sorted(os.listdir(web.parent)) == ["one.jsonl", "out.jsonl", "web.jsonl"]
+    assert shown(web) == [".out.jsonl.unfinished", "one.jsonl", "out.jsonl", "web.jsonl"]
+    assert cleaned(web, "out.jsonl", executor=ThreadPoolExecutor(1), force=True) == expected
+    assert shown(web) == ["one.jsonl", "out.jsonl", "web.jsonl"]
 
 
 JOB = """

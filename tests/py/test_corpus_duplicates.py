@@ -291,7 +291,7 @@ def test_the_least_memory_limit(tmp_path: Path) -> None:
 _PEAK = """
 import resource, sys
 from pybpe import corpus
-clean = lambda name: corpus.clean(name, "out.jsonl", documents="file", near_dedup=0.8, dedup="exact",
+clean = lambda name: corpus.clean(name, "out.jsonl", force=True, documents="file", near_dedup=0.8, dedup="exact",
     filters=corpus.Filters.gopher(min_words=0, max_words=None), workers=1, progress=False, memory_limit=10**6)
 clean("small.txt")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -104,6 +104,61 @@ def test_looking_at_a_pipe_leaves_its_writer_waiting(name: str, tmp_path: Path) 
 
 
 # ------------------------------------------------------------------------------------------------------
+# What is next to the texts in a folder
+
+SIDE = {
+    "README.md": b"# Data\n",
+    "LICENSE": b"Free",
+    "data/a.parquet.sha256": b"0123 a.parquet\n",
+    "data/.b.parquet.crc": b"crc",
+    "data/_SUCCESS": b"",
+    "dataset_infos.json": b'{"default": {"features": {}}}',
+    "picture.png": b"\x89PNG\r\n\x1a\n\0\0",
+}
+
+
+@pytest.mark.parametrize("name", ["data/a.jsonl", "data/a.jsonl.gz", "a.json", "data/a.parquet", "a.arrow"])
+def test_a_folder_of_records_is_read_without_what_describes_it(name: str, tmp_path: Path) -> None:
+    records, path = [{"text": "one"}, {"text": "two"}], tmp_path / name
+    (tmp_path / "data").mkdir()
+    if path.suffix in (".parquet", ".arrow"):
+        pyarrow = pytest.importorskip("pyarrow")
+        table = pyarrow.Table.from_pylist(records)
+        if path.suffix == ".parquet":
+            pytest.importorskip("pyarrow.parquet").write_table(table, path)
+        else:
+            with pyarrow.ipc.new_file(path, table.schema) as file:
+                file.write(table)
+    else:
+        data = "".join(json.dumps(record) + "\n" for record in records).encode()
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    for side, data in SIDE.items():
+        (tmp_path / side).write_bytes(data)
+    told = f"LICENSE and 5 more: left out: {tmp_path} has files of records, such as {path}, and only those are read"
+    with pytest.warns(PybpeWarning, match=re.escape(told)):
+        assert list(corpus_files(tmp_path).paths) == [str(path)]
+    (tmp_path / "more.txt").write_text("three")
+    with pytest.raises(ArgumentError, match=re.escape(f"such as {path}, and texts, such as {tmp_path}/more.txt: pass")):
+        pybpe.count_words(tmp_path)
+    globs = [f"{tmp_path}/*.txt", str(tmp_path / name)]
+    assert pybpe.count_words(globs).to_dict() == {b"one": 1, b"two": 1, b"three": 1}
+
+
+def test_files_of_desktops_backups_and_unfinished_downloads_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("x")
+    for name in ("Thumbs.db", "desktop.ini", ".DS_Store", "._x.txt", "sub/THUMBS.DB"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"\0\1binary")
+    for inputs in (tmp_path, f"{tmp_path}/*", f"{tmp_path}/**"):
+        assert list(corpus_files(inputs).paths) == [str(tmp_path / "x.txt")]
+    for name in ("x.txt~", "y.bak", "z.txt.part", "z.txt.crdownload"):
+        (tmp_path / name).write_text("spare")
+    with pytest.warns(PybpeWarning, match="x.txt~ and 3 more: left out: each is a backup or an unfinished download"):
+        assert list(corpus_files(tmp_path).paths) == [str(tmp_path / "x.txt")]
+    assert pybpe.count_words(tmp_path / "y.bak").to_dict() == {b"spare": 1}
+
+
+# ------------------------------------------------------------------------------------------------------
 # Empty files, and texts where paths are expected
 
 MAKERS = {
@@ -233,6 +288,8 @@ def test_tokenizers_counts_reports_and_what_a_killed_run_left_are_not_read(tmp_p
     tok = small_tokenizer()
     tok.save(data / "t.json")
     tok.save(data / "t.bin")
+    tok.save(data / "t.tiktoken")
+    assert main(["viz", str(data / "x.jsonl"), "-t", str(data / "t.json"), "-o", str(data / "page.html")]) == 0
     tok.save_pretrained(data / "pretrained")
     pybpe.train(data, vocab_size=300).save(data / "model")
     expected.save(data / "x.counts")
@@ -240,15 +297,30 @@ def test_tokenizers_counts_reports_and_what_a_killed_run_left_are_not_read(tmp_p
         (data / name).mkdir(parents=True)
     for name in (".x.npy.unfinished/array", "t.json.123-0.tmp", "killed/train.bin"):
         (data / name).write_bytes(b"xyz")
-    (data / "killed" / "mine.txt").write_bytes(b"unheardof")
+    (data / "killed" / "mine.jsonl").write_text('{"text": "unheardof"}')
     assert pybpe.count_words([str(data)]).to_dict() == {**expected.to_dict(), b"unheardof": 1}
     for _ in range(2):
         pybpe.prepare(data, data / "prepared", vocab_size=300, min_shard_tokens=0)
         pybpe.encode_files(tok, data / "killed", data / "ids.npy")
-        assert pybpe.corpus.clean(data, data / "clean.jsonl").documents_in == report.documents_in + 1
         assert pybpe.train(data, vocab_size=300, checkpoint=data / "c") == pybpe.train(data, vocab_size=300)
+        assert pybpe.corpus.clean(data, data / "clean.jsonl").documents_in == report.documents_in + 1
         (data / "clean.jsonl").unlink()
         (data / "ids.npy").unlink()
+
+
+def test_a_cleaned_corpus_next_to_its_inputs_is_refused(tmp_path: Path) -> None:
+    raw, made = tmp_path / "raw", tmp_path / "made"
+    raw.mkdir()
+    for name in ("a", "b"):
+        (raw / f"{name}.jsonl").write_text(f'{{"text": "{name}"}}\n')
+        pybpe.corpus.clean(raw / f"{name}.jsonl", made / f"{name}.jsonl", workers=1)
+    assert pybpe.count_words(made).to_dict() == {b"a": 1, b"b": 1}
+    pybpe.corpus.clean(raw, raw / "c.jsonl", workers=1)
+    for call in (pybpe.count_words, lambda inputs: pybpe.corpus.clean(inputs, tmp_path / "d.jsonl")):
+        told = f"{raw}/c.jsonl: `pybpe corpus` wrote this file, maybe from others in this folder, such as {raw}/a.jsonl"
+        with pytest.raises(ArgumentError, match=re.escape(told)):
+            call(raw)
+    assert pybpe.count_words(raw / "*.jsonl").to_dict() == {b"a": 2, b"b": 2}  # as the caller says
 
 
 @pytest.mark.filterwarnings("ignore:.*left out")
@@ -266,9 +338,9 @@ def test_an_output_among_the_inputs_is_not_read_again_and_noted(
     (tmp_path / "b.jsonl").unlink()
     with caplog.at_level("INFO", "pybpe"):
         pybpe.corpus.clean(tmp_path, tmp_path / "b.jsonl")
-        pybpe.corpus.clean(tmp_path / "a.txt", tmp_path / "b.jsonl")
-    told = f"{tmp_path}/b.jsonl: is in {tmp_path}, which this call reads: a call with another output would read it too"
-    assert [message for message in caplog.messages if "is in" in message] == [told]
+        pybpe.corpus.clean(tmp_path / "a.txt", tmp_path / "b.jsonl", force=True)
+    told = f"is in {tmp_path}, which this call reads: a call with another output refuses this folder then"
+    assert [message for message in caplog.messages if "is in" in message] == [f"{tmp_path}/b.jsonl: {told}"]
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -306,7 +378,7 @@ def test_names_as_long_as_the_file_system_takes(tmp_path: Path, character: str) 
     tok.save(name(".bin"))
     pybpe.encode_files(tok, tmp_path / "x.txt", name(".npy"))
     pybpe.corpus.clean(tmp_path / "x.txt", name(".jsonl"), workers=1)
-    assert len(list(tmp_path.iterdir())) == 5
+    assert len(list(tmp_path.iterdir())) == 6
     assert pybpe.Tokenizer.from_file(name(".json")) == pybpe.Tokenizer.from_file(name(".bin"))
 
 
@@ -318,7 +390,7 @@ def test_outputs_go_where_a_link_leads_and_never_replace_a_pipe(tmp_path: Path, 
         if name.endswith(".npy"):
             pybpe.encode_files(small_tokenizer(), tmp_path / "x.txt", path)
         else:
-            pybpe.corpus.clean(tmp_path / "x.txt", path, workers=1)
+            pybpe.corpus.clean(tmp_path / "x.txt", path, workers=1, force=True)
 
     write(tmp_path / name)
     (tmp_path / "real").mkdir()
