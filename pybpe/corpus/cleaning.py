@@ -44,6 +44,7 @@ from .running import identity_of, run_tasks
 from .steps import Scorer, Steps, strings
 
 _LEAST_MEMORY = 10**6
+_SAMPLED = 1 << 16  # bytes
 
 
 def clean(
@@ -188,7 +189,7 @@ def _call_of(steps: Steps, described: Sequence[bytes]) -> str:
 
 
 class _Record:
-    """How an output was made, in a hidden file next to it: the hash of the call, its report, and the size and the time
+    """How an output was made, in a hidden file next to it: the hash of the call, its report, and the size and a sample
     of the output, which is another file if these differ. `repeats` says that an equal call does the work again."""
 
     def __init__(self, out: str, call: str, repeats: bool) -> None:
@@ -199,12 +200,11 @@ class _Record:
         """Returns what happened to all documents, and to records that were skipped, if an equal call has made the
         output; None if this call has to do the work. Raises ArgumentError if the output is another file."""
         with suppress(FileNotFoundError), file_errors(self._out, "cannot be read"):
-            status = os.stat(self._out)
-            if not status.st_size:
+            if not os.path.getsize(self._out):
                 return None
             with suppress(FileNotFoundError, ValueError, KeyError, TypeError), open(self._path, "rb") as stream:
                 made = json.loads(stream.read())
-                is_same = made["output"] == [status.st_size, status.st_mtime_ns] and made["call"] == self._call
+                is_same = made["output"] == _sample(self._out) and made["call"] == self._call
                 if is_same and self._repeats:
                     return None
                 if is_same and (made["skipped"] is None or os.path.exists(list_path)):
@@ -220,10 +220,18 @@ class _Record:
     def write(self, output: str, tally: Tally, skipped: dict[str, Any] | None) -> None:
         """Writes the record of an output that still has another name. (If it came after, a kill between the two would
         leave an output that no call may replace.)"""
-        status = os.stat(output)
-        stamp = [status.st_size, status.st_mtime_ns]
-        made = {"call": self._call, "output": stamp, "skipped": skipped, "tally": tally.to_json()}
+        made = {"call": self._call, "output": _sample(output), "skipped": skipped, "tally": tally.to_json()}
         write_through(os.path.join(os.path.dirname(output), "made"), self._path, json.dumps(made).encode())
+
+
+def _sample(path: str) -> list[object]:
+    """Returns the size of a file, and a hash of three blocks of it."""
+    size, digest = os.path.getsize(path), hashlib.sha256()
+    with open(path, "rb") as stream:
+        for start in (0, size // 2, max(0, size - _SAMPLED)):
+            stream.seek(start)
+            digest.update(stream.read(_SAMPLED))
+    return [size, digest.hexdigest()]
 
 
 def _checked_name(path: _binding.PathLike) -> str:

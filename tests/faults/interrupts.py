@@ -66,6 +66,7 @@ def operations(corpus: Path, out: Path) -> dict[str, Callable[[], object]]:
             dedup="normalized",
             scrub_pii=True,
             resume=False,
+            force=True,
             progress=False,
         )
 

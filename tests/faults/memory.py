@@ -45,7 +45,8 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
         return pybpe.Tokenizer.from_file(folder / "tok.bin")
 
     def clean() -> bytes:
-        corpus.clean(inputs / "web.jsonl", out / "x.jsonl", dedup="exact", on_error="skip", workers=1, progress=False)
+        given = {"dedup": "exact", "on_error": "skip", "workers": 1, "force": True, "progress": False}
+        corpus.clean(inputs / "web.jsonl", out / "x.jsonl", **given)  # type: ignore[arg-type]
         return (out / "x.jsonl").read_bytes()
 
     found: dict[str, Callable[[], Any]] = {

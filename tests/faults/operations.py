@@ -67,6 +67,7 @@ def make_inputs(folder: Path) -> None:
     folder.mkdir()
     (folder / "text.txt").write_text("<|endoftext|>".join(documents(24)), encoding="utf-8")
     (folder / "docs.jsonl").write_bytes(jsonl(documents(12)))
+    pybpe.count_words(folder / "docs.jsonl").save(folder / "more.counts")
     (folder / "web.jsonl").write_bytes(_web())
     pybpe.binarize(
         small_tokenizer(), folder / "docs.jsonl", folder / "tokens", splits=(8, 2), min_shard_tokens=0, force=True,
@@ -118,7 +119,7 @@ def _count_by_workers(inputs: Path, out: Path) -> None:
     settings, run = pybpe.Counts.from_dict({}).settings, RunOptions(None, _Here(), None, False)
     files = [str(inputs / name) for name in ("text.txt", "docs.jsonl")]
     count_to_file(files, settings, Sample(), run, out / "x.counts")
-    pybpe.Counts.merge_files([out / "x.counts"] * 2, out / "sum.counts")
+    pybpe.Counts.merge_files([out / "x.counts", inputs / "more.counts"], out / "sum.counts")
 
 
 class _Here(Executor):
@@ -175,7 +176,7 @@ def _clean(executor: Executor | None, name: str) -> Callable[[Path, Path], Any]:
     def run(inputs: Path, out: Path) -> None:
         corpus.clean(
             inputs / "web.jsonl", out / name, dedup="exact", near_dedup=0.7, dedup_paragraphs=True, on_error="skip",
-            executor=executor, workers=1, progress=False,
+            executor=executor, workers=1, force=True, progress=False,
         )  # fmt: skip
 
     return run

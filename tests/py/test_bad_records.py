@@ -205,7 +205,7 @@ def test_a_list_goes_with_the_output_that_it_belongs_to(corpus: list[Path], tmp_
     with pytest.warns(PybpeWarning):
         clean(corpus, tmp_path / "out.jsonl", on_error="skip", progress=False)
     assert (tmp_path / "out.jsonl.skipped.jsonl").exists()
-    clean(good_of(corpus), tmp_path / "out.jsonl", progress=False)
+    clean(good_of(corpus), tmp_path / "out.jsonl", force=True, progress=False)
     assert not (tmp_path / "out.jsonl.skipped.jsonl").exists()
 
 

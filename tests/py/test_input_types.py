@@ -325,7 +325,7 @@ def test_fields_that_pass_through_stay_exactly_what_they_were(tmp_path: Path) ->
     spelled[7] = {"deep": "[" * 900 + "]" * 900}
     (tmp_path / "x.jsonl").write_text("\n".join(lines), encoding="utf-8")
     for options in ({}, {"dedup_paragraphs": True}, {"normalizer": "NFC", "languages": ()}):
-        pybpe.corpus.clean(tmp_path / "x.jsonl", tmp_path / "out.jsonl", workers=1, **options)  # type: ignore[arg-type]
+        pybpe.corpus.clean(tmp_path / "x.jsonl", tmp_path / "out.jsonl", workers=1, force=True, **options)  # type: ignore[arg-type]
         found = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
         assert len(found) == len(lines)
         for line, values in zip(found, spelled):
