@@ -25,8 +25,16 @@ INPUTS = ("a.txt", "b.jsonl", "c.txt.gz", "")  # "" is the folder of the three
 COMMON: dict[str, Any] = {"min_shard_tokens": 0, "progress": False}
 
 
+def named(corpus: Path, format: str = "llmc", **_: Any) -> dict[str, Any]:
+    """Returns the arguments for a file, or for the files of a folder, which have records and texts, and for the name of
+    what is made of them."""
+    if not corpus.is_dir():
+        return {"inputs": corpus}
+    return {"inputs": corpus / "*"} | ({} if format == "raw" else {"name": corpus.name})
+
+
 def binarized(corpus: Path, out: Path, **options: Any) -> None:
-    pybpe.binarize(small_tokenizer(), corpus, out, **{**COMMON, **options})
+    pybpe.binarize(small_tokenizer(), out=out, **{**COMMON, **named(corpus, **options), **options})
 
 
 def packed(corpus: Path, out: Path, **options: Any) -> None:
@@ -53,12 +61,13 @@ def mixed(corpus: Path, out: Path, **options: Any) -> None:
 
 
 def prepared(corpus: Path, out: Path, **options: Any) -> None:
-    pybpe.prepare(corpus, out, vocab_size=400, min_frequency=2, **COMMON, **options)
+    pybpe.prepare(out=out, vocab_size=400, min_frequency=2, **COMMON, **named(corpus, **options), **options)
 
 
 def as_array(corpus: Path, out: Path, **options: Any) -> None:
     out.mkdir()
-    pybpe.encode_files(small_tokenizer(), corpus, out / "ids.npy", progress=False, **options)
+    inputs = named(corpus)["inputs"]
+    pybpe.encode_files(small_tokenizer(), inputs, out / "ids.npy", progress=False, **options)
 
 
 def cases() -> dict[str, Callable[[Path, Path], None]]:

@@ -145,6 +145,9 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     return Bucket()
 
 
+ALL = "/**/*"  # of a folder with records and texts
+
+
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(planning, "TASK_BYTES", 50_000)
@@ -172,8 +175,8 @@ def shards(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("split_by", ["hash", "token"])
 def test_binarize(bucket: Bucket, corpus: Path, tmp_path: Path, split_by: str) -> None:
-    tok, url = small_tokenizer(), put(bucket, corpus)
-    pybpe.binarize(tok, corpus, tmp_path / "local", split_by=split_by)
+    tok, url = small_tokenizer(), put(bucket, corpus) + ALL
+    pybpe.binarize(tok, f"{corpus}{ALL}", tmp_path / "local", split_by=split_by)
     for workers in (1, 3):
         pybpe.binarize(tok, url, tmp_path / f"remote{workers}", split_by=split_by, workers=workers)
         assert shards(tmp_path / f"remote{workers}") == shards(tmp_path / "local")
@@ -182,12 +185,12 @@ def test_binarize(bucket: Bucket, corpus: Path, tmp_path: Path, split_by: str) -
 
 
 def test_workers_in_other_processes(bucket: Bucket, corpus: Path, tmp_path: Path) -> None:
-    tok, url = small_tokenizer(), put(bucket, corpus)
-    pybpe.binarize(tok, corpus, tmp_path / "local")
-    pybpe.corpus.clean(corpus, tmp_path / "local.jsonl", workers=2)
+    tok, url = small_tokenizer(), put(bucket, corpus) + ALL
+    pybpe.binarize(tok, f"{corpus}{ALL}", tmp_path / "local")
+    pybpe.corpus.clean(f"{corpus}{ALL}", tmp_path / "local.jsonl", workers=2)
     with ProcessPoolExecutor(1, SPAWN) as executor:
         pybpe.binarize(tok, url, tmp_path / "remote", executor=executor)
-        counts = pybpe.count_words(url + "/**/*.jsonl*", executor=executor)
+        counts = pybpe.count_words(url + ".jsonl*", executor=executor)
     pybpe.corpus.clean(url, tmp_path / "remote.jsonl", workers=2)
     assert shards(tmp_path / "remote") == shards(tmp_path / "local")
     assert counts.to_dict() == pybpe.count_words(corpus / "sub").to_dict()
