@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 from .._lazy import hashlib
 from ..arguments import is_url, param, without_secrets
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
-from ..support.call_paths import check_once, check_paths, input_identity, is_glob, of_glob
+from ..support.call_paths import check_files_once, check_paths, input_identity, is_glob, of_glob
 from ..support.locking import FOLDER, STAGED
 from ..support.output_files import make_folder
 from ..support.parallel import map_ordered
@@ -207,7 +207,7 @@ def _check_once(found: Sequence[tuple[str, Corpus]]) -> None:
     if len(set(stamps)) == len(stamps):
         return
     counts, at = Counter(stamps), iter(stamps)
-    check_once(
+    check_files_once(
         (file.path, path, input_identity(file.path) if file.remote is None else file.remote.identity)
         for path, files in found
         for file in files

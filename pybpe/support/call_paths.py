@@ -2,7 +2,7 @@
 and the text of an input given twice would be there twice.
 
 The command line passes all paths of a command to `check_paths` before the command opens any of them, and the functions
-of the package pass theirs. Whatever reads a corpus passes all its files to `check_once`.
+of the package pass theirs. Whatever reads a corpus passes all its files to `check_files_once`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
             raise ArgumentError(f"{written}: {output} would replace {name}, {path}: choose another output")
 
 
-def check_once(files: Iterable[tuple[str, str, object]]) -> None:
-    """Raises ArgumentError if two files that a call reads are one file.
+def check_once(paths: Iterable[str]) -> None:
+    """Raises ArgumentError if two files that a call reads are one file."""
+    check_files_once((path, path, input_identity(path)) for path in paths)
 
-    Args:
-        files: for each file its path, the input that leads to it, such as its folder, and its `input_identity`.
-    """
+
+def check_files_once(files: Iterable[tuple[str, str, object]]) -> None:
+    """Does what `check_once` does. A file has its path, the input that leads to it, such as its folder, and its
+    `input_identity`."""
     seen: dict[object, tuple[str, str]] = {}
     for path, given, file in files:
         if file not in seen:

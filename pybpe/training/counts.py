@@ -15,7 +15,7 @@ from ..errors import ArgumentError, FormatError, file_error
 from ..model import check_specials, special_ids_of
 from ..pattern import Pattern, PatternLike
 from ..reading.options import ReadOptions
-from ..support.call_paths import check_once, check_paths, input_identity
+from ..support.call_paths import check_once, check_paths
 from . import counts_file
 from .counts_file import merged
 from .word_counter import CountSettings
@@ -176,7 +176,7 @@ def settings_of_files(paths: Sequence[_binding.PathLike]) -> CountSettings:
     """Returns the settings of .counts files. Raises ArgumentError if there are no files, or two are one file, or they
     cannot be added."""
     first: CountSettings | None = None
-    check_once((path, path, input_identity(path)) for path in map(_binding.path_text, paths))
+    check_once(map(_binding.path_text, paths))
     for path in paths:
         with counts_file.Reader(path) as reader:
             settings = settings_of_header(reader.header, path)
