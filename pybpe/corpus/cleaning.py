@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import _binding
 from .._lazy import Array, futures
-from ..arguments import chosen, counted, instance, refuse_unused, whole_number
+from ..arguments import chosen, counted, instance, param, refuse_unused, whole_number
 from ..errors import ArgumentError, file_errors, note
 from ..reading.bad_records import Seen, SkippedRecords, check_list, list_name, remove_list
 from ..reading.files import stage
@@ -213,7 +213,7 @@ class _Record:
                     return tally, made["skipped"]
             raise ArgumentError(
                 f"{self._out}: was not made by this call, with these inputs and settings: choose another output, or"
-                " replace it with force=True"
+                f" pass {param(force=True)}"
             )
         return None
 

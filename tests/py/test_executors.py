@@ -38,7 +38,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "a.txt").write_bytes(EOT.join(documents(100)).encode())
     (folder / "b.jsonl").write_bytes(jsonl(documents(150)))
     (folder / "c.txt").write_text(english()[:90_000], encoding="utf-8", newline="")
-    return folder
+    return folder / "*"
 
 
 @pytest.fixture

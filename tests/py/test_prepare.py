@@ -41,10 +41,10 @@ def test_the_tokenizer_is_that_of_the_train_split(tmp_path: Path, kind: str, nor
             (tmp_path / folder / "b.txt").write_text(("\n" if kind == "line" else "<|endoftext|>").join(some))
     settings: dict[str, Any] = {"vocab_size": 500, "min_frequency": 2, "normalizer": normalizer}
     documents = "line" if kind == "line" else "auto"
-    tok, _ = pybpe.prepare(tmp_path / "all", tmp_path / "out", splits=(2, 1), documents=documents, **settings)
-    expected = pybpe.train(tmp_path / "train", special_tokens=CONTROL_TOKENS, **settings)
+    tok, _ = pybpe.prepare(tmp_path / "all" / "*", tmp_path / "out", splits=(2, 1), documents=documents, **settings)
+    expected = pybpe.train(tmp_path / "train" / "*", special_tokens=CONTROL_TOKENS, **settings)
     assert tok.merges == expected.merges and tok.model.normalizer == normalizer and tok.vocab_size == 500
-    everything = pybpe.train(tmp_path / "all", special_tokens=CONTROL_TOKENS, **settings)
+    everything = pybpe.train(tmp_path / "all" / "*", special_tokens=CONTROL_TOKENS, **settings)
     assert everything.merges != tok.merges
 
 
@@ -54,9 +54,9 @@ def test_any_number_of_workers_and_an_executor_make_the_same_files(tmp_path: Pat
     (tmp_path / "in" / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     (tmp_path / "in" / "b.txt").write_text("<|endoftext|>".join(texts[::-1]))
     for workers in (1, 4):
-        pybpe.prepare(tmp_path / "in", tmp_path / f"{workers}", vocab_size=500, workers=workers)
+        pybpe.prepare(tmp_path / "in" / "*", tmp_path / f"{workers}", vocab_size=500, workers=workers)
     with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as processes:
-        pybpe.prepare(tmp_path / "in", tmp_path / "processes", vocab_size=500, executor=processes, workers=2)
+        pybpe.prepare(tmp_path / "in" / "*", tmp_path / "processes", vocab_size=500, executor=processes, workers=2)
     expected = content(tmp_path / "1")
     assert all(content(tmp_path / name) == expected for name in ("4", "processes")) and len(expected) == 6
 
@@ -137,7 +137,7 @@ def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) ->
         book = next(text for text in endings if hash_split(text.encode(), (8.0, 1.0, 1.0)) == split)
         (tmp_path / "in" / f"{split}.txt").write_text(book, encoding="utf-8")
     for call in (
-        lambda: pybpe.prepare(tmp_path / "in", tmp_path / "out", vocab_size=400),
+        lambda: pybpe.prepare(tmp_path / "in" / "*", tmp_path / "out", vocab_size=400),
         lambda: pybpe.binarize(small_tokenizer(), tmp_path / "in", tmp_path / "out2"),
     ):
         with pytest.warns(
@@ -146,7 +146,7 @@ def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) ->
             call()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pybpe.prepare(tmp_path / "in", tmp_path / "out3", vocab_size=400, split_by="token")
+        pybpe.prepare(tmp_path / "in" / "*", tmp_path / "out3", vocab_size=400, split_by="token")
 
 
 def test_a_split_without_a_document_is_refused(tmp_path: Path) -> None:

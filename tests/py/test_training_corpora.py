@@ -372,21 +372,31 @@ def test_counts_are_made_added_and_trained_from(folder: Path) -> None:
     for name in ("a.txt", "b.jsonl.gz"):
         run("count", folder / "corpus" / name, *options, "-o", folder / f"{name}.counts")
     run("count", folder / "a.txt.counts", folder / "b.jsonl.gz.counts", "-o", folder / "sum.counts")
-    facts = json.loads(run("count", folder / "corpus", *options, "-o", folder / "all.counts", "--json").stdout)
+    facts = json.loads(run("count", folder / "corpus" / "*", *options, "-o", folder / "all.counts", "--json").stdout)
     assert facts == {"output": str(folder / "all.counts"), "words": len(pybpe.Counts.load(folder / "all.counts"))}
     assert (folder / "sum.counts").read_bytes() == (folder / "all.counts").read_bytes()
     size = ["--vocab-size", "1k", "--special-token", "<|x|>"]
     parts = ("--counts", folder / "a.txt.counts", "--counts", folder / "b.jsonl.gz.counts")
     run("train", *parts, *size, "-o", folder / "1.json")
-    run("train", folder / "corpus", *options, "--vocab-size", 1000, "-o", folder / "2.json")
+    run("train", folder / "corpus" / "*", *options, "--vocab-size", 1000, "-o", folder / "2.json")
     assert (folder / "1.json").read_bytes() == (folder / "2.json").read_bytes()
 
 
 def test_the_options_of_train_equal_the_api(folder: Path) -> None:
     options = ["--max-bytes", "50k", "--seed", 3, "--memory-limit", "1G", "--text-key", "content"]
     checkpoint = folder / "x.checkpoint"
-    run("train", folder / "corpus", *options, "--vocab-size", 600, "--checkpoint", checkpoint, "-o", folder / "s.json")
-    tok = pybpe.train(folder / "corpus", max_bytes=50_000, seed=3, text_key="content", vocab_size=600)
+    run(
+        "train",
+        folder / "corpus" / "*",
+        *options,
+        "--vocab-size",
+        600,
+        "--checkpoint",
+        checkpoint,
+        "-o",
+        folder / "s.json",
+    )
+    tok = pybpe.train(folder / "corpus" / "*", max_bytes=50_000, seed=3, text_key="content", vocab_size=600)
     assert pybpe.Tokenizer.from_file(folder / "s.json").model == tok.model
     assert not checkpoint.exists()
     run("train", folder / "corpus/a.txt", "--base", folder / "s.json", "--vocab-size", 700, "-o", folder / "t.json")

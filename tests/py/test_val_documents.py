@@ -35,7 +35,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "e.txt.bz2").write_bytes(bz2.compress(EOT.join([*TEXTS[45:58], ""]).encode()))
     (folder / "f.txt").write_bytes(TEXTS[58].encode())
     (folder / "g.txt").write_bytes(TEXTS[59].encode())
-    return folder
+    return folder / "*"
 
 
 def expected(tok: pybpe.Tokenizer, texts: list[str]) -> list[int]:
