@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import pybpe
@@ -116,7 +117,7 @@ def _scorer(text: str) -> tuple[str, Any, float]:
 
 def _run(args: argparse.Namespace) -> None:
     pii = args.scrub_pii
-    with named_output(args, ".jsonl") as out:
+    with named_output(args, ".jsonl") if args.output == "-" else nullcontext(args.output) as out:
         found = call(
             pybpe.corpus.clean,
             args,
