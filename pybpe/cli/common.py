@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 # What arguments read, by their metavar.
 _READ = frozenset(("TOK", "A", "B", "DIR", "MODEL", "RECIPE", "COUNTS"))
-_TEXTS = frozenset(("FILE", "NAME=FILE", "TEXT|FILE", "FILE|ID", "FILE|MEAN", "PATH"))
+_TEXTS = frozenset(("FILE", "NAME=FILE", "FILE|ID", "FILE|MEAN", "PATH"))
 
 
 def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pybpe
 
 from ..analysis.tables import Table
-from ..arguments import is_url, without_secrets
-from ..errors import ArgumentError, FileMissingError
+from ..arguments import without_secrets
+from ..errors import ArgumentError
 from ..reading.file_types import llmc_file
 from ..reading.input_file import InputFile
 from ..support.parallel import RunOptions
 from ..tokenizer.explanation import shown_token
+from .coding import hinting_at_text
 from .command import Command
 from .common import load, load_all, open_source, report, writing
 from .options import parse_bytes
@@ -172,11 +172,12 @@ def add_viz(command: Command) -> None:
     several tokenizers side by side.
 
     examples:
-      pybpe viz 'Hello, world' -t tok.json -o tokens.html
+      pybpe viz --text 'Hello, world' -t tok.json -o tokens.html
       pybpe viz novel.txt -t mine.json -t gpt2 -o tokens.html
       git log | pybpe viz - -t tok.json -o tokens.html
     """
-    command.option("text TEXT|FILE", "a file, - for stdin, or the text itself", nargs="?")
+    command.option("file FILE", "a text file; - is stdin (default: a sample)", nargs="?")
+    command.option("--text TEXT", "the text itself, instead of a file")
     command.option(
         "-t --tokenizer TOK",
         "tokenizer.json, tokenizer.bin, or a name such as gpt2; repeatable, up to four",
@@ -191,7 +192,7 @@ def add_viz(command: Command) -> None:
 def _run_viz(args: argparse.Namespace) -> None:
     max_bytes = pybpe.viz.MAX_BYTES if args.max_bytes is None else args.max_bytes
     tokenizers = load_all(args.tokenizer)
-    text, source, total = _read(args.text, max_bytes)
+    text, source, total = _read(args, max_bytes)
     page = pybpe.viz.make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
     with writing(args) as write:
         write(page)
@@ -203,21 +204,19 @@ def _run_viz(args: argparse.Namespace) -> None:
     )
 
 
-def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
+def _read(args: argparse.Namespace, max_bytes: int) -> tuple[bytes, str, int]:
     """Returns the text as far as the page shows it, the name of its source, and its total number of bytes."""
-    if argument is None:
+    if args.text is not None:
+        if args.file is not None:
+            raise ArgumentError("give a file or --text, not both")
+        return os.fsencode(args.text), "", 0
+    if args.file is None:
         return pybpe.viz.SAMPLE.encode("utf-8"), "a sample", 0
-    if argument != "-" and not is_url(argument) and not os.path.isfile(argument):
-        if re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,4})", argument):
-            raise FileMissingError(
-                f"{argument}: no such file. To show these words as text, pipe them: echo ... | pybpe viz -"
-            )
-        return os.fsencode(argument), "", 0
-    with open_source(argument) as stream:
+    with hinting_at_text([args.file]), open_source(args.file) as stream:
         text = b""
         # Reads one byte more than the page shows, to find out whether there are more.
         while len(text) <= max_bytes and (more := stream.read(max_bytes + 1 - len(text))):
             text += more
-    if argument == "-":
+    if args.file == "-":
         return text, "standard input", 0
-    return text, os.path.basename(without_secrets(argument)), InputFile.of(argument).known_size or 0
+    return text, os.path.basename(without_secrets(args.file)), InputFile.of(args.file).known_size or 0

@@ -85,15 +85,16 @@ def open_sources(
     mixture: Mixture, length: int, tokenizer: Tokenizer | None, dtype: str | None = None
 ) -> dict[str, PackedSequences]:
     """Opens the sources of a mixture, sorted by name. Raises ArgumentError for a folder without such a split, without
-    ids in a row, or whose run has not finished; a source that is too short; one that another tokenizer made; or a file
-    or an array that is in two sources."""
-    sources = {name: mixture.sources[name] for name in sorted(mixture.sources)}
-    opened = {name: _open(name, source, mixture.split, length, dtype) for name, source in sources.items()}
+    ids in a row, or whose run has not finished; a source that is too short; one that another tokenizer made; or two
+    sources with one file or with equal tokens."""
+    names = sorted(mixture.sources)
+    opened = {name: _open(name, mixture.sources[name], mixture.split, length, dtype) for name in names}
     check_once(path for each in opened.values() for path in each.stream.paths)
-    seen: dict[int, str] = {}
-    for name, source in sources.items():
-        if not opened[name].stream.paths and seen.setdefault(id(source), name) != name:
-            raise ArgumentError(f"{seen[id(source)]} and {name} are the same array: give each source once")
+    seen: dict[str, str] = {}
+    for name, each in opened.items():
+        first = seen.setdefault(each.stream.fingerprint(), name)
+        if first != name:
+            raise ArgumentError(f"{first} and {name} have the same tokens: give each source once")
     made_by = {name: each.stream.made_by[1] for name, each in opened.items() if each.stream.made_by is not None}
     for name, fingerprint in made_by.items():
         first, expected = next(iter(made_by.items()))

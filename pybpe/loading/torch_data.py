@@ -23,6 +23,7 @@ from ..arguments import instance, is_url, param, shown, whole_number, without_se
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..reading.files import input_files, open_text
 from ..reading.input_file import InputFile, refusal
+from ..reading.paths import path_list
 from ..support.call_paths import is_glob
 from ..tokenizer import Tokenizer
 from ..tokens.manifest import describes_tokens
@@ -370,6 +371,7 @@ def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
         )
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source) and describes_tokens(os.fspath(source)):
         return folder_paths(os.fspath(source))
+    source = path_list(source)
     paths = input_files(source)
     are_tokens = {without_secrets(path).endswith((".bin", ".npy")) for path in paths}
     if len(are_tokens) > 1:

@@ -202,7 +202,7 @@ FILES: dict[str, tuple[str, str, str]] = {
     "encode npy": ("encode -t tok.json a.txt -o", "encode -t tok.json b.txt -o", ".npy"),
     "decode": ("decode -t tok.json 65 66 -o", "decode -t tok.json 67 -o", ".txt"),
     "remap": ("prune tok.json --vocab-size 290 -o - --remap", "prune tok.json --vocab-size 280 -o - --remap", ".npy"),
-    "viz": ("viz hello -t tok.json -o", "viz other -t tok.json -o", ".html"),
+    "viz": ("viz --text hello -t tok.json -o", "viz --text other -t tok.json -o", ".html"),
     "checkpoint new": (f"llmc checkpoint new -t tok.json {SHAPE} -o",
                        f"llmc checkpoint new -t tok.json {SHAPE} --seed 1 -o", ".bin"),
     "checkpoint convert": ("llmc checkpoint convert model.bin --from tok.json --to other.json -o",

@@ -408,7 +408,11 @@ def test_the_command_shows_a_file(folder: Path) -> None:
 
 def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> None:
     typed = HOSTILE.replace(b"\0", b"")  # with it, this is binary data
-    for args, stdin, text in ((["Hello, world"], b"", b"Hello, world"), (["-"], typed, typed), ([], b"", SAMPLE)):
+    for args, stdin, text in (
+        (["--text", "Hello, world"], b"", b"Hello, world"),
+        (["-"], typed, typed),
+        ([], b"", SAMPLE),
+    ):
         command = ("viz", *args, "-t", "tok.json", "-o", "-", "--quiet")
         page = pybpe_program(*command, stdin=stdin, cwd=folder).stdout.decode()
         assert unpack(page_data(page)["tokenizers"][0]["ids"]) == tokenizer().encode(text)
@@ -417,11 +421,13 @@ def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("novle.txt -t tok.json -o x.html", "novle.txt: no such file"),
-        ("x -t missing.json -o x.html", "missing.json"),
-        ("x -t tok.json -o tok.json/such.html", "tok.json"),
-        ("x -t tok.json -o x.html --max-bytes 0", "--max-bytes must"),
-        ("x -t tok.json -o x.html -t tok.json", "tok.json: this tokenizer is given twice"),
+        ("novle.txt -t tok.json -o x.html", "novle.txt: no such file. To encode these words, use --text"),
+        ("Hello -t tok.json -o x.html", "--text"),
+        ("novel.txt --text Hello -t tok.json -o x.html", "give a file or --text, not both"),
+        ("-t missing.json -o x.html", "missing.json"),
+        ("-t tok.json -o tok.json/such.html", "tok.json"),
+        ("-t tok.json -o x.html --max-bytes 0", "--max-bytes must"),
+        ("-t tok.json -o x.html -t tok.json", "tok.json: this tokenizer is given twice"),
     ],
 )
 def test_bad_input_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, message: str) -> None:

@@ -79,6 +79,7 @@ def test_files_of_text_and_of_tokens_give_the_same(gpt2: pybpe.Tokenizer, tmp_pa
         (str(tmp_path / "out" / "text_train_*.bin"), None),
         (tmp_path / "ids.npy", gpt2),
         ([tmp_path / "ids.npy"], None),
+        (iter([tmp_path / "ids.npy"]), None),
         (ids, None),
     ]
     for source, tokenizer in sources:
