@@ -34,8 +34,8 @@ from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_file, remove_others
 from pybpe.support.parallel import RunOptions
 from pybpe.support.replacing import output_at
-from pybpe.tokens.finished import TOKENIZER_NAMES, Goal, is_unfinished, token_file
-from pybpe.tokens.manifest import manifest_name
+from pybpe.tokens.finished import TOKENIZER_NAMES, Goal, token_file
+from pybpe.tokens.manifest import is_unfinished, manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions, RowOptions
 from pybpe.tokens.pack.packing import write_and_pack
 from pybpe.tokens.preparation import prepare_dataset

@@ -28,9 +28,8 @@ from ..errors import ArgumentError
 from ..support.call_paths import check_once
 from ..support.permutation import Permutation
 from ..tokenizer import Tokenizer
-from ..tokens.finished import check_finished
 from ..tokens.formats import FLAT, LLMC
-from ..tokens.manifest import Manifest, split_paths
+from ..tokens.manifest import Manifest, check_finished, split_paths
 from ..tokens.token_files import Paths
 from .sampling import ResumableSampler
 from .windows import PackedSequences

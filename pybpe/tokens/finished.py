@@ -39,11 +39,19 @@ from ..support.locking import FOLDER, LOCK, only_writer
 from ..support.output_files import real_output, remove_entry, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
 from .formats import FLAT
-from .manifest import FileRecord, Manifest, ShardRecord, check_tokenizer, manifest_name, split_paths
+from .manifest import (
+    LOG_NAME,
+    FileRecord,
+    Manifest,
+    ShardRecord,
+    check_finished,
+    check_tokenizer,
+    is_unfinished,
+    manifest_name,
+    split_paths,
+)
 from .spool import size_of
 
-LOG_NAME = "parts.log"
-ROWS = "rows"  # in the same hidden folder: what `pack` has written
 TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 
 _SAMPLED = 256  # the number of files whose content is sampled
@@ -184,18 +192,6 @@ def _refusal(folder: str, what: str) -> ArgumentError:
 # What is in a folder of token files
 
 
-def is_unfinished(folder: str) -> bool:
-    """Returns whether a run that writes to a folder was killed or is still running. A manifest is newer than the log of
-    its own run, which may have been killed while it removed the log."""
-    hidden, manifest = os.path.join(folder, FOLDER), os.path.join(folder, manifest_name(folder))
-    with suppress(FileNotFoundError), file_errors(hidden, "cannot be examined"):
-        begun = [
-            os.stat(os.path.join(hidden, name)).st_mtime_ns for name in os.listdir(hidden) if name in (LOG_NAME, ROWS)
-        ]
-        return bool(begun) and not (os.path.exists(manifest) and os.stat(manifest).st_mtime_ns >= max(begun))
-    return False
-
-
 def remove_work(folder: str) -> None:
     """Removes the work of a run that has ended, finished or given up. The log is removed last, so that a kill in
     between changes nothing."""
@@ -204,24 +200,6 @@ def remove_work(folder: str) -> None:
         names = set(os.listdir(hidden)) - {LOCK}
         for name in [*sorted(names - {LOG_NAME}), *(names & {LOG_NAME})]:
             remove_entry(os.path.join(hidden, name))
-
-
-def check_finished(folder: str) -> None:
-    """Says, if a run that writes to a folder was killed or is still running, how to go on. A run removes the manifest
-    before it changes a file that the manifest lists: until then, that finished result can be used.
-
-    Raises:
-        ArgumentError: there is no manifest.
-    """
-    if not is_unfinished(folder):
-        return
-    if not os.path.exists(os.path.join(folder, manifest_name(folder))):
-        raise ArgumentError(f"{folder}: the run that writes to this folder has not finished: run its command again")
-    hidden = os.path.join(folder, FOLDER)
-    note(
-        f"{folder}: these are the files of a finished run. Another one, which has not ended, would replace them: run"
-        f" its command again, or remove {hidden} to give it up"
-    )
 
 
 def finished_manifest(folder: str, tok: Tokenizer) -> Manifest:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import counted, param
-from ..errors import ArgumentError, FileMissingError, FormatError, file_errors
+from ..errors import ArgumentError, FileMissingError, FormatError, file_errors, note
 from ..formats import VERSION_KEY, check_version_of
 from ..reading.streams import file_sha256, read_file
+from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
 
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
+LOG_NAME = "parts.log"  # of a run, in a hidden folder
+ROWS = "rows"  # there, too: what `pack` has written
 VERSION = 2  # 1 had ranges of inputs in each shard
 
 
@@ -338,6 +342,36 @@ def record_file(path: str) -> FileRecord:
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))
 
 
+def is_unfinished(folder: str) -> bool:
+    """Returns whether a run that writes to a folder was killed or is still running. A manifest is newer than the log of
+    its own run, which may have been killed while it removed the log."""
+    hidden, manifest = os.path.join(folder, FOLDER), os.path.join(folder, manifest_name(folder))
+    with suppress(FileNotFoundError), file_errors(hidden, "cannot be examined"):
+        begun = [
+            os.stat(os.path.join(hidden, name)).st_mtime_ns for name in os.listdir(hidden) if name in (LOG_NAME, ROWS)
+        ]
+        return bool(begun) and not (os.path.exists(manifest) and os.stat(manifest).st_mtime_ns >= max(begun))
+    return False
+
+
+def check_finished(folder: str) -> None:
+    """Says, if a run that writes to a folder was killed or is still running, how to go on. A run removes the manifest
+    before it changes a file that the manifest lists: until then, that finished result can be used.
+
+    Raises:
+        ArgumentError: there is no manifest.
+    """
+    if not is_unfinished(folder):
+        return
+    if not os.path.exists(os.path.join(folder, manifest_name(folder))):
+        raise ArgumentError(f"{folder}: the run that writes to this folder has not finished: run its command again")
+    hidden = os.path.join(folder, FOLDER)
+    note(
+        f"{folder}: these are the files of a finished run. Another one, which has not ended, would replace them: run"
+        f" its command again, or remove {hidden} to give it up"
+    )
+
+
 # ----------------------------------------------------------------------------------------------------
 # One file
 
@@ -361,9 +395,16 @@ def file_facts(paths: Iterable[str], are_listed: bool = False) -> list[FileFacts
     file. For a link, the manifest may also be next to the file that it leads to, as in a workspace.
 
     Raises:
-        ArgumentError: with `are_listed`, a file whose folder has a manifest, which does not name it.
+        ArgumentError: with `are_listed`, a file whose folder has a manifest, which does not name it, or no manifest,
+        because the run that writes to it has not finished.
     """
-    of_folder = cache(_facts_of_folder)
+
+    @cache
+    def of_folder(folder: str) -> dict[str, FileFacts]:
+        found = _facts_of_folder(folder)
+        if are_listed and not found:
+            check_finished(folder)
+        return found
 
     def facts_of(path: str) -> FileFacts | None:
         places = [path, os.path.realpath(path)] if os.path.islink(path) else [path]

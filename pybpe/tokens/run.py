@@ -46,8 +46,8 @@ from ..support.output_files import give_name, make_folder, remove_entry, remove_
 from ..support.parallel import RunOptions
 from ..support.progress import Progress
 from .encoding import Encoded, EncodingJob, Part
-from .finished import LOG_NAME, TOKENIZER_NAMES, files_of_manifest, hashed, remove_work
-from .manifest import FILE_NAMES, Manifest, Records, ShardRecord, is_plain_name, record_file
+from .finished import TOKENIZER_NAMES, files_of_manifest, hashed, remove_work
+from .manifest import FILE_NAMES, LOG_NAME, Manifest, Records, ShardRecord, is_plain_name, record_file
 from .options import Layout
 from .spool import Reached
 from .store import Store

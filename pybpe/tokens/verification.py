@@ -18,9 +18,8 @@ from ..errors import ArgumentError, Error, FormatError
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256
 from ..tokenizer import Tokenizer
-from .finished import check_finished
 from .formats import FORMATS, LLMC
-from .manifest import FileRecord, Manifest, ShardRecord, named_folder
+from .manifest import FileRecord, Manifest, ShardRecord, check_finished, named_folder
 from .pack.rows import row_fault
 
 _SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again

@@ -278,6 +278,11 @@ def test_only_files_that_the_manifest_lists_are_read(raw: Path, tmp_path: Path) 
         stream.write(b"ab")
     with pytest.raises(pybpe.errors.FormatError, match="train.bin: has .* bytes, but the manifest says"):
         TokenStream(raw / "train.bin")
+    (raw / "manifest.json").unlink()  # as a run does before it replaces the files
+    (raw / ".pybpe-unfinished").mkdir(exist_ok=True)
+    (raw / ".pybpe-unfinished" / "parts.log").touch()
+    with pytest.raises(pybpe.errors.ArgumentError, match="raw: the run that writes to this folder has not finished"):
+        TokenStream(tmp_path / "train.bin")
 
 
 def test_a_manifest_names_the_tokenizer(raw: Path, tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ from ...support.output_files import make_folder, remove_file, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import ROWS, TOKENIZER_NAMES, Goal, TokenFolder, call_of, files_of_manifest, hidden_folder
+from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, files_of_manifest, hidden_folder
 from ..formats import FORMATS, LLMC
-from ..manifest import FILE_NAMES, FileRecord, Manifest, ShardRecord, manifest_name
+from ..manifest import FILE_NAMES, ROWS, FileRecord, Manifest, ShardRecord, manifest_name
 from ..options import RowOptions
 from ..spool import ID_BYTES
 from ..store import check_least
