@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from .._lazy import Array, numpy
+from .._lazy import Array, numpy, pickle
 from ..arguments import instance, is_url, param, shown, whole_number, without_secrets
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..reading.files import input_files, open_text
@@ -37,6 +37,7 @@ HOOKS = (
     *("collate_fn", "worker_init_fn", "pin_memory", "pin_memory_device"),
     *("timeout", "prefetch_factor", "persistent_workers", "multiprocessing_context"),
 )
+FUNCTIONS = {"collate_fn", "worker_init_fn"}
 _BY_SEED = "the order comes from shuffle and seed, so that training can resume"
 REFUSED = {
     "dataset": "it makes the dataset of its source",
@@ -219,6 +220,7 @@ class TokenDataLoader(torch_class("DataLoader")):  # type: ignore[misc]
     """
 
     sampler: ResumableSampler
+    _iterator: Any  # PyTorch's, if workers stay
 
     def __init__(self, dataset: WindowDataset, **options: Any) -> None:
         sampler = options.get("sampler")
@@ -232,12 +234,14 @@ class TokenDataLoader(torch_class("DataLoader")):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[Any]:
         iteration = self.sampler.start_over()
+        if not all(worker.is_alive() for worker in getattr(self._iterator, "_workers", ())):
+            self._iterator = None  # Ctrl-C ends workers, too, and PyTorch would wait for them
         try:
             for batch in super().__iter__():
                 self.sampler.consume(self.batch_size, iteration)  # a batch with fewer is the last one of an epoch
                 yield tuple(batch) if self.collate_fn is collate else batch
         except (Exception, KeyboardInterrupt):
-            self._iterator = None  # workers stay for other iterations, which would wait for one that was killed
+            self._iterator = None  # as above, if one was killed
             raise
         self.sampler.consume(0, iteration)
         self.sampler.set_epoch(self.sampler.epoch + 1)
@@ -315,6 +319,8 @@ def create_dataloader(
         loader = TokenDataLoader(dataset, sampler=sampler, **options)
     except (ValueError, TypeError) as error:
         raise ArgumentError(f"PyTorch's DataLoader refuses these arguments: {error}") from None
+    if num_workers and loader.multiprocessing_context.get_start_method() != "fork":
+        _check_sendable(options)
     if not len(loader):
         raise ArgumentError(
             f"{sampler.samples} windows are too few for one batch of {batch_size} for each of {sampler.num_replicas}"
@@ -334,7 +340,7 @@ def _checked_options(options: Mapping[str, Any], num_workers: int) -> dict[str, 
         elif name not in HOOKS:
             known = ", ".join([*list(inspect.signature(create_dataloader).parameters)[:-1], *HOOKS])
             raise ArgumentError(f"create_dataloader has no argument {param(**{name: value})}: it takes {known}")
-        elif name in {"collate_fn", "worker_init_fn"} and value is not None and not callable(value):
+        elif name in FUNCTIONS and value is not None and not callable(value):
             raise ArgumentError(f"{param(name)} must be a function, not {shown(value)}")
         elif value is not None:
             given[name] = value
@@ -347,6 +353,18 @@ def _checked_options(options: Mapping[str, Any], num_workers: int) -> dict[str, 
     # fork would copy locks that other threads hold, and Python warns
     safe = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     return {"collate_fn": collate, "multiprocessing_context": safe, "persistent_workers": True, **given}
+
+
+def _check_sendable(options: Mapping[str, Any]) -> None:
+    """Raises ArgumentError if a function cannot be sent to worker processes."""
+    for name in FUNCTIONS & options.keys():
+        try:
+            pickle.dumps(options[name])
+        except Exception as error:  # of any type, even of the object's own
+            raise ArgumentError(
+                f"{param(name)} cannot be sent to worker processes ({error}): define it at the top of a module, or pass"
+                f" {param(multiprocessing_context='fork')}"
+            ) from None
 
 
 def this_process() -> tuple[int, int]:
