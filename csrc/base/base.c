@@ -423,47 +423,14 @@ int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_alloc
     return PYBPE_OK;
 }
 
-/* The folder of the file that was opened last. To find a file in it takes half as long as by its whole path. */
-typedef struct near_folder {
-    const char *path; /* of a file in it */
-    size_t n;         /* the length of its own path, with the separator */
-    int fd;           /* it is opened for its second file; -1 until then, or if it cannot be */
-} near_folder;
-
-#if defined(_WIN32)
-static int near_open(near_folder *folder, const char *path, int flags) {
-    (void)folder;
-    return retry_open(path, flags);
-}
-#else
-static int near_open(near_folder *folder, const char *path, int flags) {
-    char name[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    const size_t n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
-    const bool is_near = folder->n == n && n > 0 && n < sizeof name && memcmp(folder->path, path, n) == 0;
-    if (!is_near && folder->fd >= 0) {
-        close(folder->fd);
-        folder->fd = -1;
-    } else if (is_near && folder->fd < 0) {
-        memcpy(name, path, n);
-        name[n] = '\0';
-        folder->fd = retry_open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
-    folder->path = path;
-    folder->n = n;
-    int fd = folder->fd < 0 ? -1 : openat(folder->fd, path + n, flags);
-    return fd < 0 ? retry_open(path, flags) : fd;
-}
-#endif
-
 /* Opens a regular file. Opening a pipe wakes the program that waits to write to it, whose bytes are lost when the pipe
    is closed; so unless the file is `known` to be regular, or if it is a link now, this looks first. Returns -1 for any
    other file. */
-static int open_regular(near_folder *folder, const char *path, bool known) {
+static int open_regular(const char *path, bool known) {
     struct stat st;
-    int fd = known ? near_open(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
+    int fd = known ? retry_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
     if (fd < 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
-        fd = near_open(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        fd = retry_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
     return fd;
 }
@@ -492,20 +459,16 @@ static size_t start_read(int fd, uint8_t *bytes, size_t room, size_t most, uint6
 }
 
 void pybpe_file_starts_read(pybpe_file_starts *out, const char *paths, size_t count, size_t most, int known) {
-    near_folder folder = {.fd = -1};
     out->offsets[0] = 0;
     for (size_t i = 0; i < count; i++) {
         const size_t at = (size_t)out->offsets[i];
-        const int fd = open_regular(&folder, paths, known != 0);
+        const int fd = open_regular(paths, known != 0);
         out->offsets[i + 1] =
             at + start_read(fd, out->bytes + at, out->room - at, most, &out->sizes[i], &out->modified[i]);
         if (fd >= 0) {
             close(fd);
         }
         paths += strlen(paths) + 1;
-    }
-    if (folder.fd >= 0) {
-        close(folder.fd);
     }
 }
 

@@ -27,7 +27,7 @@ from .input_file import InputFile, check_text, form_of_name, needs_text, refusal
 from .options import ReadOptions
 from .paths import STDIN, Inputs, first_of, path_list
 from .pieces import PIECE_BYTES
-from .small_files import KEPT_BYTES, Corpus, SmallFiles, look_at
+from .small_files import Corpus, SmallFiles, look_at
 from .text_encoding import check_encoding, seems_utf8
 from .unpacking import packing_of_name
 
@@ -107,7 +107,6 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     own |= set(map(os.path.realpath, _outputs.get()))
     found: list[tuple[str, Corpus]] = []
     left_out, spare = list[str](), list[str]()
-    room = KEPT_BYTES
     for path in given:
         names, is_named = _files_of(path, own)
         is_folder = not is_named and not is_glob(path)
@@ -116,7 +115,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
         if is_named or is_url(path):  # each look at a URL waits for a server
             looked = map_ordered(look, names.kept, _LOOKS_AT_ONCE if is_url(path) else 1)
         else:
-            looked = look_at(names.kept, read, room, known=is_folder)
+            looked = look_at(names.kept, read, known=is_folder)
         if is_folder:
             looked = of_records(without_secrets(path), list(looked), read)
         files = Corpus()
@@ -126,7 +125,6 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
             if what is not None:
                 names.own.append(part.path)
             else:
-                room -= len(part.data or b"") if isinstance(part, SmallFiles) else 0
                 files.parts.append(part if isinstance(part, SmallFiles) else part.in_form(read.documents))
         if is_folder:
             _check_cleaned(names.cleaned, files)

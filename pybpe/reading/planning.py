@@ -124,13 +124,9 @@ class Plan:
         approximate size in bytes."""
         if isinstance(part, InputFile):
             return self._ranges(part, ends_of_val[0])
-        are_whole = self.kinds.read.documents in _WHOLE
-        if are_whole and self._is_one_range:
+        if self._is_one_range and self.kinds.read.documents in _WHOLE:
             return _joint(part, None if self.hashed else 0)
-        ranges = list(chain.from_iterable(map(self._ranges, part, ends_of_val)))
-        splits = {planned.split for planned, _ in ranges}
-        are_joint = are_whole and len(splits) == 1 and len(ranges) == len(part.paths) - part.sizes.count(0)
-        return _joint(part, *splits) if are_joint else ranges
+        return chain.from_iterable(map(self._ranges, part, ends_of_val))
 
     def loose_tasks(self) -> list[Task]:
         """Returns tasks as `tasks` does, if there is one split, without looking for cuts: `fixed` does that for a task

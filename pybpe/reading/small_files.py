@@ -9,7 +9,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain, islice
-from operator import and_
 
 from .. import _binding
 from .._lazy import hashlib
@@ -18,8 +17,6 @@ from .input_file import InputFile, says_nothing
 from .options import ReadOptions
 
 SMALL_BYTES = 1 << 16  # of a small file: reading a smaller one costs little more than opening it
-KEPT_BYTES = 1 << 24  # of small files of folders and globs, which are then opened only once
-_KEPT_SIZE = 1 << 13  # of the largest of these; C reads so much of all files at first
 _AT_ONCE = 256  # files that C reads in one call
 _GROUP_BYTES = 1 << 20  # of small files that are encoded together
 
@@ -30,16 +27,12 @@ class SmallFiles:
 
     Attributes:
         paths, sizes, modified: the path of each file, its size (type Q), and its modification time in ns (type q).
-        data: all bytes, so that they need not be read again; None if they were not kept. They are of these sizes and
-            times, whatever happens to the files later.
         folder: as in InputFile.
         size: the sum of the sizes.
     """
 
-    def __init__(
-        self, paths: list[str], sizes: array[int], modified: array[int], data: bytes | None = None, folder: str = ""
-    ) -> None:
-        self.paths, self.sizes, self.modified, self.data, self.folder = paths, sizes, modified, data, folder
+    def __init__(self, paths: list[str], sizes: array[int], modified: array[int], folder: str = "") -> None:
+        self.paths, self.sizes, self.modified, self.folder = paths, sizes, modified, folder
         self.size = sum(sizes)
 
     def __iter__(self) -> Iterator[InputFile]:
@@ -59,21 +52,11 @@ class SmallFiles:
 
     def anchored(self) -> SmallFiles:
         """Returns the same files for a process whose current folder may differ."""
-        return SmallFiles(self.paths, self.sizes, self.modified, folder=os.getcwd())
-
-    def every(self, start: int, step: int) -> SmallFiles:
-        """Returns every so many of the files."""
-        columns = self.paths[start::step], self.sizes[start::step], self.modified[start::step]
-        data, ends = self.data, list(accumulate(self.sizes))[start::step]
-        if data is not None:
-            data = b"".join([data[end - size : end] for end, size in zip(ends, columns[1])])
-        return SmallFiles(*columns, data, self.folder)
+        return SmallFiles(self.paths, self.sizes, self.modified, os.getcwd())
 
     def read(self) -> tuple[memoryview, array[int]]:
         """Returns all bytes, and the offsets (type Q) between which those of each file are. Raises FileError if a file
         has changed, or cannot be read."""
-        if self.data is not None:
-            return memoryview(self.data), array("Q", accumulate(self.sizes, initial=0))
         paths = [os.path.join(self.folder, path) for path in self.paths] if self.folder else self.paths
         starts = _binding.FileStarts(paths, SMALL_BYTES, self.size, known=True)
         if (starts.sizes, starts.modified) == (self.sizes, self.modified):
@@ -132,44 +115,35 @@ class Corpus:
 
 
 def look_at(
-    paths: Iterable[str], read: ReadOptions, room: int, known: bool
+    paths: Iterable[str], read: ReadOptions, known: bool
 ) -> Iterator[tuple[InputFile | SmallFiles, NoText | None]]:
     """Yields what `InputFile.look` returns for some local files, in order, many small ones together. C reads the starts
-    of many at once.
-
-    Args:
-        room: the most bytes of small files to keep, so that these need not be opened again.
-        known: whether all are regular files or links.
-    """
+    of many at once. `known` says that all are regular files or links."""
     rest = iter(paths)
+    may_be_small = read.encoding is None and read.documents != "jsonl"
     while some := list(islice(rest, _AT_ONCE)):
-        most = _KEPT_SIZE if room > 0 else HEAD_BYTES
-        starts = _binding.FileStarts(some, most, most * len(some), known)
+        starts = _binding.FileStarts(some, HEAD_BYTES, HEAD_BYTES * len(some), known)
         sizes, modified, offsets = starts.sizes, starts.modified, starts.offsets
         data = bytes(starts.data[: offsets[-1]])
-        plain = [read.encoding is None and says_nothing(path[path.rfind(".") :]) for path in some]
-        plain = list(map(and_, plain, plain_starts(data, offsets)))
-        looked: dict[int, tuple[InputFile, NoText | None]] = {}  # those that are not small files of text
-        for i in range(len(some)) if read.documents == "jsonl" or not all(plain) or max(sizes) > SMALL_BYTES else ():
-            if not plain[i]:
-                head = data[offsets[i] : offsets[i + 1]]
-                file, what = InputFile.of_start(some[i], read.encoding, sizes[i], modified[i], head)
-                is_text = what is None and file.in_form(read.documents).form == "text"
-                is_text = is_text and not file.is_sequential and not file.has_mark
-                if not is_text or sizes[i] > SMALL_BYTES:  # as is the size of one that C did not read
-                    looked[i] = file, what
-            elif sizes[i] > SMALL_BYTES or read.documents == "jsonl":
-                looked[i] = InputFile(some[i], sizes[i], modified[i]), None
+        small = [
+            is_plain and may_be_small and size <= SMALL_BYTES and says_nothing(path[path.rfind(".") :])
+            for is_plain, size, path in zip(plain_starts(data, offsets), sizes, some)
+        ]
+        others = dict[int, tuple[InputFile, NoText | None]]()
+        for i in [i for i, is_small in enumerate(small) if not is_small]:
+            others[i] = InputFile.of_start(
+                some[i], read.encoding, sizes[i], modified[i], data[offsets[i] : offsets[i + 1]]
+            )
+            text = InputFile(some[i], sizes[i], modified[i], is_empty=not sizes[i])
+            small[i] = may_be_small and sizes[i] <= SMALL_BYTES and others[i] == (text, None)
         sums = list(accumulate(sizes, initial=0))
         begin = 0
-        for at in (*looked, len(some)):
-            while begin < at:
-                end = min(at, max(begin + 1, bisect_right(sums, sums[begin] + _GROUP_BYTES) - 1))
-                text = data[offsets[begin] : offsets[end]]
-                kept = text if sums[end] - sums[begin] == len(text) <= room else None  # some may not be read to the end
-                room -= len(kept or b"")
-                yield SmallFiles(some[begin:end], sizes[begin:end], modified[begin:end], kept), None
-                begin = end
-            if at in looked:
-                yield looked[at]
-            begin = at + 1
+        while begin < len(some):
+            if not small[begin]:
+                yield others[begin]
+                begin += 1
+                continue
+            most = bisect_right(sums, sums[begin] + _GROUP_BYTES, begin + 2) - 1
+            end = next((i for i in range(begin, most) if not small[i]), most)
+            yield SmallFiles(some[begin:end], sizes[begin:end], modified[begin:end]), None
+            begin = end

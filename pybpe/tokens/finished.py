@@ -21,7 +21,6 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import NamedTuple
 
 from .. import _binding
@@ -66,23 +65,19 @@ def hashed(*parts: object) -> str:
 def call_of(settings: object, staged: Staged | None = None) -> str:
     """Returns the hash of a call. `settings` has a `repr` that is the same in every process."""
     staged = staged or Staged(Corpus())
-    names, sizes, others, samples = list[str](), list[int](), list[object](), list[bytes]()
-    number, every = 0, -(-len(staged.files) // _SAMPLED) or 1
+    names, sizes, others = list[str](), list[int](), list[object]()
     for part in staged.files.parts:
         if isinstance(part, SmallFiles):
             names += part.paths
             sizes += part.sizes
-            if (some := part.every(-number % every, every)).paths:
-                data, offsets = some.read()
-                samples += [_hash(data[start:end]) for start, end in pairwise(offsets)]
         elif part.remote is not None or part.path in staged.names or part.size is None:
             others.append((len(names), staged.identity(part)))
         else:
             names.append(part.path)
             sizes.append(part.size)
             others += [(len(names), part.packing, part.encoding)] if part.packing or part.encoding else []
-            samples += [_sample(part.location, part.size)] if number % every == 0 else []
-        number += len(Corpus([part]))
+    every = -(-len(names) // _SAMPLED) or 1
+    samples = list(map(_sample, names[::every], sizes[::every]))
     return hashed(settings, names, sizes, others, samples)
 
 
@@ -94,11 +89,7 @@ def _sample(path: str, size: int) -> bytes:
         for start, length in parts:
             stream.seek(start)
             found += stream.read(length)
-    return _hash(found)
-
-
-def _hash(data: _binding.Data) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
+    return hashlib.blake2b(found, digest_size=16).digest()
 
 
 class Goal(NamedTuple):

@@ -316,17 +316,17 @@ def test_small_files_that_are_read_together(
                 start, end = self.offsets[number : number + 2]
                 self.data[start:end] = bytes(end - start)
 
-    # All are kept after the look, some, or none; each is read by itself; and some are not read at first.
-    for small, kept in ((1 << 16, 1 << 24), (1 << 16, 4000), (1 << 16, 0), (0, 0), (1 << 16, 1 << 25)):
-        if kept == 1 << 25:
+    # Many are read together, few, or each by itself; and some are not read at first.
+    for small, group in ((1 << 16, 1 << 20), (1 << 16, 4000), (0, 1 << 20), (1 << 16, 1 << 21)):
+        if group == 1 << 21:
             monkeypatch.setattr(_binding, "FileStarts", Unread)
         monkeypatch.setattr(small_files, "SMALL_BYTES", small)
-        monkeypatch.setattr(files, "KEPT_BYTES", kept)
+        monkeypatch.setattr(small_files, "_GROUP_BYTES", group)
         parts = files.corpus_files(corpus).parts
         together = [part for part in parts if isinstance(part, small_files.SmallFiles) and part.size]
-        assert (sum(part.data is not None for part in together) > 1) == (kept > 0)
         assert (sum(len(part.paths) for part in together) > 75) == (small > 0)
-        out = tmp_path / f"out{small + kept}"
+        assert all(part.size <= group or len(part.paths) == 1 for part in together)
+        out = tmp_path / f"out{small + group}"
         pybpe.binarize(tok, corpus, out, name="x", min_shard_tokens=0, progress=False, **given)  # type: ignore[arg-type]
         written = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
         words = pybpe.count_words(corpus, special_tokens=[EOT], progress=False).to_dict()
