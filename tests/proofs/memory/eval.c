@@ -23,10 +23,9 @@ static void *llmc_alloc(size_t count, size_t size) {
     ASSUME(memory != NULL);
     return memory;
 }
-static unsigned *llmc_batches_served(void) {
-    static unsigned count;
-    return &count;
-}
+static struct {
+    unsigned batches;
+} llmc_state;
 
 #include "llmc/dataloader.h"
 
