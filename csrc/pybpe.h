@@ -23,32 +23,21 @@ Conventions, for every function:
   uint32_t (id_bytes 4) tokens in the machine's byte order.
 - No function prints, exits, aborts, or keeps state outside its handles.
 
-A program that encodes only one text calls pybpe_encode_once, and needs no handles. A program that encodes a text with a
-tokenizer.json or a tokenizer.bin, and decodes the ids:
+A program that turns a text into ids and back, with any tokenizer.json or tokenizer.bin:
 
     #include <pybpe.h>
     #include <stdio.h>
-
-    int main(int argc, char **argv) {
-        const uint8_t text[] = "Once upon a time";
-        uint32_t ids[sizeof text]; // a text has at most as many tokens as bytes
-        uint8_t back[sizeof text];
-        size_t count = 0, length = 0, n = sizeof text - 1;
-        pybpe_vocab *vocab = NULL;
-        pybpe_encoder *encoder = NULL;
-        pybpe_cache *cache = NULL;
-        pybpe_error err = {0};
-        int code = argc < 2 ? PYBPE_ERR_VALUE : pybpe_vocab_load(&vocab, argv[1], NULL, &err);
-        if (code == PYBPE_OK) code = pybpe_encoder_new(&encoder, vocab, NULL, &err);
-        if (code == PYBPE_OK) code = pybpe_cache_new(&cache, encoder, NULL, &err);
-        if (code == PYBPE_OK) code = pybpe_encode(encoder, cache, NULL, text, n, ids, 4, n, &count, &err);
-        if (code == PYBPE_OK) code = pybpe_decode(vocab, ids, 4, count, back, n, &length, &err);
-        if (code == PYBPE_OK) printf("%zu tokens: %.*s\n", count, (int)length, (const char *)back);
-        else fprintf(stderr, "%s\n", err.msg);
-        pybpe_cache_free(cache);
-        pybpe_encoder_free(encoder);
-        pybpe_vocab_free(vocab);
-        return code != PYBPE_OK;
+    int main(void) {
+        pybpe_tokenizer *t;
+        pybpe_error err;
+        uint32_t ids[PYBPE_IDS_ROOM(16)];
+        char text[64];
+        size_t count, n;
+        if (pybpe_tokenizer_load(&t, "tokenizer.json", NULL, &err) ||
+            pybpe_tokenizer_encode(t, "Once upon a time", 16, ids, PYBPE_IDS_ROOM(16), &count, &err) ||
+            pybpe_tokenizer_decode(t, ids, count, text, sizeof text, &n, &err)) return puts(err.msg), 1;
+        printf("%zu tokens: %.*s\n", count, (int)n, text);
+        pybpe_tokenizer_free(t);
     }
 */
 #ifndef PYBPE_H
@@ -70,6 +59,9 @@ tokenizer.json or a tokenizer.bin, and decodes the ids:
 #define PYBPE_API
 #endif
 #endif
+
+/* The most ids of a text of n bytes, whatever the tokenizer: a normalizer may make a text longer. */
+#define PYBPE_IDS_ROOM(n) (12 * (n) + 1)
 
 #ifdef __cplusplus
 extern "C" {
@@ -130,6 +122,39 @@ PYBPE_API int pybpe_unicode_class(uint32_t code_point);
 typedef struct pybpe_vocab pybpe_vocab;       /* immutable */
 typedef struct pybpe_pretok pybpe_pretok;     /* splits text by a pattern; immutable */
 typedef struct pybpe_specials pybpe_specials; /* finds special tokens; immutable */
+
+/* ---------------------------------------------------------------------------------------------------
+Tokenizers: text -> ids -> text. This is all that most programs need
+*/
+
+/* A vocabulary with what encodes text. It never changes, so threads may share it. */
+typedef struct pybpe_tokenizer pybpe_tokenizer;
+
+/* Reads a tokenizer.json or a tokenizer.bin: see pybpe_vocab_load. */
+PYBPE_API int pybpe_tokenizer_load(pybpe_tokenizer **out, const char *path, const pybpe_allocator *mem,
+                                   pybpe_error *err);
+PYBPE_API int pybpe_tokenizer_load_mem(pybpe_tokenizer **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
+                                       pybpe_error *err);
+PYBPE_API void pybpe_tokenizer_free(pybpe_tokenizer *t);
+
+/* Encodes text[0..n), and sets *count to the number of ids. Special tokens in the text become their ids. `ids` has room
+   for cap of them; PYBPE_IDS_ROOM(n) is always enough. With ids NULL the tokens are only counted. Returns PYBPE_ERR_LIMIT
+   if there are more than cap; *count then says how many. Returns PYBPE_ERR_VALUE for a tokenizer whose pattern the
+   library does not know, and for a byte without a token (offset = its position). */
+PYBPE_API int pybpe_tokenizer_encode(const pybpe_tokenizer *t, const void *text, size_t n, uint32_t *ids, size_t cap,
+                                     size_t *count, pybpe_error *err);
+
+/* Does the same for text that you did not write yourself: all of it is ordinary text, so that nobody can forge a special
+   token. */
+PYBPE_API int pybpe_tokenizer_encode_ordinary(const pybpe_tokenizer *t, const void *text, size_t n, uint32_t *ids,
+                                              size_t cap, size_t *count, pybpe_error *err);
+
+/* Decodes n ids to bytes, and sets *length to their number: see pybpe_decode. */
+PYBPE_API int pybpe_tokenizer_decode(const pybpe_tokenizer *t, const uint32_t *ids, size_t n, void *out, size_t cap,
+                                     size_t *length, pybpe_error *err);
+
+/* The vocabulary, owned by t. */
+PYBPE_API const pybpe_vocab *pybpe_tokenizer_vocab(const pybpe_tokenizer *t);
 
 /* ---------------------------------------------------------------------------------------------------
 Vocabularies and tokenizer.bin
@@ -258,14 +283,7 @@ PYBPE_API void pybpe_cache_free(pybpe_cache *c);
 PYBPE_API int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text,
                            size_t n, void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
-/* Loads the tokenizer at `path`, encodes text[0..n), and frees all. With specials 1, its special tokens in the text
-   become their ids; with 0, all text is ordinary, as in text that users write. `ids` must have room for n tokens. Each
-   call reads the file: with more than one text, keep an encoder and a cache. Returns what pybpe_vocab_load,
-   pybpe_encoder_new and pybpe_encode do. */
-PYBPE_API int pybpe_encode_once(const char *path, int specials, const uint8_t *text, size_t n, uint32_t *ids,
-                                size_t *count, const pybpe_allocator *mem, pybpe_error *err);
-
-/* The same for text that the caller has split into words: word i is ends[i - 1]..ends[i], the first word starts at 0,
+/* Does what pybpe_encode does for text that the caller has split into words: word i is ends[i - 1]..ends[i], the first word starts at 0,
    and n is the last end. Also returns PYBPE_ERR_VALUE (offset = index) if the ends decrease. */
 PYBPE_API int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends,
                                  size_t words, void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);

@@ -8,6 +8,8 @@ overflow the stack here.)
 #include "scratch.h"
 #include "small_vocab.h"
 
+#include <stdbool.h>
+
 #include <limits.h>
 #include <pthread.h>
 
@@ -175,14 +177,33 @@ static void test_texts(const subject *s) {
     }
 }
 
-/* One call that loads and encodes gives the same ids as the handles. */
-static void test_once(const subject *s, const char *text, size_t n, int specials, size_t count) {
-    uint32_t ids[64];
-    size_t once = 0;
+typedef int tokenizer_encode_fn(const pybpe_tokenizer *t, const void *text, size_t n, uint32_t *ids, size_t cap,
+                                size_t *count, pybpe_error *err);
+
+/* A tokenizer gives the same ids as the handles, with any room that is enough, and says what is not. */
+static void test_tokenizer(const subject *s, const char *text, size_t n, bool specials, size_t count) {
+    tokenizer_encode_fn *encode = specials ? pybpe_tokenizer_encode : pybpe_tokenizer_encode_ordinary;
+    uint32_t ids[PYBPE_IDS_ROOM(64)];
+    char back[64];
+    size_t found = 0;
+    pybpe_tokenizer *t;
+    pybpe_error err;
     CHECK(n <= 64);
-    CHECK_EQ(pybpe_encode_once("tokenizer.bin", specials, (const uint8_t *)text, n, ids, &once, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(once, count);
-    CHECK(memcmp(ids, s->ids, count * 4) == 0);
+    CHECK_EQ(pybpe_tokenizer_load(&t, "tokenizer.bin", NULL, NULL), PYBPE_OK);
+    for (size_t cap = 0; cap <= n + 1; cap++) {
+        memset(ids, 0xEE, sizeof ids);
+        CHECK_EQ(encode(t, text, n, ids, cap, &found, &err), cap < count ? PYBPE_ERR_LIMIT : PYBPE_OK);
+        CHECK_EQ(found, count);
+        CHECK(cap < count ? ids[0] == 0xEEEEEEEE : memcmp(ids, s->ids, count * 4) == 0);
+        CHECK(cap > 0 || strstr(err.msg, "ids, but there is room for only 0") != NULL);
+    }
+    CHECK_EQ(encode(t, text, n, NULL, 0, &found, NULL), PYBPE_OK);
+    CHECK_EQ(found, count);
+    CHECK_EQ(pybpe_tokenizer_decode(t, s->ids, count, back, n, &found, NULL), PYBPE_OK);
+    CHECK(found == n && memcmp(back, text, n) == 0);
+    CHECK_EQ(pybpe_tokenizer_decode(t, s->ids, count, back, n - 1, &found, NULL), PYBPE_ERR_LIMIT);
+    CHECK_EQ(pybpe_vocab_get_spec(pybpe_tokenizer_vocab(t)).tokens.count, pybpe_vocab_get_spec(s->v).tokens.count);
+    pybpe_tokenizer_free(t);
 }
 
 static void test_known(const subject *s) {
@@ -193,11 +214,14 @@ static void test_known(const subject *s) {
     CHECK_EQ(pybpe_encode(s->e, s->c, pybpe_encoder_specials(s->e), s->text, n, s->ids, 4, n, &count, NULL), PYBPE_OK);
     CHECK_EQ(count, 3);
     CHECK_EQ(s->ids[1], 400);
-    test_once(s, text, n, 1, count);
+    test_tokenizer(s, text, n, true, count);
     CHECK_EQ(pybpe_encode(s->e, s->c, NULL, s->text, n, s->ids, 4, n, &count, NULL), PYBPE_OK);
-    test_once(s, text, n, 0, count);
+    test_tokenizer(s, text, n, false, count);
     pybpe_error err;
-    CHECK_EQ(pybpe_encode_once("none.bin", 1, s->text, n, s->ids, &count, NULL, &err), PYBPE_ERR_IO);
+    pybpe_tokenizer *t = (pybpe_tokenizer *)1;
+    CHECK_EQ(pybpe_tokenizer_load(&t, "none.bin", NULL, &err), PYBPE_ERR_IO);
+    CHECK(t == NULL);
+    pybpe_tokenizer_free(t);
     CHECK(strstr(err.msg, "none.bin") != NULL);
     check_text(s, text, n, 1);
 }

@@ -78,6 +78,8 @@ static void test_vocabularies(void) {
     expect_named(pybpe_vocab_new_ranks(&v, NULL, 2, &no, &spec, NULL, &err), v, "a .tiktoken file", __LINE__);
     expect_named(pybpe_vocab_load_mem(&v, NULL, 2000, NULL, &err), v, "the bytes of a tokenizer", __LINE__);
     CHECK_EQ(pybpe_vocab_load_mem(&v, NULL, 0, NULL, &err), PYBPE_ERR_FORMAT);
+    pybpe_tokenizer *t = NULL;
+    expect_named(pybpe_tokenizer_load_mem(&t, NULL, 2000, NULL, &err), t, "the bytes of a tokenizer", __LINE__);
     CHECK_EQ(pybpe_vocab_new(&v, &good, NULL, &err), PYBPE_OK);
     pybpe_vocab_free(v);
 }

@@ -1,5 +1,5 @@
 /*
-Eight threads share one vocabulary, encoder, splitter, specials, shard and table of counts, start at once, and get the
+Eight threads share one vocabulary, encoder, tokenizer, splitter, specials, shard and table of counts, start at once, and get the
 same results as a single thread: test_threads [SECONDS], at least three rounds each. `make tsan` watches for data races.
 */
 #define _DEFAULT_SOURCE /* mkdtemp, clock_gettime */
@@ -17,6 +17,7 @@ enum { THREADS = 8, ROUNDS = 3, TEXT_BYTES = 100000, SHARD_TOKENS = 5000 };
 typedef struct subject {
     pybpe_vocab *v;
     pybpe_encoder *e;
+    pybpe_tokenizer *t;
     pybpe_shard *shard;
     pybpe_counter *counts; /* of the text, by one thread */
     uint8_t *text;
@@ -76,6 +77,8 @@ static void subject_vocab(subject *s) {
     pybpe_vocab_spec spec = small_spec(&v);
     CHECK_EQ(pybpe_vocab_new(&s->v, &spec, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_encoder_new(&s->e, s->v, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_vocab_save(s->v, "tokenizer.bin", 2, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_tokenizer_load(&s->t, "tokenizer.bin", NULL, NULL), PYBPE_OK);
 }
 
 static void subject_results(subject *s) {
@@ -112,6 +115,10 @@ static unsigned long wrong_ids(worker *w) {
     size_t length = 0;
     if (pybpe_encode(s->e, w->c, pybpe_encoder_specials(s->e), s->text, TEXT_BYTES, w->ids, 4, TEXT_BYTES, &count,
                      NULL) != PYBPE_OK ||
+        count != s->ids_count || memcmp(w->ids, s->ids, 4 * count) != 0) {
+        return 1;
+    }
+    if (pybpe_tokenizer_encode(s->t, s->text, TEXT_BYTES, w->ids, TEXT_BYTES, &count, NULL) != PYBPE_OK ||
         count != s->ids_count || memcmp(w->ids, s->ids, 4 * count) != 0) {
         return 1;
     }
@@ -195,6 +202,7 @@ int main(int argc, char **argv) {
     }
     pybpe_shard_free(s.shard);
     pybpe_counter_free(s.counts);
+    pybpe_tokenizer_free(s.t);
     pybpe_encoder_free(s.e);
     pybpe_vocab_free(s.v);
     free(s.text);

@@ -480,6 +480,27 @@ static void expect_ids(const pybpe_vocab *v, const char *text, const uint32_t *w
         expect_ids((v), (text), want, sizeof want / sizeof *want, __LINE__);                                           \
     } while (0)
 
+/* With a space before it, a text has more ids than bytes. */
+static void test_a_tokenizer_that_lengthens_texts(void) {
+    char text[16384];
+    const file_parts parts = {"[]", "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", "", ""};
+    const size_t n = write_file(text, sizeof text, parts);
+    uint32_t ids[PYBPE_IDS_ROOM(1)];
+    size_t count = 0;
+    pybpe_tokenizer *t = NULL;
+    pybpe_error err;
+    CHECK_EQ(pybpe_tokenizer_load_mem(&t, (const uint8_t *)text, n, NULL, NULL), PYBPE_OK);
+    for (size_t cap = 0; cap <= PYBPE_IDS_ROOM(1); cap++) {
+        ids[1] = 0;
+        CHECK_EQ(pybpe_tokenizer_encode(t, "7", 1, ids, cap, &count, &err), cap < 2 ? PYBPE_ERR_LIMIT : PYBPE_OK);
+        CHECK(count == 2 && (cap < 2 ? ids[1] == 0 : ids[0] == ' ' && ids[1] == '7'));
+    }
+    CHECK_EQ(pybpe_tokenizer_encode(t, NULL, 0, ids, 0, &count, NULL), PYBPE_OK);
+    CHECK_EQ(count, 0);
+    CHECK_EQ(pybpe_tokenizer_encode(t, "7", SIZE_MAX / 2, ids, 1, &count, &err), PYBPE_ERR_MEMORY);
+    pybpe_tokenizer_free(t);
+}
+
 static void test_whole_files(void) {
     pybpe_vocab *v = loaded(PLAIN);
     EXPECT_IDS(v, "th th 12", 257, 256, 'h', ' ', 258);
@@ -689,6 +710,7 @@ int main(void) {
     test_find();
     test_failing_memory();
     test_whole_files();
+    test_a_tokenizer_that_lengthens_texts();
     test_refused_parts();
     test_many_steps();
     test_whole_cuts();

@@ -33,9 +33,7 @@ typedef struct {
     char **token_table; /* each token is followed by a NUL, which is not part of it */
     int init_ok;
     int eot_token; /* -1 if the file does not have one */
-    pybpe_vocab *vocab;
-    pybpe_encoder *encoder; /* created when the first prompt is encoded */
-    pybpe_cache *cache;
+    pybpe_tokenizer *shared;
 } Tokenizer;
 
 /* ---------------------------------------------------------------------------------------------------
@@ -126,10 +124,10 @@ static inline void tokenizer_init(Tokenizer *tokenizer, const char *filename) {
     }
     fclose(file);
     pybpe_error err;
-    if (pybpe_vocab_load(&tokenizer->vocab, filename, NULL, &err) != PYBPE_OK) {
+    if (pybpe_tokenizer_load(&tokenizer->shared, filename, NULL, &err) != PYBPE_OK) {
         llmc_fail_message(err.msg);
     }
-    pybpe_vocab_spec spec = pybpe_vocab_get_spec(tokenizer->vocab);
+    pybpe_vocab_spec spec = pybpe_vocab_get_spec(pybpe_tokenizer_vocab(tokenizer->shared));
     tokenizer_fill_table_(tokenizer, &spec.tokens);
     tokenizer->vocab_size = (uint32_t)spec.tokens.count;
     tokenizer->eot_token = spec.eot_id == PYBPE_NO_ID ? -1 : (int)spec.eot_id;
@@ -152,7 +150,7 @@ static inline const char *tokenizer_decode_bytes(Tokenizer *tokenizer, uint32_t 
     const char *bytes = tokenizer_decode(tokenizer, token_id);
     *length = 0;
     if (bytes != NULL) {
-        pybpe_vocab_spec spec = pybpe_vocab_get_spec(tokenizer->vocab);
+        pybpe_vocab_spec spec = pybpe_vocab_get_spec(pybpe_tokenizer_vocab(tokenizer->shared));
         *length = (size_t)(spec.tokens.offsets[token_id + 1] - spec.tokens.offsets[token_id]);
     }
     return bytes;
@@ -160,9 +158,7 @@ static inline const char *tokenizer_decode_bytes(Tokenizer *tokenizer, uint32_t 
 
 static inline void tokenizer_free(Tokenizer *tokenizer) {
     if (tokenizer->init_ok) {
-        pybpe_cache_free(tokenizer->cache);
-        pybpe_encoder_free(tokenizer->encoder);
-        pybpe_vocab_free(tokenizer->vocab);
+        pybpe_tokenizer_free(tokenizer->shared);
         free(tokenizer->token_table[0]);
         free(tokenizer->token_table);
         memset(tokenizer, 0, sizeof *tokenizer);
@@ -173,47 +169,22 @@ static inline void tokenizer_free(Tokenizer *tokenizer) {
 Encoding
 */
 
-static inline int tokenizer_prepare_encoder_(Tokenizer *tokenizer, pybpe_error *err) {
-    int code = PYBPE_OK;
-    if (tokenizer->encoder == NULL) {
-        code = pybpe_encoder_new(&tokenizer->encoder, tokenizer->vocab, NULL, err);
-    }
-    if (code == PYBPE_OK && tokenizer->cache == NULL) {
-        code = pybpe_cache_new(&tokenizer->cache, tokenizer->encoder, NULL, err);
-    }
-    return code;
-}
-
 static inline int tokenizer_encode_(Tokenizer *tokenizer, const char *text, int with_specials, int *ids,
                                     size_t max_ids) {
     pybpe_error err;
-    size_t n = strlen(text);
-    size_t count = 0;
+    size_t count = 0, n = strlen(text);
     if (tokenizer->init_ok == 0) {
         return -1;
     }
-    pybpe_vocab_spec spec = pybpe_vocab_get_spec(tokenizer->vocab);
-    size_t room = spec.normalizer == PYBPE_NORMALIZER_NONE && !spec.prefix_space ? n : 12 * n;
-    uint32_t *all = (uint32_t *)llmc_alloc(room, sizeof *all);
-    int code = tokenizer_prepare_encoder_(tokenizer, &err);
-    if (code == PYBPE_OK) {
-        const pybpe_specials *specials = with_specials ? pybpe_encoder_specials(tokenizer->encoder) : NULL;
-        code = pybpe_encode(tokenizer->encoder, tokenizer->cache, specials, (const uint8_t *)text, n, all, 4, room,
-                            &count, &err);
-    }
-    int result = -1;
+    uint32_t *found = (uint32_t *)ids; /* ids of a tokenizer are far below INT_MAX */
+    int code = with_specials
+                   ? pybpe_tokenizer_encode(tokenizer->shared, text, n, found, max_ids, &count, &err)
+                   : pybpe_tokenizer_encode_ordinary(tokenizer->shared, text, n, found, max_ids, &count, &err);
     if (code != PYBPE_OK) {
         fprintf(stderr, "tokenizer_encode: %s\n", err.msg);
-    } else if (count > max_ids || count > INT_MAX) {
-        fprintf(stderr, "tokenizer_encode: the text has %zu ids, but there is room for only %zu\n", count, max_ids);
-    } else {
-        for (size_t i = 0; i < count; i++) {
-            ids[i] = (int)all[i];
-        }
-        result = (int)count;
+        return -1;
     }
-    free(all);
-    return result;
+    return (int)count;
 }
 
 /* Encodes a text that you wrote yourself, such as the control tokens of a chat. A special token in the text becomes its
