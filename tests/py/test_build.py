@@ -286,8 +286,7 @@ def test_the_example_of_the_header_runs(root: Path, tmp_path: Path) -> None:
     tok = pybpe.train(iter(["Once upon a time"]), vocab_size=260)
     tok.save(tmp_path / "tokenizer.bin")
     tok.save(tmp_path / "tokenizer.json")
-    run = [str(tmp_path / "example"), "tokenizer.bin"]
-    found = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert found == f"{tok.count('Once upon a time')} tokens: Once upon a time\n"
-    run[-1] = "tokenizer.json"
-    assert subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == found
+    expected = f"{tok.count('Once upon a time')} tokens: Once upon a time\n"
+    assert subprocess.check_output([tmp_path / "example"], cwd=tmp_path, text=True) == expected
+    (tmp_path / "tokenizer.bin").replace(tmp_path / "tokenizer.json")  # the content says what it is
+    assert subprocess.check_output([tmp_path / "example"], cwd=tmp_path, text=True) == expected

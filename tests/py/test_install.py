@@ -15,18 +15,11 @@ from texts import mixed
 
 import pybpe
 
-PROGRAM = """
-#include "pybpe.h"
-#include <stdio.h>
-int main(void) {
-    pybpe_error err;
-    pybpe_vocab *vocab;
-    int code = pybpe_vocab_load(&vocab, "no such file", NULL, &err);
-    printf("%s %d\\n", pybpe_version(), code == PYBPE_ERR_IO);
-    return 0;
-}
-"""
-SHOWN = f"{pybpe.__version__} 1\n"
+HEADER = Path(__file__).resolve().parents[2] / "csrc" / "pybpe.h"
+# The example at the head of the header, which reads tokenizer.json.
+PROGRAM = re.search(r"^    #include <pybpe.h>\n.*?^    }\n", HEADER.read_text(encoding="utf-8"), re.M | re.S)[0]  # type: ignore[index]
+EXAMPLE = pybpe.train(iter(["Once upon a time"]), vocab_size=260)
+SHOWN = f"{EXAMPLE.count('Once upon a time')} tokens: Once upon a time\n"
 CMAKE = """
 cmake_minimum_required(VERSION 3.15)
 project(program C)
@@ -54,6 +47,7 @@ def prefix(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     (tmp_path / "program.c").write_text(PROGRAM)
+    EXAMPLE.save(tmp_path / "tokenizer.json")
     return tmp_path / "program.c"
 
 
