@@ -4,6 +4,7 @@ The named patterns: their names and their regular expressions. pretok.c has the 
 #include "base/base.h"
 
 #define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define CONTRACTION_OF_CL100K "'(?i:[sdmt]|ll|ve|re)"
 #define LETTERS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
 #define OTHERS " ?[^\\s\\p{L}\\p{N}]+"
 #define SPACES "\\s+(?!\\S)|\\s+"
@@ -11,7 +12,7 @@ The named patterns: their names and their regular expressions. pretok.c has the 
 /* As the models' authors published them, except that gpt2's and cl100k's possessive quantifiers, which only
    make a backtracking engine faster, are plain here: tokenizers' engine takes some of them differently. */
 #define GPT2(number) "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+|" number "|" OTHERS "|" SPACES
-#define CL100K(number) "'(?i:[sdmt]|ll|ve|re)|" LETTERS "|" number "|" OTHERS "[\\r\\n]*|\\s++$|\\s*[\\r\\n]+|" SPACES
+#define CL100K(number) CONTRACTION_OF_CL100K "|" LETTERS "|" number "|" OTHERS "[\\r\\n]*|\\s++$|\\s*[\\r\\n]+|" SPACES
 #define LLAMA3(number) CONTRACTION "|" LETTERS "|" number "|" OTHERS "[\\r\\n]*|\\s*[\\r\\n]+|" SPACES
 #define O200K_START "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define O200K_END "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -65,22 +66,28 @@ const char *pybpe_pattern_regex(int pattern) {
     return NULL;
 }
 
-/* Whether a text is the regular expression, also as `portable` in pybpe/pattern writes it for JavaScript. */
+/* Whether a text is the regular expression, also as `portable` in pybpe/pattern writes parts of it. */
 static bool is_regex(const char *regex, const uint8_t *text, size_t n) {
-    static const char own[] = "\\s++$";
-    static const char portable[] = "\\s+(?![\\s\\S])";
-    const size_t length = strlen(regex);
-    if (n == length && memcmp(text, regex, n) == 0) {
-        return true;
+    static const char *const parts[][2] = {
+        {"\\s++$", "\\s+(?![\\s\\S])"}, {CONTRACTION_OF_CL100K, CONTRACTION}, {"\\p{N}{1,2}", "\\p{N}\\p{N}?"}};
+    size_t at = 0;
+    while (*regex != '\0' && at < n) {
+        size_t own = 1, written = text[at] == (uint8_t)*regex ? 1 : 0;
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            const size_t length = strlen(parts[i][1]);
+            if (strncmp(regex, parts[i][0], strlen(parts[i][0])) == 0 && n - at >= length &&
+                memcmp(text + at, parts[i][1], length) == 0) {
+                own = strlen(parts[i][0]);
+                written = length;
+            }
+        }
+        if (written == 0) {
+            return false;
+        }
+        regex += own;
+        at += written;
     }
-    const char *at = strstr(regex, own);
-    if (at == NULL || n != length + sizeof portable - sizeof own) {
-        return false;
-    }
-    const size_t before = (size_t)(at - regex);
-    const size_t after = length - before - (sizeof own - 1);
-    return memcmp(text, regex, before) == 0 && memcmp(text + before, portable, sizeof portable - 1) == 0 &&
-           memcmp(text + n - after, regex + length - after, after) == 0;
+    return *regex == '\0' && at == n;
 }
 
 int pybpe_pattern_find_regex(const uint8_t *regex, size_t n) {

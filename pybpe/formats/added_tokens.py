@@ -142,7 +142,6 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
     its text, as in ASCII, is found before the text is split into words, unless a normalizer produces it later, or it
     overlaps a "single_word" one, whose text is passed over if a word character is next to it.
     """
-    single = [text for text, rules in model.matching.items() if rules.single_word]
     for text in specials:
         try:
             word = vocab_merges.to_bytes(text)
@@ -150,10 +149,20 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
             continue
         if len(word) > 1 and not (model.whole_words and model.pattern.word_ends(word) == [len(word)]):
             continue
-        is_itself = model.normalizer is None and word == text.encode()
-        if not is_itself or (single and (first_overlap(single, [text]) or first_overlap([text], single))):
+        if not is_always_found(model, text):
             return text
     return None
+
+
+def is_always_found(model: Model, text: str) -> bool:
+    """Returns whether no word contains the bytes that a special token spells in model.vocab: they are its text, which
+    is found before the text is split into words."""
+    try:
+        is_itself = model.normalizer is None and vocab_merges.to_bytes(text) == text.encode()
+    except KeyError:
+        return False
+    single = [other for other, rules in model.matching.items() if rules.single_word]
+    return is_itself and not (single and (first_overlap(single, [text]) or first_overlap([text], single)))
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from typing import Any
 from .._lazy import regex
 from ..errors import FormatError, UnsupportedError
 from ..pattern import OF_BYTES, Pattern, unnamed
-from ..pattern.dialects import ONIGURUMA, REGEX
-from ..pattern.dialects.parse import parse
+from ..pattern.dialects import ONIGURUMA, REGEX, parse, written
 from ..pattern.dialects.tree import (
     Alt,
     Atomic,
@@ -26,7 +25,6 @@ from ..pattern.dialects.tree import (
     seq,
     without,
 )
-from ..pattern.dialects.write import write
 from .pipeline import JsonObject
 from .vocab_merges import BYTE_TO_CHAR
 
@@ -99,15 +97,15 @@ def behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
 
 def pattern(node: Node, in_bytes: bool) -> Pattern:
     """Returns the pattern of a tree. With `in_bytes` its text is the characters that stand for bytes. Raises
-    UnsupportedError if such a tree has a lookahead, a lookbehind or an anchor."""
+    UnsupportedError as `written` does, or if such a tree has a lookahead, a lookbehind or an anchor."""
     if not in_bytes:
         return Pattern(_spelling(node))
     pairs = [(char, byte) for byte, char in BYTE_TO_CHAR.items()]
-    return Pattern(OF_BYTES + write(_mapped(node, pairs), REGEX))
+    return Pattern(OF_BYTES + written(_mapped(node, pairs), REGEX))
 
 
 def _spelling(node: Node) -> str:
-    return unnamed(write(node, REGEX))
+    return unnamed(written(node, REGEX))
 
 
 def named(step: Pattern) -> JsonObject | None:
@@ -131,7 +129,7 @@ def of_characters(regex: str) -> str:
     """Returns the regular expression that does to the characters that stand for bytes what a step that reads bytes does
     to these. Raises UnsupportedError as `pattern` does."""
     tree = parse(regex.removeprefix(OF_BYTES), REGEX)
-    return write(_mapped(tree, [(chr(byte), ord(char)) for byte, char in BYTE_TO_CHAR.items()]), ONIGURUMA)
+    return written(_mapped(tree, [(chr(byte), ord(char)) for byte, char in BYTE_TO_CHAR.items()]), ONIGURUMA)
 
 
 def _mapped(node: Node, pairs: _Pairs) -> Node:
@@ -155,7 +153,7 @@ def _mapped_all(parts: Iterable[Node], pairs: _Pairs) -> list[Node]:
 
 
 def _mapped_set(members: CharSet, pairs: _Pairs) -> CharSet:
-    inside = regex.compile(write(members, REGEX))
+    inside = regex.compile(written(members, REGEX))
     points = [point for char, point in pairs if inside.match(char)]
     if not points:
         raise UnsupportedError("the pattern has a set that contains no byte")

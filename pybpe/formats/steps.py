@@ -128,7 +128,8 @@ def _read_step(step: JsonObject, in_bytes: bool, name: str) -> Pattern:
     try:
         return step_trees.pattern(node, in_bytes)
     except UnsupportedError as error:
-        raise FormatError(f"{name}: the pre_tokenizer's {kind} after ByteLevel: {error}") from None
+        after = " after ByteLevel" if in_bytes else ""
+        raise FormatError(f"{name}: the pre_tokenizer's {kind}{after}: {error}") from None
 
 
 def _read_regex(step: JsonObject, drops: bool, name: str) -> Pattern | None:

@@ -134,6 +134,9 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transfo
     merges = _read_merges(part(data["model"], "merges", list, name), "pybpe" in data["model"], name)
     vocab = part(data["model"], "vocab", dict, name)
     missing = {text: i for text, i in around.specials.items() if text not in vocab}
+    made = {left + right for left, right in merges}.intersection(around.specials)
+    if unused := {text for text in made if added_tokens.is_always_found(around, text)}:
+        merges = [(left, right) for left, right in merges if unused.isdisjoint((left, right, left + right))]
     tokens, pairs = read_parts({**vocab, **missing}, merges, around.specials, name)
     added_tokens.check_ids(around.specials, vocab, name)
     word = added_tokens.taken_as_word(around, set(around.specials) - set(missing))

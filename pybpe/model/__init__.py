@@ -399,4 +399,6 @@ def _tokens(vocab: Mapping[int, bytes]) -> list[bytes]:
 def _merge(rank: int, merge: object) -> tuple[bytes, bytes]:
     if isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(part, bytes) for part in merge):
         return merge[0], merge[1]
-    raise ArgumentError(f"merges[{rank}] must be two bytes objects, (left, right), not {shown(merge)}")
+    raise ArgumentError(
+        f"merges[{rank}] must be two bytes objects, (left, right), as Tokenizer.merges has them, not {shown(merge)}"
+    )

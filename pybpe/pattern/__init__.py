@@ -54,10 +54,21 @@ Digits = Literal[1, "3-from-right"] | None
 _DIGITS: dict[Digits, int] = {None: 0, 1: _binding.DIGITS1, FROM_RIGHT: _binding.DIGITS3}
 
 
+# Parts of the built-in patterns, and others with the same matches, which more readers of a tokenizer.json take:
+# JavaScript has no possessive quantifiers; older versions of transformers.js replace this (?i:) only, which JavaScript
+# lacks; version 1.0.0-rc.3 of tokenizers takes {1,2} for {1,3}, but refuses a pattern that it does not know.
+_PORTABLE = {
+    r"\s++$": r"\s+(?![\s\S])",
+    r"'(?i:[sdmt]|ll|ve|re)": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
+    r"\p{N}{1,2}": r"\p{N}\p{N}?",
+}
+
+
 def portable(regex: str) -> str:
-    """Returns the regular expression of a built-in pattern as every reader of a tokenizer.json reads it: JavaScript has
-    no possessive quantifiers."""
-    return regex.replace(r"\s++$", r"\s+(?![\s\S])")
+    """Returns the regular expression of a built-in pattern as most readers of a tokenizer.json take it."""
+    for part, written in _PORTABLE.items():
+        regex = regex.replace(part, written)
+    return regex
 
 
 def unnamed(regex: str) -> str:

@@ -36,7 +36,7 @@ from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..arguments import param
+from ..arguments import can_pass, param
 from ..errors import FormatError, LimitError, ShardTooSmallError, file_errors
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, open_input
@@ -81,9 +81,15 @@ def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
 def check_least(path: str, tokens: int, least: int, reader: str = "llm.c") -> None:
     """Raises ShardTooSmallError if the last or only shard of a split has fewer than `least` tokens."""
     if tokens < least:
+        ways = {
+            "": "add more text",
+            "splits": f"use other splits ({param(splits=(1,))} writes only train)",
+            "split_by": f"use {param(split_by='token')}",
+            "min_shard_tokens": f"allow it with {param(min_shard_tokens=0)}",
+        }
+        some = ", or ".join(way for name, way in ways.items() if not name or can_pass(name))
         raise ShardTooSmallError(
-            f"{path}: would have {tokens} tokens, but {reader} needs at least {least} in every shard; add more text,"
-            f" use other splits or {param(split_by='token')}, or allow it with {param(min_shard_tokens=0)}",
+            f"{path}: would have {tokens} tokens, but {reader} needs at least {least} in every shard: {some}",
             path,
             tokens,
         )

@@ -158,6 +158,42 @@ def test_an_added_token_is_no_word_and_no_byte(
         load(text, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "refused"),
+    [
+        ([{"content": "ab"}], ""),
+        ([{"content": "ab", "normalized": True}, {"content": "xx"}], ""),
+        ([{"content": "ab", "rstrip": True}, {"content": "abab"}], ""),
+        ([{"content": "bc", "normalized": True}, {"content": "abc"}], ""),
+        ([{"content": "ab", "single_word": True}], "'a' . 'b': an added token cannot be in a merge"),
+        ([{"content": "xx", "single_word": True}], "'x' . 'x': an added token"),
+        ([{"content": "Ġab"}], "'Ġ' . 'ab': an added token"),
+    ],
+)
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_an_added_token_that_a_merge_makes(
+    tokens: list[dict[str, Any]], refused: str, whole_words: bool, tmp_path: Path
+) -> None:
+    """The merge has no effect if the token is always found before words are merged."""
+    vocab, merges = dict(BYTES), ["a b", "ab c", "b c", "a bc", "Ġ ab", "x x", "xx ab", "ab ab"]
+    for merge in merges:
+        vocab.setdefault(merge.replace(" ", ""), len(vocab))
+    entries = [{**added(vocab[token["content"]], ""), **token} for token in tokens]
+    text = file_of(vocab, entries, merges=merges, ignore_merges=whole_words)
+    if refused:
+        with pytest.raises(pybpe.errors.FormatError, match=refused):
+            load(text, tmp_path)
+        return
+    rng = random.Random(2)
+    samples = ["".join(rng.choices("abcx Ġ", k=rng.randint(0, 12))) for _ in range(500)]
+    ours = load(text, tmp_path)
+    same(ours, text, samples)
+    ours.save(tmp_path / "again.json")
+    again = (tmp_path / "again.json").read_text()
+    same(ours, again, samples)
+    assert load(again, tmp_path) == ours
+
+
 def test_a_token_that_would_be_a_word_in_a_saved_file_is_refused(tmp_path: Path) -> None:
     text = file_of(BYTES, [added(256, "foo")], "NFKC", ignore_merges=True)
     same(ours := load(text, tmp_path), text, ["foo ｆｏｏ Ġfoo"])

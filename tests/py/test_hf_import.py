@@ -227,6 +227,28 @@ def test_a_file_like_llama_3s_has_the_ids_of_hugging_face(tmp_path: Path) -> Non
     assert whole not in ours.encode(" unreachables")
 
 
+@pytest.mark.parametrize("regex", ["[^a&&b]", "[^ab&&bc]", "[a-c&&[^b]]", "[^[a-c]&&[bd]]", "[^[^a]&&[^b]]"])
+def test_classes_with_operators_in_every_behavior(regex: str, tmp_path: Path) -> None:
+    """Python's regex package reads [^a]|[^b] as [^ab]."""
+    letters, merges, words = "abcd ", [], list("abcdĠ")
+    for _ in range(2):  # merges of any two and three letters show where words begin
+        words = [left + right for left in words for right in "abcdĠ"]
+        merges += [f"{word[:-1]} {word[-1]}" for word in words]
+    vocab = {char: byte for byte, char in vocab_merges.BYTE_TO_CHAR.items()}
+    vocab |= {merge.replace(" ", ""): 256 + i for i, merge in enumerate(merges)}
+    rng = random.Random(3)
+    samples = ["".join(rng.choices(letters, k=rng.randint(0, 8))) for _ in range(200)]
+    for behavior in ("Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext"):
+        for invert in (False, True):
+            steps = sequence(split(regex, behavior, invert), WITHOUT_REGEX)
+            text = changed(steps, model={"vocab": vocab, "merges": merges})
+            (tmp_path / "t.json").write_text(text)
+            ours, theirs = pybpe.Tokenizer.from_file(tmp_path / "t.json"), tokenizers.Tokenizer.from_str(text)
+            assert ours.pattern.pretok is not None
+            for sample in samples:
+                assert ours.encode(sample) == theirs.encode(sample).ids, (regex, behavior, invert, sample)
+
+
 # ----------------------------------------------------------------------------------------------------
 # What is refused
 

@@ -22,7 +22,7 @@ from .parse import ONIGURUMA, REGEX, RUST, Dialect, parse
 from .tree import Node, can_be_empty, written_out
 from .write import write
 
-__all__ = ["ONIGURUMA", "REGEX", "RUST", "Dialect", "parse", "translate", "written_out"]
+__all__ = ["ONIGURUMA", "REGEX", "RUST", "Dialect", "parse", "translate", "written", "written_out"]
 
 
 def translate(pattern: str, source: Dialect, target: Dialect, *, whole: bool = False) -> str:
@@ -40,9 +40,19 @@ def translate(pattern: str, source: Dialect, target: Dialect, *, whole: bool = F
         )
     if _reads_the_same(pattern, tree, target):
         return pattern
-    written = write(tree, target)
-    parse(written, target)  # refuses what the engine handles incorrectly
-    return written
+    return written(tree, target)
+
+
+def written(tree: Node, target: Dialect) -> str:
+    """Returns the regular expression with the matches of a tree. Raises UnsupportedError for what the engine handles
+    incorrectly."""
+    spelled = write(tree, target)
+    try:
+        parse(spelled, target)
+    except UnsupportedError:
+        spelled = write(tree, target, apart=True)
+        parse(spelled, target)
+    return spelled
 
 
 def _reads_the_same(pattern: str, tree: Node, target: Dialect) -> bool:

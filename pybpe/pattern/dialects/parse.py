@@ -239,7 +239,7 @@ class _Parser:
         part = self._atom(flags)
         is_class = self.pattern.startswith("[^", begin) and isinstance(part, Chars)
         found = self._quantifier()
-        if is_class and _is_lone(part) and (found is None or found[1] == 1):
+        if is_class and is_lone(part) and (found is None or found[1] == 1):
             self._lone += 1
         if found is None:
             return part
@@ -495,7 +495,7 @@ def _operated(operator: str, left: CharSet, right: CharSet) -> CharSet:
     return only_left if operator == "--" else union([only_left, intersection([right, without(left)])])
 
 
-def _is_lone(node: Node) -> bool:
+def is_lone(node: Node) -> bool:
     """Returns whether a node is all characters except one and its case variants."""
     if not isinstance(node, Chars) or node.properties or not node.negated:
         return False

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from .parse import REGEX, Dialect
-from .tree import ANY, NOT_NEWLINE, Alt, Atomic, Both, Chars, Either, End, Look, Node, Repeat, Seq, Start, without
+from .parse import REGEX, Dialect, is_lone
+from .tree import (
+    ANY,
+    NOT_NEWLINE,
+    Alt,
+    Atomic,
+    Both,
+    Chars,
+    CharSet,
+    Either,
+    End,
+    Look,
+    Node,
+    Repeat,
+    Seq,
+    Start,
+    without,
+)
 
 _LITERAL_SIGNS = " !\"%',/:;<=>@_`"  # literal in every engine, inside and outside a class
 _CONTROLS = {9: r"\t", 10: r"\n", 12: r"\f", 13: r"\r"}
 _NAMES = {"White_Space": ("\\s", "\\S"), "Nd": ("\\d", "\\D")}
 
 
-def write(node: Node, dialect: Dialect) -> str:
-    """Returns the regular expression with the matches of a tree."""
-    return Writer(dialect).alternatives(node)
+def write(node: Node, dialect: Dialect, apart: bool = False) -> str:
+    """Returns the regular expression with the matches of a tree. With `apart`, it has no parts of sets like [^a], which
+    Python's regex package may join."""
+    return Writer(dialect, apart).alternatives(node)
 
 
 class Writer:
     """Writes trees for one engine. Subclasses write what their engine spells differently."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+    def __init__(self, dialect: Dialect, apart: bool = False) -> None:
+        self._dialect, self._apart = dialect, apart
 
     def alternatives(self, node: Node) -> str:
         """Writes a node where alternatives are allowed."""
@@ -40,9 +57,9 @@ class Writer:
         if isinstance(node, Chars):
             return self._chars(node)
         if isinstance(node, Either):
-            return f"(?:{'|'.join(map(self._atom, node.sets))})"
+            return f"(?:{'|'.join(map(self._part, node.sets))})"
         if isinstance(node, Both):
-            *looks, last = map(self._atom, node.sets)
+            *looks, last = map(self._part, node.sets)
             return f"(?:{''.join(f'(?={look})' for look in looks)}{last})"
         if isinstance(node, Look):
             return self.look(node)
@@ -51,6 +68,12 @@ class Writer:
         if isinstance(node, (Start, End)):
             return self.anchor(isinstance(node, Start))
         return f"(?:{self.alternatives(node)})"
+
+    def _part(self, members: CharSet) -> str:
+        """Writes a part of a set."""
+        if self._apart and is_lone(members):
+            return f"(?:(?!{self._atom(without(members))})[\\s\\S])"
+        return self._atom(members)
 
     def possessive(self, base: str, count: str) -> str:
         """Writes a possessive repetition."""
