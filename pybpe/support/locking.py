@@ -27,9 +27,11 @@ _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks t
 
 @contextmanager
 def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
-    """Holds the lock of an output folder, or raises FileError. Makes the folder if needed; with `temporary`, removes it
-    afterwards if it is empty. If Ctrl-C ends the block and unfinished work is left, the KeyboardInterrupt says so."""
+    """Holds the lock of an output folder, or raises FileError. Makes the folder if needed; if so, or with `temporary`,
+    removes it afterwards if it is empty. If Ctrl-C ends the block and unfinished work is left, the KeyboardInterrupt
+    says so."""
     refuse_as_output(folder)
+    is_new = not os.path.isdir(folder)
     hidden = make_folder(os.path.join(folder, FOLDER))
     paths = (hidden, folder) if temporary else (hidden,)
     try:
@@ -37,7 +39,7 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
             with only_holder(os.path.join(hidden, LOCK), folder):
                 yield
         finally:
-            for path in paths:
+            for path in (hidden, *([folder] if temporary or is_new else ())):
                 with suppress(OSError):  # it is not empty, or another writer uses it
                     os.rmdir(path)
     except KeyboardInterrupt as interrupt:

@@ -19,21 +19,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import is_url, param
+from ..arguments import param
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Staged
 from ..reading.input_file import InputFile
-from ..reading.paths import STDIN
 from ..reading.small_files import SMALL_BYTES, Corpus, SmallFiles
 from ..reading.streams import file_sha256
-from ..support.call_paths import identity
 from ..support.locking import FOLDER, LOCK, only_writer
 from ..support.output_files import real_output, remove_entry, remove_folder, unfinished_folder
 from ..tokenizer import Tokenizer
@@ -260,11 +258,6 @@ class TokenFolder(NamedTuple):
             raise ArgumentError(f"{path}: has packed rows: name the folder that they were made from")
         return cls(path, manifest, file_sha256(os.path.join(path, manifest_name(path))))
 
-    @property
-    def inputs(self) -> list[str]:
-        """The names of what it was made from."""
-        return [name for name, _ in self.manifest.inputs]
-
     def paths(self, split: str) -> list[str]:
         """Returns the token files of a split, in order.
 
@@ -298,30 +291,3 @@ class TokenFolder(NamedTuple):
             raise ArgumentError(
                 f"{self.path}: has no end of text between documents: write it with {param(eot='prepend')}"
             )
-
-
-def check_different(parts: Sequence[tuple[str, TokenFolder]]) -> None:
-    """Raises ArgumentError if two parts were made from the same file, or have the same token files, because they are
-    copies or were made from the same text: documents would occur twice in what is made of both.
-
-    Args:
-        parts: the name of each, and its folder.
-    """
-    seen: dict[object, int] = {}
-    for number, (name, data) in enumerate(parts):
-        for path in data.inputs:
-            if path == STDIN:  # another text each time: the token files tell
-                continue
-            other = seen.setdefault(path if is_url(path) else identity(path) or path, number)
-            if other != number:
-                raise ArgumentError(
-                    f"{parts[other][0]} and {name}: both were made from {path}, so its documents would occur"
-                    " twice. If these are different files, give them different paths"
-                )
-    for number, (name, data) in enumerate(parts):
-        if data.manifest.tokens:
-            files = tuple(record.sha256 for records in data.manifest.shards.values() for record in records)
-            other = seen.setdefault(files, number)
-            if other != number:
-                told = "both have the same tokens, so their documents would occur twice"
-                raise ArgumentError(f"{parts[other][0]} and {name}: {told}")

@@ -29,9 +29,10 @@ from ..support.locking import only_writer
 from ..support.parallel import RunOptions, end_if_unwanted
 from ..tokenizer import Tokenizer
 from .encoding import Encoded, text_length
-from .finished import Goal, TokenFolder, check_different, hashed
+from .finished import Goal, TokenFolder, hashed
 from .manifest import Manifest, split_paths
 from .options import Layout, OutputOptions
+from .overlap import check_copies, check_documents_apart
 from .run import TokenRun
 from .spool import TYPECODES, Segment
 from .store import AppendStore
@@ -69,8 +70,9 @@ def join(
         The manifest. settings["joined"] has the folders, and the SHA-256 of their manifests.
 
     Raises:
-        ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input;
-        their files have rows, or no marks between documents. FormatError: a file does not match its manifest.
+        ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input; one
+        holds out a document that another one trains on; their files have rows, or no marks between documents.
+        FormatError: a file does not match its manifest.
         LimitError: a shard would be too small or too large.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
@@ -86,6 +88,7 @@ def join(
         made = Goal(target, force).made(identity, tok)
         if made is not None:
             return made
+        check_documents_apart([(part.path, part) for part in parts])
         layout = Layout(tok, output, target, output.name or "", {}, identity)
         store = AppendStore(layout, len(settings["splits"]), partial(_copied, parts, layout))
         run = TokenRun(layout, store, identity, ("joining", "B"), resume=resume)
@@ -120,7 +123,7 @@ def _folders(tok: Tokenizer, folders: Sequence[str], out: str) -> list[TokenFold
             if records:
                 split_paths(path, part.manifest, split)
         parts.append(part)
-    check_different([(part.path, part) for part in parts])
+    check_copies([(part.path, part) for part in parts])
     return parts
 
 

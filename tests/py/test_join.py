@@ -1,17 +1,20 @@
 """Joined folders are what one run of binarize on all inputs writes."""
 
 import json
+import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import content, documents, jsonl
+from corpora import content, documents, jsonl, small_tokenizer
 
 import pybpe
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
+from pybpe.tokens import overlap
+from pybpe.tokens.finished import TokenFolder
 from pybpe.tokens.verification import verify
 
 VERSIONS = Path(__file__).parents[1] / "vectors" / "versions" / "0.1.0"
@@ -80,8 +83,8 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> N
         assert not (tmp_path / "out").exists()
 
     first = made("a")
-    refused([first, first], "both were made from .*part0.*occur twice")
-    refused([first, made("again")], "both were made from .*part0.*occur twice")
+    refused([first, first], "both have the same tokens, so their documents would occur twice")
+    refused([first, made("again")], "both have the same tokens, so their documents would occur twice")
     refused(
         [first, made("other", inputs[2], splits=(1, 1, 1))], r"splits=\[1.0, 1.0, 1.0\], and .*a with \[8.0, 1.0, 1.0\]"
     )
@@ -154,3 +157,86 @@ def test_the_command(
     assert files(Path("all")) == files(Path("whole"))
     assert main(["join", "node0", "nothing", "-t", "tok.json", "-o", "less"]) == 2
     assert "nothing" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------------
+# What folders have in common
+
+
+def split_as_they_are(folder: Path, name: str, texts: list[str], held: list[str], **settings: Any) -> Path:
+    """Binarizes texts, the first of which, `held`, are val."""
+    path = folder / f"{name}.jsonl"
+    path.write_bytes(jsonl([*held, *texts]))
+    options: dict[str, Any] = {"min_shard_tokens": 0, "name": "x", "progress": False, **settings}
+    pybpe.binarize(small_tokenizer(), path, folder / name, val_documents=len(held), **options)
+    return folder / name
+
+
+@pytest.mark.parametrize("eot", ["prepend", "append"])
+def test_no_document_that_one_holds_out_is_trained_on_through_another(
+    eot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against sets of texts, with documents that are longer than what is read at once."""
+    monkeypatch.setattr(overlap, "_BLOCK", 120)
+    monkeypatch.setattr(overlap, "_SAMPLE", 20)
+    rng, tok = random.Random(eot), small_tokenizer()
+    pool = [text[: rng.choice((1, 30, 500))] + str(i) for i, text in enumerate(documents(120))]
+    refused = 0
+    for number in range(6):
+        taken = rng.sample(pool, 60)
+        texts = [[taken[k * 20 : k * 20 + 15], taken[k * 20 + 15 : k * 20 + 20]] for k in range(3)]
+        if number % 2:
+            texts[rng.randrange(3)][0].append(rng.choice(rng.choice(texts)[1]))
+        parts = [
+            split_as_they_are(tmp_path, f"{number}-{k}", train, held, eot=eot, dtype="uint16" if k else "uint32")
+            for k, (train, held) in enumerate(texts)
+        ]
+        named = [(str(part), TokenFolder.open(str(part), tok)) for part in parts]
+        wrong = any({*texts[a][0]} & {*texts[b][1]} for a in range(3) for b in range(3) if a != b)
+        refused += wrong
+        if wrong:
+            with pytest.raises(pybpe.errors.ArgumentError, match="would train on 1 document or more that .* holds out"):
+                overlap.check_documents_apart(named)
+        else:
+            overlap.check_documents_apart(named)
+    assert 0 < refused < 6
+
+
+def test_join_and_mix_refuse_to_train_on_held_out_documents(tmp_path: Path) -> None:
+    tok, texts = small_tokenizer(), documents(40)
+    a = split_as_they_are(tmp_path, "a", texts[:20], texts[20:25])
+    b = split_as_they_are(tmp_path, "b", texts[22:30], texts[30:35])
+    recipe = {"sources": {name: {"data": str(folder), "epochs": 1} for name, folder in (("a", a), ("b", b))}}
+    for call in (lambda: pybpe.join(tok, [a, b], tmp_path / "out"), lambda: pybpe.mix(tok, recipe, tmp_path / "out")):
+        with pytest.raises(
+            pybpe.errors.ArgumentError, match="b: would train on 3 documents or more that .*a holds out"
+        ):
+            call()
+        assert not (tmp_path / "out").exists()
+
+
+def test_files_with_equal_paths_are_told_apart_by_their_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tok, texts = small_tokenizer(), documents(60)
+    contents = {
+        "one": texts[:30],
+        "other": texts[30:],
+        "grown": texts[:40],
+        "little": [*texts[40:], texts[0]],
+    }
+    for name, some in contents.items():
+        place = tmp_path / f"of {name}"  # the same relative path on several machines
+        place.mkdir()
+        monkeypatch.chdir(place)
+        Path("web.jsonl").write_bytes(jsonl(some).ljust(30_000, b"\n") if name != "grown" else jsonl(some))
+        pybpe.binarize(tok, "web.jsonl", tmp_path / name, min_shard_tokens=0)
+    monkeypatch.chdir(tmp_path)
+    for names, is_right in ((("one", "other"), True), (("one", "grown"), False), (("one", "little"), False)):
+        if is_right:
+            assert pybpe.join(tok, names, "-".join(names)).tokens
+        else:
+            with pytest.raises(
+                pybpe.errors.ArgumentError, match="both were made from web.jsonl.*leave one of them out"
+            ):
+                pybpe.join(tok, names, "-".join(names))

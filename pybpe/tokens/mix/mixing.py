@@ -18,13 +18,14 @@ from ..binarization import described
 from ..finished import Goal, TokenFolder, call_of, hashed
 from ..manifest import Manifest, passes
 from ..options import Layout, OutputOptions
+from ..overlap import check_documents_apart
 from ..run import TokenRun
 from ..store import AppendStore
 from .amounts import asked_tokens
 from .drawing import Drawn, draw_all, everything
 from .recipe import Recipe, load_recipe
 from .shuffling import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle
-from .sources import documents_of, open_sources, state_of
+from .sources import documents_of, named, open_sources, state_of
 
 
 def mix(
@@ -69,7 +70,8 @@ def mix(
         The manifest. settings["mixture"] has the recipe, and what came of each source.
 
     Raises:
-        ArgumentError: an argument, the recipe or a source is invalid. LimitError: a source is too small for what the
+        ArgumentError: an argument, the recipe or a source is invalid; a source would train on a document that another
+        one holds out. LimitError: a source is too small for what the
         recipe asks; the error has the largest amount that would fit. FileError, FormatError: a file cannot be read, or
         is damaged.
     """
@@ -91,6 +93,8 @@ def mix(
         calls = [source.sha256 for source in sources]
         call = call_of((given.content, given.seed, tok.model.fingerprint, output, calls))
         made = Goal(folder, force).made(call, tok)
+        if made is None:
+            check_documents_apart(named(given.sources, sources))
         layout = Layout(tok, output, folder, output.name or "mix", {}, call)
         run = RunOptions(memory_limit=memory_limit, progress=progress)
         return made or _mixed(layout, given, sources, length, run)

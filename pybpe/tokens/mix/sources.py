@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ...errors import ArgumentError, FormatError, file_errors
+from ...errors import FormatError, file_errors
 from ...reading.splits import SPLIT_NAMES
 from ...tokenizer import Tokenizer
-from ..finished import TokenFolder, check_different
+from ..finished import TokenFolder
+from ..overlap import check_copies
 from ..token_files import TokenStream
 from .drawing import Documents, find_documents
 from .recipe import Source
@@ -18,25 +19,18 @@ def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str | None = No
     """Opens all sources. `out` is the output folder, which cannot be a source.
 
     Raises:
-        ArgumentError: two have the same text, or other splits: a document that one holds out could be trained on
-            through the other. What TokenFolder.open and check_documents raise.
+        ArgumentError: two have the same token files. What TokenFolder.open and check_documents raise.
     """
     found = [TokenFolder.open(source.data, tok) for source in sources]
-    names = [f"sources.{source.name}" for source in sources]
-    for name, data in zip(names, found):
+    for data in found:
         data.check_documents(out)
-        if _shares(data) != _shares(found[0]):
-            raise ArgumentError(
-                f"{names[0]} and {name}: their splits differ, so a document that one holds out may be trained on"
-                " through the other: make both with the same splits"
-            )
-    check_different(list(zip(names, found)))
+    check_copies(named(sources, found))
     return found
 
 
-def _shares(data: TokenFolder) -> list[float]:
-    splits: Sequence[float] = data.manifest.settings.get("splits", ())  # type: ignore[assignment]
-    return [share / sum(splits) for share in splits]
+def named(sources: Sequence[Source], opened: Sequence[TokenFolder]) -> list[tuple[str, TokenFolder]]:
+    """Returns opened sources with their names in errors."""
+    return [(f"sources.{source.name}", data) for source, data in zip(sources, opened)]
 
 
 def state_of(data: TokenFolder) -> list[object]:

@@ -97,25 +97,19 @@ def pack(
         )
     goal, pad_id = options.goal(out, force), _pad_id(tok, pad)
     rows = os.path.join(goal.folder, FOLDER, ROWS)
-    is_new = not os.path.exists(goal.folder)
-    try:
-        with only_writer(goal.folder):
-            if os.path.exists(os.path.join(rows, manifest_name(rows))):
-                _publish(rows, goal.folder)  # a kill has interrupted this
-            made = goal.made(source.manifest.call or source.sha256, tok)
-            if made is not None:
-                return made
-            try:
-                with Progress("packing", 2 * source.manifest.tokens, "token", progress) as bar:
-                    _Packing(tok, source, options, pad_id, bar).write(rows)
-            except BaseException:
-                remove_folder(rows)  # nothing resumes
-                raise
-            _publish(rows, goal.folder)
-    finally:
-        if is_new:
-            with suppress(OSError):  # it is not empty
-                os.rmdir(goal.folder)
+    with only_writer(goal.folder):
+        if os.path.exists(os.path.join(rows, manifest_name(rows))):
+            _publish(rows, goal.folder)  # a kill has interrupted this
+        made = goal.made(source.manifest.call or source.sha256, tok)
+        if made is not None:
+            return made
+        try:
+            with Progress("packing", 2 * source.manifest.tokens, "token", progress) as bar:
+                _Packing(tok, source, options, pad_id, bar).write(rows)
+        except BaseException:
+            remove_folder(rows)  # nothing resumes
+            raise
+        _publish(rows, goal.folder)
     return Manifest.load(goal.folder)
 
 

@@ -1,0 +1,154 @@
+"""What folders of token files have in common: files, and documents.
+
+`join` and `mix` make one data set of several folders. A document that one of them holds out, in val or test, must not
+be trained on through another one, however they were split. So all documents are compared: by the first 8 bytes of a
+hash of their ids. Those of the held-out documents are in memory, 8 bytes each. A long document counts as its beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from .. import _binding
+from .._lazy import Array, numpy
+from ..arguments import counted, is_url, param
+from ..errors import ArgumentError, FormatError
+from ..reading.paths import STDIN
+from ..support.call_paths import identity
+from ..support.parallel import end_if_unwanted
+from .finished import TokenFolder
+from .token_files import TokenStream
+
+_BLOCK = 1 << 22  # tokens read at once; of a longer document, only these are hashed
+_SAMPLE = 1 << 20  # documents of a folder that are kept, about, to compare it with another as a whole
+
+Parts = Sequence[tuple[str, TokenFolder]]
+"""Folders, with their names in errors."""
+
+
+def check_copies(parts: Parts) -> None:
+    """Raises ArgumentError if two folders have the same token files: documents would occur twice in what is made of
+    both."""
+    seen: dict[object, str] = {}
+    for name, data in parts:
+        files = tuple(record.sha256 for records in data.manifest.shards.values() for record in records)
+        if data.manifest.tokens and seen.setdefault(files, name) is not name:
+            told = "both have the same tokens, so their documents would occur twice"
+            raise ArgumentError(f"{seen[files]} and {name}: {told}")
+
+
+def check_documents_apart(parts: Parts) -> None:
+    """Reads all documents of several folders.
+
+    Raises:
+        ArgumentError: a document that one holds out is in the train split of another; or two were made from the same
+            file: from files with the same path, and some of their documents are the same (if the sizes of the files
+            differ, most of them). FileError, FormatError: a file is missing or damaged.
+    """
+    if len(parts) < 2:
+        return
+    suspects = _with_equal_inputs(parts)
+    every = 1 + max(sum(map(data.manifest.split_documents, data.manifest.shards)) for _, data in parts) // _SAMPLE
+    samples: dict[int, list[Array]] = {number: [] for pair in suspects for number in pair}
+    held: list[Array] = []
+    for split in ("test", "val", "train"):
+        if split == "train":
+            values, owners = _owned(held)
+        for number, (_, data) in enumerate(parts):
+            found = [numpy.empty(0, numpy.uint64)]
+            for digests in _digests(data, split):
+                if number in samples:
+                    samples[number].append(digests[digests % numpy.uint64(every) == 0])
+                if split != "train":
+                    found.append(digests)
+                elif len(values):
+                    _check_held_out(parts, number, digests, values, owners)
+            held += [numpy.unique(numpy.concatenate(found))] if split == "test" else []
+            if split == "val":
+                held[number] = numpy.unique(numpy.concatenate([held[number], *found]))
+    whole = {number: numpy.unique(numpy.concatenate(some)) for number, some in samples.items()}
+    for (first, second), (path, is_equal) in suspects.items():
+        shared = len(numpy.intersect1d(whole[first], whole[second]))
+        if shared > (0 if is_equal else min(len(whole[first]), len(whole[second])) // 2):
+            raise ArgumentError(
+                f"{parts[first][0]} and {parts[second][0]}: both were made from {path}, so its documents would occur"
+                " twice: leave one of them out"
+            )
+
+
+def _with_equal_inputs(parts: Parts) -> dict[tuple[int, int], tuple[str, bool]]:
+    """Returns the pairs of folders that have an input of the same path, with the path, and whether the sizes are
+    equal, too."""
+    sizes: list[dict[object, tuple[str, int | None]]] = []
+    for _, data in parts:
+        inputs = ((path, size) for path, size in data.manifest.inputs if path != STDIN)  # another text each time
+        sizes.append({path if is_url(path) else identity(path) or path: (path, size) for path, size in inputs})
+    found: dict[tuple[int, int], tuple[str, bool]] = {}
+    for (first, ours), (second, theirs) in combinations(enumerate(sizes), 2):
+        both = [(ours[key][0], ours[key][1] == theirs[key][1]) for key in ours.keys() & theirs.keys()]
+        if both:
+            found[first, second] = max(both, key=lambda each: (each[1], each[0]))
+    return found
+
+
+def _owned(held: Sequence[Array]) -> tuple[Array, Array]:
+    """Returns all values, sorted, and which array has each: its number, or -1 if several do."""
+    values, counts = numpy.unique(numpy.concatenate(held), return_counts=True)
+    owners = numpy.empty(len(values), dtype=numpy.int32)
+    for number, some in enumerate(held):
+        owners[numpy.searchsorted(values, some)] = number
+    owners[counts > 1] = -1
+    return values, owners
+
+
+def _check_held_out(parts: Parts, number: int, digests: Array, values: Array, owners: Array) -> None:
+    places = numpy.minimum(numpy.searchsorted(values, digests), len(values) - 1)
+    shared = (values[places] == digests) & (owners[places] != number)
+    if not shared.any():
+        return
+    owner = int(owners[places[shared][0]])
+    other = parts[owner][0] if owner >= 0 else "another one"
+    raise ArgumentError(
+        f"{parts[number][0]}: would train on {counted(int(shared.sum()), 'document')} or more that {other} holds out:"
+        f" make all of them with {param(split_by='hash')} and the same splits, or remove duplicates first"
+    )
+
+
+def _digests(data: TokenFolder, split: str) -> Iterator[Array]:
+    """Yields a hash of each document of a split: uint64."""
+    manifest = data.manifest
+    if not manifest.split_tokens(split):
+        return
+    mark, shift = int(manifest.tokenizer["eot"]), int(manifest.settings["eot"] == "append")  # type: ignore[call-overload]
+    stream = TokenStream(data.paths(split), str(manifest.settings.get("dtype")))
+    # The ids as if each document had its mark before it. With "append", only the first one lacks it.
+    size = len(stream)
+    first = numpy.array([mark] * shift, dtype=stream.dtype)
+
+    def ids_from(start: int, end: int) -> Array:
+        return numpy.append(first[start:], stream.slice(max(0, start - shift), end - shift))
+
+    begin = 0
+    while begin < size:
+        end_if_unwanted()
+        ids = ids_from(begin, min(begin + _BLOCK, size))
+        borders = numpy.flatnonzero(ids == mark)
+        if not len(borders) or borders[0]:
+            raise FormatError(f"{data.path}: {split} does not begin with the end of text: write the data again")
+        step = len(ids)
+        if begin + step < size and len(borders) > 1:  # the last document may go on
+            step = int(borders[-1])
+        else:
+            borders = numpy.append(borders, len(ids))
+        # The same documents have the same hash in uint16 and uint32.
+        whole = numpy.ascontiguousarray(ids[: borders[-1]], dtype="<u4")
+        strings = _binding.Strings(data=whole.view(numpy.uint8).data, offsets=(4 * borders).astype(numpy.uint64).data)
+        yield numpy.frombuffer(_binding.digest_texts(strings), numpy.uint64)[:: _binding.DIGEST_SIZE // 8]
+        begin += step
+        while step == _BLOCK and begin < size:  # inside a long document
+            rest = ids_from(begin, min(begin + _BLOCK, size))
+            found = numpy.flatnonzero(rest == mark)
+            begin += int(found[0]) if len(found) else len(rest)
+            if len(found):
+                break
