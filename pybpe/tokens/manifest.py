@@ -14,6 +14,7 @@ from .. import _binding
 from ..arguments import counted, param
 from ..errors import ArgumentError, FileMissingError, FormatError, file_errors, note
 from ..formats import VERSION_KEY, check_version_of
+from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, read_file
 from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
@@ -288,11 +289,24 @@ def check_size(path: str, expected: int) -> None:
         )
 
 
+_SETTINGS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("format", "eot", "dtype", "split_by", "documents", "text_key", "encoding"), (str,)),
+    **dict.fromkeys(("shard_tokens", "min_shard_tokens", "sequence_length", "val_documents"), (int,)),
+    **{"splits": (list,), "joined": (list,)},
+}
+
+
 def _check_types(manifest: Manifest) -> None:
     if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
         raise ValueError("settings, tokenizer and text_bytes must be objects")
     if not all(isinstance(text, str) for text in (manifest.call, *(record.sha256 for record in manifest.records))):
         raise ValueError("hashes must be strings")
+    for name, kinds in _SETTINGS.items():
+        if not isinstance(value := manifest.settings.get(name), (*kinds, type(None))) or isinstance(value, bool):
+            raise ValueError(f"settings: {name} must not be {value!r:.40}")
+    shares: Any = manifest.settings.get("splits", [1])
+    if not 1 <= len(shares) <= len(SPLIT_NAMES) or not all(type(share) in (int, float) for share in shares):
+        raise ValueError("settings: splits must be one to three numbers")
     for record in manifest.records:
         facts = record._asdict()
         _check_numbers(f"the record of {record.file!r}", facts, *(facts.keys() - {"file", "sha256"}))

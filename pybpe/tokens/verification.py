@@ -7,9 +7,10 @@ import os
 import random
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from .. import _binding
 from .._lazy import Array, numpy
@@ -18,9 +19,11 @@ from ..errors import ArgumentError, Error, FormatError
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256
 from ..tokenizer import Tokenizer
+from .binarization import described
 from .formats import FORMATS, LLMC
 from .manifest import FileRecord, Manifest, ShardRecord, check_finished, named_folder
 from .pack.rows import row_fault
+from .spool import ID_BYTES
 
 _SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again
 _SAMPLE_TOKENS = 4096
@@ -42,11 +45,12 @@ class Problem:
 def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Manifest, list[Problem]]:
     """Checks a folder of token files against its manifest.
 
-    Checks the size and SHA-256 of every file. Token files that the manifest does not list are problems too, since
-    programs that find shards by a pattern read them. With a tokenizer, it also checks that the tokenizer is the
-    manifest's, that every id is in the vocabulary, that the ids of each file represent the stated number of bytes of
-    text, and that some documents encode again to the ids that they were decoded from. In packed rows, which may cut
-    documents anywhere, it checks that each row begins with the mark instead.
+    Checks the size and SHA-256 of every file, and that the manifest does not contradict itself. Token files that the
+    manifest does not list are problems too, since programs that find shards by a pattern read them. With a tokenizer,
+    it also checks that the tokenizer is the manifest's, that every id is in the vocabulary, that each file has the
+    stated numbers of documents and of bytes of text, with marks where the manifest says, and that some documents encode
+    again to the ids that they were decoded from. In packed rows, which may cut documents anywhere, it checks that each
+    row begins with the mark instead.
 
     Args:
         folder: the folder with manifest.json; or one file in it, to check only that one.
@@ -70,18 +74,87 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     problems: list[Problem] = []
     if tok is None and os.path.exists(os.path.join(name, "tokenizer.json")):
         tok = Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
-    if tok is not None and tok.model.fingerprint != manifest.tokenizer.get("fingerprint"):
-        problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
-        tok = None
-    problems += _unlisted(name, manifest) if only is None else ()
+    if tok is not None:
+        tok = tok.replace(dropout=0) if tok.model.dropout else tok  # it changes nothing about token files
+        if tok.model.fingerprint != manifest.tokenizer.get("fingerprint"):
+            problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
+            tok = None
+    if only is None:
+        problems += [Problem("manifest.json", fault) for fault in _contradictions(manifest, tok)]
+        problems += _unlisted(name, manifest)
     for record in manifest.files:
         problems += _file_problems(name, record)
-    for shard in (shard for shards in manifest.shards.values() for shard in shards):
-        found = list(_file_problems(name, shard)) or list(_row_problems(name, shard, manifest))
-        if not found and tok is not None:
-            found = list(_token_problems(name, shard, manifest, tok))
-        problems += found
+    for split, records in manifest.shards.items():
+        seen: list[_Marks] = []
+        for shard in records:
+            found = list(_file_problems(name, shard)) or list(_row_problems(name, shard, manifest))
+            problems += found
+            if not found and tok is not None:
+                problems += _token_problems(name, shard, manifest, tok, seen)
+        if seen and only is None and len(seen) == len(records):
+            problems += _mark_problems(split, manifest, seen)
     return manifest, problems
+
+
+def _contradictions(manifest: Manifest, tok: Tokenizer | None) -> Iterator[str]:
+    """Yields what in a manifest contradicts itself, or the tokenizer."""
+    settings, shards = manifest.settings, manifest.shards
+    form, dtype = FORMATS.get(str(settings.get("format"))), str(settings.get("dtype"))
+    if form is None or dtype not in ID_BYTES:
+        yield f"the format {settings.get('format')!r:.40} or the dtype {dtype!r:.40} is unknown"
+        return
+    shares: Sequence[object] = settings.get("splits") or ()  # type: ignore[assignment]
+    for number, split in enumerate(SPLIT_NAMES if shares else ()):
+        if split not in shards if number < len(shares) else shards.get(split):
+            yield f"the settings give {len(shares)} splits, which {split} contradicts"
+    flat = form.header is not None and (manifest.packing is None or form is LLMC)  # otherwise, rows have columns
+    for split, records in shards.items():
+        if split not in SPLIT_NAMES:
+            yield f"has the split {split!r:.40}; there are only {', '.join(SPLIT_NAMES)}"
+        text_bytes = sum(record.text_bytes for record in records)
+        if text_bytes != manifest.text_bytes.get(split, 0):
+            yield f"{split} has {text_bytes} bytes of text in its files, and {manifest.text_bytes.get(split, 0)} in all"
+        for index, record in enumerate(records):
+            expected = form.file.format(name=manifest.name, split=split, index=index)
+            if record.file.partition(".")[0] != expected.partition(".")[0]:
+                yield f"{split}: its file {index} is {record.file!r:.80}, but must be {expected!r:.80}"
+            if flat and record.bytes != form.header_bytes + record.tokens * ID_BYTES[dtype]:
+                yield f"{record.file}: {record.tokens} tokens in {dtype} do not have {record.bytes} bytes"
+    for split in manifest.text_bytes.keys() - shards.keys():
+        yield f"has bytes of text of {split!r:.40}, but no files"
+    for key, ours in described(tok).items() if tok is not None else ():
+        if manifest.tokenizer.get(key) != ours:
+            yield f"the tokenizer's {key} is {ours!r:.80}, but the manifest says {manifest.tokenizer.get(key)!r:.80}"
+
+
+class _Marks(NamedTuple):
+    """The marks of a shard."""
+
+    first: bool  # whether its first token is one
+    last: bool  # whether its last token is one
+    marks: int
+    before_text: int  # how many are right before a token that is neither a mark nor padding
+
+
+def _mark_problems(split: str, manifest: Manifest, seen: Sequence[_Marks]) -> Iterator[Problem]:
+    """Yields what the marks in all shards of a split contradict."""
+    records, eot, packing = manifest.shards[split], manifest.settings.get("eot"), manifest.packing
+    if packing is not None:  # each document, and what follows each cut in one
+        parts = manifest.split_documents(split) + (packing["splits"].get(split) or {}).get("cuts", 0)
+        found = sum(marks.before_text for marks in seen)
+        if found != parts:
+            yield Problem("manifest.json", f"{split} has {counted(found, 'part')} of documents, not {parts}")
+        return
+    if eot not in ("prepend", "append"):
+        return
+    before = True  # whether a document begins with the next token
+    for record, marks in zip(records, seen):
+        found = marks.marks if eot == "prepend" else before + marks.marks - marks.last
+        before = marks.last
+        if found != record.documents:
+            yield Problem(record.file, f"has {counted(found, 'document')}, but the manifest says {record.documents}")
+    if (seen[0].first, seen[-1].last) != (eot == "prepend", eot == "append"):
+        yield Problem("manifest.json", f"{split} has its ends of text elsewhere than eot={eot!r} says")
 
 
 def _unlisted(folder: str, manifest: Manifest) -> Iterator[Problem]:
@@ -136,7 +209,12 @@ def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterato
     return form.read(os.path.join(folder, shard.file), str(manifest.settings.get("dtype")))
 
 
-def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: Tokenizer) -> Iterator[Problem]:
+def _token_problems(
+    folder: str, shard: ShardRecord, manifest: Manifest, tok: Tokenizer, seen: list[_Marks]
+) -> Iterator[Problem]:
+    """Yields whether the tokens of a shard are not what the manifest says. Adds its marks to `seen`."""
+    pad = None if manifest.packing is None else manifest.packing["pad"]
+    marks, parts, last, begins = 0, 0, False, None
     lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.vocab_size)
     if tok.eot_token is not None:
         lengths[tok.eot_token] = 0  # it is not text
@@ -152,6 +230,14 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
                     shard.file, f"has the id {int(block.max())}, but the vocabulary ends at {tok.vocab_size - 1}"
                 )
                 return
+            if len(block) and tok.eot_token is not None:
+                is_mark = block.reshape(-1) == tok.eot_token
+                after = numpy.append(last, is_mark[:-1])
+                marks, parts = (
+                    marks + int(is_mark.sum()),
+                    parts + int((after & ~is_mark & (block.reshape(-1) != pad)).sum()),
+                )
+                begins, last = bool(is_mark[0]) if begins is None else begins, bool(is_mark[-1])
             tokens += len(block)
             text_bytes += int(lengths[block].sum())
             place = number if number < _SAMPLES else rng.randint(0, number)
@@ -160,6 +246,8 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
     except Error as error:
         yield Problem(shard.file, str(error))
         return
+    if begins is not None:
+        seen.append(_Marks(begins, last, marks, parts))
     if tokens != shard.tokens:
         yield Problem(shard.file, f"has {counted(tokens, 'token')}, but the manifest says {shard.tokens}")
     if text_bytes != shard.text_bytes:

@@ -2,7 +2,9 @@
 
 import json
 import statistics
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import pybpe_command as run
@@ -68,6 +70,102 @@ def test_faults_are_named(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) ->
         change()
         found = faults(out, by)
         assert message in "\n".join(found) and (len(found) == 1 or "says 7" in message)
+
+
+def changed(**new: object) -> Callable[[Any], object]:
+    return lambda data: data["settings"].update(new)
+
+
+def swap(data: Any, a: str, b: str) -> None:
+    for part in (data["shards"], data["text_bytes"]):
+        part[a], part[b] = part[b], part[a]
+
+
+def drop_split(data: Any) -> None:
+    del data["shards"]["test"], data["text_bytes"]["test"]
+
+
+EDITS: dict[str, Callable[[Any], object]] = {
+    "documents": lambda data: data["shards"]["train"][0].update(documents=7),
+    "documents of two": lambda data: [
+        record.update(documents=record["documents"] + more) for record, more in zip(data["shards"]["train"], (1, -1))
+    ],
+    "text bytes of a split": lambda data: data["text_bytes"].update(train=data["text_bytes"]["train"] - 1),
+    "n_vocab": lambda data: data["tokenizer"].update(n_vocab=1001),
+    "eot id": lambda data: data["tokenizer"].update(eot=1),
+    "pattern": lambda data: data["tokenizer"].update(pattern="x"),
+    "normalizer": lambda data: data["tokenizer"].update(normalizer="NFC"),
+    "eot": lambda data: data["settings"].update(eot="append" if data["settings"]["eot"] == "prepend" else "prepend"),
+    "dtype": changed(dtype="uint32"),
+    "format": changed(format="raw"),
+    "unknown format": changed(format="other"),
+    "splits": changed(splits=[8, 1]),
+    "train and val swapped": lambda data: swap(data, "train", "val"),
+    "a shard twice": lambda data: data["shards"]["train"].append(data["shards"]["train"][-1]),
+    "a train shard in val": lambda data: data["shards"]["val"].append(data["shards"]["train"][0]),
+    "the order": lambda data: data["shards"]["train"].reverse(),
+    "a shard dropped": lambda data: data["shards"]["train"].pop(),
+    "a split dropped": drop_split,
+    "a split added": lambda data: data["shards"].update(more=[]),
+}
+
+
+@pytest.mark.parametrize("eot", ["prepend", "append"])
+def test_a_manifest_that_contradicts_itself_the_files_or_the_tokenizer(
+    eot: str, tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path
+) -> None:
+    """What an edit leaves without a record is removed with its file."""
+    out = tmp_path / "out"
+    pybpe.binarize(tok, corpus, out, eot=eot, splits=(8, 1, 1), shard_tokens=3000)
+    before = (out / "manifest.json").read_bytes()
+    assert faults(out, tok) == [] and len(json.loads(before)["shards"]["train"]) > 2
+    for name, edit in EDITS.items():
+        data = json.loads(before)
+        edit(data)
+        (out / "manifest.json").write_text(json.dumps(data))
+        listed = {record["file"] for records in data["shards"].values() for record in records}
+        removed = {path: path.read_bytes() for path in out.glob("*.bin") if path.name not in listed}
+        for path in removed:
+            path.unlink()
+        assert faults(out, tok), name
+        for path, content in removed.items():
+            path.write_bytes(content)
+    (out / "manifest.json").write_bytes(before)
+    assert faults(out, tok.replace(dropout=0.1)) == []
+
+
+@pytest.mark.parametrize("pad", [None, EOT])
+def test_the_documents_of_packed_rows_are_counted(
+    pad: str | None, tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path
+) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "data")
+    for method in ("best-fit", "fill", "concat"):
+        out = tmp_path / method
+        pybpe.pack(tok, tmp_path / "data", out, sequence_length=50, packing=method, pad=pad, shard_tokens=3000)
+        assert faults(out, tok) == []
+        edit_manifest(out, {"documents": 3})
+        assert len(faults(out, tok)) == 1 and "val has" in faults(out, tok)[0]
+
+
+@pytest.mark.parametrize("splits", ["8,1,1", [], [8, 1, 1, 1], ["8", "1"], {"train": 8}, 8])
+def test_settings_of_another_type_are_named(splits: object, tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "data")
+    path = tmp_path / "data" / "manifest.json"
+    data = json.loads(path.read_text())
+    recipe = {"sources": {"a": {"data": str(tmp_path / "data"), "epochs": 1}}}
+    calls: list[Callable[[], object]] = [
+        lambda: pybpe.join(tok, tmp_path / "data", tmp_path / "out"),
+        lambda: pybpe.mix(tok, recipe, tmp_path / "out"),
+        lambda: pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=64),
+        lambda: verify(tmp_path / "data", tok),
+    ]
+    for settings in ({"splits": splits}, {"format": ["llmc"]}, {"shard_tokens": "7"}, {"min_shard_tokens": True}):
+        path.write_text(json.dumps({**data, "settings": {**data["settings"], **settings}}))
+        for call in calls:
+            with pytest.raises(
+                pybpe.errors.FormatError, match="data.manifest.json: not a manifest of token files.*settings"
+            ):
+                call()
 
 
 def test_ids_that_encoding_never_gives_are_found(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
