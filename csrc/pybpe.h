@@ -770,7 +770,7 @@ enum pybpe_documents {
 
 /* How a corpus is divided into documents, and the documents among splits. The hash of a document is its CRC-32 times
    0x9E3779B97F4A7C15, modulo 2^64; it belongs to the first split whose `last` is not below its hash, or if there is
-   none, to split 0. A record with a string "cluster" is hashed by that instead. */
+   none, to split 0. A record with a string "pybpe_cluster" is hashed by that instead. */
 typedef struct pybpe_division {
     const pybpe_specials *marks; /* borrowed; NULL if there are none */
     const uint8_t *key;          /* UTF-8; only for records */
@@ -841,13 +841,13 @@ typedef struct pybpe_records {
 /* Reads JSON lines, whose texts are the strings at `key`. A line of the output has the names and values of the record
    in one form: as Python's json.dumps writes them with ensure_ascii=False, but all values except the text stay as they
    are spelled. Returns PYBPE_ERR_FORMAT as pybpe_divider_divide does, and for a record that repeats a name, or has more
-   than 64. Then the output means nothing. With `no_cluster`, the output has no field "cluster". */
+   than 64. Then the output means nothing. With `no_cluster`, the output has no field "pybpe_cluster". */
 PYBPE_API int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
                                  int no_cluster, pybpe_error *err);
 
 /* Writes the lines of records for which `keeps` is not 0. If `clusters` is not NULL, it has PYBPE_DIGEST_SIZE bytes for
-   each record, which are added to it in hexadecimal as its field "cluster". `out` has room for the lines, and for 48
-   bytes more for each; *n is set to what is written. A line ends with } and a newline. */
+   each record, which are added to it in hexadecimal as its field "pybpe_cluster". `out` has room for the lines, and for
+   56 bytes more for each; *n is set to what is written. A line ends with } and a newline. */
 PYBPE_API int pybpe_records_keep(uint8_t *out, size_t *n, const pybpe_strings *lines, const uint8_t *keeps,
                                  const uint8_t *clusters, pybpe_error *err);
 

@@ -240,9 +240,8 @@ static const uint8_t *members_read(const uint8_t *at, const uint8_t *end, const 
         if (at == NULL || name.escaped) {
             return NULL;
         }
-        record_string *to = string_is(&name, key, key_n)                      ? &found->text
-                            : string_is(&name, (const uint8_t *)"cluster", 7) ? &found->cluster
-                                                                              : &other;
+        const bool is_cluster = string_is(&name, (const uint8_t *)RECORD_CLUSTER, sizeof RECORD_CLUSTER - 1);
+        record_string *to = string_is(&name, key, key_n) ? &found->text : is_cluster ? &found->cluster : &other;
         at = wanted_read(at, end, to);
         if (at == NULL) {
             return NULL;

@@ -6,6 +6,9 @@ One record of JSON lines: an object on a line. Only its text and its cluster are
 
 #include "base/base.h"
 
+/* The field with the name of a record's cluster of near duplicates, which pybpe.corpus adds. */
+#define RECORD_CLUSTER "pybpe_cluster"
+
 /* A string in a record, as JSON spells it. */
 typedef struct record_string {
     const uint8_t *at; /* its first character, after the quote; NULL if the record does not have it */

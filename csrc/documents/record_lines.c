@@ -161,7 +161,8 @@ static bool record_add_to(pybpe_records *out, const uint8_t *at, const json_reco
 
 int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
                        int no_cluster, pybpe_error *err) {
-    const record_string without = {.at = (const uint8_t *)"\"cluster\"", .n = no_cluster != 0 ? 9 : 0};
+    static const uint8_t cluster[] = "\"" RECORD_CLUSTER "\"";
+    const record_string without = {.at = cluster, .n = no_cluster != 0 ? sizeof cluster - 1 : 0};
     const uint8_t *const end = lines + n;
     const uint8_t *at = lines;
     bool ok = pybpe_utf8_valid(lines, n) == n;
@@ -208,7 +209,7 @@ int pybpe_records_write(uint8_t *lines, uint64_t *offsets, const pybpe_strings *
 
 /* Writes the end of a record with its cluster. */
 static uint8_t *cluster_write(const uint8_t *cluster, uint8_t *to) {
-    static const uint8_t field[] = ", \"cluster\": \"";
+    static const uint8_t field[] = ", \"" RECORD_CLUSTER "\": \"";
     to = bytes_write(field, field + sizeof field - 1, to);
     for (size_t i = 0; i < PYBPE_DIGEST_SIZE; i++) {
         *to++ = (uint8_t)hex_digits[cluster[i] >> 4];

@@ -171,7 +171,7 @@ def write_records(texts: Strings, name: bytes) -> Strings | None:
 
 def keep_records(lines: Strings, keeps: Data, clusters: Data | None) -> memoryview:
     """Returns the lines of the records to keep, one after another (see pybpe_records_keep in csrc/pybpe.h)."""
-    out, size = new_uncleared(f"uint8_t[{len(lines.data) + 48 * len(lines)}]"), ffi.new("size_t *")
+    out, size = new_uncleared(f"uint8_t[{len(lines.data) + 56 * len(lines)}]"), ffi.new("size_t *")
     each = ffi.NULL if clusters is None else ffi.from_buffer("uint8_t[]", clusters)
     call(lib.pybpe_records_keep, out, size, lines.c, ffi.from_buffer("uint8_t[]", keeps), each)
     return memoryview(ffi.buffer(out, size[0]))

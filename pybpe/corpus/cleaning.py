@@ -84,20 +84,21 @@ def clean(
     Args:
         inputs: paths, URLs, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet, Arrow; also .gz, .bz2, .xz,
             .zst; "-" for standard input.
-        out: the output file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. JSON records keep their other fields.
+        out: the output file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. Records keep their other fields or columns;
+            times and decimal numbers of columns become strings, and what JSON cannot hold, such as bytes, is refused.
         normalizer: "NFC" or "NFKC".
         filters: limits on measured properties of the text.
-        languages: ISO 639-1 codes of the languages to keep. Records get the fields "language" and
-            "language_confidence".
+        languages: ISO 639-1 codes of the languages to keep. Records get the fields "pybpe_language" and
+            "pybpe_language_confidence".
         min_confidence: 0 to 1; documents whose language is detected with less confidence are dropped.
         scorers: tuples (name, function, max_score). A document is dropped if function(text) returns more than
             max_score. With several workers, the function must be importable: defined at the top level of a module.
         scrub_pii: replaces personal data with <EMAIL> and so on. True for all of pii.KINDS, or a list of some.
         dedup: "exact" keeps the first of documents with the same text; "normalized" compares only letters and digits.
         near_dedup: a Jaccard similarity, such as 0.8. Documents that are at least this similar are linked; of all
-            documents linked directly or through others, the first is kept. Records get the field "cluster", which is
-            the same for linked documents; `binarize(split_by="hash")` puts a cluster into one split.
-        keep_near: keep near duplicates too, with their "cluster".
+            documents linked directly or through others, the first is kept. Records get the field "pybpe_cluster",
+            which is the same for linked documents; `binarize(split_by="hash")` puts a cluster into one split.
+        keep_near: keep near duplicates too, with their "pybpe_cluster".
         dedup_paragraphs: of identical paragraphs of at least 30 bytes, keep only the first in the corpus.
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
             lines), "line", or "jsonl" (JSON lines, whatever the file's name).

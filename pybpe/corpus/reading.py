@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import is_unicode, utf8
+from ..arguments import is_unicode, shown, utf8
 from ..errors import FormatError
 from ..reading.bad_records import Seen
 from ..reading.division import add_documents, lent_divider
-from ..reading.documents import Kinds, records
+from ..reading.documents import CLUSTER, Kinds, records
 from ..reading.files import Staged
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, described, pieces_of
@@ -27,6 +27,7 @@ _ONE_SPLIT = (1.0,)
 _LEAST_TASK = 1 << 20
 _LEAST_TASKS = 64  # a task takes seconds, and progress is reported per task
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+_ENCODE_ROW = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _DECODE = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode  # numbers may have any length
 _BETWEEN = re.compile(r"[ \t\r\n,:]*")
 
@@ -58,7 +59,7 @@ class Batch(NamedTuple):
 
 
 def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[Batch]:
-    """Yields a task's documents; with `no_cluster`, without the field "cluster" of their records."""
+    """Yields a task's documents; with `no_cluster`, without the field CLUSTER of their records."""
     doubted = False
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
         doubt = None if doubted else piece.doubt()
@@ -75,9 +76,13 @@ def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.S
             seen.end, seen.records, seen.lines = seen.start + len(data), found.records, found.line_ends
             return found.texts, found.lines
         pairs = [(utf8(record[key]), line) for record, line in records(data, key, seen) if record[key]]
-        without = "cluster" if no_cluster else None
+        without = CLUSTER if no_cluster else None
         lines = [json_line(line, {key: text.decode()}, without) for text, line in pairs]
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)
+    if not isinstance(data, memoryview) and data.fields:
+        rows = [(text.decode("utf-8", "replace"), fields) for text, fields in data.records()]
+        lines = [_row_line(piece, fields | {key: text}, CLUSTER if no_cluster else None) for text, fields in rows]
+        return _binding.Strings([text.encode() for text, _ in rows]), _binding.Strings(lines)
     with lent_divider(kinds, b"", _ONE_SPLIT) as divider:
         is_whole = add_documents(divider, piece)
         assert is_whole  # only JSON lines need Python
@@ -88,6 +93,20 @@ def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.S
         made = _binding.write_records(texts, name)
         assert made is not None  # all are UTF-8 now
     return texts, made
+
+
+def _row_line(piece: Piece, fields: dict[str, Any], without: str | None) -> bytes:
+    """Returns the record of a row as a line. Raises FormatError if JSON cannot hold one of its values."""
+    members = []
+    for name, value in fields.items():
+        try:
+            spelled = "null" if value != value else _ENCODE_ROW(value)  # NaN, which a column has for want of a value
+        except (TypeError, ValueError):
+            told = f"the column {name!r} has {shown(value)}, which JSON lines cannot hold: convert it, or leave it out"
+            raise FormatError(f"{piece.path}: {told}") from None
+        if name != without:
+            members.append(f"{_dumped(name)}: {spelled}")
+    return ("{" + ", ".join(members) + "}\n").encode()
 
 
 def json_line(line: bytes, changes: Mapping[str, object], without: str | None = None) -> bytes:

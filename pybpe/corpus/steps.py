@@ -12,12 +12,13 @@ from ..arguments import instance, param, shown
 from ..errors import ArgumentError, MissingExtraError
 from ..model import END_OF_TEXT
 from ..normalize import check_normalizer
-from ..reading.documents import Kinds
+from ..reading.documents import CLUSTER, Kinds
 from ..reading.options import ReadOptions
 from .filters import Filters
 from .pii import check_kinds
 
 DEDUP = ("exact", "normalized")
+LANGUAGE, CONFIDENCE = "pybpe_language", "pybpe_language_confidence"  # the fields that records get
 UNKNOWN = "und"  # ISO 639-2's code for "undetermined"
 _SAMPLE = 300  # characters per part
 
@@ -118,10 +119,9 @@ class Steps:
             raise ArgumentError(
                 f"{param('near_dedup')} must be a similarity above 0 and at most 1, such as 0.8, not {near!r}"
             )
-        if near is not None and self.read.text_key == "cluster":
-            raise ArgumentError(
-                f"{param('near_dedup')} writes a field 'cluster' of its own: rename the field that holds the text"
-            )
+        for step, field in ((near, CLUSTER), (self.languages, LANGUAGE), (self.languages, CONFIDENCE)):
+            if step and self.read.text_key == field:
+                raise ArgumentError(f"{field!r} is a field that this call writes: rename the field that holds the text")
 
     def _check_languages(self) -> None:
         known = _detector().LANGUAGES if self.languages else ()
@@ -137,7 +137,7 @@ class Steps:
     @property
     def kinds(self) -> Kinds:
         """How documents are separated."""
-        return Kinds(self.read, END_OF_TEXT)
+        return Kinds(self.read, END_OF_TEXT, columns=None)
 
 
 def strings(name: str, values: Iterable[str]) -> tuple[str, ...]:

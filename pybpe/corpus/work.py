@@ -19,7 +19,7 @@ from .pii import find_pii, replace_pii
 from .reading import Batch, batches, json_line
 from .report import Tally
 from .results import packed
-from .steps import Steps, detect_language
+from .steps import CONFIDENCE, LANGUAGE, Steps, detect_language
 
 _RESULT_BYTES = 1 << 22  # of lines and signatures; how results are divided does not change the output
 _AROUND = 40  # characters shown on each side of a replacement
@@ -114,7 +114,7 @@ class Work:
             return None
         language, confidence = detect_language(text)
         tally.languages[language] += 1
-        extra |= {"language": language, "language_confidence": round(confidence, 4)}
+        extra |= {LANGUAGE: language, CONFIDENCE: round(confidence, 4)}
         if language not in self.steps.languages:
             return "language"
         return "language_confidence" if confidence < self.steps.min_confidence else None

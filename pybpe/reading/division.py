@@ -1,20 +1,20 @@
 """Divides pieces of a corpus into documents in C, without a Python object for each document.
 
-The bytes of a document decide its split; or the name of its cluster of near duplicates, if its record has the key
-"cluster" (see pybpe.corpus). Python reads the few JSON lines that C leaves to a complete parser, and raises the errors
+The bytes of a document decide its split; or the name of its cluster of near duplicates, if its record has a string
+at CLUSTER (see pybpe.corpus). Python reads the few JSON lines that C leaves to a complete parser, and raises the errors
 for lines that are not records.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
 from .. import _binding
 from ..arguments import utf8
-from .documents import Kinds, mark_matcher, records
+from .documents import CLUSTER, Kinds, mark_matcher, records
 from .planning import Piece
 from .splits import hash_split, last_hashes
 
@@ -51,6 +51,8 @@ def _free_dividers(*how: object) -> list[_binding.Divider]:
 def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
     """Adds the documents of a divided piece to a divider. Returns False if Python must read the piece instead."""
     if not isinstance(piece.data, memoryview):
+        if piece.data.fields and divider.splits > 1:
+            return False
         for data, offsets in piece.data.parts:
             divider.add(data, offsets)
         return True
@@ -75,9 +77,14 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
             found = [divider.texts(place).list() for place in range(len(shares))]
         else:
             found = [[] for _ in shares]
-            for record, _ in records(piece.text, key, piece.seen):
-                document, cluster = bytes(utf8(record[key])), record.get("cluster")
+            pairs: Iterable[tuple[bytes, Mapping[str, object]]]
+            if isinstance(piece.data, memoryview):
+                pairs = ((utf8(record[key]), record) for record, _ in records(piece.data, key, piece.seen))
+            else:
+                pairs = piece.data.records()
+            for document, record in pairs:
                 if document:
+                    cluster = record.get(CLUSTER)
                     name = utf8(cluster) if isinstance(cluster, str) else document
                     found[hash_split(name, shares)].append(document)
     yield from ((place if piece.split is None else piece.split, some) for place, some in enumerate(found) if some)

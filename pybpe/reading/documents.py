@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -46,6 +46,7 @@ def name_it() -> str:
 
 
 RECORDS = ("jsonl", "parquet", "arrow")
+CLUSTER = "pybpe_cluster"  # the field that pybpe.corpus adds: near duplicates have the same one (see record.h, too)
 
 _BLANK = re.compile(rb"\n\r?\n")
 _LOOKED_AT, _LOOK_BYTES = 100, 1 << 20  # files, and bytes of each, that are searched for another tokenizer's mark
@@ -59,10 +60,13 @@ class Kinds:
         read: how files are read. Its `documents` is the kind of texts (see InputFile.form); "auto" means "special", or
             "file" if the tokenizer has no end of text.
         mark: the tokenizer's end of text; None if it has none.
+        columns: the columns of rows that are read besides the text; None for all.
     """
 
-    def __init__(self, read: ReadOptions, mark: str | None = None) -> None:
-        self.read, self.mark = read, mark
+    def __init__(
+        self, read: ReadOptions, mark: str | None = None, columns: Collection[str] | None = (CLUSTER,)
+    ) -> None:
+        self.read, self.mark, self.columns = read, mark, columns
         if read.documents == "special" and mark is None:
             raise ArgumentError(
                 f"{param(documents='special')}: the tokenizer has no end of text to separate documents: {name_it()}"

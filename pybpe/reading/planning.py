@@ -446,7 +446,8 @@ def _small_pieces(files: SmallFiles, planned: Range, kinds: Kinds) -> Iterator[P
 
 
 def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Iterator[Piece]:
-    rows, kind, joined = open_rows(file, kinds.read.text_key), kinds.kind(file), list[Range]()
+    rows, kind = open_rows(file, kinds.read.text_key, kinds.columns), kinds.kind(file)
+    joined = list[Range]()
     for each in ranges:  # row groups may be small
         if joined and (joined[-1].end, joined[-1].split) == (each.start, each.split):
             each = joined.pop()._replace(end=each.end)

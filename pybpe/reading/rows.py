@@ -1,5 +1,6 @@
 """Files whose documents are rows: parquet, and Arrow (.arrow, .feather and .ipc), as streams (which Hugging Face's
-`datasets` writes) or as files (which Feather is). Each has a column of texts. pyarrow reads them.
+`datasets` writes) or as files (which Feather is). Each has a column of texts. pyarrow reads them. Other columns are
+read only for a caller who names them, or wants all.
 
 Parquet is read in row groups, which a plan divides into tasks. Arrow is read from its start, as a compressed text is:
 where its record batches are is known only by then.
@@ -8,10 +9,11 @@ where its record batches are is known only by then.
 from __future__ import annotations
 
 import errno
+import itertools
 import sys
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate, pairwise
@@ -31,15 +33,26 @@ _Part = tuple[memoryview, memoryview]  # bytes, and 64-bit numbers: text i is da
 
 
 class Texts:
-    """The texts of some rows, in the memory of Arrow, or of small files: `parts` in order, each with at least one."""
+    """The texts of some rows, in the memory of Arrow, or of small files: `parts` in order, each with at least one.
 
-    def __init__(self, parts: Sequence[_Part]) -> None:
-        self.parts = parts
+    Attributes:
+        parts: the texts.
+        fields: the values of other columns for each text, in the order of the columns, where the text is None; empty
+            if no other columns were read.
+    """
+
+    def __init__(self, parts: Sequence[_Part], fields: Sequence[dict[str, Any]] = ()) -> None:
+        self.parts, self.fields = parts, fields
 
     def __iter__(self) -> Iterator[bytes]:
         """Yields the texts that are not empty."""
         for data, offsets in self.parts:
             yield from (bytes(data[start:end]) for start, end in pairwise(offsets) if end > start)
+
+    def records(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        """Yields the texts that are not empty, with their fields."""
+        texts = (data[start:end] for data, offsets in self.parts for start, end in pairwise(offsets))
+        yield from ((bytes(text), fields) for text, fields in zip(texts, self.fields) if len(text))
 
     @property
     def size(self) -> int:
@@ -50,42 +63,51 @@ class Texts:
 class RowFile:
     """A file of rows.
 
+    Args:
+        file: the file.
+        text_key: the column of the texts.
+        also: the names of other columns to read, if the file has them; None for all.
+
     Raises:
         FormatError: the file is damaged, or has no text column with that name.
     """
 
     kind = "parquet"  # for errors
 
-    def __init__(self, file: InputFile, text_key: str) -> None:
+    def __init__(self, file: InputFile, text_key: str, also: Collection[str] | None = ()) -> None:
         if file.size is None:
             raise file_error(errno.ESPIPE, f"{file.location}: {self.kind} cannot be read from a stream: copy it first")
         file.check_now()
-        self._input, self._path, self._key = file, file.location, text_key
+        self._input, self._path, self._key, self._also = file, file.location, text_key, also
+        self._names: list[str] = []  # of the columns to read, if these are not only the texts
 
     @property
     def rows(self) -> int:
         """The number of rows."""
         raise NotImplementedError
 
-    def _columns(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
-        """Yields the text column of the rows start .. end in parts, each with its first row. There may be more rows
-        before them and after them."""
+    def _batches(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
+        """Yields record batches of the rows start .. end, each with its first row. There may be more rows before them
+        and after them, and more columns."""
         raise NotImplementedError
 
     def texts(self, start: int, end: int | None, seen: Seen) -> Iterator[tuple[Texts, Seen]]:
         """Yields the texts of some rows (all after the first, if `end` is None), in batches of about PIECE_BYTES, each
         with what was seen. `seen` is for the first batch."""
-        parts, size, nulls, last = list[_Part](), 0, deque[int](), start
-        for row, data, offsets in self._rows(start, sys.maxsize if end is None else end, nulls if seen.skips else None):
+        parts, fields, size, nulls, last = list[_Part](), list[dict[str, Any]](), 0, deque[int](), start
+        rest = sys.maxsize if end is None else end
+        for row, (data, offsets), more in self._rows(start, rest, nulls if seen.skips else None):
             at, rows = 0, len(offsets) - 1
             while (stop := bisect_left(offsets, offsets[at] + PIECE_BYTES - size, at + 1)) <= rows:
-                yield Texts([*parts, (data, offsets[at : stop + 1])]), self._noted(seen, row + stop, nulls)
-                parts, size, at, seen = [], 0, stop, Seen(seen.path, row + stop, seen.skips)
+                texts = Texts([*parts, (data, offsets[at : stop + 1])], [*fields, *more[at:stop]])
+                yield texts, self._noted(seen, row + stop, nulls)
+                parts, fields, size, at, seen = [], [], 0, stop, Seen(seen.path, row + stop, seen.skips)
             parts.append((data, offsets[at:]))
+            fields += more[at:]
             size += offsets[rows] - offsets[at]
             last = row + rows
         if last > seen.start:
-            yield Texts(parts), self._noted(seen, last, nulls)
+            yield Texts(parts, fields), self._noted(seen, last, nulls)
         self._input.check_now()
 
     def _noted(self, seen: Seen, end: int, nulls: deque[int]) -> Seen:
@@ -95,14 +117,48 @@ class RowFile:
             seen.bad_row(nulls.popleft(), f"the column {self._key!r} is null")
         return seen
 
-    def _rows(self, start: int, end: int, nulls: deque[int] | None) -> Iterator[tuple[int, memoryview, memoryview]]:
-        """Yields the texts of the rows start .. end in parts: the first row, and the data and offsets of a _Part. Rows
-        that are null are empty texts, and their numbers are appended to `nulls`; if that is None, they are an error."""
-        for row, column in self._columns(start, end):
+    def _rows(
+        self, start: int, end: int, nulls: deque[int] | None
+    ) -> Iterator[tuple[int, _Part, list[dict[str, Any]]]]:
+        """Yields the texts of the rows start .. end in parts: the first row, the texts, and their fields. Rows that are
+        null are empty texts, and their numbers are appended to `nulls`; if that is None, they are an error."""
+        for row, batch in self._batches(start, end):
             first = max(start, row)
-            some = column.slice(first - row, max(0, end - first)) if first > row or row + len(column) > end else column
-            if len(some):
-                yield first, *self._part(some, first, nulls)
+            some = batch.slice(first - row, max(0, end - first)) if first > row or row + len(batch) > end else batch
+            for at, each in self._decoded(some) if len(some) else ():
+                column = each.column(each.schema.get_field_index(self._key))
+                yield first + at, self._part(column, first + at, nulls), self._fields(each)
+
+    def _decoded(self, batch: Any) -> Iterator[tuple[int, Any]]:
+        """Yields a batch, or the parts of one whose texts are numbers in a dictionary, each with its place. Decoded,
+        a part has about PIECE_BYTES, however often the longest text is repeated."""
+        from pyarrow import DictionaryArray
+
+        place = batch.schema.get_field_index(self._key)
+        column, name = batch.column(place), batch.schema.names[place]
+        if not isinstance(column, DictionaryArray):
+            yield 0, batch
+            return
+        _, ends = self._checked(part_of, column.dictionary)
+        longest = int(numpy.diff(numpy.frombuffer(ends, "q")).max(initial=1))
+        for at in range(0, len(batch), step := max(1, PIECE_BYTES // longest)):
+            part = batch.slice(at, step)
+            yield at, self._checked(part.set_column, place, name, self._checked(part.column(place).dictionary_decode))
+
+    def _fields(self, batch: Any) -> list[dict[str, Any]]:
+        """Returns the values of the other columns of each row."""
+        if not self._names:
+            return []
+        columns = []
+        for name in self._names:
+            column = batch.column(batch.schema.get_field_index(name))
+            if name == self._key:
+                values = [None] * len(batch)
+            else:  # a time in nanoseconds, or a decimal number, has no type in Python or JSON
+                spelled = str(column.type).startswith(("timestamp", "time", "date", "duration", "decimal"))
+                values = self._checked(column.cast, "string").to_pylist() if spelled else column.to_pylist()
+            columns.append(values)
+        return [dict(zip(self._names, values)) for values in zip(*columns)]
 
     def _part(self, column: Any, row: int, nulls: deque[int] | None) -> _Part:
         """Returns the texts of an Arrow array that begins at a row. `nulls` is as in `_rows`."""
@@ -117,6 +173,11 @@ class RowFile:
     def _check_schema(self, schema: Any) -> None:
         """Raises FormatError unless an Arrow schema has one column of texts with this key."""
         path, key, names = self._path, self._key, schema.names
+        wanted = names if self._also is None else [name for name in names if name == key or name in self._also]
+        if wanted != [key] and key in names:
+            if twice := next((name for name in wanted if wanted.count(name) > 1), None):
+                raise FormatError(f"{path}: {names.count(twice)} columns are named {twice!r}: rename all but one")
+            self._names = list(wanted)
         if key not in names:
             some = ", ".join(names)
             remedy = f"set {param('text_key')} to one of {some}" if can_pass("text_key") else f"its columns are {some}"
@@ -124,6 +185,8 @@ class RowFile:
         if names.count(key) > 1:
             raise FormatError(f"{path}: {names.count(key)} columns are named {key!r}: rename all but one")
         kind = str(schema.field(key).type)
+        if kind.startswith("dictionary<"):  # as of a categorical column
+            kind = str(schema.field(key).type.value_type)
         if kind.removeprefix("large_").removesuffix("_view") not in ("string", "binary"):
             raise FormatError(f"{path}: the column {key!r} holds {kind}, expected string")
 
@@ -160,6 +223,12 @@ def part_of(column: Any) -> _Part:
     return memoryview(data or b""), ends.astype("q", copy=False).data
 
 
+def _stored_columns(kind: Any) -> int:
+    """Returns the number of columns in which parquet stores a column of an Arrow type."""
+    fields = [kind.field(place).type for place in range(getattr(kind, "num_fields", 0))]
+    return sum(map(_stored_columns, fields)) if fields else 1
+
+
 def import_pyarrow(path: str, kind: str) -> Any:
     """Returns pyarrow, or raises a MissingExtraError that says what to install."""
     try:
@@ -191,14 +260,15 @@ class RowGroups(RowFile):
 
     kind = "a parquet file"
 
-    def __init__(self, file: InputFile, text_key: str) -> None:
+    def __init__(self, file: InputFile, text_key: str, also: Collection[str] | None = ()) -> None:
         self._parquet = pyarrow_parquet(file.location)
-        super().__init__(file, text_key)
+        super().__init__(file, text_key, also)
         self._file = self._open()
-        self._check_schema(self._file.schema_arrow)
-        metadata = self._file.metadata
-        paths = (metadata.schema.column(number).path for number in range(metadata.num_columns))
-        self._column = list(paths).index(text_key)
+        schema, metadata = self._file.schema_arrow, self._file.metadata
+        self._check_schema(schema)
+        # A column with fields is stored as one for each. Its path may be spelled like the name of another one.
+        before = itertools.takewhile(lambda field: field.name != text_key, schema)
+        self._column = sum(_stored_columns(field.type) for field in before)
         rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self._starts: list[int] = list(accumulate(rows, initial=0))
 
@@ -225,22 +295,24 @@ class RowGroups(RowFile):
         source = file.location if file.remote is None else file.open_stored()
         return self._checked(partial(self._parquet.ParquetFile, source, **options))
 
-    def _columns(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
+    def _batches(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
         for group, (row, last) in enumerate(pairwise(self._starts)):
             if last <= start or row >= end:
                 continue
-            batches = self._batches(self._file, self._batch_rows(group), group)
+            batches = self._group(self._file, self._batch_rows(group), group, self._names)
             while (batch := self._checked(next, batches, None)) is not None:
-                yield row, batch.column(0)
+                yield row, batch
                 row += len(batch)
 
-    def _batches(self, file: Any, rows: int, group: int) -> Any:
-        return file.iter_batches(rows, row_groups=[group], columns=[self._key], use_threads=False)
+    def _group(self, file: Any, rows: int, group: int, names: Sequence[str] = ()) -> Any:
+        return file.iter_batches(rows, row_groups=[group], columns=list(names) or [self._key], use_threads=False)
 
     def _batch_rows(self, group: int) -> int:
         """Returns the number of rows to read at once: about PIECE_BYTES as they are stored, and at most _MOST_BYTES if
         all of them are the longest text of the group's dictionary (a text in it may be stored once for many rows)."""
         rows, size = self._starts[group + 1] - self._starts[group], max(1, self._bytes(group))
+        if self._names:  # other columns may be larger than the texts
+            size = max(size, self._file.metadata.row_group(group).total_byte_size)
         longest = size  # no text is longer than all
         if rows * longest > _FEW * _MOST_BYTES:
             longest = max(1, self._longest_in_dictionary(group))
@@ -254,10 +326,11 @@ class RowGroups(RowFile):
         from pyarrow import DictionaryArray
 
         file = self._open(metadata=self._file.metadata, read_dictionary=[self._key], buffer_size=1 << 16)
-        first = self._checked(next, self._batches(file, 1, group), None)
-        if first is None or not isinstance(first.column(0), DictionaryArray):
+        first = self._checked(next, self._group(file, 1, group), None)
+        column = None if first is None else first.column(first.schema.get_field_index(self._key))
+        if not isinstance(column, DictionaryArray):
             return 0
-        _, offsets = part_of(first.column(0).dictionary)
+        _, offsets = part_of(column.dictionary)
         return int(numpy.diff(numpy.frombuffer(offsets, "q")).max(initial=0))
 
 
@@ -267,6 +340,7 @@ class RowGroups(RowFile):
 
 _FILE_MARK = b"ARROW1\0\0"  # before the stream of messages in a file
 _CONTINUES = b"\xff\xff\xff\xff"  # with which each message begins
+_END = _CONTINUES + bytes(4)  # of a stream
 
 
 class ArrowStream(RowFile):
@@ -274,12 +348,24 @@ class ArrowStream(RowFile):
 
     kind = "an Arrow file"
 
-    def __init__(self, file: InputFile, text_key: str) -> None:
+    def __init__(self, file: InputFile, text_key: str, also: Collection[str] | None = ()) -> None:
         import_pyarrow(file.location, "Arrow")
-        super().__init__(file, text_key)
+        super().__init__(file, text_key, also)
         with self._open() as reader:
             self._check_schema(reader.schema)
-            self._column = reader.schema.get_field_index(text_key)
+            self._fields_read = list(map(reader.schema.get_field_index, self._names or [text_key]))
+        self._check_end()
+
+    def _check_end(self) -> None:
+        """Raises FormatError if the file was cut: pyarrow reads what is there, as a stream may end anywhere."""
+        size = self._input.size or 0
+        with self._input.open_stored(0, size) as stream:
+            is_file = stream.read(len(_FILE_MARK)) == _FILE_MARK
+        end = _FILE_MARK.rstrip(b"\0") if is_file else _END
+        with self._input.open_stored(max(0, size - len(end)), size) as stream:
+            if stream.read(len(end)) != end:
+                told = "its end is missing: it was cut, or its writer was not closed"
+                raise FormatError(f"{self._path}: damaged: {told}", size)
 
     @contextmanager
     def _open(self, **options: Any) -> Iterator[Any]:
@@ -296,22 +382,17 @@ class ArrowStream(RowFile):
 
     @property
     def rows(self) -> int:
-        return sum(len(column) for _, column in self._columns(0, sys.maxsize))
+        return sum(len(batch) for _, batch in self._batches(0, sys.maxsize))
 
-    def _columns(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
+    def _batches(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
         row = 0
-        with self._open(included_fields=[self._column]) as reader:
+        with self._open(included_fields=self._fields_read) as reader:
             while row < end and (batch := self._checked(next, reader, None)) is not None:
-                column = batch.column(0)
-                self._checked(partial(column.validate, full=True))  # wrong offsets would read memory outside it
-                yield row, column
-                row += len(column)
+                self._checked(partial(batch.validate, full=True))  # wrong offsets would read memory outside it
+                yield row, batch
+                row += len(batch)
 
 
-def open_rows(file: InputFile, text_key: str) -> RowFile:
-    """Opens a file of rows, whose texts are in the column `text_key`.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed. FormatError: the file is damaged, or has no such text column.
-    """
-    return RowGroups(file, text_key) if file.form == "parquet" else ArrowStream(file, text_key)
+def open_rows(file: InputFile, text_key: str, also: Collection[str] | None = ()) -> RowFile:
+    """Opens a file of rows: see RowFile. Raises MissingExtraError if pyarrow is not installed."""
+    return (RowGroups if file.form == "parquet" else ArrowStream)(file, text_key, also)

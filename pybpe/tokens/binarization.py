@@ -30,7 +30,6 @@ from .run import TokenRun
 from .spool import KEEP
 from .store import AppendStore, Store
 
-_MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
 
 
@@ -82,7 +81,7 @@ def binarize(
             documents the actual shares may differ: then a warning says so, and a split that must not be empty but is
                 raises an error.
         split_by: "hash": a hash of each document's bytes chooses its split, so that it keeps its split when the
-            corpus grows. A JSON record with a string "cluster", as `pybpe.corpus` marks near duplicates, is hashed by
+            corpus grows. A record with a string "pybpe_cluster", as `pybpe.corpus` marks near duplicates, is hashed by
             that instead, so that near duplicates stay together. "token": each file is split contiguously, between any
             two words, but records stay whole; shares are measured in bytes of text, or rows. A single document is split
             as with "token", and each split's part of it is a document there.
@@ -304,10 +303,8 @@ def name_of(given: Sequence[str], staged: Staged) -> str:
 
 
 def tell_shares(splits: Sequence[float], made: Manifest) -> None:
-    """Warns if the text of a few documents was divided in shares far from `splits`, because documents stay whole: three
-    books may come out as 1:1:1 instead of 8:1:1. Thousands of documents come out as requested."""
-    if sum(map(made.split_documents, made.shards)) > _MOST:
-        return
+    """Warns if text was divided in shares far from `splits`, because documents stay whole, as clusters of near
+    duplicates do: three books may come out as 1:1:1 instead of 8:1:1."""
     sizes = list(made.text_bytes.values())
     wanted = [share / sum(splits) for share in splits]
     shares = [size / max(1, sum(sizes)) for size in sizes]

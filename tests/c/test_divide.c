@@ -118,8 +118,8 @@ static void test_records(void) {
                            "{\"text\":\"\\udbff\\ue000\"}",
                            "{\"text\":\"\\udbff\\udbff\"}",
                            "{\"text\":\"\\ud83d\\nde00.\"}",
-                           "{\"text\":\"\\ud83d\",\"cluster\":\"\\u0078\"}",
-                           "{\"text\":\"\\u0078\",\"cluster\":\"\\ud83d\"}",
+                           "{\"text\":\"\\ud83d\",\"pybpe_cluster\":\"\\u0078\"}",
+                           "{\"text\":\"\\u0078\",\"pybpe_cluster\":\"\\ud83d\"}",
                            "{\"te\\u0078t\":\"a\"}",
                            "{\"text\":\"\xFF\"}",
                            "{\"text\":\"a\"} x",
@@ -232,8 +232,8 @@ static void test_hashes_of_all_lengths(void) {
 
 static void test_cluster(void) {
     pybpe_divider *d = divider_of(thirds, SPLITS, "", NULL);
-    const char *text = "{\"text\":\"a\",\"cluster\":\"x\"}\n{\"cluster\":\"\\u0078\",\"text\":\"b\"}\n{\"text\":\"c\","
-                       "\"cluster\":\"x\"}";
+    const char *text = "{\"text\":\"a\",\"pybpe_cluster\":\"x\"}\n{\"pybpe_cluster\":\"\\u0078\",\"text\":\"b\"}\n{\"text\":\"c\","
+                       "\"pybpe_cluster\":\"x\"}";
     CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, text, strlen(text)), PYBPE_OK);
     size_t most = 0;
     for (size_t split = 0; split < SPLITS; split++) {
@@ -317,8 +317,8 @@ static void test_records_in_one_form(void) {
 
 /* Records without their field "cluster". */
 static void test_records_without_cluster(void) {
-    const char *const text = "{\"cluster\":[{}],\"text\":\"a\",\"clusters\":1}\n{\"text\":\"b\",\"cluster\":\"c\"}",
-                      *const lines = "{\"text\": \"a\", \"clusters\": 1}\n{\"text\": \"b\"}\n";
+    const char *const text = "{\"pybpe_cluster\":[{}],\"text\":\"a\",\"pybpe_clusters\":1}\n{\"text\":\"b\",\"pybpe_cluster\":\"c\"}",
+                      *const lines = "{\"text\": \"a\", \"pybpe_clusters\": 1}\n{\"text\": \"b\"}\n";
     uint8_t texts[128], found[256];
     uint64_t text_offsets[16], line_offsets[16];
     pybpe_records r = {.texts = texts, .lines = found, .text_offsets = text_offsets, .line_offsets = line_offsets};
@@ -357,13 +357,13 @@ static void test_written_records(void) {
     /* Some of the lines, in memory of the promised size; and a line that is no record. */
     size_t n;
     const pybpe_strings some = {(const uint8_t *)"{}\n{\"a\": 1}\n{}\n", (const uint64_t[]){0, 3, 12, 15}, 3};
-    uint8_t *kept = malloc(15 + 3 * 48);
+    uint8_t *kept = malloc(15 + 3 * 56);
     CHECK_EQ(pybpe_records_keep(kept, &n, &some, (const uint8_t[]){1, 0, 2}, NULL, NULL), PYBPE_OK);
     CHECK(n == 6 && memcmp(kept, "{}\n{}\n", n) == 0);
     uint8_t clusters[3 * PYBPE_DIGEST_SIZE] = {0};
     memset(clusters + PYBPE_DIGEST_SIZE, 0xA9, PYBPE_DIGEST_SIZE);
     CHECK_EQ(pybpe_records_keep(kept, &n, &some, (const uint8_t[]){0, 1, 0}, clusters, NULL), PYBPE_OK);
-    const char named[] = "{\"a\": 1, \"cluster\": \"a9a9a9a9a9a9a9a9a9a9a9a9a9a9a9a9\"}\n";
+    const char named[] = "{\"a\": 1, \"pybpe_cluster\": \"a9a9a9a9a9a9a9a9a9a9a9a9a9a9a9a9\"}\n";
     CHECK(n == sizeof named - 1 && memcmp(kept, named, n) == 0);
     free(kept);
     CHECK_EQ(pybpe_records_keep(to, &n, &halves, (const uint8_t[]){0, 0, 0}, NULL, &err), PYBPE_ERR_VALUE);
@@ -416,7 +416,7 @@ static void test_missing(void) {
 static void test_memory(void) {
     failing_memory memory = {.left = -1};
     const pybpe_allocator mem = {failing_resize, &memory};
-    const char *text = "{\"text\":\"a\\n\"}\n{\"text\":\"b\",\"cluster\":\"c\"}\n";
+    const char *text = "{\"text\":\"a\\n\"}\n{\"text\":\"b\",\"pybpe_cluster\":\"c\"}\n";
     pybpe_division how = {.key = (const uint8_t *)"text", .key_n = 4, .last = thirds, .splits = SPLITS};
     int code = PYBPE_ERR_MEMORY;
     for (long n = 0; code == PYBPE_ERR_MEMORY && n < 100; n++) {

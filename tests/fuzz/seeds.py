@@ -116,7 +116,7 @@ def python_seeds() -> dict[str, bytes]:
 
 def divide_seeds() -> dict[str, bytes]:
     """The kind of documents, a byte that says how often the corpus is repeated, and a corpus of that kind."""
-    records = [{"text": TEXT}, {"id": [1, {"a": None}], "text": '\u4e2d\n"', "cluster": "c"}, {"text": ""}]
+    records = [{"text": TEXT}, {"id": [1, {"a": None}], "text": '\u4e2d\n"', "pybpe_cluster": "c"}, {"text": ""}]
     lines = "".join(json.dumps(record, ensure_ascii=i % 2 == 0) + "\n" for i, record in enumerate(records))
     texts = (TEXT, f"a\r\n\r\n{TEXT}\n\n\nb", f"{TEXT}<|x|>b<|x|><|x|>", lines)
     seeds = {f"kind_{kind}": bytes([kind, 0]) + text.encode() for kind, text in enumerate(texts)}

@@ -259,7 +259,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"languages": "en"}, "must be a list such as"),
         ({"dedup": "fuzzy"}, "dedup must be one of exact"),
         ({"min_confidence": 2.0}, "min_confidence must be from 0 to 1"),
-        ({"near_dedup": 0.8, "text_key": "cluster"}, "writes a field 'cluster' of its own"),
+        ({"near_dedup": 0.8, "text_key": "pybpe_cluster"}, "'pybpe_cluster' is a field that this call writes"),
     ],
 )
 def test_arguments_of_the_wrong_kind(arguments: dict[str, object], message: str, tmp_path: Path) -> None:

@@ -140,8 +140,16 @@ def test_the_first_stays(web: Path, tmp_path: Path, small_tasks: None) -> None:
     assert report.dropped == {"near_duplicate": 30, "duplicate": 2}
     kept = records(tmp_path / "out.jsonl")
     assert [record["id"] for record in kept] == list(range(100))
-    assert len({record["cluster"] for record in kept}) == 100
+    assert len({record["pybpe_cluster"] for record in kept}) == 100
     assert "bands" not in str(report) and (report.to_json()["lsh"]["bands"], report.to_json()["lsh"]["rows"]) == (21, 6)
+
+
+def test_fields_of_the_user_stay(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"cluster": "mine", "text": "one", "pybpe_cluster": "of an earlier run"}\n')
+    corpus.clean(tmp_path / "in.jsonl", tmp_path / "out.jsonl", workers=1, near_dedup=0.8)
+    (record,) = records(tmp_path / "out.jsonl")
+    assert list(record) == ["cluster", "text", "pybpe_cluster"]
+    assert record["cluster"] == "mine" and len(str(record["pybpe_cluster"])) == 32
 
 
 def test_short_texts_are_compared_exactly(tmp_path: Path) -> None:
@@ -158,16 +166,16 @@ def test_splits_keep_clusters_together(web: Path, tmp_path: Path) -> None:
     report = corpus.clean(str(web), tmp_path / "marked.jsonl", near_dedup=0.8, keep_near=True, workers=1)
     assert report.dropped == {}
     marked = records(tmp_path / "marked.jsonl")
-    assert len(marked) == 132 and len({record["cluster"] for record in marked}) == 100
+    assert len(marked) == 132 and len({record["pybpe_cluster"] for record in marked}) == 100
     tok = small_tokenizer()
     pybpe.binarize(tok, str(tmp_path / "marked.jsonl"), tmp_path / "out", format="raw", dtype="uint16", splits=(1, 1))
     for split, name in enumerate(("train", "val")):
         ids = numpy.fromfile(tmp_path / "out" / f"{name}.bin", dtype=numpy.uint16)
-        expected = [r["text"] for r in marked if hash_split(str(r["cluster"]).encode(), (1, 1)) == split]
+        expected = [r["text"] for r in marked if hash_split(str(r["pybpe_cluster"]).encode(), (1, 1)) == split]
         assert tok.decode(ids.tolist()).split("<|endoftext|>")[:-1] == expected
     together: dict[object, set[int]] = {}
     for record in marked:
-        together.setdefault(record["cluster"], set()).add(hash_split(str(record["text"]).encode(), (1, 1)))
+        together.setdefault(record["pybpe_cluster"], set()).add(hash_split(str(record["text"]).encode(), (1, 1)))
     assert any(len(splits) == 2 for splits in together.values())  # their own hashes would separate them
 
 

@@ -24,7 +24,7 @@ def read(kind: str, data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yields the documents of a piece, and what decides the split of each."""
     if kind == "jsonl":
         for record, _ in documents.records(memoryview(data), "text", Seen("file", 0, False)):
-            document, cluster = bytes(utf8(record["text"])), record.get("cluster")
+            document, cluster = bytes(utf8(record["text"])), record.get("pybpe_cluster")
             yield document, bytes(utf8(cluster)) if isinstance(cluster, str) else document
         return
     if kind == "blank":
@@ -74,7 +74,7 @@ def line_of(rng: random.Random) -> bytes:
     """Returns a random record, written in one of the ways in which programs write them."""
     fields = [("text", rng.choice(STRINGS) + rng.choice(STRINGS)), (rng.choice(["", "id", "<a>"]), rng.choice(VALUES))]
     if rng.random() < 0.3:
-        fields.append(("cluster", rng.choice([*STRINGS, 7, None])))
+        fields.append(("pybpe_cluster", rng.choice([*STRINGS, 7, None])))
     rng.shuffle(fields)
     text = json.dumps(dict(fields), ensure_ascii=rng.random() < 0.5, separators=rng.choice([None, (",", ":")]))
     if rng.random() < 0.1:
@@ -99,7 +99,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
         data = bytearray(b"\n".join([*(line_of(rng) for _ in range(rng.randrange(3))), b" \r" * rng.randrange(2)]))
         for _ in range(number % 3 if data else 0):
             data[rng.randrange(len(data))] = rng.choice(letters)
-        without = rng.choice([None, "cluster"])
+        without = rng.choice([None, "pybpe_cluster"])
         if (found := _binding.read_records(bytes(data), "text", without is not None)) is not None:
             accepted += 1
             seen = Seen("x", 0, False)
@@ -129,7 +129,7 @@ def test_records_that_are_kept() -> None:
     texts = _binding.Strings(lines)
     assert bytes(_binding.keep_records(texts, keeps, None)) == b"".join(compress(lines, keeps))
     found = bytes(_binding.keep_records(texts, keeps, clusters)).splitlines()
-    named = [{**each, "cluster": clusters[16 * i : 16 * i + 16].hex()} for i, each in enumerate(fields)]
+    named = [{**each, "pybpe_cluster": clusters[16 * i : 16 * i + 16].hex()} for i, each in enumerate(fields)]
     assert found == [json.dumps(each, ensure_ascii=False).encode() for each in compress(named, keeps)]
 
 

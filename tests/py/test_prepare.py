@@ -161,11 +161,11 @@ def test_a_split_without_a_document_is_refused(tmp_path: Path) -> None:
         pybpe.binarize(small_tokenizer(), tmp_path / "a", tmp_path / "empty", min_shard_tokens=0)
 
 
-def test_the_shares_of_many_documents_are_not_looked_at(tmp_path: Path) -> None:
-    """A long document can take much of the text, but many others come out as requested."""
+def test_shares_far_from_those_requested_are_said(tmp_path: Path) -> None:
+    """However many documents there are: one can take much of the text, as can a cluster of near duplicates."""
     long = next(f"{i} " * 9000 for i in range(1000) if hash_split((f"{i} " * 9000).encode(), (8.0, 1.0, 1.0)) == 1)
-    for count, told in ((20, 1), (250, 0)):
-        texts = [long, *(f"{i} " * 20 for i in range(count))]
+    for count, told in ((20, 1), (250, 1), (3000, 0)):
+        texts = [long if told else "", *(f"{i} " * 20 for i in range(count))]
         (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

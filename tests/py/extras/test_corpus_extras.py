@@ -49,7 +49,7 @@ def test_languages(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in [*texts.values(), "99 !!"]), encoding="utf-8")
     report = corpus.clean(str(path), tmp_path / "out.jsonl", languages=["zh", "en"])
-    assert [record["language"] for record in records(tmp_path / "out.jsonl")] == ["en", "zh"]
+    assert [record["pybpe_language"] for record in records(tmp_path / "out.jsonl")] == ["en", "zh"]
     assert report.dropped == {"language": 5} and report.to_json()["languages"]["und"] == 1
     report = corpus.clean(str(path), tmp_path / "out.jsonl", languages=["zh", "en"], min_confidence=1, force=True)
     assert report.dropped == {"language": 5, "language_confidence": 2}

@@ -239,6 +239,72 @@ def test_a_row_that_does_not_fit_in_memory(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------
+# Other columns
+
+COLUMNS: dict[str, Any] = {
+    "id": [1, None, 3],
+    "cluster": ["mine", "", None],
+    "language": ["xx", "yy", "zz"],
+    "text": ["one two", "", "three\n"],
+    "page.text": ["a", "b", "c"],
+    "page": [{"text": "x", "tags": ["y"]}, None, {"text": None, "tags": []}],
+    "score": [0.5, float("nan"), 1e300],
+    "at": pyarrow.array([1, 2, 3], pyarrow.timestamp("ns")),
+}
+
+
+def written(path: Path, columns: dict[str, Any]) -> Path:
+    table = pyarrow.table(columns)
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(record) + "\n" for record in table.to_pylist()))
+    elif path.suffix == ".parquet":
+        parquet.write_table(table, path, row_group_size=2)
+    else:
+        feather.write_feather(table, path, chunksize=2)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+def test_other_columns_survive_cleaning(tmp_path: Path, name: str) -> None:
+    clean(written(tmp_path / name, COLUMNS), tmp_path / "out.jsonl", workers=1, near_dedup=0.8)
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    names = [*COLUMNS, "pybpe_cluster"]
+    assert [list(record) for record in found] == [names, names]
+    rows = pyarrow.table(COLUMNS).drop_columns("at").to_pylist()
+    assert [{name: record[name] for name in rows[0]} for record in found] == [rows[0], rows[2]]
+    assert found[0]["at"] == "1970-01-01 00:00:00.000000001"
+    plain = written(tmp_path / f"b{name}", {"text": ["x"], "score": [float("nan")]})
+    clean(plain, tmp_path / "plain.jsonl", workers=1)
+    assert (tmp_path / "plain.jsonl").read_text() == '{"text": "x", "score": null}\n'
+    for value in (b"\xff", float("inf")):
+        odd = written(tmp_path / f"c{name}", {"text": ["x"], "odd": [value]})
+        with pytest.raises(FormatError, match=rf"c{name}: the column 'odd' has .*, which JSON lines cannot hold"):
+            clean(odd, tmp_path / "odd.jsonl", workers=1)
+
+
+def test_a_struct_whose_path_is_the_name_of_a_column(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.parquet", {"page": [{"more": 1, "text": "not this"}], "page.text": ["this"]})
+    assert pybpe.count_words(path, text_key="page.text") == pybpe.count_words(iter(["this"]))
+    groups = row_reading.RowGroups(InputFile.of(str(path)), "page.text")
+    assert groups._chunk(0).statistics.max == "this"
+
+
+@pytest.mark.parametrize("field", ["cluster", "pybpe_cluster"])
+def test_every_kind_of_records_is_split_alike(tok: pybpe.Tokenizer, tmp_path: Path, field: str) -> None:
+    """A field of the user's means nothing. pybpe's own keeps near duplicates together, after a conversion, too."""
+    texts = documents(60)
+    columns = {"text": texts, field: pyarrow.array([f"c{n % 7}" for n in range(60)]).dictionary_encode()}
+    found = []
+    for name in ("a.jsonl", "a.parquet", "a.feather"):
+        pybpe.binarize(tok, written(tmp_path / name, columns), tmp_path / f"{name}-out", splits=(1, 1), format="npy")
+        found.append([numpy.load(path).tolist() for path in sorted((tmp_path / f"{name}-out").glob("*.npy"))])
+    assert found[0] == found[1] == found[2] and len(found[0]) == 2
+    names = texts if field == "cluster" else [f"c{n % 7}" for n in range(60)]
+    train = [text for text, name in zip(texts, names) if hash_split(name.encode(), (1, 1)) == 0]
+    assert tok.decode(found[0][0]).split(EOT)[:-1] == train
+
+
+# ------------------------------------------------------------------------------------------------------
 # Training: every kind of input gives the merges of the same documents
 
 DOCUMENTS = [english()[i : i + 900] for i in range(0, 90_000, 900)] + [
