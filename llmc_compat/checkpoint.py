@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from pybpe import _binding
 from pybpe._lazy import numpy
 from pybpe.arguments import option, param, whole_number
-from pybpe.errors import ArgumentError, FormatError
+from pybpe.errors import ArgumentError, FormatError, warn
 from pybpe.reading.file_types import CHECKPOINT_MAGIC
 from pybpe.reading.streams import open_unchanged, read_items
 
@@ -129,6 +129,10 @@ def write_blocks(
 class Checkpoint:
     """An open checkpoint: its shape, and its weights, read on demand. A context manager that closes the file.
 
+    Args:
+        path: the file.
+        warns: whether to warn of weights that are infinite or NaN, when they are read.
+
     Attributes:
         path: the path as given.
         config: the shape of the model.
@@ -139,8 +143,8 @@ class Checkpoint:
             error says which, and what llm.c would do. Nothing is allocated until the file's size matches the header.
     """
 
-    def __init__(self, path: _binding.PathLike) -> None:
-        self.path = os.fsdecode(path)
+    def __init__(self, path: _binding.PathLike, warns: bool = False) -> None:
+        self.path, self._warns = os.fsdecode(path), warns
         self._stream = open_unchanged(path)
         try:
             self.config, self.dtype = _checked_header(self._stream, self.path)
@@ -193,6 +197,8 @@ class Checkpoint:
             raise FormatError(
                 f"{self.path}: the file ended inside the tensor {name}: it was truncated while being read"
             )
+        if self._warns:
+            self._warns = not tell_of_nan(self.path, name, raw)
         return raw.reshape(wanted)
 
     def raw_blocks(self, name: str, stop: int | None = None) -> Iterator[numpy.ndarray[Any, Any]]:
@@ -207,6 +213,15 @@ class Checkpoint:
         if name not in self._shapes:
             raise ArgumentError(f"a checkpoint has no tensor {name!r}; it has {', '.join(self._shapes)}")
         return self._shapes[name]
+
+
+def tell_of_nan(path: str, name: str, weights: numpy.ndarray[Any, Any]) -> bool:
+    """Warns if weights of a tensor are infinite or NaN, in the type of the file. Returns whether they are."""
+    exponent = numpy.array(0x7F80, "<u2") if weights.itemsize == 2 else numpy.array(0x7F80 << 16, "<u4")
+    found = bool(((weights.view(exponent.dtype) & exponent) == exponent).any())
+    if found:
+        warn(f"{path}: the tensor {name} has weights that are infinite or NaN: training diverged before it was saved")
+    return found
 
 
 def read_checkpoint(path: _binding.PathLike) -> tuple[GPT2Config, dict[str, numpy.ndarray[Any, Any]]]:

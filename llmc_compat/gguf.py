@@ -47,7 +47,7 @@ def checkpoint_to_gguf(source: _binding.PathLike, tokenizer: Tokenizer, out: _bi
             message says why. MissingExtraError: gguf is not installed.
     """
     check_paths({"out": [_binding.path_text(out)]}, {"the model": [_binding.path_text(source)]})
-    with Checkpoint(source) as model:
+    with Checkpoint(source, warns=True) as model:
         config = model.config
         model.check_vocab_size(tokenizer.vocab_size)
         writer = new_writer(export.held(tokenizer.model, "gguf"))

@@ -27,7 +27,7 @@ from pybpe.reading.streams import read_file
 from pybpe.support.call_paths import check_paths
 from pybpe.tokens.manifest import FILE_NAMES
 
-from .checkpoint import Checkpoint, check_dtype, to_file_type, write_blocks
+from .checkpoint import Checkpoint, check_dtype, tell_of_nan, to_file_type, write_blocks
 from .gpt2_config import GPT2Config, Part, padded_rows
 from .safetensors_file import SafetensorsFile, write_safetensors
 
@@ -85,7 +85,7 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
         ArgumentError: the tokenizer and the model differ in their number of tokens. FileError, FormatError: `source`
             cannot be read. UnsupportedError: as in `Tokenizer.save_pretrained`.
     """
-    with Checkpoint(source) as model:
+    with Checkpoint(source, warns=True) as model:
         model.check_vocab_size(tokenizer.vocab_size)
         held = export.held(tokenizer.model, "pretrained")
         pretrained.write(held, out, settings={"model_max_length": model.config.max_seq_len})
@@ -152,8 +152,10 @@ def checkpoint_from_huggingface(
 
 
 def _blocks(weights: SafetensorsFile, config: GPT2Config, prefix: str) -> Iterator[numpy.ndarray[Any, Any]]:
+    told = False
     for part in _parts(config):
         tensor = weights.tensor(prefix + part.name, part.shape)
+        told = told or tell_of_nan(weights.path, part.name, tensor)
         yield tensor.T if part.source in _TRANSPOSED else tensor
         if part.source == "wte":
             yield numpy.zeros((config.padded_vocab_size - config.vocab_size, config.channels), dtype=numpy.float32)

@@ -57,7 +57,7 @@ def resize_checkpoint(
         FileError, FormatError: `source` cannot be read.
     """
     check_paths({"out": [_binding.path_text(out)]}, {"the model": [_binding.path_text(source)]})
-    with Checkpoint(source) as model:
+    with Checkpoint(source, warns=True) as model:
         model.check_vocab_size(old.vocab_size)
         config = replace(model.config, vocab_size=new.vocab_size, padded_vocab_size=padded_rows(new.vocab_size, pad))
         origins = numpy.full(config.padded_vocab_size, _ZERO, dtype=numpy.int64)

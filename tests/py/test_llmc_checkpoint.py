@@ -6,6 +6,7 @@ import math
 import os
 import struct
 import subprocess
+import warnings
 from pathlib import Path
 
 import numpy
@@ -24,6 +25,7 @@ from llmc_compat.checkpoint import (
     write_random_checkpoint,
 )
 from llmc_compat.gpt2_config import GPT2Config
+from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
 from llmc_compat.resize import resize_checkpoint
 
 TINY = GPT2Config(vocab_size=300, padded_vocab_size=384, max_seq_len=16, num_layers=2, num_heads=2, channels=8)
@@ -333,6 +335,23 @@ def test_weights_that_broke_are_counted(tmp_path: Path) -> None:
     assert (found["wte"].max, found["wte"].shape) == (1, (3, 2))
     shown = inspect(tmp_path / "m.bin").stdout.splitlines()
     assert [line.split()[0] for line in shown if "are not finite" in line] == ["wpe", "lnfb"]
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("value", [numpy.nan, -numpy.inf, 1e30])
+def test_a_conversion_tells_of_weights_that_broke(tmp_path: Path, dtype: str, value: float) -> None:
+    tok = pybpe.train(iter(["a b"]), vocab_size=257, special_tokens=["<|endoftext|>"])
+    config = GPT2Config(257, 384, 64, 1, 1, 8)
+    tensors = random_tensors(config)
+    tensors["lnfb"][3] = tensors["ln1w"][0, 0] = value
+    write_checkpoint(tmp_path / "m.bin", config, tensors, dtype=dtype)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        resize_checkpoint(tmp_path / "m.bin", tok, tok, tmp_path / "r.bin")
+        checkpoint_to_huggingface(tmp_path / "m.bin", tok, tmp_path / "hf")
+        checkpoint_from_huggingface(tmp_path / "hf", tmp_path / "back.bin")
+    told = [str(each.message) for each in caught if "infinite or NaN" in str(each.message)]
+    assert len(told) == (0 if value == 1e30 else 3) and all("ln_1" in each or "ln1w" in each for each in told)
 
 
 def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> None:
