@@ -44,7 +44,7 @@ from pybpe import Tokenizer, _binding
 from pybpe._lazy import numpy
 from pybpe.arguments import param
 from pybpe.control_tokens import CONTROL_TOKENS_TEMPLATE
-from pybpe.errors import ArgumentError, FormatError, file_errors, note, warn
+from pybpe.errors import ArgumentError, FormatError, LimitError, ShardTooSmallError, file_errors, note, warn
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import read_file
@@ -269,7 +269,13 @@ def _write_shards(layout: Layout, store: AppendStore) -> tuple[int, dict[str, li
             store.note(last)
     finally:
         store.close()
-    shards = store.shards(last)
+    try:
+        shards = store.shards(last)
+    except ShardTooSmallError as error:
+        least = layout.output.least_tokens
+        told = f"{os.path.basename(error.path)}: would have {error.tokens} tokens, and llm.c needs {least}"
+        remedy = f"add conversations, or use other {param('splits')}, or a smaller {param('min_shard_tokens')}"
+        raise LimitError(f"{layout.folder}: {told}: {remedy}") from None
     store.make(shards, run)
     paths: dict[str, list[str]] = {}
     for number, (split, found) in enumerate(zip(store.names, shards)):

@@ -39,6 +39,7 @@ from pybpe.tokens.manifest import is_unfinished, manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions, RowOptions
 from pybpe.tokens.pack.packing import write_and_pack
 from pybpe.tokens.preparation import prepare_dataset
+from pybpe.training.merging import TrainInput
 from pybpe.training.options import TrainOptions
 
 from .check import check
@@ -158,7 +159,7 @@ def make_workspace(
     training = chosen(TrainOptions, arguments, special_tokens=check_specials(special_tokens))
     read, split = chosen(ReadOptions, arguments), chosen(SplitOptions, arguments)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
-    _check(training, split, model)
+    _check(training, read, split, model)
     rows = RowOptions.of(pack, sequence_length, packing, shard_tokens=shard_tokens)
     folder = _binding.path_text(out)
     with only_writer(folder):
@@ -227,7 +228,7 @@ def _write_rest(workspace: Workspace, seed: int, force: bool) -> None:
     _binding.write_file(os.path.join(folder, README), readme(workspace).encode("utf-8"))
 
 
-def _check(training: TrainOptions, split: SplitOptions, model: ModelOptions) -> None:
+def _check(training: TrainOptions, read: ReadOptions, split: SplitOptions, model: ModelOptions) -> None:
     """Refuses, before training, what can be refused early."""
     if model.sequence_length < CPU_BATCH.T:
         raise ArgumentError(
@@ -242,6 +243,7 @@ def _check(training: TrainOptions, split: SplitOptions, model: ModelOptions) -> 
         raise ArgumentError(
             f"{param('splits')} must give the val split a share, since llm.c validates on it: {split.splits}"
         )
+    TrainInput(counts={}, read=read).plan(training)
     model.config(training.vocab_size)
 
 

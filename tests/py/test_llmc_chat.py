@@ -246,6 +246,16 @@ def test_the_split_of_a_conversation_depends_on_it_alone(tok: pybpe.Tokenizer, j
     assert first.tokens == second.tokens and first.trained_tokens == second.trained_tokens
 
 
+def test_too_few_conversations_say_what_to_do(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(json.dumps({"messages": MESSAGES}, ensure_ascii=False), encoding="utf-8")
+    with pytest.raises(
+        pybpe.errors.LimitError, match="add conversations, or use other splits, or a smaller min_sh"
+    ) as told:
+        chat.write_chat(tok, [path], tmp_path / "out")
+    assert "split_by" not in str(told.value)
+
+
 def test_the_mask_file_byte_by_byte(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(json.dumps({"messages": MESSAGES}, ensure_ascii=False), encoding="utf-8")
@@ -296,7 +306,7 @@ def test_bad_sources_leave_nothing(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: 
         chat.write_chat(tok, [tmp_path / "none.jsonl"], tmp_path / "out")
     empty = tmp_path / "empty.jsonl"
     empty.write_text("\n")
-    with pytest.raises(LimitError, match="at least 257"):
+    with pytest.raises(LimitError, match="0 tokens, and llm.c needs 257"):
         chat.write_chat(tok, [empty], tmp_path / "out")
     for wrong in ({"shard_tokens": 0}, {"splits": ()}, {"splits": (0, 1)}, {"name": "../x"}):
         with pytest.raises(ArgumentError):

@@ -176,6 +176,7 @@ def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None
         ({"heads": 3}, "does not divide C"),
         ({"pad": 4}, "pad must be a multiple of 8"),
         ({"vocab_size": 65537}, "at most 65536"),
+        *(({"vocab_size": size}, f"vocab_size {size} is too small: the minimum is 265") for size in (-5, 0)),
         ({"special_tokens": ["<|user|>"]}, "no special token is the end of text"),
         ({"splits": (1,)}, "val split"),
         ({"splits": (1, 0, 1)}, "val split"),
