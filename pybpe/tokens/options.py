@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from .. import _binding
 from ..arguments import instance, one_of, option, param, refuse_unused, whole_number
-from ..errors import ArgumentError, LimitError
+from ..errors import ArgumentError, LimitError, warn
 from ..model import refuse_dropout
 from ..reading.documents import name_it
 from ..reading.options import ReadOptions
@@ -118,6 +118,11 @@ class OutputOptions:
             raise LimitError(
                 f"{param(shard_tokens=self.shard_tokens)} would exceed {form.max_bytes} bytes, beyond which"
                 f" {form.reader} cannot read: write more, smaller shards"
+            )
+        if self.format == LLMC.name and self.dtype == "auto" and fitting == "uint32":
+            warn(
+                "this vocabulary needs ids of 32 bits: llm.c's train_gpt2 aborts on such shards with 'Bad magic', and"
+                f" only its train_llama3.py reads them; {param(dtype='uint32')} asks for them without this warning"
             )
         return chosen
 

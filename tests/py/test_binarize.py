@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import tempfile
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,14 @@ def test_ids_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(pybpe.errors.LimitError):
         pybpe.binarize(tok, path, tmp_path / "out", dtype="uint16", splits=(1,))
     assert tok.model.dtype == numpy.uint32
-    pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
+    with pytest.warns(
+        pybpe.errors.PybpeWarning, match="llm.c's train_gpt2 aborts on such shards.* dtype='uint32' asks"
+    ):
+        pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pybpe.binarize(tok, path, tmp_path / "asked", splits=(1,), dtype="uint32")
+        pybpe.binarize(tok, path, tmp_path / "raw", splits=(1,), format="raw")
 
 
 def test_a_shard_too_small_for_llmc_is_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
