@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import counted, param
-from ..errors import ArgumentError, FileMissingError, FormatError, file_errors, note
+from ..errors import ArgumentError, FileMissingError, FormatError, file_error, file_errors, note
 from ..formats import VERSION_KEY, check_version_of
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, read_file
@@ -192,6 +193,8 @@ class Manifest:
         """
         name = _binding.path_text(folder)
         path = os.path.join(name, manifest_name(name))
+        if not os.path.exists(path) and os.path.exists(os.path.join(name, "data", FILE_NAME)):
+            raise file_error(errno.ENOENT, f"{name}: the token files of this workspace are in {name}/data: name that")
         data = read_file(path)
         try:
             content = json.loads(data.decode("utf-8", "surrogateescape"))

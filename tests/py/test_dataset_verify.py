@@ -316,6 +316,15 @@ def test_commands(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
     run("inspect", tmp_path, code=2)
 
 
+def test_verify_with_a_copy_that_has_dropout_and_in_a_workspace(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path
+) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "work" / "data", splits=(1,))
+    assert verify(tmp_path / "work" / "data", tok.replace(dropout=0.1))[1] == []
+    with pytest.raises(pybpe.errors.FileMissingError, match="of this workspace are in .*work/data: name that"):
+        verify(tmp_path / "work")
+
+
 def test_fingerprints_never_change() -> None:
     """If fingerprints changed, those in existing manifests would not match, and `verify` would reject valid folders."""
     tok = pybpe.train(iter(["aa bb aa"]), vocab_size=259, special_tokens=["<|endoftext|>"], normalizer="NFC")
