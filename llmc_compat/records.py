@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from pybpe import _binding
 from pybpe.errors import FormatError
+from pybpe.reading.documents import json_problem
 from pybpe.reading.files import open_text
 from pybpe.reading.pieces import line_cut, stream_pieces
 
@@ -60,4 +61,4 @@ def _record(line: bytes, name: str, number: int, offset: int) -> Record:
     try:
         return record._replace(value=json.loads(line))
     except (ValueError, RecursionError) as error:
-        raise record.error(f"not JSON ({error})") from None
+        raise record.error(f"not JSON ({json_problem(error)})") from None

@@ -25,7 +25,7 @@ from ..reading.bad_records import list_name, remove_list
 from ..reading.file_types import RECORD_OF_RUN, holds_records, is_binary, llmc_file, no_text, says_records
 from ..reading.files import tell_of_marks, text_file
 from ..reading.streams import Peekable
-from ..reading.unpacking import packing_of_content
+from ..reading.unpacking import ENDINGS, packing_of_content
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder
 from ..support.replacing import output_at
@@ -201,6 +201,8 @@ def writing(args: argparse.Namespace) -> Iterator[Callable[[bytes | memoryview],
     if args.output == "-":
         yield sys.stdout.buffer.write
         sys.stdout.buffer.flush()
+    elif args.output.endswith(tuple(ENDINGS)):
+        raise ArgumentError(f"{args.output}: this command does not compress: choose another name, and compress it then")
     else:
         with named_output(args) as name, Output(name) as output:
             yield output.write

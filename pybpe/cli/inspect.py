@@ -14,6 +14,7 @@ from ..arguments import without_secrets
 from ..errors import ArgumentError
 from ..reading.file_types import llmc_file
 from ..reading.input_file import InputFile
+from ..reading.options import ReadOptions
 from ..support.parallel import RunOptions
 from ..tokenizer.explanation import shown_token
 from .coding import hinting_at_text
@@ -54,6 +55,7 @@ def add_inspect(command: Command) -> None:
     """
     command.option("path TOK", "a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c")
     command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*")
+    command.options(ReadOptions, "text_key", "encoding")
     command.option("--count N", "how many tokens of each kind to show (default: 10)", int, default=10)
     command.options(RunOptions, "workers")
     command.runs(_run_inspect)

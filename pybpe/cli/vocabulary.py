@@ -8,6 +8,7 @@ from typing import Any
 import pybpe
 
 from ..errors import ArgumentError, warn
+from ..reading.options import ReadOptions
 from ..support.parallel import RunOptions
 from .command import Command
 from .common import call, check_place, load, named_output, names_alone, report, save_tokenizer
@@ -90,6 +91,7 @@ def add_prune(command: Command) -> None:
     """
     command.option("tokenizer TOK", "a tokenizer file or folder")
     command.option("files FILE", "text files, folders, globs", nargs="*")
+    command.options(ReadOptions, "text_key", "encoding")
     command.option("--min-count N", "keep tokens that occur at least N times (default: 1)", int, default=1)
     command.option("--vocab-size N", "keep the first N tokens instead", parse_amount)
     command.output("output: *.json, *.bin or a folder; - is stdout")

@@ -176,6 +176,9 @@ def _blank_cut(data: _binding.Data, start: int) -> int:
 # JSON lines: one record per line, whose text is a document
 
 
+_OF_ARRAY = "if the file is a JSON array, convert it to JSON lines (jq -c '.[]' x.json > x.jsonl)"
+
+
 def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict[str, Any], bytes]]:
     """Yields the records of JSON lines that begin at byte `seen.start` of a file, each with its line, and with a string
     at `text_key`. Skips blank lines. `seen` notes the number of records, and the records that are not valid."""
@@ -193,6 +196,12 @@ def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict
     seen.end, seen.lines = seen.start + len(lines), len(parts) - 1
 
 
+def json_problem(error: Exception) -> str:
+    """Returns what is wrong with a JSON text that Python cannot read. A plain ValueError is about a long integer."""
+    is_long = isinstance(error, ValueError) and not isinstance(error, (json.JSONDecodeError, UnicodeError))
+    return "it has an integer of too many digits" if is_long else str(error)
+
+
 def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str]:
     """Returns the record of a line; or None, what is wrong with the line, and what to do about it."""
     try:
@@ -204,10 +213,10 @@ def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str
             f"if the file has another encoding, pass {param('encoding')}",
         )
     except (ValueError, RecursionError) as error:
-        return None, f"not JSON ({error})", ""
+        return None, f"not JSON ({json_problem(error)})", _OF_ARRAY if line.lstrip()[:1] == b"[" else ""
     if isinstance(record, dict) and isinstance(record.get(text_key), str):
         return record, "", ""
-    problem, remedy = f"expected an object with a string {text_key!r}", ""
+    problem, remedy = f"expected an object with a string {text_key!r}", _OF_ARRAY if isinstance(record, list) else ""
     if isinstance(record, dict) and text_key not in record:
         keys = ", ".join(repr(key[:40]) for key in islice(record, 8))
         problem += f", but its keys are {keys or 'none'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .. import _binding
 from ..arguments import instance, is_url, shown
@@ -33,8 +33,8 @@ def path_list(inputs: Inputs) -> list[str]:
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
     instance("inputs", inputs, Iterable, "a path or a list of paths")
-    if isinstance(inputs, (set, frozenset)):
-        raise ArgumentError("inputs is a set: pass paths in a list")
+    if isinstance(inputs, (set, frozenset, Mapping)):
+        raise ArgumentError(f"inputs is a {type(inputs).__name__}: pass paths in a list")
     paths = [_file_name(path) for path in inputs]
     if not paths:
         raise ArgumentError("inputs is empty: pass at least one file")
@@ -45,6 +45,11 @@ def _file_name(path: _binding.PathLike) -> str:
     """Returns a path as a str. Raises ArgumentError if no file can have this name, because it is a text."""
     if isinstance(path, (list, tuple)):
         raise ArgumentError("inputs contains a list: pass paths in one flat list, and texts to train on as iter([...])")
+    if isinstance(path, Mapping):
+        raise ArgumentError(
+            "inputs gives records (dict), as a Hugging Face dataset does, not paths: save them in a file that pybpe"
+            " reads, with dataset.to_parquet('x.parquet') or to_json('x.jsonl')"
+        )
     name = path if isinstance(path, str) else _binding.path_text(path)
     if is_url(name):
         return _binding.path_text(name)

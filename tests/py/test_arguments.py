@@ -237,6 +237,12 @@ def test_a_path_as_bytes_is_a_path(tok: pybpe.Tokenizer, tmp_path: Path) -> None
     assert pybpe.encode_files(tok, [path], bytes(tmp_path / "x.npy")) == tok.count(TEXT)
     with pytest.raises(pybpe.errors.ArgumentError, match="inputs is a set: pass paths in a list"):
         pybpe.binarize(tok, {path}, tmp_path / "out")
+    for records, message in (
+        ([{"text": "a"}], "gives records .dict., as a Hugging"),
+        ({"train": [1]}, "inputs is a dict"),
+    ):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            pybpe.binarize(tok, records, tmp_path / "out")  # type: ignore[arg-type]
 
 
 def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:

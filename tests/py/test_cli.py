@@ -187,6 +187,8 @@ WRONG = [
     ("train novel.txt --vocab_size 300 -o x.json", "arguments: --vocab_size 300; did you mean --vocab-size"),
     ("train novel.txt --vocab_size=300 -o x.json", "did you mean --vocab-size?"),
     (f"{TRAIN} --fast -o x.json", "pybpe: unrecognized arguments: --fast (see pybpe train --help)\n"),
+    ("encode -t tok.json novel.txt -o new.txt.gz", "new.txt.gz: this command does not compress"),
+    ("decode -t tok.json 10 -o a.txt.zst", "a.txt.zst: this command does not compress"),
     ("encode -t tok.json --num-workers 2", "did you mean --workers?"),
     ("encode -t tok.json Hello", "Hello: no such file. To encode these words, use --text"),
     (f"count -t tok.json '{'Hello, ' * 100}'", "...: no such file"),

@@ -122,6 +122,20 @@ def test_scripts(word: str, script: str) -> None:
 # the command line
 
 
+def test_inspect_and_prune_read_records_with_another_key(
+    tok: pybpe.Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok.save(tmp_path / "t.json")
+    (tmp_path / "a.jsonl").write_text('{"body": "the cat"}\n')
+    for command in (
+        ["inspect", tmp_path / "t.json", tmp_path / "a.jsonl"],
+        ["prune", tmp_path / "t.json", tmp_path / "a.jsonl", "-o", tmp_path / "p.json"],
+    ):
+        assert main(list(map(str, command))) == 2
+        assert "its keys are 'body': pass the key of the text in --text-key" in capsys.readouterr().err
+        assert main([*map(str, command), "--text-key", "body"]) == 0
+
+
 def test_inspect(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tok.save(tmp_path / "t.json")
     facts = run(capsys, "inspect", tmp_path / "t.json", corpus, "--count", 3)
