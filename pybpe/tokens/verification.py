@@ -154,7 +154,7 @@ def _mark_problems(split: str, manifest: Manifest, seen: Sequence[_Marks]) -> It
         if found != record.documents:
             yield Problem(record.file, f"has {counted(found, 'document')}, but the manifest says {record.documents}")
     if (seen[0].first, seen[-1].last) != (eot == "prepend", eot == "append"):
-        yield Problem("manifest.json", f"{split} has its ends of text elsewhere than eot={eot!r} says")
+        yield Problem("manifest.json", f"{split} has its ends of text elsewhere than its eot, {eot}, says")
 
 
 def _unlisted(folder: str, manifest: Manifest) -> Iterator[Problem]:
