@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod, sqrt
 from typing import Any, BinaryIO
 
@@ -25,7 +25,7 @@ from pybpe.errors import ArgumentError, FormatError, warn
 from pybpe.reading.file_types import CHECKPOINT_MAGIC
 from pybpe.reading.streams import open_unchanged, read_items
 
-from .gpt2_config import GPT2Config, Sizes
+from .gpt2_config import LAPTOP_HEAD, LAPTOP_SEQUENCE, GPT2Config, Sizes, laptop_shape, padded_rows
 from .header import HEADER_BYTES, header, header_numbers
 
 # ----------------------------------------------------------------------------------------------------
@@ -322,11 +322,19 @@ _BLOCK = 1 << 22  # weights generated at once
 class ModelOptions:
     """A model to make. The fields are keyword arguments of `make_workspace`, which errors name."""
 
-    depth: int = option(12, "one of llm.c's model sizes: d6, d12 (default), d24, ...", "D", unit="depth")
+    depth: int | None = option(
+        None,
+        "one of llm.c's model sizes: d6, d12, d24, ... (default: d12; for a workspace in fp32, as large as two cores"
+        " train in 20 minutes)",
+        "D",
+        unit="depth",
+    )
     layers: int | None = option(None, "number of layers (default: from --depth)", "L")
     heads: int | None = option(None, "number of heads (default: from --depth)", "NH")
     channels: int | None = option(None, "number of channels (default: from --depth)", "C")
-    sequence_length: int = option(1024, "the longest sequence", "T")
+    sequence_length: int | None = option(
+        None, "the longest sequence (default: 1024; 256 for a model without depth)", "T"
+    )
     dtype: str = option("fp32", "fp32 (for the CPU) or bf16 (CUDA)", "D")
     pad: int = option(128, "pad the vocabulary to a multiple of N")
     seed: int = option(42, "random seed for the weights")
@@ -337,10 +345,26 @@ class ModelOptions:
             if (size := getattr(self, name)) is not None:
                 whole_number(name, size, 1)
 
+    def for_text(self, vocab_size: int, tokens: int) -> ModelOptions:
+        """Returns the options of a model to train on a text of this many tokens: without a depth and a shape, one that
+        two cores train in 20 minutes, unless its type is for GPUs."""
+        if self.depth is not None or self.dtype != "fp32":
+            return self
+        layers, channels = laptop_shape(padded_rows(vocab_size, self.pad), tokens)
+        channels = self.channels or channels
+        return replace(
+            self,
+            layers=self.layers or layers,
+            heads=self.heads or max(1, channels // LAPTOP_HEAD),
+            channels=channels,
+            sequence_length=self.sequence_length or LAPTOP_SEQUENCE,
+        )
+
     def config(self, vocab_size: int) -> GPT2Config:
         """Returns the shape of the model for a vocabulary."""
         shape = {"layers": self.layers, "heads": self.heads, "channels": self.channels}
-        return GPT2Config.of_depth(self.depth, vocab_size, self.sequence_length, self.pad, **shape)
+        depth = 12 if self.depth is None else self.depth
+        return GPT2Config.of_depth(depth, vocab_size, self.sequence_length or 1024, self.pad, **shape)
 
 
 def write_random_checkpoint(

@@ -93,11 +93,13 @@ def _run_workspace(args: argparse.Namespace) -> None:
         "parameters": config.num_parameters,
         "tokens": split_tokens(manifest),
     }
+    files = [name for name in workspace.changed if not name.startswith("programs/")]
+    told = f"made {', '.join(files)}" if files else "already complete"
     counts = ", ".join(f"{split} {tokens}" for split, tokens in split_tokens(manifest).items())
     text = (
         f"{workspace.folder}: {config.vocab_size} tokens{fewer_than(args.vocab_size, config.vocab_size)},"
         f" padded to {config.padded_vocab_size}; {config.num_parameters} parameters; {counts} tokens of"
-        f" text; checked. The commands for llm.c are in {workspace.folder}/README.md"
+        f" text; {told}; checked. The next commands are in {os.path.join(workspace.folder, workspace.readme)}"
     )
     report(args, facts, text)
 

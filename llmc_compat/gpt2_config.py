@@ -24,6 +24,31 @@ DEPTHS = {
 }
 
 
+# A model that two cores of a laptop train in 20 minutes. llm.c's CPU code does 18 GFLOP/s on a core with AVX2 (measured
+# with gcc -Ofast -march=native), and a token costs 6 operations a weight.
+_LAPTOP_OPERATIONS = 4e13
+_LAPTOP_SHAPES = ((2, 64), (2, 96), (4, 128), (4, 160), (4, 192), (6, 192), (6, 256), (6, 320), (6, 384))
+_PASSES, _MOST_TOKENS = 4, 12_000_000  # more passes over a text, or more text for so small a model, help little
+LAPTOP_HEAD, LAPTOP_SEQUENCE = 32, 256
+
+
+def laptop_tokens(tokens: int) -> int:
+    """Returns the tokens that a laptop trains a model on: a text of this many tokens, several times."""
+    return min(_PASSES * tokens, _MOST_TOKENS)
+
+
+def laptop_shape(padded_vocab_size: int, tokens: int) -> tuple[int, int]:
+    """Returns the layers and channels of the largest model that two cores train in 20 minutes on a text of this many
+    tokens."""
+    seen = laptop_tokens(tokens)
+    fitting = [
+        (layers, channels)
+        for layers, channels in _LAPTOP_SHAPES
+        if 6 * (12 * layers * channels * channels + padded_vocab_size * channels) * seen <= _LAPTOP_OPERATIONS
+    ]
+    return fitting[-1] if fitting else _LAPTOP_SHAPES[0]
+
+
 def padded_rows(vocab_size: int, pad: int = 128) -> int:
     """Returns Vp, the number of rows of wte: the smallest multiple of `pad` above V, because CUDA needs Vp > V.
 

@@ -6,7 +6,11 @@ llm.c's CPU trainer has its paths compiled in, so everything is placed where it 
     gpt2_tokenizer.bin                              the tokenizer
     dev/data/tinyshakespeare/tiny_shakespeare_*.bin links to the first shards, which the CPU trainer reads
     data/                                           all shards, tokenizer.json, manifest.json
+    programs/, Makefile                             train.c and write.c: `make train`, `make write`
     README.md                                       the commands, computed for this data
+    pybpe-workspace.json                            which files are ours: see placed.py
+
+The folder may be llm.c's own, where README.md and Makefile are llm.c's: ours are README.pybpe.md and pybpe.mk there.
 """
 
 from __future__ import annotations
@@ -14,13 +18,15 @@ from __future__ import annotations
 import filecmp
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from math import log
+from pathlib import Path
 
 import pybpe
 from pybpe import _binding
 from pybpe.arguments import chosen, param
-from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
+from pybpe.errors import ArgumentError, Error, LimitError, ShardTooSmallError, file_errors
 from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
 from pybpe.pattern import Digits, PatternLike
@@ -29,11 +35,11 @@ from pybpe.reading.files import corpus_files
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.paths import Inputs
 from pybpe.reading.splits import SplitOptions
+from pybpe.reading.streams import open_unchanged
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
-from pybpe.support.output_files import make_folder, remove_file, remove_others
+from pybpe.support.output_files import make_folder, remove_file
 from pybpe.support.parallel import RunOptions
-from pybpe.support.replacing import output_at
 from pybpe.tokens.finished import TOKENIZER_NAMES, Goal, token_file
 from pybpe.tokens.manifest import is_unfinished, manifest_name
 from pybpe.tokens.options import DatasetOptions, OutputOptions, RowOptions
@@ -43,14 +49,16 @@ from pybpe.training.merging import TrainInput
 from pybpe.training.options import TrainOptions
 
 from .check import check
-from .checkpoint import ModelOptions, write_random_checkpoint
+from .checkpoint import ModelOptions, file_bytes, read_header, write_random_checkpoint
 from .checks.files import CPU_DATA, MODEL_NAMES, TOKENIZER_NAME
 from .evals import COMPLETIONS, LLMC_PATH
-from .gpt2_config import GPT2Config
+from .gpt2_config import GPT2Config, laptop_tokens
+from .placed import PlacedFiles
 from .shards import CPU_BATCH, Batch
 
 MAX_VOCAB_SIZE = 65536
-README = "README.md"
+RECORD = "pybpe-workspace.json"
+PROGRAMS = "programs"
 NAME = "corpus"  # the shards' name prefix
 _T_STEP = 64  # CUDA needs multiples of 4; its kernels favor larger ones
 _DEFAULT_B = 4  # train_gpt2.cu's
@@ -64,6 +72,9 @@ class Workspace:
         folder: the workspace.
         tokenizer, manifest, config: its parts.
         dtype: the model's type.
+        readme, makefile: the names of these files; makefile is None if the model is not for the CPU.
+        changed: the files that were made, replaced or removed: none if an equal call had made all of them. "data"
+            stands for all token files.
     """
 
     folder: str
@@ -71,6 +82,9 @@ class Workspace:
     manifest: pybpe.Manifest
     config: GPT2Config
     dtype: str
+    readme: str = "README.md"
+    makefile: str | None = None
+    changed: Sequence[str] = ()
 
     @property
     def model_name(self) -> str:
@@ -109,11 +123,11 @@ def make_workspace(
     superwords: bool = False,
     transition: float | None = None,
     whole_characters: bool = False,
-    depth: int = 12,
+    depth: int | None = None,
     layers: int | None = None,
     heads: int | None = None,
     channels: int | None = None,
-    sequence_length: int = 1024,
+    sequence_length: int | None = None,
     dtype: str = "fp32",
     pad: int = 128,
     seed: int = 42,
@@ -138,8 +152,10 @@ def make_workspace(
         special_tokens, end_of_text, special_ids, pattern, digits, normalizer, min_frequency, max_token_length,
         tie_break, superwords, transition, whole_characters: the tokenizer's options, as in `pybpe.prepare`; one special
             token must be the end of text.
-        depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels override its values.
-        sequence_length: maxT, at least 64 for the CPU trainer.
+        depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels override its values. None means a
+            model that two cores train in 20 minutes: the fewer tokens the text has, the larger, since the model sees
+            them up to four times. With "bf16" it means 12.
+        sequence_length: maxT, at least 64 for the CPU trainer. None means 1024, or 256 without a depth.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
         pad: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
         seed: the random seed for the model's weights.
@@ -147,8 +163,9 @@ def make_workspace(
             `pybpe.binarize`; the train and val splits are required.
         pack, packing: packs the documents into rows of `sequence_length` tokens, as in `pybpe.binarize`. Train with -t
             of this length. The CPU trainer's T is 64.
-        force: True replaces a workspace of other inputs or settings, and redoes what is complete. Otherwise pybpe
-            refuses to replace it, and an equal call returns the workspace that is there.
+        force: True replaces a workspace of other inputs or settings, trained models included. Otherwise the call
+            makes only what is missing, or what an earlier call made for another model and nobody has changed since, and
+            refuses to replace anything else.
 
     Raises:
         LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
@@ -160,29 +177,40 @@ def make_workspace(
     read, split = chosen(ReadOptions, arguments), chosen(SplitOptions, arguments)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
     _check(training, read, split, model)
-    rows = RowOptions.of(pack, sequence_length, packing, shard_tokens=shard_tokens)
+    length = model.for_text(training.vocab_size, 0).sequence_length or 1024
+    rows = RowOptions.of(pack, length, packing, shard_tokens=shard_tokens)
     folder = _binding.path_text(out)
     with only_writer(folder):
+        placed = PlacedFiles(folder, RECORD, force)
         if not force:
-            _check_place(folder)
+            _check_place(folder, placed)
         given = [file.given for file in corpus_files(inputs, read, [folder])]
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
+        goal = _goal(folder, rows, force)
+        before = _modified(goal.folder)
         try:
-            tok, manifest = _write_data(given, _goal(folder, model, rows, options, force), training, options, run, rows)
+            tok, manifest = _write_data(given, goal, training, options, run, rows)
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
+        model = model.for_text(tok.vocab_size, manifest.split_tokens("train"))
         workspace = Workspace(folder, tok, manifest, model.config(tok.vocab_size), dtype)
-        if force or not os.path.exists(os.path.join(folder, README)):  # written last
-            _write_rest(workspace, seed, force)
-        return workspace
+        workspace = _write_rest(workspace, seed, force, placed)
+        data = ["data"] if before != _modified(goal.folder) else []
+        return replace(workspace, changed=(*data, *placed.changed))
 
 
-def _goal(folder: str, model: ModelOptions, rows: RowOptions | None, options: DatasetOptions, force: bool) -> Goal:
+def _modified(folder: str) -> int | None:
+    """Returns when the manifest of a folder was written, or None if there is none."""
+    path = os.path.join(folder, manifest_name(folder))
+    return os.stat(path).st_mtime_ns if os.path.exists(path) else None
+
+
+def _goal(folder: str, rows: RowOptions | None, force: bool) -> Goal:
     if os.path.exists(os.path.join(folder, manifest_name(folder))):
         raise ArgumentError(f"{folder}: has token files, among which llm.c could not train: name another folder")
     data = os.path.join(folder, "data")
-    return Goal(data, force, model) if rows is None else rows.goal(data, force, model)
+    return Goal(data, force) if rows is None else rows.goal(data, force)
 
 
 def _write_data(
@@ -200,37 +228,90 @@ def _write_data(
     return write(goal.folder) if rows is None else write_and_pack(goal, rows, write, run.progress)
 
 
-def _check_place(folder: str) -> None:
-    """Raises ArgumentError if a folder without token files of a workspace has what a workspace would replace."""
+def _check_place(folder: str, placed: PlacedFiles) -> None:
+    """Raises ArgumentError, before any work, if a new workspace would replace something."""
     data = os.path.join(folder, "data")
     if is_unfinished(data) or os.path.exists(os.path.join(data, manifest_name(data))):
         return
-    names = (*MODEL_NAMES.values(), TOKENIZER_NAME, *TOKENIZER_NAMES, README, *map(CPU_DATA.format, ("train", "val")))
-    found = next((name for name in names if os.path.lexists(os.path.join(folder, name))), None)
+    programs = (f"{PROGRAMS}/{name}" for name in ("train.c", "write.c", "generate.h"))
+    names = (*MODEL_NAMES.values(), TOKENIZER_NAME, *TOKENIZER_NAMES, *programs)
+    found = next((name for name in names if not placed.is_free(name)), None)
+    for name in map(CPU_DATA.format, ("train", "val")):
+        path = os.path.join(folder, name)
+        found = found or (name if os.path.exists(path) and not os.path.islink(path) else None)
     found = found or token_file(folder)
     if found is not None:
         raise ArgumentError(f"{folder}: has {found}: choose another folder, or replace it with {param(force=True)}")
 
 
-def _write_rest(workspace: Workspace, seed: int, force: bool) -> None:
-    """Writes everything except the data. Raises LimitError if llm.c could not train in the finished workspace."""
-    folder = workspace.folder
-    model = os.path.join(folder, workspace.model_name)
-    remove_others(folder, f"{workspace.model_name}.*.tmp", ())  # left by killed runs, each as large as the model
-    with output_at(os.path.join(folder, TOKENIZER_NAME), force) as name:
-        workspace.tokenizer.save(name)
-    with output_at(model, force) as name:
-        write_random_checkpoint(name, workspace.config, dtype=workspace.dtype, seed=seed)
+def _write_rest(workspace: Workspace, seed: int, force: bool, placed: PlacedFiles) -> Workspace:
+    """Makes everything but the data that is missing or of another call. Returns the workspace with the names that were
+    free. Raises LimitError if llm.c could not train in it, and ArgumentError, before it changes anything."""
+    folder, tok, config, dtype = workspace.folder, workspace.tokenizer, workspace.config, workspace.dtype
+    placed.place(TOKENIZER_NAME, workspace.manifest.tokenizer["fingerprint"], tok.save)
+    placed.place(
+        workspace.model_name,
+        (config, dtype, seed),
+        lambda path: write_random_checkpoint(path, config, dtype=dtype, seed=seed),
+    )
+    names = {TOKENIZER_NAME, *MODEL_NAMES.values()}
+    stale = [
+        name
+        for name in names - {TOKENIZER_NAME, workspace.model_name}
+        if os.path.isfile(path := os.path.join(folder, name)) and not _fits(path, config)
+    ]
+    for name in stale:
+        if not (force or placed.is_own(name)):
+            told = "is a model of another vocabulary, or damaged: move it away, or remove it with"
+            raise ArgumentError(f"{os.path.join(folder, name)}: {told} {param(force=True)}")
+    if dtype == "fp32":
+        contents = _programs(workspace, "Makefile")
+        makefile = "Makefile" if placed.is_free("Makefile", contents["Makefile"]) else "pybpe.mk"
+        workspace = replace(workspace, makefile=makefile)
+        for name, content in _programs(workspace, makefile).items():
+            _place(placed, name, content)
+    content = readme(workspace).encode("utf-8")
+    workspace = replace(workspace, readme="README.md" if placed.is_free("README.md", content) else "README.pybpe.md")
+    _place(placed, workspace.readme, content)
     _link_cpu_data(folder, workspace.manifest, force)
-    errors = [finding for finding in check([folder])[1] if finding.is_error]
-    if errors:
-        raise LimitError(f"llm.c cannot train in this workspace: {errors[0]}")
-    _binding.write_file(os.path.join(folder, README), readme(workspace).encode("utf-8"))
+    placed.finish()
+    for name in stale:
+        placed.remove(name)
+    for finding in check([folder])[1]:  # there may be files that have nothing to do with the workspace
+        place = os.path.relpath(finding.file, folder)
+        if finding.is_error and (place in names or place.split(os.sep)[0] in ("data", "dev")):
+            again = "" if force else f". To make everything again, pass {param(force=True)}"
+            raise LimitError(f"llm.c cannot train in this workspace: {finding}{again}")
+    return workspace
+
+
+def _place(placed: PlacedFiles, name: str, content: bytes) -> None:
+    placed.place(name, content, lambda path: _binding.write_file(path, content))
+
+
+def _fits(path: str, config: GPT2Config) -> bool:
+    with suppress(Error), open_unchanged(path) as stream:
+        sizes, dtype, size = read_header(stream, path)
+        return sizes.vocab_size == config.vocab_size and size == file_bytes(sizes, dtype)
+    return False
+
+
+def _programs(workspace: Workspace, name: str) -> dict[str, bytes]:
+    """Returns the content of each file of the programs, and of the Makefile, whose name is given."""
+    here = Path(__file__).parent
+    steps = max(200, laptop_tokens(workspace.manifest.split_tokens("train")) // 1024)
+    makefile = (here / PROGRAMS / "Makefile").read_text("utf-8").replace("@STEPS@", str(steps))
+    found = {name: makefile.replace("make train", f"make -f {name} train") if name != "Makefile" else makefile}
+    contents = {name: text.encode() for name, text in found.items()}
+    for folder, place in ((here / PROGRAMS, PROGRAMS), (here / "include", f"{PROGRAMS}/include")):
+        for path in sorted(folder.rglob("*.[ch]")):
+            contents[f"{place}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
+    return contents
 
 
 def _check(training: TrainOptions, read: ReadOptions, split: SplitOptions, model: ModelOptions) -> None:
     """Refuses, before training, what can be refused early."""
-    if model.sequence_length < CPU_BATCH.T:
+    if model.sequence_length is not None and model.sequence_length < CPU_BATCH.T:
         raise ArgumentError(
             f"{param('sequence_length')} must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not"
             f" {model.sequence_length}"
@@ -254,13 +335,17 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest, force: bool) -> None:
         for split in ("train", "val"):
             link = os.path.join(folder, CPU_DATA.format(split))
             shard = os.path.join(folder, "data", manifest.shards[split][0].file)
-            if not force and os.path.exists(link) and not filecmp.cmp(link, shard, shallow=False):
+            target = os.path.join("..", "..", "..", "data", manifest.shards[split][0].file)
+            if os.path.islink(link) and os.readlink(link) == target:
+                continue
+            is_own = os.path.islink(link) and os.path.dirname(os.readlink(link)) == os.path.dirname(target)
+            if not (force or is_own) and os.path.exists(link) and not filecmp.cmp(link, shard, shallow=False):
                 raise ArgumentError(
                     f"{link}: is something else: choose another folder, or replace it with {param(force=True)}"
                 )
             new = f"{link}.{os.getpid()}.tmp"
             remove_file(new)  # left by a killed run with the same process number
-            platform.make_link(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)
+            platform.make_link(target, new)
             try:
                 platform.replace_file(new, link)
             except OSError:
@@ -292,7 +377,16 @@ def readme(workspace: Workspace) -> str:
         f"\n\nThe shards have packed rows of {length} tokens: the CPU trainer's sequences begin inside them. To train"
         f" on rows there, use `--sequence-length {CPU_BATCH.T}`, or set T to {length} in train_gpt2.c."
     )
+    make = f"make -f {workspace.makefile}" if workspace.makefile != "Makefile" else "make"
     on_cpu = f"""```sh
+{make} train LLMC=$LLMC                 # trains trained.bin; stop it at any time, and the same command goes on
+{make} write PROMPT="Once upon a time"  # writes what follows
+```
+
+programs/train.c trains with llm.c's train_gpt2.c, which it includes; `{make} train ARGS=-h` lists its options. llm.c's
+own program runs here, too, but takes 41 steps and saves nothing:
+
+```sh
 OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
 ```
 

@@ -88,15 +88,15 @@ float validate(GPT2* model, DataLoader* data, int batches) {
 int main(int argc, char** argv) {
     char *train_pattern = "data/corpus_train_*.bin", *val_pattern = "data/corpus_val_*.bin", *out = "trained.bin";
     char *model_path = "gpt2_124M.bin", *tokenizer_path = "gpt2_tokenizer.bin", state[4096], temporary[4096];
-    int B = 8, T = 128, steps = 1000, every = 100, sample_every = 200, val_batches = 20;
+    int B = 0, T = 0, steps = 1000, every = 100, sample_every = 200, val_batches = 20;
     float highest_rate = 1e-3f, weight_decay = 0.1f;
     Option options[] = {{'i', 's', &train_pattern, "the shards to train on (data/corpus_train_*.bin)"},
                         {'j', 's', &val_pattern, "the shards to validate on (data/corpus_val_*.bin)"},
                         {'k', 's', &tokenizer_path, "the tokenizer (gpt2_tokenizer.bin)"},
                         {'e', 's', &model_path, "the model to start from (gpt2_124M.bin)"},
                         {'o', 's', &out, "where the trained model goes; OUT.state is for going on (trained.bin)"},
-                        {'b', 'i', &B, "batch size (8)"},
-                        {'t', 'i', &T, "sequence length (128, or the model's if that is less)"},
+                        {'b', 'i', &B, "batch size (as many as give 1024 tokens a step)"},
+                        {'t', 'i', &T, "sequence length (the model's, since it learns only the positions that it sees)"},
                         {'x', 'i', &steps, "steps (1000)"},
                         {'l', 'f', &highest_rate, "highest learning rate (0.001)"},
                         {'c', 'f', &weight_decay, "weight decay (0.1)"},
@@ -108,9 +108,10 @@ int main(int argc, char** argv) {
     GPT2 model;
     Tokenizer tokenizer;
     open_model(&model, &tokenizer, model_path, tokenizer_path);
-    T = T < model.config.max_seq_len ? T : model.config.max_seq_len;
-    if (B < 1 || T < 1 || steps < 1 || every < 1) {
-        fprintf(stderr, "Error: -b, -t, -x and -v must be at least 1\n");
+    T = T == 0 ? model.config.max_seq_len : T;
+    B = B == 0 ? (T < 1024 ? 1024 / T : 1) : B;
+    if (B < 1 || T < 1 || T > model.config.max_seq_len || steps < 1 || every < 1) {
+        fprintf(stderr, "Error: -b, -x and -v must be at least 1, and -t at most %d\n", model.config.max_seq_len);
         exit(EXIT_FAILURE);
     }
     DataLoader train, val;

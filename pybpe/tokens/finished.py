@@ -95,7 +95,6 @@ class Goal(NamedTuple):
 
     folder: str  # the output folder
     force: bool = False  # whether the call replaces what other calls have made
-    also: object = None  # what the result depends on besides the token files, such as the model of a workspace
     rows: tuple[object, ...] = ()  # the fields of RowOptions, if the token files are packed
 
     def made(self, call: str, tok: Tokenizer | None, inputs: Iterable[InputFile] = ()) -> Manifest | None:

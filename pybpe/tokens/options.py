@@ -229,9 +229,9 @@ class RowOptions:
             packing = "concat"
         return cls(length, packing, format, shard_tokens=shard_tokens)
 
-    def goal(self, out: _binding.PathLike, force: bool, also: object = None) -> Goal:
+    def goal(self, out: _binding.PathLike, force: bool) -> Goal:
         """Returns what a call with these rows makes in the end: see finished.py."""
-        return Goal(real_output(out), force, also, astuple(self))
+        return Goal(real_output(out), force, astuple(self))
 
 
 class Layout(NamedTuple):

@@ -112,7 +112,7 @@ def prepare_dataset(
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
         settings = (training, counting.pattern.regex, (kinds.read, kinds.mark, counting), options.split)
         name = options.output.name or name_of(given, staged)
-        call = call_of((settings, options, name, goal.also), staged)
+        call = call_of((settings, options, name), staged)
         made = goal.made(call, None, staged.files)
         if made is not None:
             return Tokenizer.from_file(os.path.join(goal.folder, TOKENIZER_NAMES[0])), made

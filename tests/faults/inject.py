@@ -26,7 +26,7 @@ from collections import Counter
 from pathlib import Path
 
 import shim
-from operations import OPERATIONS, Operation, content, make_inputs
+from operations import OPERATIONS, Operation, content, make_inputs, workspace
 from shim import Action, Kind
 
 import pybpe
@@ -93,7 +93,7 @@ class Trial:
     @staticmethod
     def is_progress(name: str) -> bool:
         """Returns whether a file belongs to a run that may resume, or whose next run removes it."""
-        return HIDDEN in name or ".unfinished/" in name
+        return HIDDEN in name or ".unfinished/" in name or name == workspace.RECORD  # which knows more than is there
 
     def again(self) -> str:
         """Runs the operation again without a fault. Returns what is wrong then, or ""."""

@@ -166,6 +166,7 @@ FILES = [
 # Files of other projects, and files that a command makes.
 FOREIGN = {
     *("llm.c", "train_gpt2.c", "train_gpt2.py", "train_llama3.py", "utils.h", "data_common.py", "pybpe.c", "Python.h"),
+    *("README.pybpe.md", "pybpe.mk"),  # in a workspace
     *("fineweb.py", "hellaswag.py", "tinyshakespeare.py", "prepare.py", "sample.py", "encoder.py"),
 }
 

@@ -522,7 +522,7 @@ def test_trained_weights_are_not_replaced_by_random_ones(texts: Path) -> None:
         made = Path("out", name).read_bytes()
         Path("out", name).write_bytes(data)
         Path("out/README.md").unlink()
-        with pytest.raises(pybpe.errors.ArgumentError, match=f"{name}: has something else.*force=True"):
+        with pytest.raises(pybpe.errors.ArgumentError, match=f"{name}: is not what pybpe made.*force=True"):
             make_workspace("a.txt", "out", **MODEL)
         assert Path("out", name).read_bytes() == data
         Path("out", name).write_bytes(made)

@@ -93,7 +93,7 @@ def test_what_training_refuses(built: Path, workspace: Path) -> None:
     for arguments in (("-x", "12x"), ("-x",), ("-y", 1), ("x", 1), ("-xx", 1)):
         result = run(built, workspace, "train", *arguments)
         assert result.returncode == 1 and "Usage:" in result.stderr
-    assert "must be at least 1" in run(built, workspace, "train", "-b", 0).stderr
+    assert "-t at most 16" in run(built, workspace, "train", "-t", 17).stderr
     pybpe.train(iter([b"abc" * 9]), vocab_size=258, special_tokens=["<|endoftext|>"]).save(workspace / "other.bin")
     for program in ("train", "write"):
         result = run(built, workspace, program, "-k", "other.bin", "-e", "gpt2_124M.bin")

@@ -1,9 +1,11 @@
 """workspace: a corpus becomes a folder in which llm.c starts, with a README whose numbers are correct."""
 
+import itertools
 import json
 import math
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from texts import english
 
 import pybpe
 from llmc_compat.check import check
+from llmc_compat.gpt2_config import laptop_shape
 from llmc_compat.shards import Batch, DataLoader, read_shard
 from llmc_compat.workspace import Workspace, make_workspace
 from pybpe.errors import ArgumentError, FileError, FileMissingError, LimitError
@@ -25,6 +28,11 @@ SMALL: dict[str, Any] = {"vocab_size": 500, "layers": 1, "heads": 2, "channels":
 
 NAMES = {  # where llm.c's trainers look
     "README.md",
+    "Makefile",
+    "pybpe-workspace.json",
+    *(f"programs/{name}" for name in ("train.c", "write.c", "generate.h")),
+    *(f"programs/include/{name}" for name in ("pybpe.c", "pybpe.h")),
+    *(f"programs/include/llmc/{name}.h" for name in ("dataloader", "fault", "rand", "tokenizer")),
     "gpt2_124M.bin",
     "gpt2_tokenizer.bin",
     "dev/data/tinyshakespeare/tiny_shakespeare_train.bin",
@@ -55,7 +63,7 @@ def test_everything_is_where_llm_c_looks(made: Workspace) -> None:
     files = content(folder)
     assert set(files) == NAMES
     assert numpy.frombuffer(files["gpt2_tokenizer.bin"], "<i4", 4).tolist() == [20240328, 2, 500, 0]
-    assert numpy.frombuffer(files["gpt2_124M.bin"], "<i4", 8).tolist() == [20240326, 3, 1024, 500, 1, 2, 8, 512]
+    assert numpy.frombuffer(files["gpt2_124M.bin"], "<i4", 8).tolist() == [20240326, 3, 256, 500, 1, 2, 8, 512]
     for split in ("train", "val"):
         link = folder / f"dev/data/tinyshakespeare/tiny_shakespeare_{split}.bin"
         assert link.is_symlink() and link.resolve() == (folder / f"data/corpus_{split}_000000.bin").resolve()
@@ -77,14 +85,11 @@ def test_the_same_again_gives_the_same_bytes(made: Workspace, corpus: Path, tmp_
     expected = content(Path(made.folder))
     (tmp_path / "again").mkdir()
     for workers in (1, 3):
-        (tmp_path / "again" / "gpt2_124M.bin.4711-0.tmp").write_bytes(b"of a run that was killed")
         make_workspace(corpus, tmp_path / "again", workers=workers, force=True, **SMALL)
         assert content(tmp_path / "again") == expected
-    with pytest.raises(pybpe.errors.ArgumentError, match="force=True"):
-        make_workspace(corpus, tmp_path / "again", seed=7, **SMALL)
-    other = make_workspace(corpus, tmp_path / "again", seed=7, force=True, **SMALL)
+    other = make_workspace(corpus, tmp_path / "again", seed=7, **SMALL)
     changed = {name for name, data in content(Path(other.folder)).items() if data != expected[name]}
-    assert changed == {"gpt2_124M.bin", "data/manifest.json"}
+    assert other.changed == ("gpt2_124M.bin",) and changed == {"gpt2_124M.bin", "pybpe-workspace.json"}
 
 
 def test_shards_of_an_earlier_run_are_not_left_for_llm_c(corpus: Path, tmp_path: Path) -> None:
@@ -211,10 +216,122 @@ def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
         make_workspace(tmp_path / "none.txt", tmp_path / "work", **SMALL)
 
 
-def test_a_folder_with_something_else_that_llm_c_would_trip_over(corpus: Path, tmp_path: Path) -> None:
+# ------------------------------------------------------------------------------------------------------
+# What is there: missing, damaged, foreign, of other options, of a kill
+
+PARTS = (
+    "gpt2_124M.bin", "gpt2_tokenizer.bin", "README.md", "Makefile", "pybpe-workspace.json", "programs/train.c",
+    "programs/include/pybpe.c", "dev/data/tinyshakespeare/tiny_shakespeare_train.bin", "data/corpus_train_000000.bin",
+    "data/corpus_test_000000.bin", "data/tokenizer.json", "data/tokenizer.bin", "data/manifest.json",
+)  # fmt: skip
+DAMAGE: dict[str, Any] = {
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: (path.unlink(), path.write_bytes(b"")),
+    "truncated": lambda path: rewrite(path, lambda data: data[: len(data) // 2]),
+    "flipped": lambda path: rewrite(path, lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]),
+    "foreign": lambda path: rewrite(path, lambda data: b"mine"),
+}
+OTHERS: dict[str, dict[str, Any]] = {
+    "the same": {},
+    "another model": {"layers": 2},
+    "another type": {"dtype": "bf16"},
+    "another vocabulary": {"vocab_size": 400},
+    "forced": {"force": True},
+    "forced, another vocabulary": {"vocab_size": 400, "force": True},
+}
+
+
+def rewrite(path: Path, change: Any) -> None:
+    data = path.read_bytes()
+    path.unlink()  # a link, not what it leads to
+    path.write_bytes(change(data))
+
+
+def is_right(work: Path, options: dict[str, Any], corpus: Path) -> None:
+    """Asserts that a workspace is as a call with these options makes it, beside what another call may have left."""
+    fresh = work.parent / "fresh"
+    if not fresh.exists():
+        make_workspace(corpus, fresh, **{**SMALL, **options, "force": False})
+    expected, found = content(fresh), content(work)
+    ours = {name for name in expected if name not in ("README.md", "Makefile", "pybpe-workspace.json")}
+    assert {name: found.get(name) for name in ours} == {name: expected[name] for name in ours}
+    assert [finding for finding in check([work])[1] if finding.is_error] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
+def test_whatever_is_there_a_call_ends_right_or_names_the_flag(what: str, corpus: Path, tmp_path: Path) -> None:
+    work, plain = tmp_path / "work", tmp_path / "plain"
+    make_workspace(corpus, plain, **SMALL)
+    for damage, part in itertools.product(DAMAGE, PARTS):
+        if (damage, part) == ("flipped", "data/manifest.json"):
+            continue  # the flipped byte is the size of an input, which nothing else depends on
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(plain, work, symlinks=True)
+        DAMAGE[damage](work / part)
+        left = content(work)
+        try:
+            made = make_workspace(corpus, work, **{**SMALL, **OTHERS[what]})
+        except (ArgumentError, LimitError) as error:
+            assert not OTHERS[what].get("force"), (damage, part)
+            assert "force=True" in str(error), (damage, part)
+            found = content(work)  # what was missing in data/ may have been made
+            assert all(found.get(name) == data for name, data in left.items()), (damage, part)
+        else:
+            is_right(work, OTHERS[what], corpus)
+            again = make_workspace(corpus, work, **{**SMALL, **OTHERS[what], "force": False})
+            assert again.changed == () and made.folder == again.folder, (damage, part)
+
+
+def test_it_makes_only_what_is_missing(made: Workspace, corpus: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    shutil.copytree(made.folder, work, symlinks=True)
+    for part in PARTS:
+        (work / part).unlink()
+        if part == "data/manifest.json":  # nobody knows then whose token files these are
+            with pytest.raises(ArgumentError, match="token files without a manifest.*force=True"):
+                make_workspace(corpus, work, **SMALL)
+            continue
+        again = make_workspace(corpus, work, **SMALL)
+        assert content(work) == content(Path(made.folder)), part
+        told = "data" if part.startswith("data/") else part
+        assert again.changed == (() if part.startswith(("dev/", "pybpe-")) else (told,)), part
+
+
+def test_a_model_of_another_vocabulary_goes_with_it(corpus: Path, tmp_path: Path) -> None:
     make_workspace(corpus, tmp_path / "work", dtype="bf16", **SMALL)
-    with pytest.raises(LimitError, match=r"gpt2_124M_bf16.bin: V is 500, but .*tokenizer.bin has 400"):
-        make_workspace(corpus, tmp_path / "work", force=True, **{**SMALL, "vocab_size": 400})
+    made = make_workspace(corpus, tmp_path / "work", force=True, **{**SMALL, "vocab_size": 400})
+    assert "gpt2_124M_bf16.bin" in made.changed and not (tmp_path / "work" / "gpt2_124M_bf16.bin").exists()
+    assert check([tmp_path / "work"])[1] == []
+
+
+def test_the_folder_of_llm_c_itself(corpus: Path, tmp_path: Path) -> None:
+    theirs = {"README.md": b"# llm.c", "Makefile": b"all:", "train_gpt2.c": b"int main", "dev/data/fineweb.py": b"#"}
+    for name, data in theirs.items():
+        (tmp_path / "llm.c" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "llm.c" / name).write_bytes(data)
+    for force in (False, True):
+        made = make_workspace(corpus, tmp_path / "llm.c", force=force, **SMALL)
+        assert (made.readme, made.makefile) == ("README.pybpe.md", "pybpe.mk")
+        assert content(tmp_path / "llm.c").items() >= theirs.items()
+        assert "make -f pybpe.mk train" in (tmp_path / "llm.c" / "README.pybpe.md").read_text()
+    (tmp_path / "llm.c" / "gpt2_124M.bin").write_bytes(b"of llm.c's own script")
+    with pytest.raises(ArgumentError, match="gpt2_124M.bin: is not what pybpe made"):
+        make_workspace(corpus, tmp_path / "llm.c", **SMALL)
+
+
+def test_a_laptop_gets_a_model_that_it_can_train(corpus: Path, tmp_path: Path) -> None:
+    made = make_workspace(corpus, tmp_path / "work", vocab_size=500, progress=False)
+    shape = made.config
+    seen = 4 * made.manifest.split_tokens("train")
+    assert (shape.num_layers, shape.channels, shape.num_heads, shape.max_seq_len) == (6, 384, 12, 256)
+    assert 6 * shape.num_parameters * seen < 1.2 * 4e13
+    assert f"STEPS ?= {max(200, seen // 1024)}\n" in (tmp_path / "work" / "Makefile").read_text()
+    smaller = [laptop_shape(20096, tokens)[1] for tokens in (10**5, 10**6, 10**7, 10**9)]
+    assert smaller == sorted(smaller, reverse=True) and smaller[0] > smaller[-1]
+    gpu = make_workspace(corpus, tmp_path / "gpu", vocab_size=300, dtype="bf16", progress=False)
+    assert (gpu.config.num_layers, gpu.config.max_seq_len, gpu.makefile) == (12, 1024, None)
 
 
 def test_a_folder_in_the_place_of_a_link_is_an_error(corpus: Path, tmp_path: Path) -> None:
