@@ -33,7 +33,7 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_random_checkpoint(folder / "gpt2_124M.bin", CONFIG, dtype="fp32", seed=1)
     build = folder / "programs" / "build"
     build.mkdir()
-    whole = ["-Wl,--whole-archive", root / "build" / "libpybpe.a", "-Wl,--no-whole-archive"]
+    whole = ["-Wl,--whole-archive", root / "build" / "obj" / "libpybpe.a", "-Wl,--no-whole-archive"]
     subprocess.run(["cc", "-r", "-nostdlib", *whole, "-o", build / "pybpe.o"], check=True)
     os.utime(build / "pybpe.o", (2**32, 2**32))  # newer than its source, which takes long to compile
     llmc = os.environ.get("LLMC", root / "tests" / "c" / "llmc_standin")
