@@ -195,6 +195,10 @@ class Command(argparse.ArgumentParser):
             self.error(f"there is no command {value[:40]!r}; {guess}")
         super()._check_value(action, value)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Prints the help. Python's own function ignores errors, such as a full disk."""
+        (file or sys.stderr).write(message)
+
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         sys.stdout.flush()  # the help, or the version
         super().exit(status, message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pybpe
@@ -34,6 +34,11 @@ from .common import (
     remove_old_list,
     report,
     tell_terminal,
+)
+
+_OF_WORDS = (
+    *("pattern", "digits", "normalizer", "special_tokens", "max_documents", "max_bytes", "seed", "memory_limit"),
+    *("dask", "task_timeout", "on_error", "skipped"),
 )
 
 
@@ -68,11 +73,20 @@ def _run_count(args: argparse.Namespace) -> None:
     if args.tokenizer is not None:
         if args.output is not None:
             raise ArgumentError("-t counts tokens, which are printed; -o saves words: leave one of them out")
+        _refuse_given(args, _OF_WORDS, "needs -o: it is for counts of words")
         _count_tokens(args)
     elif args.output is None:
         raise ArgumentError("name a tokenizer with -t, to count tokens, or a file with -o, to save counts of words")
     else:
+        _refuse_given(args, ("ordinary", "text"), "needs -t: it is for counts of tokens")
         _count_words(args)
+
+
+def _refuse_given(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raises ArgumentError if an option is given that would have no effect."""
+    for name in names:
+        if getattr(args, name) != args.parser.get_default(name):
+            raise ArgumentError(f"{args.parser.flags[name]} {why}")
 
 
 # ----------------------------------------------------------------------------------------------------

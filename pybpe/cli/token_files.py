@@ -189,7 +189,7 @@ def named_by(name: str) -> str:
 
 
 def add_pack(command: Command) -> None:
-    """Reads the llm.c shards that `pybpe binarize` or `prepare` wrote, and writes shards of rows of exactly T
+    """Reads token files that `pybpe binarize`, `prepare`, `join` or `mix` wrote, and writes shards of rows of exactly T
     tokens, each beginning with the end-of-text token. Documents of up to T tokens are not cut. Train on the
     result with llm.c's -t T, or choose a format that has position_ids and a loss_mask for other trainers.
 
@@ -198,7 +198,7 @@ def add_pack(command: Command) -> None:
       pybpe pack data -t tok.json --sequence-length 1024 -o packed --packing fill
       pybpe pack data -t tok.json --sequence-length 2048 -o rows --format parquet
     """
-    command.option("folder DIR", "a folder with a manifest.json and llm.c's shards")
+    command.option("folder DIR", "a folder with a manifest.json")
     command.tokenizer()
     command.output(_DIR, "DIR")
     command.options(RowOptions, sequence_length=MISSING)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import Any
 
 import pybpe
 
-from ..errors import ArgumentError, warn
+from ..errors import ArgumentError, Error, warn
+from ..pattern import Pattern
 from ..reading.options import ReadOptions
 from ..support.parallel import RunOptions
 from .command import Command
@@ -26,6 +28,13 @@ def _read(args: argparse.Namespace) -> pybpe.Tokenizer:
         if not text or not number.isdecimal():
             raise ArgumentError(f"--special-token: expected TEXT=ID, as in '<|endoftext|>=50256', not {entry!r}")
         specials[text] = int(number)
+    if args.pattern is not None:
+        known = None
+        with suppress(Error):  # unless its pattern is not known
+            known = load(args.tokenizer).pattern
+        if known not in (None, Pattern(args.pattern)):
+            what = f"has the pattern {str(known)!r:.60}: --pattern is for files without one, or with an unknown one"
+            raise ArgumentError(f"{args.tokenizer}: {what}")
     return pybpe.Tokenizer.from_file(args.tokenizer, pattern=args.pattern, special_tokens=specials or None)
 
 

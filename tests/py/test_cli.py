@@ -154,6 +154,11 @@ WRONG = [
     (f"{BINARIZE} --format x", "--format must be one of llmc"),
     ("binarize -t tok.json small.txt -o o", "--min-shard-tokens 0"),
     ("binarize -t tok.json missing.txt -o out2", "missing.txt"),
+    ("count -t tok.json novel.txt --pattern cl100k", "--pattern needs -o"),
+    ("count -t tok.json novel.txt --max-bytes 5", "--max-bytes needs -o"),
+    ("count novel.txt -o c --ordinary", "--ordinary needs -t"),
+    ("count novel.txt -o c --text x", "--text needs -t"),
+    ("export tok.json -o x.json --pattern cl100k", "tok.json: has the pattern 'gpt2': --pattern is for files without"),
     ("count novel.txt -o c --task-timeout 5", "--task-timeout needs --dask"),
     ("inspect novel.txt", "novel.txt"),
     ("inspect tok.json --verbose", "--verbose; commands show progress unless you give --quiet (see"),
@@ -284,7 +289,8 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     [
         ("pybpe inspect tok.json", ">/dev/full"), ("pybpe inspect tok.json", ">&-"), ("pybpe --version", ">/dev/full"),
         ("pybpe encode -t tok.json novel.txt", ">/dev/full"), ("pybpe encode -t tok.json novel.txt", ">&-"),
-        ("pybpe train --help", ">/dev/full"), ("pybpe train novel.txt --vocab-size 300 -o -", ">/dev/full"),
+        ("pybpe train --help", ">/dev/full"), ("pybpe --help", ">/dev/full"), ("pybpe llmc check --help", ">/dev/full"),
+        ("pybpe train novel.txt --vocab-size 300 -o -", ">/dev/full"),
         ("PYTHONUNBUFFERED=1 pybpe --version", ">/dev/full"),
     ],
 )  # fmt: skip
