@@ -18,7 +18,7 @@ from ..reading.paths import STDIN
 from ..support.call_paths import identity
 from ..support.parallel import end_if_unwanted
 from .finished import TokenFolder
-from .token_files import TokenStream
+from .token_files import TokenStream, with_marks_first
 
 _BLOCK = 1 << 22  # tokens read at once; of a longer document, only these are hashed
 _SAMPLE = 1 << 20  # documents of a folder that are kept, about, to compare it with another as a whole
@@ -120,19 +120,13 @@ def _digests(data: TokenFolder, split: str) -> Iterator[Array]:
     manifest = data.manifest
     if not manifest.split_tokens(split):
         return
-    mark, shift = int(manifest.tokenizer["eot"]), int(manifest.settings["eot"] == "append")  # type: ignore[call-overload]
+    mark = int(manifest.tokenizer["eot"])  # type: ignore[call-overload]
     stream = TokenStream(data.paths(split), str(manifest.settings.get("dtype")))
-    # The ids as if each document had its mark before it. With "append", only the first one lacks it.
-    size = len(stream)
-    first = numpy.array([mark] * shift, dtype=stream.dtype)
-
-    def ids_from(start: int, end: int) -> Array:
-        return numpy.append(first[start:], stream.slice(max(0, start - shift), end - shift))
-
-    begin = 0
+    tokens = with_marks_first(stream, mark, manifest.settings["eot"])
+    begin, size = 0, len(tokens)
     while begin < size:
         end_if_unwanted()
-        ids = ids_from(begin, min(begin + _BLOCK, size))
+        ids = tokens.slice(begin, min(begin + _BLOCK, size))
         borders = numpy.flatnonzero(ids == mark)
         if not len(borders) or borders[0]:
             raise FormatError(f"{data.path}: {split} does not begin with the end of text: write the data again")
@@ -147,7 +141,7 @@ def _digests(data: TokenFolder, split: str) -> Iterator[Array]:
         yield numpy.frombuffer(_binding.digest_texts(strings), numpy.uint64)[:: _binding.DIGEST_SIZE // 8]
         begin += step
         while step == _BLOCK and begin < size:  # inside a long document
-            rest = ids_from(begin, min(begin + _BLOCK, size))
+            rest = tokens.slice(begin, min(begin + _BLOCK, size))
             found = numpy.flatnonzero(rest == mark)
             begin += int(found[0]) if len(found) else len(rest)
             if len(found):

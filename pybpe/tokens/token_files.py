@@ -287,6 +287,37 @@ class TokenStream:
         return ids
 
 
+class MarksFirst:
+    """The tokens of a stream with a mark after each document, as if it came before each.
+
+    Args:
+        stream: the tokens. The last one is a mark.
+        mark: the id of the mark.
+    """
+
+    def __init__(self, stream: TokenStream, mark: int) -> None:
+        self._stream = stream
+        self._mark = numpy.array([mark], dtype=stream.dtype)
+
+    def __len__(self) -> int:
+        return len(self._stream)
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """The dtype of the ids."""
+        return self._stream.dtype
+
+    def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
+        """See TokenStream."""
+        rest = self._stream.slice(max(0, start - 1), max(0, stop - 1))
+        return rest if start else numpy.append(self._mark[:stop], rest)
+
+
+def with_marks_first(stream: TokenStream, mark: int, eot: object) -> TokenStream | MarksFirst:
+    """Returns tokens with the mark of each document before it. `eot` is where it is: "prepend" or "append"."""
+    return MarksFirst(stream, mark) if eot == "append" else stream
+
+
 def _reopened(source: Any, dtype: str | None, lengths: list[int]) -> TokenStream:
     """Opens a stream that was pickled."""
     stream = TokenStream(source, dtype)

@@ -116,11 +116,9 @@ def test_what_cannot_be_packed_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_
         pybpe.pack(tok, data, out, sequence_length=T, shard_tokens=1 << 31)
     with pytest.raises(pybpe.errors.LimitError, match="tokens"):
         pybpe.pack(tok, _tiny(tok, tmp_path), out, sequence_length=T)
-    for keywords, message in (({"eot": "append"}, "prepend"), ({"format": "npy"}, "llm.c's shards")):
-        corpus = data.parent / "corpus.txt"
-        pybpe.binarize(tok, corpus, tmp_path / message[:3], **keywords)  # type: ignore[arg-type]
-        with pytest.raises(pybpe.errors.ArgumentError, match=message):
-            pybpe.pack(tok, tmp_path / message[:3], out, sequence_length=T)
+    pybpe.binarize(tok, data.parent / "corpus.txt", tmp_path / "bare", eot="none")
+    with pytest.raises(pybpe.errors.ArgumentError, match="bare: has no end of text between documents"):
+        pybpe.pack(tok, tmp_path / "bare", out, sequence_length=T)
     assert not out.exists()
     pybpe.pack(tok, data, out, sequence_length=T)
     with pytest.raises(pybpe.errors.ArgumentError, match="of other inputs, settings"):
@@ -337,3 +335,22 @@ def test_a_workspace_of_packed_rows(data: Path, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path / "work")) == [
         "README.md", "data", "dev", "gpt2_124M.bin", "gpt2_tokenizer.bin"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["raw", "npy", "megatron", "llmq"])
+def test_marks_after_documents_and_other_formats_give_the_same_rows(
+    form: str, tok: pybpe.Tokenizer, data: Path, tmp_path: Path
+) -> None:
+    """As in llm.c's shards with marks before documents."""
+    named = {} if form == "raw" else {"name": "corpus"}
+    source = pybpe.binarize(
+        tok, data.parent / "corpus.txt", tmp_path / "data", format=form, eot="append", min_shard_tokens=0, **named
+    )  # type: ignore[arg-type]
+    whole = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T)
+    same = pybpe.pack(tok, tmp_path / "data", tmp_path / "b", sequence_length=T)
+    for split, records in whole.shards.items():
+        ids = [[read_shard(folder / each.file).tolist() for each in made.shards[split]]
+               for made, folder in ((whole, tmp_path / "a"), (same, tmp_path / "b"))]  # fmt: skip
+        assert ids[0] == ids[1] and len(records) > 0
+    assert same.settings["eot"] == "prepend" and source.settings["eot"] == "append"
+    assert verify(tmp_path / "b", tok)[1] == []

@@ -28,12 +28,12 @@ from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
 from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, files_of_manifest, hidden_folder
-from ..formats import FORMATS, LLMC
+from ..formats import FLAT, FORMATS, LLMC
 from ..manifest import FILE_NAMES, ROWS, FileRecord, Manifest, ShardRecord, manifest_name
 from ..options import RowOptions
 from ..spool import ID_BYTES
 from ..store import check_least
-from ..token_files import TokenStream
+from ..token_files import MarksFirst, TokenStream, with_marks_first
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
 from .rows import WRITERS, Columns, NewShard, columns_of
 
@@ -62,7 +62,7 @@ def pack(
 
     Args:
         tok: the tokenizer that made `data`.
-        data: a folder that `binarize` or `prepare` wrote, with llm.c's shards and eot="prepend".
+        data: a folder that `binarize`, `prepare`, `join` or `mix` wrote, with end-of-text tokens between documents.
         out: the output folder, which has nothing else. If it has the result of the same call, nothing is done.
         sequence_length: tokens per row: llm.c's T.
         packing: "best-fit" cuts only documents that are longer than a row, and pads rows; "fill" also cuts documents
@@ -148,12 +148,10 @@ def _source(folder: str, tok: Tokenizer) -> TokenFolder:
     """Opens the data. Raises an error if they cannot be packed."""
     found = TokenFolder.open(folder, tok)
     settings = found.manifest.settings
-    if settings.get("format") != "llmc" or settings.get("dtype") not in ("uint16", "uint32"):
-        raise ArgumentError(
-            f"{folder}: only llm.c's shards can be packed: write them with binarize, {param(format='llmc')}"
-        )
-    if settings.get("eot") != "prepend":
-        raise ArgumentError(f"{folder}: a mark must begin each document: write the data with {param(eot='prepend')}")
+    if settings.get("format") not in FLAT or settings.get("dtype") not in ID_BYTES:
+        raise ArgumentError(f"{folder}: has files of the format {settings.get('format')}, expected {', '.join(FLAT)}")
+    if settings.get("eot") not in ("prepend", "append"):
+        raise ArgumentError(f"{folder}: has no end of text between documents: write it with {param(eot='prepend')}")
     return found
 
 
@@ -232,6 +230,7 @@ class _Packing(NamedTuple):
         settings = {
             **source.settings,
             "format": options.format,
+            "eot": "prepend",
             "shard_tokens": options.shard_tokens,
             "sequence_length": options.sequence_length,
             "packing": {
@@ -251,8 +250,9 @@ class _Packing(NamedTuple):
         """Writes one split. Returns the numbers of rows, padding tokens, and cuts in documents; and the records of its
         shards and of other files."""
         options, size = self.options, self.options.sequence_length
-        stream = TokenStream(self.data.paths(split))
-        dtype = str(stream.dtype)
+        dtype = str(self.data.manifest.settings["dtype"])
+        files = TokenStream(self.data.paths(split), dtype)
+        stream = with_marks_first(files, self.mark, self.data.manifest.settings["eot"])
         records, others = list[ShardRecord](), list[FileRecord]()
         sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])  # documents and bytes of text, by shard
         with file_errors(out, "cannot be written"), tempfile.TemporaryFile(dir=out) as file:
@@ -262,7 +262,7 @@ class _Packing(NamedTuple):
             file.seek(0)
             parts = self._parts(self._again(stream, placed, file, total - rows), per_shard, sums)
             for number, some in groupby(parts, key=itemgetter(0)):
-                base = os.path.join(out, f"{self.data.manifest.name}_{split}_{number:06d}")
+                base = os.path.join(out, f"{self.data.manifest.name or 'data'}_{split}_{number:06d}")
                 shard = NewShard(base, dtype, min(per_shard, total - number * per_shard), size, self.mark)
                 first, *more = WRITERS[options.format](shard, (each for _, each in some))
                 tokens = shard.rows * size + (options.format == LLMC.name)
@@ -309,7 +309,7 @@ class _Packing(NamedTuple):
             before += row_count(pieces)
 
     def _again(
-        self, stream: TokenStream, placed: Sequence[_Placed], file: IO[bytes], spare: int
+        self, stream: TokenStream | MarksFirst, placed: Sequence[_Placed], file: IO[bytes], spare: int
     ) -> Iterator[tuple[Array, Array]]:
         """Yields the ids and the pieces of each group, and then of `spare` rows that have only a mark."""
         for group in placed:
@@ -331,7 +331,9 @@ class _Packing(NamedTuple):
         size, most = self.options.sequence_length, self.options.shard_tokens
         if self.options.format != LLMC.name:
             return rows, max(1, most // size)
-        least = max(1, int(self.data.manifest.settings.get("min_shard_tokens", LLMC.min_tokens)))  # type: ignore[call-overload]
+        settings = self.data.manifest.settings
+        given = settings.get("min_shard_tokens") if settings["format"] == LLMC.name else None
+        least = max(1, LLMC.min_tokens if given is None else int(given))  # type: ignore[call-overload]
         check_least(self.data.manifest.shards[split][0].file, rows * size + 1, least)
         least_rows = -(-(least - 1) // size)
         fewest = -(-rows // ((most - 1) // size))

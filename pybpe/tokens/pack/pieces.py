@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..._lazy import Array, numpy
 from ...errors import FormatError
 from ...support.permutation import Permutation
-from ..token_files import TokenStream
+from ..token_files import MarksFirst, TokenStream
 from .best_fit import best_fit, refit
 
 FIELDS = [("start", "i8"), ("length", "i8"), ("begins", "?"), ("ends", "?"), ("row", "i8")]
@@ -41,7 +41,7 @@ class Group(NamedTuple):
     documents: Array  # one piece per document. A document that is larger than a group is divided among groups
 
 
-def groups(stream: TokenStream, mark: int, size: int) -> Iterator[Group]:
+def groups(stream: TokenStream | MarksFirst, mark: int, size: int) -> Iterator[Group]:
     """Yields the documents of a split, in order. The groups depend only on the stream and the size.
 
     Args:
