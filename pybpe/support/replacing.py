@@ -1,6 +1,6 @@
 """What a call may replace: nothing but what is equal to its result, unless its caller passes force=True.
 
-The result goes into a hidden folder next to an output that is there, and is compared with it at the end:
+The result goes into a hidden folder next to a file that is there, or in a folder, and is compared with it at the end:
 
     nothing there, or only an empty file or folder   the result gets the name
     the same bytes                                   nothing changes: the call was made before
@@ -14,14 +14,17 @@ from __future__ import annotations
 import filecmp
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 
+from .._lazy import shutil
 from ..arguments import param
-from ..errors import ArgumentError, Error, file_errors, note
+from ..errors import ArgumentError, Error, file_errors, note, warn
 from . import platform
 from .locking import FOLDER, only_writer
 from .output_files import make_folder, remove_entry, unfinished_folder
+
+_RESULT = "result"  # in the hidden folder
 
 
 @contextmanager
@@ -38,15 +41,25 @@ def output_at(path: str, force: bool = False, keep: bool = False, alone: Collect
         ArgumentError: something else is there.
     """
     target = os.path.realpath(path)
-    if force or not is_something(target):
+    if not is_something(target):
         yield path
         return
-    hidden = unfinished_folder(target)
-    new = os.path.join(hidden, os.path.basename(os.path.normpath(path)))
-    with only_writer(hidden, temporary=True):
-        with file_errors(hidden, "cannot be emptied"):
-            for name in set(os.listdir(hidden)) - {FOLDER}:  # left by a killed call
-                remove_entry(os.path.join(hidden, name))
+    if force:
+        before = {name: stamp for name in alone if (stamp := _stamp(os.path.join(target, name))) is not None}
+        yield path
+        left = [name for name, stamp in before.items() if _stamp(os.path.join(target, name)) == stamp]
+        if left:
+            warn(f"{path}: {', '.join(left)} stay: remove them if they belong to what was replaced")
+        return
+    # The disk of a folder may be another one than that of its parent.
+    is_folder = os.path.isdir(target)
+    hidden = target if is_folder else unfinished_folder(target)
+    place = os.path.join(hidden, FOLDER, _RESULT)
+    new = os.path.join(place, os.path.basename(os.path.normpath(os.path.abspath(path))))
+    with only_writer(hidden, temporary=not is_folder):
+        if os.path.lexists(place):  # left by a killed call
+            remove_entry(place)
+        make_folder(place)
         try:
             yield new
             other = _other(new, target, alone)
@@ -63,8 +76,7 @@ def output_at(path: str, force: bool = False, keep: bool = False, alone: Collect
             error.args = tuple(arg.replace(new, path) if isinstance(arg, str) else arg for arg in error.args)
             raise
         finally:
-            if os.path.lexists(new):
-                remove_entry(new)
+            remove_entry(place)
 
 
 def is_something(path: str) -> bool:
@@ -74,6 +86,14 @@ def is_something(path: str) -> bool:
         with file_errors(path, "cannot be read"):
             return bool(set(os.listdir(path)) - {FOLDER})
     return os.path.isfile(path) and os.path.getsize(path) > 0
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """Returns what a write of a file changes; None if there is no file."""
+    with suppress(OSError):
+        found = os.lstat(path)
+        return found.st_ino, found.st_mtime_ns
+    return None
 
 
 def _files(folder: str) -> list[str]:
@@ -109,5 +129,5 @@ def _kept(new: str, path: str) -> str:
     stem, ending = os.path.splitext(os.path.normpath(path))
     spare = next(name for number in count(1) if not os.path.lexists(name := f"{stem}.new{number}{ending}"))
     with file_errors(spare, "cannot be written"):
-        os.rename(new, spare)
+        shutil.move(new, spare)
     return spare

@@ -221,16 +221,26 @@ def files_of_manifest(folder: str) -> list[str]:
 def stale_tokenizer(folder: str, tok: Tokenizer | None) -> str | None:
     """Returns the name of a tokenizer's file in a folder that no manifest lists and that does not hold this tokenizer:
     next to its token files, it would decode them to another text."""
-    listed = files_of_manifest(folder)
-    for name in TOKENIZER_NAMES:
-        path = os.path.join(folder, name)
-        if name in listed or not os.path.lexists(path):
-            continue
-        with suppress(FileError, FormatError, UnsupportedError):
-            if tok is not None and Tokenizer.from_file(path).model.fingerprint == tok.model.fingerprint:
-                continue
-        return name
-    return None
+    names = [name for name in TOKENIZER_NAMES if name not in files_of_manifest(folder)]
+    return next(
+        (name for name in names if os.path.lexists(os.path.join(folder, name)) and not _is(folder, name, tok)), None
+    )
+
+
+def _is(folder: str, name: str, tok: Tokenizer | None) -> bool:
+    """Returns whether a file in a folder holds this tokenizer."""
+    with suppress(FileError, FormatError, UnsupportedError):
+        return (
+            tok is not None
+            and Tokenizer.from_file(os.path.join(folder, name)).model.fingerprint == tok.model.fingerprint
+        )
+    return False
+
+
+def replaced_files(folder: str, tok: Tokenizer) -> list[str]:
+    """Returns the names of the files that a finished run wrote, its manifest included, and that another run removes:
+    not the tokenizer if it is the other run's, too, which may read it there."""
+    return [name for name in files_of_manifest(folder) if name not in TOKENIZER_NAMES or not _is(folder, name, tok)]
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from ..reading.paths import STDIN
 from ..support.call_paths import identity
 from ..support.parallel import end_if_unwanted
 from .finished import TokenFolder
+from .manifest import split_paths
 from .token_files import TokenStream, with_marks_first
 
 _BLOCK = 1 << 22  # tokens read at once; of a longer document, only these are hashed
@@ -121,7 +122,7 @@ def _digests(data: TokenFolder, split: str) -> Iterator[Array]:
     if not manifest.split_tokens(split):
         return
     mark = int(manifest.tokenizer["eot"])  # type: ignore[call-overload]
-    stream = TokenStream(data.paths(split), str(manifest.settings.get("dtype")))
+    stream = TokenStream(split_paths(data.path, manifest, split), str(manifest.settings.get("dtype")))
     tokens = with_marks_first(stream, mark, manifest.settings["eot"])
     begin, size = 0, len(tokens)
     while begin < size:

@@ -46,7 +46,7 @@ from ..support.output_files import give_name, make_folder, remove_entry, remove_
 from ..support.parallel import RunOptions
 from ..support.progress import Progress
 from .encoding import Encoded, EncodingJob, Part
-from .finished import TOKENIZER_NAMES, files_of_manifest, hashed, remove_work
+from .finished import TOKENIZER_NAMES, hashed, remove_work, replaced_files
 from .manifest import FILE_NAMES, LOG_NAME, Manifest, Records, ShardRecord, is_plain_name, record_file
 from .options import Layout
 from .spool import Reached
@@ -211,7 +211,7 @@ class TokenRun:
                 store.note(part)
                 self._last = part
         else:
-            older = {*log.older, *log.files, *files_of_manifest(layout.folder)}
+            older = {*log.older, *log.files, *replaced_files(layout.folder, layout.tok)}
             if self._skips and LIST_NAME not in older:
                 check_list(os.path.join(layout.folder, LIST_NAME))
             log.begin(identity, inputs, sorted(older))

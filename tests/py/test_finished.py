@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from corpora import EOT, content, documents, small_tokenizer
+from test_ulimits import small_disk as small_disk
 
 import pybpe
 from llmc_compat.workspace import make_workspace
@@ -403,6 +404,39 @@ def test_packing_keeps_the_tokenizer_and_the_folder(words: str, inputs: Path) ->
         code, said = command(f"{other} --sequence-length 32{force}")
         assert code == 2 and ("--force" in said or "data: has another tokenizer, tokenizer.json" in said)
     assert Path("data/tokenizer.json").read_bytes() == Path("other.json").read_bytes()
+
+
+@pytest.mark.parametrize("more", ["", " --pack --sequence-length 64"])
+def test_a_tokenizer_that_the_call_reads_is_not_removed(more: str, inputs: Path) -> None:
+    """Though the manifest of what it replaces lists it."""
+    assert command("prepare a.txt --vocab-size 290 -o data")[0] == 0
+    tok = Path("data/tokenizer.json").read_bytes()
+    assert command(f"binarize -t data/tokenizer.json b.txt -o data --force{more}")[0] == 0
+    assert Path("data/tokenizer.json").read_bytes() == tok and verify("data")[1] == []
+    if more:
+        return
+    with pytest.raises(pybpe.errors.ArgumentError, match="data: this is also the output folder"):
+        pybpe.pack(pybpe.Tokenizer.from_file("data/tokenizer.json"), "data", "./data", sequence_length=64, force=True)
+
+
+def test_a_mount_point_is_an_output_folder(small_disk: Path, inputs: Path) -> None:
+    assert command(f"pack tokens -t tok.json --sequence-length 64 -o {small_disk}")[0] == 0
+    assert command(f"pack tokens -t tok.json --sequence-length 128 -o {small_disk} --force")[0] == 0
+    assert verify(small_disk)[1] == []
+    for path in small_disk.iterdir():
+        path.unlink()
+    (small_disk / "notes.txt").write_text("mine")
+    for _ in range(2):
+        assert command(f"export tok.json -o {small_disk}")[0] == 0
+    code, said = command(f"train a.txt --vocab-size 280 -o {small_disk}")
+    assert code == 2 and f"the new result is in {small_disk}.new1" in said
+    assert (small_disk.parent / "disk.new1" / "tokenizer.json").exists()
+
+
+def test_what_a_forced_command_leaves_of_another_tokenizer_is_said(inputs: Path) -> None:
+    assert command("export other.json -o out --format files")[0] == 0
+    code, said = command("export tok.json -o out --force")
+    assert code == 0 and "out: vocab.json, merges.txt stay: remove them if they belong to what was replaced" in said
 
 
 def test_packed_rows_have_the_tokenizer_of_their_data(texts: Path) -> None:

@@ -27,7 +27,7 @@ from ...support.output_files import make_folder, remove_file, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, files_of_manifest, hidden_folder
+from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, hidden_folder, replaced_files
 from ..formats import FLAT, FORMATS, LLMC
 from ..manifest import FILE_NAMES, ROWS, FileRecord, Manifest, ShardRecord, manifest_name
 from ..options import RowOptions
@@ -90,6 +90,8 @@ def pack(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     options = RowOptions(sequence_length, packing, format, pad, seed, shard_tokens)
     source = _source(_binding.path_text(data), tok)
+    if os.path.realpath(source.path) == os.path.realpath(_binding.path_text(out)):
+        raise ArgumentError(f"{source.path}: this is also the output folder: choose another output")
     largest = shard_tokens * ID_BYTES[str(source.manifest.settings["dtype"])]
     if format == LLMC.name and LLMC.header_bytes + largest > LLMC.max_bytes:
         raise LimitError(
@@ -99,7 +101,7 @@ def pack(
     rows = os.path.join(goal.folder, FOLDER, ROWS)
     with only_writer(goal.folder):
         if os.path.exists(os.path.join(rows, manifest_name(rows))):
-            _publish(rows, goal.folder)  # a kill has interrupted this
+            _publish(rows, goal.folder, tok)  # a kill has interrupted this
         made = goal.made(source.manifest.call or source.sha256, tok)
         if made is not None:
             return made
@@ -109,7 +111,7 @@ def pack(
         except BaseException:
             remove_folder(rows)  # nothing resumes
             raise
-        _publish(rows, goal.folder)
+        _publish(rows, goal.folder, tok)
     return Manifest.load(goal.folder)
 
 
@@ -165,12 +167,12 @@ def _pad_id(tok: Tokenizer, pad: str | None) -> int:
     return tok.special_tokens[pad]
 
 
-def _publish(rows: str, folder: str) -> None:
+def _publish(rows: str, folder: str, tok: Tokenizer) -> None:
     """Moves the finished files into the output folder. Removes the files that the manifest there lists: first that
     manifest, which would be wrong from then on. The new one comes last."""
     names, manifest = os.listdir(rows), manifest_name(rows)
     with file_errors(folder, "cannot be written"):
-        for name in files_of_manifest(folder):
+        for name in replaced_files(folder, tok):
             if name in FILE_NAMES or name not in names:
                 remove_file(os.path.join(folder, name))
         platform.sync_folder(folder)
