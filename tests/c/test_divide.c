@@ -232,8 +232,9 @@ static void test_hashes_of_all_lengths(void) {
 
 static void test_cluster(void) {
     pybpe_divider *d = divider_of(thirds, SPLITS, "", NULL);
-    const char *text = "{\"text\":\"a\",\"pybpe_cluster\":\"x\"}\n{\"pybpe_cluster\":\"\\u0078\",\"text\":\"b\"}\n{\"text\":\"c\","
-                       "\"pybpe_cluster\":\"x\"}";
+    const char *text =
+        "{\"text\":\"a\",\"pybpe_cluster\":\"x\"}\n{\"pybpe_cluster\":\"\\u0078\",\"text\":\"b\"}\n{\"text\":\"c\","
+        "\"pybpe_cluster\":\"x\"}";
     CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, text, strlen(text)), PYBPE_OK);
     size_t most = 0;
     for (size_t split = 0; split < SPLITS; split++) {
@@ -317,8 +318,9 @@ static void test_records_in_one_form(void) {
 
 /* Records without their field "cluster". */
 static void test_records_without_cluster(void) {
-    const char *const text = "{\"pybpe_cluster\":[{}],\"text\":\"a\",\"pybpe_clusters\":1}\n{\"text\":\"b\",\"pybpe_cluster\":\"c\"}",
-                      *const lines = "{\"text\": \"a\", \"pybpe_clusters\": 1}\n{\"text\": \"b\"}\n";
+    const char *const
+        text = "{\"pybpe_cluster\":[{}],\"text\":\"a\",\"pybpe_clusters\":1}\n{\"text\":\"b\",\"pybpe_cluster\":\"c\"}",
+        *const lines = "{\"text\": \"a\", \"pybpe_clusters\": 1}\n{\"text\": \"b\"}\n";
     uint8_t texts[128], found[256];
     uint64_t text_offsets[16], line_offsets[16];
     pybpe_records r = {.texts = texts, .lines = found, .text_offsets = text_offsets, .line_offsets = line_offsets};
