@@ -63,13 +63,14 @@ class ReproducibleSdist(sdist):
 
 def index_page(readme: str) -> str:
     """Returns the README for a package index, which has no other file of the repository: a link to a file becomes the
-    file's name. Links to web addresses and to headings of the README stay."""
+    file's name, and an image in a file is left out. Links to web addresses and to headings of the README stay."""
 
     def named(match: re.Match[str]) -> str:
         text, path = match[1], match[2].partition("#")[0]
         return f"`{path}`" if text in (path, f"`{path}`") else f"{text} (`{path}`)"
 
-    return re.sub(r"\[([^\]]+)\]\((?![a-z]+:|#)([^)\s]+)\)", named, readme)
+    without_images = re.sub(r"!\[[^\]]*\]\((?![a-z]+:)[^)\s]+\)\n*", "", readme)
+    return re.sub(r"\[([^\]]+)\]\((?![a-z]+:|#)([^)\s]+)\)", named, without_images)
 
 
 if __name__ == "__main__":
