@@ -115,7 +115,7 @@ def train(
         on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it, with a warning
             at the end. If more than half of the records are not valid, the run stops.
         skipped: a file that lists the records that are skipped, as JSON lines; None writes no list.
-        encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
+        encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None: as in `binarize`.
         documents: what files hold whose names do not end in .jsonl or .ndjson: "auto" decides by their content; "jsonl"
             reads JSON lines, and any other value of `pybpe.binarize` reads text.
         max_documents, max_bytes: use only a sample of this size. Documents are records, ranges of 1 MiB of plain

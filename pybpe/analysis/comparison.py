@@ -201,7 +201,7 @@ def compare(
         on: a mapping from a language, or any other name for a kind of text, to its texts: paths as in `pybpe.train`
             (also of parquet files), or an iterable of separate texts.
         text_key: the key, or the column, of the text in a record.
-        encoding: encoding of the files; None is UTF-8.
+        encoding: encoding of the files; None: as in `pybpe.binarize`.
         workers: number of threads; None for all CPUs. The result is the same for any number.
         progress: whether to show a progress bar; None shows it on a terminal.
 

@@ -130,8 +130,8 @@ class Tallier:
 
     def _items(self, inputs: Any) -> tuple[Iterator[_Taken], int | None]:
         if is_path_list(inputs):
-            files = corpus_files(inputs, ReadOptions(encoding=self._encoding))
-            kinds = Kinds(ReadOptions(self._text_key))
+            read = ReadOptions(self._text_key, self._encoding)
+            files, kinds = corpus_files(inputs, read), Kinds(read)
             pieces = (enumerate(pieces_of(whole(file), kinds, self._cut)) for file in files)
             return (_Taken(piece, number > 0) for some in pieces for number, piece in some), files.known_size
         instance("on", inputs, Iterable, "paths or an iterable of texts")
@@ -150,7 +150,7 @@ class Tallier:
             size.lines = len(texts)
             return _PieceTally(size, self._counts(texts, True), item.continues, False, False, False, piece.size, None)
         data = bytes(piece.text)
-        doubt = self._doubts.look(data, piece.path, piece.start) if piece.path else None
+        doubt = piece.doubt(self._doubts.look) if piece.path else None
         parts = list(segments(data, self._marks))
         texts = [text for text, _ in parts]
         size = TextSize(special_tokens=len(parts) - 1)

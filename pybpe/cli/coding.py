@@ -23,7 +23,7 @@ from ..reading.file_types import llmc_file
 from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
 from ..reading.pieces import stream_pieces
-from ..reading.text_encoding import Doubts
+from ..reading.text_encoding import Doubts, check_encoding
 from ..support.parallel import RunOptions, map_ordered
 from .command import Command
 from .common import load, open_source, tell_terminal, writing
@@ -168,10 +168,10 @@ def hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
 
 def _pieces(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
     """Yields the input in pieces that can be encoded separately. Warns if it is not UTF-8."""
-    doubts, offset = Doubts(), 0
+    doubts, offset, is_given = Doubts(), 0, check_encoding(args.encoding) is not None
     with _open_text(args) as stream:
         for piece in stream_pieces(stream, tokenizer._encoder.cut):
-            doubts.tell(doubts.look(piece, without_secrets(args.file or "-"), offset))
+            doubts.tell(doubts.look(piece, without_secrets(args.file or "-"), offset, is_given))
             offset += len(piece)
             yield piece  # type: ignore[misc]  # memoryviews work as bytes
 

@@ -23,8 +23,10 @@ from ..arguments import counted, refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, file_errors, note, warn
 from ..reading.bad_records import list_name, remove_list
 from ..reading.file_types import RECORD_OF_RUN, holds_records, is_binary, llmc_file, no_text, says_records
-from ..reading.files import tell_of_marks, text_file
+from ..reading.files import text_file
+from ..reading.input_file import tell_of_encodings
 from ..reading.streams import Peekable
+from ..reading.text_encoding import check_encoding
 from ..reading.unpacking import ENDINGS, packing_of_content
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder
@@ -174,7 +176,7 @@ def open_source(path: str, encoding: str | None = None, records: str = "warn") -
     lines, whose braces and keys would be text: "warn", "refuse" or "accept"."""
     tell_terminal(path)
     file = text_file(path, encoding)
-    tell_of_marks([file], encoding)
+    tell_of_encodings([file], check_encoding(encoding))
     stream = Peekable(file.open())
     head = stream.peek()
     if records != "accept" and (says_records(file.path) or holds_records(head, file.path)):

@@ -104,9 +104,10 @@ def _pieces_to_count(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> It
     if "-" in paths:
         tell_terminal("-")
     with hinting_at_text(paths):
-        files = corpus_files(paths, ReadOptions(args.text_key, args.encoding, args.documents))
+        read = ReadOptions(args.text_key, args.encoding, args.documents)
+        files = corpus_files(paths, read)
     for part in files.parts:
-        yield from pieces_of(whole(part), Kinds(ReadOptions(args.text_key)), cut)
+        yield from pieces_of(whole(part), Kinds(ReadOptions(args.text_key, read.encoding)), cut)
 
 
 def _count_tokens(args: argparse.Namespace) -> None:

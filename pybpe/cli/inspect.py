@@ -188,6 +188,7 @@ def add_viz(command: Command) -> None:
     )
     command.output("the page; - is stdout")
     command.option("--max-bytes N", "show the first N bytes of the text (default: 100k)", parse_bytes)
+    command.options(ReadOptions, "encoding")
     command.runs(_run_viz)
 
 
@@ -214,7 +215,7 @@ def _read(args: argparse.Namespace, max_bytes: int) -> tuple[bytes, str, int]:
         return os.fsencode(args.text), "", 0
     if args.file is None:
         return pybpe.viz.SAMPLE.encode("utf-8"), "a sample", 0
-    with hinting_at_text([args.file]), open_source(args.file) as stream:
+    with hinting_at_text([args.file]), open_source(args.file, args.encoding) as stream:
         text = b""
         # Reads one byte more than the page shows, to find out whether there are more.
         while len(text) <= max_bytes and (more := stream.read(max_bytes + 1 - len(text))):

@@ -103,7 +103,7 @@ def clean(
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
             lines), "line", or "jsonl" (JSON lines, whatever the file's name).
         text_key: the field of a JSON record, or the column, that holds the text.
-        encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
+        encoding: the encoding of text and JSON lines, such as "gb18030"; None: as in `pybpe.binarize`.
         on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it and lists it, with a
             warning at the end. If more than half of the records are not valid, the run stops. See docs/records.md.
         skipped: the file that lists skipped records, as JSON lines; None is the name of `out` with .skipped.jsonl after

@@ -23,7 +23,7 @@ from ..support.output_files import make_folder
 from ..support.parallel import map_ordered
 from .corpus_folder import Found, corpus_of_folder, is_of_desktop
 from .file_types import NoText, is_json_name, says_records
-from .input_file import InputFile, check_text, form_of_name, needs_text, refusal, tell_of_records, told_of_mark
+from .input_file import InputFile, check_text, form_of_name, needs_text, refusal, tell_of_encodings, tell_of_records
 from .options import ReadOptions
 from .paths import STDIN, Inputs, first_of, path_list
 from .pieces import PIECE_BYTES
@@ -125,7 +125,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
             if what is not None:
                 names.own.append(part.path)
             else:
-                files.parts.append(part if isinstance(part, SmallFiles) else part.in_form(read.documents))
+                files.parts.append(part if isinstance(part, SmallFiles) else part.in_form(read.documents).decided())
         if is_folder:
             _check_cleaned(names.cleaned, files)
         left_out += names.own
@@ -141,7 +141,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     empty = Corpus(part for part in parts if isinstance(part, InputFile) or 0 in part.sizes)
     _tell("this file is empty", "these files are empty", [file.path for file in empty if file.is_empty])
     _tell_of_utf8(files, read.encoding)
-    tell_of_marks(files.singles, read.encoding)
+    tell_of_encodings(files.singles, read.encoding)
     told = "read as plain text, with its tags or commas"
     _tell(told, told, list(filter(_WITH_MARKUP.search, files.paths)), note)
     tell_of_records(
@@ -234,13 +234,6 @@ def _tell_of_utf8(files: Iterable[InputFile], encoding: str | None) -> None:
     _tell(f"this file seems {told}", f"these files seem {told}", valid)
 
 
-def tell_of_marks(files: Sequence[InputFile], encoding: str | None) -> None:
-    """Says which files begin with a byte order mark, if the caller does not give an encoding."""
-    marked = {} if encoding else {file.path: file.encoding for file in files if file.has_mark}
-    for told in sorted({told_of_mark(name) for name in marked.values()}):
-        _tell(told, told, [path for path, name in marked.items() if told_of_mark(name) == told], note)
-
-
 def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
     if file.has_rows:
         return False
@@ -264,7 +257,7 @@ def text_file(path: str, encoding: str | None = None) -> InputFile:
         raise refusal(file.path, what)
     if file.has_rows:
         raise FormatError(f"{file.path}: not one text, but rows ({file.form}), which `pybpe binarize` encodes")
-    return file
+    return file.decided()
 
 
 def open_text(path: str, encoding: str | None = None) -> BinaryIO:
@@ -299,10 +292,13 @@ def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequen
     for part in corpus_files(inputs, read, outputs).parts:
         if isinstance(part, InputFile) and part.size is None:
             copy, digest = _copy(part, folder, len(names))
-            names[copy], digests[copy] = part.path, (part.path, digest, part.encoding)
+            names[copy] = part.path
             found = InputFile.of(copy, part.encoding, called=part.path)
             check_text([found._replace(path=part.path)])
-            part = found.in_form(read.documents)
+            found = found.in_form(read.documents).decided(called=part.path)
+            tell_of_encodings([found._replace(path=part.path)], read.encoding)
+            digests[copy] = (part.path, digest, found.encoding)
+            part = found
         files.parts.append(part)
     return Staged(files, names, digests)
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import codecs
 import errno
+import io
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from .. import _binding
 from ..arguments import can_pass, is_url, param, without_secrets
-from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note
+from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note, warn
 from .file_types import (
     HEAD_BYTES,
     RANKS_ENDING,
@@ -34,7 +35,7 @@ from .file_types import (
 )
 from .paths import STDIN, first_of
 from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin
-from .text_encoding import decoded
+from .text_encoding import decoded, encoding_of, may_be_utf8, utf16_without_mark
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
 if TYPE_CHECKING:
@@ -59,13 +60,14 @@ class InputFile(NamedTuple):
         size, mtime_ns: its size in bytes and its modification time. `size` is None if this is not a regular file; then
             changes cannot be noticed.
         packing: how it is compressed (see unpacking.py), or None. If this is not a regular file, `open` finds out.
-        encoding: Python's name of the encoding of its text; None is UTF-8.
+        encoding: Python's name of the encoding of its text; None is UTF-8, or not known yet (see `decided`).
         folder: the base of a relative path; "" is the current folder of the process that reads.
         remote: the file, if a URL names it; otherwise None.
         form: what it holds, judging by its content and its name: "text", "jsonl", "parquet" or "arrow"; "" for a stream
             that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
         is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
+        starts_in_utf8: whether its first bytes are UTF-8, if its encoding is not known yet; otherwise None.
     """
 
     path: str
@@ -78,10 +80,11 @@ class InputFile(NamedTuple):
     form: str = "text"
     has_mark: bool = False
     is_empty: bool = False
+    starts_in_utf8: bool | None = None
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
-        """Looks at a file. `called` is its name in errors, if different.
+        """Looks at a file. `encoding` is None if the file is to show it; `called` is its name in errors, if different.
 
         Raises:
             FileError: the file cannot be opened.
@@ -145,15 +148,43 @@ class InputFile(NamedTuple):
         encoding if the user does not say it."""
         mark, marked = next((pair for pair in _BYTE_ORDER_MARKS if head.startswith(pair[0])), (b"", None))
         encoding = self.encoding or (None if marked == "utf-8" else marked)
+        starts_in_utf8 = may_be_utf8(head) if self.encoding is None and marked is None else None
+        if starts_in_utf8 is False or (starts_in_utf8 and b"\0" in head and head.count(0) * 4 > len(head)):
+            encoding = None if says_records(self.path) else utf16_without_mark(head)
         text = head
-        if encoding is not None:
+        if encoding not in (None, "utf-8"):
             text = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
         form = form_of_name(self.path) or ("jsonl" if holds_records(text, self.path) else "text")
-        file = self._replace(encoding=encoding, form=form, has_mark=marked is not None, is_empty=head == mark)
+        file = self._replace(encoding=None if encoding == "utf-8" else encoding, form=form, has_mark=marked is not None)
+        file = file._replace(is_empty=head == mark, starts_in_utf8=starts_in_utf8 if encoding is None else None)
         what = no_text(head[:HEAD_BYTES], self.path)
-        if what is None and encoding is None and not file.has_rows:
+        if what is None and file.encoding is None and not file.has_rows:
             what = binary_kind(head[:HEAD_BYTES])
         return file, what
+
+    def decided(self, called: str | None = None) -> InputFile:
+        """Returns the file with the encoding of its text, which its content decides if nothing has shown it. Records
+        are in UTF-8. `called` is its name in errors, if different.
+
+        Raises:
+            FormatError: no encoding is clearly the best guess.
+        """
+        start, size = self.starts_in_utf8, self.size
+        if start is None:
+            return self
+        file = self._replace(starts_in_utf8=None)
+        can_seek = self.remote is None and not self.is_sequential
+        if self.form != "text" or size is None or (start and (not can_seek or size <= JSON_HEAD_BYTES)):
+            return file
+        if start and all(map(may_be_utf8, _looks(file.location, size))):
+            return file
+        with file.open() as stream:
+            if can_seek and size > _PARTS * _PART_BYTES:
+                parts = [_lines_at(stream, at, _PART_BYTES) for at in _spread(size, _PART_BYTES, _PARTS)]
+                encoding = encoding_of(called or _shown(self.path), parts, False)
+            else:
+                encoding = _encoding_of_start(called or _shown(self.path), stream, _PARTS * _PART_BYTES)
+        return file._replace(encoding=encoding)
 
     def in_form(self, documents: str) -> InputFile:
         """Returns the file as it is read: `documents`, as in ReadOptions, decides what it holds, unless its name does
@@ -261,8 +292,10 @@ class InputFile(NamedTuple):
         if what is not None:
             packed.close()
             raise refusal(self.path, what)
-        if file.has_mark and self.encoding is None:
-            note(f"{_shown(self.path)}: {told_of_mark(file.encoding)}")
+        if file.starts_in_utf8 is False and file.form == "text":
+            head = io.BytesIO(stream.peek())
+            file = file._replace(encoding=_encoding_of_start(_shown(self.path), head, JSON_HEAD_BYTES - 1))
+        tell_of_encodings([file], self.encoding)
         return decoded(self.path, file.encoding, stream), file._replace(form=self.form or file.form)
 
     def check(self, status: os.stat_result) -> None:
@@ -295,6 +328,39 @@ class InputFile(NamedTuple):
         self.check(_status(self.location))
 
 
+_LOOK_BYTES = 1 << 12  # of each place at which a large file is looked at
+_PARTS, _PART_BYTES = 16, 1 << 18  # of a file whose encoding is guessed
+
+
+def _spread(size: int, part: int, count: int) -> list[int]:
+    """Returns places in a file, at equal distances, at which parts of it begin: the first at its start, the last so
+    that the part ends where the file does."""
+    return [(size - part) * number // (count - 1) for number in range(count)]
+
+
+def _looks(path: str, size: int) -> Iterator[bytes]:
+    """Yields parts of a local file after its start. This takes some microseconds."""
+    with file_errors(path, "cannot be read"), open(path, "rb", buffering=0) as stream:
+        for at in _spread(size, _LOOK_BYTES, 4)[1:]:
+            stream.seek(at)
+            yield stream.read(_LOOK_BYTES)
+
+
+def _lines_at(stream: BinaryIO, at: int, size: int) -> bytes:
+    """Returns the lines that begin and end in a part of a file."""
+    stream.seek(at)
+    data = stream.read(size)
+    begin = data.find(b"\n") + 1 if at else 0
+    return data[begin : data.rfind(b"\n") + 1] or (b"" if at else data)
+
+
+def _encoding_of_start(name: str, stream: BinaryIO, size: int) -> str | None:
+    """Returns what `encoding_of` does, for the start of a stream."""
+    data = stream.read(size + 1)
+    is_whole = len(data) <= size
+    return encoding_of(name, [data if is_whole else data[: data.rfind(b"\n") + 1] or data], is_whole)
+
+
 def _status(path: str) -> os.stat_result:
     with file_errors(path, "cannot be opened"):
         return os.stat(path)
@@ -323,9 +389,19 @@ def form_of_name(path: str) -> str:
     return row_kind(path) or ("jsonl" if says_records(path) else "")
 
 
-def told_of_mark(encoding: str | None) -> str:
-    """Returns what to say about a file that begins with a byte order mark."""
-    return f"read as {encoding or 'utf-8'}, without the byte order mark at the start"
+def tell_of_encodings(files: Iterable[InputFile], given: str | None) -> None:
+    """Says how files are read that begin with a byte order mark, and warns about guesses, if the caller does not give
+    an encoding."""
+    told: dict[tuple[bool, str], list[str]] = {}
+    for file in files if given is None else ():
+        if file.has_mark or file.encoding is not None:
+            told.setdefault((file.has_mark, file.encoding or "utf-8"), []).append(_shown(file.path))
+    for (has_mark, encoding), names in sorted(told.items()):
+        if has_mark:
+            note(f"{first_of(names)}: read as {encoding}, without the byte order mark at the start")
+        else:
+            other = f"; {param(encoding='NAME')} says another encoding" if can_pass("encoding") else ""
+            warn(f"{first_of(names)}: not UTF-8, read as {encoding}, judging by the text{other}")
 
 
 def tell_of_records(paths: Sequence[str]) -> None:

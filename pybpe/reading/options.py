@@ -19,7 +19,7 @@ class ReadOptions:
 
     Attributes:
         text_key: the key of the text in a JSON record, or its column in parquet and Arrow.
-        encoding: the encoding of files, by Python's name; None is UTF-8.
+        encoding: the encoding of files, by Python's name; None, or "auto", if each file is to show it.
         documents: one of DOCUMENTS: what separates documents in files whose name does not show it (see documents.py).
         on_error: one of ON_ERROR: what happens at a record that is not valid (see bad_records.py).
         skipped: the file that lists the records that are skipped; None if the caller decides where the list goes.
@@ -29,7 +29,9 @@ class ReadOptions:
     """
 
     text_key: str = option("text", "key of a JSON record's text, or its column in parquet and Arrow", "K")
-    encoding: str | None = option(None, "encoding of the text, such as gb18030, utf-16 or cp1252 (default: UTF-8)", "E")
+    encoding: str | None = option(
+        None, "encoding of the text, such as utf-8, gb18030 or cp1252; auto (default) decides for each file", "E"
+    )
     documents: str = option(
         "auto",
         "what separates documents in text files: special (the end-of-text token, usually <|endoftext|>), blank (blank"

@@ -385,6 +385,7 @@ class Piece(NamedTuple):
     ends_document: bool  # whether a document ends where the piece ends
     seen: Seen  # notes the records of the piece: rows are noted already, JSON lines when the piece is divided
     kind: str  # the kind of the file (see Kinds)
+    is_utf8: bool  # whether the caller says so
 
     @property
     def size(self) -> int:
@@ -396,11 +397,12 @@ class Piece(NamedTuple):
         """Whether the data is text, not records."""
         return self.kind not in RECORDS
 
-    def doubt(self, look: Callable[[memoryview, str, int], str | None] = doubt_of) -> str | None:
-        """Returns the warning about a text that is not UTF-8, from `look`; or None."""
+    def doubt(self, look: Callable[[memoryview, str, int, bool], str | None] = doubt_of) -> str | None:
+        """Returns the warning about a text that is not UTF-8, from `look`; or None. Raises FormatError if it is in
+        another encoding, and the caller does not say that it is UTF-8."""
         if self.kind in RECORDS or not isinstance(self.data, memoryview):
             return None
-        return look(self.data, self.path, self.start)
+        return look(self.data, self.path, self.start, self.is_utf8)
 
     @property
     def text(self) -> memoryview:
@@ -420,7 +422,7 @@ class Piece(NamedTuple):
 
 def text_piece(data: memoryview) -> Piece:
     """Returns a piece of a text that is in memory."""
-    return Piece("", 0, 0, data, False, False, Seen("", 0, False), "file")
+    return Piece("", 0, 0, data, False, False, Seen("", 0, False), "file", False)
 
 
 def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
@@ -454,7 +456,7 @@ def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Itera
         joined.append(each)
     for _, start, end, split, _ in joined:
         for texts, seen in rows.texts(start, end, Seen(file.path, start, kinds.read.skips)):
-            yield Piece(file.path, seen.start, split, texts, True, True, seen, kind)
+            yield Piece(file.path, seen.start, split, texts, True, True, seen, kind, True)
 
 
 def _byte_pieces(file: InputFile, planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
@@ -475,4 +477,5 @@ def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memo
     kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
     text = data if kind == "jsonl" else without_mark(data, start)
     seen = Seen(file.path, start, kinds.read.skips)
-    return Piece(file.path, start, planned.split, text, divided, divided or ends, seen, kind)
+    is_utf8 = kinds.read.encoding is not None
+    return Piece(file.path, start, planned.split, text, divided, divided or ends, seen, kind, is_utf8)

@@ -8,15 +8,17 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, pairwise
 
 from .. import _binding
 from .._lazy import hashlib
-from .file_types import HEAD_BYTES, NoText, plain_starts
+from .file_types import NoText, plain_starts
 from .input_file import InputFile, says_nothing
 from .options import ReadOptions
+from .text_encoding import are_utf8, may_be_utf8
 
 SMALL_BYTES = 1 << 16  # of a small file: reading a smaller one costs little more than opening it
+_LOOK_BYTES = 1 << 12  # of each file that C reads at first: most small files, to see whether they are UTF-8
 _AT_ONCE = 256  # files that C reads in one call
 _GROUP_BYTES = 1 << 20  # of small files that are encoded together
 
@@ -120,21 +122,24 @@ def look_at(
     """Yields what `InputFile.look` returns for some local files, in order, many small ones together. C reads the starts
     of many at once. `known` says that all are regular files or links."""
     rest = iter(paths)
-    may_be_small = read.encoding is None and read.documents != "jsonl"
+    may_be_small = read.encoding in (None, "utf-8") and read.documents != "jsonl"
+    in_utf8 = True if read.encoding is None else None
     while some := list(islice(rest, _AT_ONCE)):
-        starts = _binding.FileStarts(some, HEAD_BYTES, HEAD_BYTES * len(some), known)
+        starts = _binding.FileStarts(some, _LOOK_BYTES, _LOOK_BYTES * len(some), known)
         sizes, modified, offsets = starts.sizes, starts.modified, starts.offsets
         data = bytes(starts.data[: offsets[-1]])
         small = [
             is_plain and may_be_small and size <= SMALL_BYTES and says_nothing(path[path.rfind(".") :])
             for is_plain, size, path in zip(plain_starts(data, offsets), sizes, some)
         ]
+        if in_utf8 and not are_utf8(view := memoryview(data), offsets):
+            small = [each and may_be_utf8(view[a:b]) for each, (a, b) in zip(small, pairwise(offsets))]
         others = dict[int, tuple[InputFile, NoText | None]]()
         for i in [i for i, is_small in enumerate(small) if not is_small]:
             others[i] = InputFile.of_start(
                 some[i], read.encoding, sizes[i], modified[i], data[offsets[i] : offsets[i + 1]]
             )
-            text = InputFile(some[i], sizes[i], modified[i], is_empty=not sizes[i])
+            text = InputFile(some[i], sizes[i], modified[i], is_empty=not sizes[i], starts_in_utf8=in_utf8)
             small[i] = may_be_small and sizes[i] <= SMALL_BYTES and others[i] == (text, None)
         sums = list(accumulate(sizes, initial=0))
         begin = 0

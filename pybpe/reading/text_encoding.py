@@ -1,14 +1,24 @@
-"""Handles text that is not UTF-8: pybpe reads it in another encoding, or warns about it.
+"""Handles text that is not UTF-8.
 
-pybpe expects UTF-8. It uses other bytes unchanged, one by one, so nothing is lost, but a tokenizer learns nothing
-useful from them. So a run warns about the first such place.
+A user may say the encoding of all texts. If not, pybpe decides for each file, before it cuts any of them:
+
+    a mark at the start, or UTF-16    -> that encoding
+    parts of the file are UTF-8       -> UTF-8. Reading raises an error if the rest is not
+    most of it is UTF-8               -> UTF-8 with damaged bytes, which are used unchanged, with a warning
+    anything else                     -> the best guess of the package chardet if it is clearly the best one;
+                                         otherwise an error that shows the text in the best two, or, if only a
+                                         few bytes are not UTF-8, a warning
+
+With encoding="utf-8", all bytes are used unchanged. So nothing is lost, but a tokenizer learns nothing useful from
+bytes that are not UTF-8, and a run warns about the first such place.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 from .. import _binding
@@ -21,8 +31,9 @@ _INSIDE = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
 def check_encoding(encoding: str | None) -> str | None:
-    """Returns Python's name of an encoding. Raises ArgumentError if it is not a text encoding."""
-    if encoding is None:
+    """Returns Python's name of an encoding; None if each file is to show it. Raises ArgumentError if it is not a text
+    encoding."""
+    if encoding is None or encoding == "auto":
         return None
     instance("encoding", encoding, str, "a name such as 'gb18030', or None")
     try:
@@ -42,7 +53,7 @@ def check_encoding(encoding: str | None) -> str | None:
 
 def decoded(path: str, encoding: str | None, stream: BinaryIO) -> BinaryIO:
     """Returns a stream of text in some encoding as a stream of UTF-8."""
-    return stream if encoding is None else _Decoded(path, encoding, stream)  # type: ignore[return-value]
+    return stream if encoding in (None, "utf-8") else _Decoded(path, str(encoding), stream)  # type: ignore[return-value]
 
 
 class _Decoded(DerivedStream):
@@ -79,7 +90,151 @@ class _Decoded(DerivedStream):
             problem = error.reason
         except UnicodeError as error:  # raised by the codec itself; or surrogates, which only odd codecs produce
             offset, problem = self._read, str(error)[:80]
-        raise FormatError(f"{self.name}: not {self._encoding} at byte {offset}: {problem}", offset)
+        raise FormatError(
+            f"{self.name}: not {self._encoding} at byte {offset}: {problem}. If the file is not damaged there, pass"
+            f" {param(encoding='NAME')}, its encoding",
+            offset,
+        )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Deciding
+
+_COMMON = "\n ,.，。、"  # of the characters of most texts, these are more than 2%
+_LEAST_COMMON = 0.02
+_ODD = ("Cn", "Co", "Cs")  # categories of characters that hardly any text has
+_CONTROLS = bytes((*range(9), 11, *range(14, 27)))  # of ASCII, which texts in any encoding hardly have
+_LEAST_VALID = 0.5  # the share of characters beyond ASCII that are valid UTF-8: below 0.3 in other encodings
+_DETECTED_BYTES = 200_000  # more do not help chardet
+_LEAST_CONFIDENCE = 0.1  # of chardet's best guess
+_LEAST_MARGIN = 1.2  # its confidence, relative to that of the next guess that gives another text
+_WIDER = {"shift_jis_2004": "cp932", "euc_jis_2004": "euc_jp", "koi8-u": "koi8-r"}  # these fit rare characters only
+_SHOWN = 24  # characters
+
+
+def utf16_without_mark(head: bytes) -> str | None:
+    """Returns the encoding of a text in UTF-16 without a byte order mark, judging by its first bytes; None for all
+    other files. The common characters show the order of the bytes."""
+    shares = {}
+    for encoding in ("utf-16-le", "utf-16-be"):
+        try:
+            text = codecs.getincrementaldecoder(encoding)().decode(head)  # may end in the middle of a character
+        except UnicodeDecodeError:
+            text = ""
+        odd = sum(unicodedata.category(char) in _ODD for char in text[:4096])
+        odd += sum(map(text[:4096].count, _CONTROLS.decode()))
+        is_text = odd * 100 <= len(text[:4096])
+        shares[encoding] = sum(map(text.count, _COMMON)) / len(text) if text and is_text else 0
+    best = max(shares, key=shares.__getitem__)
+    return best if shares[best] >= max(_LEAST_COMMON, 4 * min(shares.values())) else None
+
+
+def may_be_utf8(part: bytes | memoryview) -> bool:
+    """Returns whether a part of a text is UTF-8. It may begin and end in the middle of a character."""
+    size = len(part)
+    if _binding.utf8_valid(part) >= size - 3:
+        return True
+    begin = next((at for at in range(min(4, size)) if part[at] not in _INSIDE), 0)
+    return begin > 0 and begin + _binding.utf8_valid(memoryview(part)[begin:]) >= size - 3
+
+
+def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None:
+    """Returns the encoding of a text that has no mark; None if it is UTF-8, maybe with some damaged bytes, or if so few
+    bytes are not that they can neither show the encoding nor matter.
+
+    Args:
+        path: what errors call the text.
+        parts: the text, or its start and other parts of it, each of which begins and ends between two lines.
+        is_whole: whether the last one ends where the text does.
+
+    Raises:
+        FormatError: no encoding is clearly the best guess.
+    """
+    if all(map(may_be_utf8, parts)):
+        return None
+    valid, wrong = _counts(parts)
+    if _is_damaged_utf8(valid, wrong):
+        return None
+    room = _DETECTED_BYTES // len(parts)
+    lines = b"\n".join(_lines_beyond_ascii(part)[:room] for part in parts)
+    found: list[tuple[str, float, list[str]]] = []
+    for name, confidence in _guesses(lines):
+        texts = _decoded_strictly(parts, name, is_whole)
+        if texts is not None and not any(texts == other for _, _, other in found):
+            found.append((name, confidence, texts))
+        if len(found) == 2:
+            break
+    if found and found[0][1] >= _LEAST_CONFIDENCE:
+        if len(found) == 1 or found[0][1] >= _LEAST_MARGIN * found[1][1]:
+            return found[0][0]
+    if is_whole and wrong < _ENOUGH:
+        return None
+    at = _binding.utf8_valid(parts[0])
+    where = f" at byte {at}" if at < len(parts[0]) else ""
+    shown = " or ".join(f"{name} (which gives {_sample(texts)!r})" for name, _, texts in found) or "no encoding fits"
+    raise FormatError(
+        f"{path}: not UTF-8{where}: {shown}. Pass {param(encoding='NAME')}, its encoding; utf-8 uses all bytes"
+        " unchanged",
+        at,
+    )
+
+
+def _lines_beyond_ascii(part: bytes) -> bytes:
+    """Returns the lines that are not ASCII, as chardet reads them best."""
+    lines = b"\n".join(line for line in part.split(b"\n") if not line.isascii())
+    return lines.translate(None, _CONTROLS)  # chardet takes what has them for binary data
+
+
+def _guesses(data: bytes) -> Iterable[tuple[str, float]]:
+    """Returns the encodings that chardet finds possible, with its confidence, the best first."""
+    from chardet import EncodingEra, detect_all  # its models take 3 MB
+
+    guesses = detect_all(
+        data,
+        ignore_threshold=True,
+        encoding_era=EncodingEra.MODERN_WEB,
+        prefer_superset=True,
+        compat_names=False,
+    )
+    known: dict[str, float] = {}
+    for guess in guesses:
+        name = guess["encoding"]
+        if name is not None:
+            known.setdefault(_WIDER.get(name, name), guess["confidence"])
+    return known.items()
+
+
+def _decoded_strictly(parts: Iterable[bytes], encoding: str, is_whole: bool) -> list[str] | None:
+    try:
+        decoder = codecs.getincrementaldecoder(encoding)
+        if not is_whole:
+            return [decoder().decode(part) for part in parts]
+        return [part.decode(encoding) for part in parts]
+    except (LookupError, UnicodeError):
+        return None
+
+
+def _sample(texts: Iterable[str]) -> str:
+    """Returns the start of a line of a text that is not ASCII, from the first character that is not."""
+    for line in (line for text in texts for line in text.splitlines()):
+        if at := next((at for at, char in enumerate(line, 1) if char > "\x7f"), 0):
+            return line[max(0, at - 1 - _SHOWN // 3) :][:_SHOWN].strip()
+    return ""
+
+
+def _counts(parts: Iterable[bytes]) -> tuple[int, int]:
+    """Returns the number of characters beyond ASCII that are valid UTF-8, and that of bytes that are not UTF-8."""
+    valid = wrong = 0
+    for part in parts:
+        text = part.decode("utf-8", "surrogateescape")
+        found = len(_WRONG.findall(text))
+        valid += sum(map(len, _BEYOND.findall(text))) - found
+        wrong += found
+    return valid, wrong
+
+
+def _is_damaged_utf8(valid: int, wrong: int) -> bool:
+    return valid >= _LEAST_VALID * (valid + wrong)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -112,10 +267,9 @@ class Doubts:
     def __init__(self) -> None:
         self._told = False
 
-    def look(self, data: _binding.Data, path: str, offset: int) -> str | None:
-        """Returns the warning for a piece of a file that begins at `offset`, or None. Several threads may call it at
-        once."""
-        return None if self._told else doubt_of(data, path, offset)
+    def look(self, data: _binding.Data, path: str, offset: int, is_given: bool) -> str | None:
+        """Returns what `doubt_of` does; None if the warning was given. Several threads may call it at once."""
+        return None if self._told and is_given else doubt_of(data, path, offset, is_given)
 
     def tell(self, doubt: str | None) -> None:
         """Issues a warning, unless this object has already issued one."""
@@ -132,21 +286,35 @@ def are_utf8(data: memoryview, offsets: Sequence[int]) -> bool:
     return _binding.utf8_valid(data) == len(data)
 
 
-def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
-    """Returns the warning for a piece of a text file; None if it is UTF-8."""
+def doubt_of(data: _binding.Data, path: str, offset: int, is_given: bool) -> str | None:
+    """Returns the warning for a piece of a text that is read as UTF-8; None if it is UTF-8.
+
+    Args:
+        offset: where the piece begins.
+        is_given: whether the caller says that the text is UTF-8.
+
+    Raises:
+        FormatError: the caller does not, and the piece is in another encoding.
+    """
     view = memoryview(data)
     at = _binding.utf8_valid(data)
     if at == len(view):
         return None
     name = "standard input" if path == "-" else path
-    share = len(_WRONG.findall(bytes(view).decode("utf-8", "surrogateescape"))) / len(view)
+    valid, wrong = _counts([bytes(view)])
+    if not is_given and wrong >= _ENOUGH and not _is_damaged_utf8(valid, wrong):
+        raise FormatError(
+            f"{name}: not UTF-8 at byte {offset + at}, although its start is: pass {param(encoding='NAME')}, the"
+            " encoding of the whole file, such as gb18030 or cp1252; utf-8 uses all bytes unchanged",
+            offset + at,
+        )
+    share = wrong / len(view)
     percent = f"{100 * share:.2g}" if share >= 0.0001 else "less than 0.01"
     return (
         f"{name}: not UTF-8 at byte {offset + at} ({percent}% of the {len(view)} bytes around it): damaged, or in"
-        " another encoding. pybpe uses these bytes unchanged. To read such text, say its encoding:"
-        f" {param(encoding='gb18030')} for most Chinese text, 'cp1252' for most Western European text, or another of"
-        " Python's"
+        " another encoding. pybpe uses these bytes unchanged"
     )
 
 
 _WRONG = re.compile("[\udc80-\udcff]")  # what "surrogateescape" turns bytes that are not UTF-8 into
+_BEYOND = re.compile("[^\0-\x7f]+")

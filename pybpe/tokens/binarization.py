@@ -102,7 +102,10 @@ def binarize(
             "jsonl" (JSON lines, whatever the file's name), or "auto": "special", or "file" if the tokenizer has no
             such token. The texts of records are encoded as ordinary text.
         text_key: the field of a JSON record, or the column, that holds the text.
-        encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
+        encoding: the encoding of text and JSON lines, such as "gb18030". With "utf-8", bytes that are not UTF-8 are
+            used unchanged. None means UTF-8 for JSON lines; for text, each file shows its encoding: a file that is not
+            UTF-8 is read in the encoding that fits best, with a warning, or refused if that is uncertain. Parquet is
+            always UTF-8.
         on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it and lists it in
             skipped.jsonl in `out`, with a warning at the end. If more than half of the records are not valid, the run
             stops. See docs/records.md.
@@ -270,7 +273,10 @@ def write_dataset(
             store = SharedStore(layout, encoding, identity)
     work = TokenRun(layout, store, identity, encoding=encoding, resume=resume)
     inputs = [(staged.names.get(path, path), size) for path, size in zip(staged.files.paths, staged.files.sizes)]
-    known = Manifest(options.settings(), described(tok), inputs=inputs)
+    encodings = {
+        staged.names.get(file.path, file.path): file.encoding for file in staged.files.singles if file.encoding
+    }
+    known = Manifest(options.settings(), described(tok), inputs=inputs, encodings=encodings)
     made = work.write(run, staged.files.known_size, known, with_tokenizer)
     if plan.hashed:
         tell_shares(splits, made)

@@ -94,7 +94,8 @@ def join(
         run = TokenRun(layout, store, identity, ("joining", "B"), resume=resume)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
         inputs = [input for part in parts for input in part.manifest.inputs]
-        known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs)
+        encodings = {name: encoding for part in parts for name, encoding in part.manifest.encodings.items()}
+        known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs, encodings=encodings)
         return run.write(RunOptions(progress=progress), total, known)
 
 

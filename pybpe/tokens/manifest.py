@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -99,6 +99,7 @@ class Manifest:
         call: a hash of the call that made the folder (see finished.py); "" if it is unknown.
         skipped: if bad records were skipped (`on_error="skip"`): the number of records, how many of them were skipped,
             and the file that lists those. Otherwise None.
+        encodings: the encoding in which each of the inputs was read, unless that is UTF-8.
     """
 
     settings: Mapping[str, object]
@@ -109,6 +110,7 @@ class Manifest:
     skipped: Mapping[str, Any] | None = None
     call: str = ""
     inputs: Sequence[Input] = ()
+    encodings: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         splits = (
@@ -175,8 +177,9 @@ class Manifest:
         del content["inputs"]
         if self.skipped is None:
             del content["skipped"]
-        if not self.call:
-            del content["call"]
+        for name in ("call", "encodings"):
+            if not content[name]:
+                del content[name]
         # There may be millions of inputs, and with an indent Python's json takes long for each.
         quoted = json.encoder.encode_basestring
         inputs = ",\n".join(f"    [{quoted(path)}, {'null' if size is None else size}]" for path, size in self.inputs)
@@ -204,6 +207,7 @@ class Manifest:
             files = [FileRecord(**record) for record in content.get("files", [])]
             facts = (content["settings"], content["tokenizer"], content["text_bytes"])
             manifest = cls(*facts, shards, files, content.get("skipped"), content.get("call", ""), inputs)
+            manifest = replace(manifest, encodings=content.get("encodings", {}))
             _check_types(manifest)
             if manifest.settings.get("split_by") == "document":
                 raise FormatError(
@@ -300,8 +304,9 @@ _SETTINGS: dict[str, tuple[type, ...]] = {
 
 
 def _check_types(manifest: Manifest) -> None:
-    if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
-        raise ValueError("settings, tokenizer and text_bytes must be objects")
+    parts = (manifest.settings, manifest.tokenizer, manifest.text_bytes, manifest.encodings)
+    if not all(isinstance(part, dict) for part in parts):
+        raise ValueError("settings, tokenizer, text_bytes and encodings must be objects")
     if not all(isinstance(text, str) for text in (manifest.call, *(record.sha256 for record in manifest.records))):
         raise ValueError("hashes must be strings")
     for name, kinds in _SETTINGS.items():

@@ -24,6 +24,7 @@ COMMANDS = {
     ],
     "growing_corpus": ["TEXT", "--bytes", "2M"],
     "call_graph": [],
+    "text_encodings": ["FOLDER", "--each", "1"],
     "scale_simulation": ["--terabytes", "0.01", "--workers", "16"],
 }
 OTHERS = {
@@ -36,10 +37,10 @@ OTHERS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_benchmark_runs(name: str, root: Path, tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
+    text = tmp_path / "en.txt"
     text.write_text(english()[:100_000], encoding="utf-8")
     small_tokenizer().save(tmp_path / "tok.json")
-    given = {"TEXT": str(text), "TOKENIZER": str(tmp_path / "tok.json")}
+    given = {"TEXT": str(text), "FOLDER": str(tmp_path), "TOKENIZER": str(tmp_path / "tok.json")}
     for word in COMMANDS[name]:
         if word.startswith("build/") and not (root / word).exists():
             subprocess.run(["make", word], cwd=root, check=True)

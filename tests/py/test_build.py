@@ -75,7 +75,7 @@ def test_the_bill_of_materials_lists_what_pip_installs(root: Path, tmp_path: Pat
     assert about["licenses"] == [{"license": {"id": "MIT"}}] and about["version"] == pybpe.__version__
     conditions = {package["name"]: package["properties"][1:] for package in bill["components"]}
     old_python = [{"name": "pybpe:condition", "value": 'python_version < "3.11"'}]
-    assert conditions == {"cffi": [], "numpy": [], "regex": [], "tqdm": [], "tomli": old_python}
+    assert conditions == {"cffi": [], "numpy": [], "regex": [], "tqdm": [], "chardet": [], "tomli": old_python}
     assert {package["properties"][0]["value"] for package in bill["components"]} >= {">=2.1"}
     versions = [_binding.unicode_version(), _binding.normalizer_unicode_version()]
     assert [table["version"] for table in about["components"]] == versions

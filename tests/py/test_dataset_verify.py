@@ -250,7 +250,7 @@ def test_a_changed_manifest(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     for place, change, message in (
         (("shards", "train", 0), {"tokens": "9"}, "the record of .*: tokens must be"),
         (("shards", "train", 0), {"bytes": -1}, "the record of .*: bytes must be"),
-        ((), {"tokenizer": []}, "settings, tokenizer and text_bytes must be objects"),
+        ((), {"tokenizer": []}, "settings, tokenizer, text_bytes and encodings must be objects"),
         ((), {"skipped": {"records": 1, "skipped": "x"}}, "skipped: skipped must be"),
         *((("text_bytes",), {"train": size}, "text_bytes: train must be") for size in (-1, "x", None)),
         *(((), {"inputs": [names]}, "inputs must be names and sizes") for names in (["a.txt", 0.5], [5, 5])),

@@ -5,15 +5,18 @@ import bz2
 import gzip
 import json
 import lzma
+import math
 import random
 import re
 import sys
 import warnings
+from array import array
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from corpora import content, small_tokenizer, standard_input
 from test_memory import peak_megabytes
@@ -26,12 +29,13 @@ from pybpe.errors import FormatError, PybpeWarning
 from pybpe.reading.files import corpus_files, open_text
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.text_encoding import doubt_of
+from pybpe.tokens.manifest import Manifest
 
 TEXT = english()[:20_000]
 BYTES = TEXT.encode()
 CHINESE = "这是我们第一次来到这个地方，他说他不知道要怎么去，我也不会。大家都在那里等着你们的时候，天就黑了。" * 9
 JAPANESE = (
-    "これはわたしたちがはじめてここにきたときのはなしです。かれはしらないといいました。コンピュータをつかう。" * 9
+    "これは私たちが初めてここに来たときの話です。彼は道を知らないと言いました。空が暗くなりました。本を読む。" * 9
 )
 FRENCH = "C’était la première fois que nous étions là, et il a dit qu’il ne savait pas où aller. À bientôt, garçon!\n"
 
@@ -141,19 +145,115 @@ def test_zstd_without_its_package_says_what_to_install(tmp_path: Path, monkeypat
 # What is not UTF-8 is said
 
 
-@pytest.mark.parametrize(
-    ("text", "encoding", "place"),
-    [(CHINESE, "gb18030", 0), (FRENCH * 9, "cp1252", 1), (CHINESE, "gbk", 0), (JAPANESE, "shift_jis", 0)],
-)
-def test_text_in_another_encoding_is_said_and_read(tmp_path: Path, text: str, encoding: str, place: int) -> None:
+KOREAN = "우리는 처음으로 이곳에 왔고, 그는 어떻게 가야 하는지 모른다고 말했다. 나도 모른다. 날이 어두워졌다.\n" * 9
+RUSSIAN = "Мы впервые пришли сюда, и он сказал, что не знает, как идти дальше. Я тоже не знаю. Стало темно.\n" * 9
+TRADITIONAL = "這是我們第一次來到這個地方，他說他不知道要怎麼去，我也不會。大家都在那裡等著你們的時候，天就黑了。\n" * 9
+IN_ENCODINGS = [
+    (CHINESE, "gb18030"),
+    (TRADITIONAL, "big5hkscs"),
+    (JAPANESE, "cp932"),
+    (JAPANESE, "euc_jp"),
+    (KOREAN, "cp949"),
+    (RUSSIAN, "cp1251"),
+    (RUSSIAN, "koi8-r"),
+    (FRENCH * 9, "cp1252"),
+    (CHINESE, "utf-16-le"),
+    (FRENCH * 9, "utf-16-be"),
+]
+
+
+@pytest.mark.parametrize(("text", "encoding"), IN_ENCODINGS)
+def test_the_encoding_of_a_text_is_found(
+    tmp_path: Path, text: str, encoding: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everywhere: small and large files, compressed ones, standard input, and every command."""
+    expected = pybpe.count_words(iter([text])).to_dict()
+    data = text.encode(encoding)
+    for name, stored in (("x.txt", data), ("x", data), ("x.txt.gz", gzip.compress(data))):
+        (tmp_path / name).write_bytes(stored)
+        with pytest.warns(PybpeWarning, match=f"{name}: not UTF-8, read as {encoding}, .*encoding='NAME'") as found:
+            assert pybpe.count_words(tmp_path / name).to_dict() == expected
+        assert len(found) == 1
+        with (
+            standard_input(str(tmp_path / name)),
+            pytest.warns(PybpeWarning, match=f"input: not UTF-8, read as {encoding}"),
+        ):
+            assert pybpe.count_words("-").to_dict() == expected
+        assert pybpe.count_words(tmp_path / name, encoding=encoding).to_dict() == expected
+    tok = small_tokenizer()
+    tok.save(tmp_path / "tok.json")
+    for given in (["encode", "x.txt"], ["encode", "x.txt.gz"], ["viz", "x.txt"], ["count", "x"], ["inspect", "x"]):
+        command, path = given[0], str(tmp_path / given[1])
+        tokenizer = [str(tmp_path / "tok.json")] if command == "inspect" else ["-t", str(tmp_path / "tok.json")]
+        more = ["-o", str(tmp_path / "page.html")] if command == "viz" else []
+        out = []
+        for encoding_given in ([], ["--encoding", encoding], ["--encoding", "auto"]):
+            inputs = [*tokenizer, path] if command == "inspect" else [path, *tokenizer]
+            assert main([command, *inputs, *more, *encoding_given]) == 0
+            captured = capsys.readouterr()
+            out.append(captured.out)
+            assert ("read as" in captured.err) == (encoding_given != ["--encoding", encoding])
+        assert out[0] == out[1] == out[2] != ""
+
+
+def test_each_file_of_a_folder_has_its_encoding(tmp_path: Path) -> None:
+    """The manifest records the encodings; the files are the same for any number of workers."""
+    tok, folder = small_tokenizer(), tmp_path / "in"
+    folder.mkdir()
+    (folder / "0.txt").write_text(TEXT, encoding="utf-8")
+    for number, (text, encoding) in enumerate(IN_ENCODINGS, 2):
+        (folder / f"{number}.txt").write_bytes(text.encode(encoding))
+    made = []
+    with ProcessPoolExecutor(2) as executor:
+        for number, run in enumerate(({"workers": 1}, {"workers": 3}, {"executor": executor})):
+            with pytest.warns(PybpeWarning, match="not UTF-8, read as"):
+                manifest = pybpe.binarize(tok, folder, tmp_path / f"{number}", splits=(1,), min_shard_tokens=0, **run)
+            made.append({name: data for name, data in content(tmp_path / f"{number}").items() if "lock" not in name})
+    assert made[0] == made[1] == made[2]
+    expected = {str(folder / f"{number}.txt"): encoding for number, (_, encoding) in enumerate(IN_ENCODINGS, 2)}
+    assert manifest.encodings == expected == Manifest.load(tmp_path / "0").encodings
+    texts = [TEXT, *(text for text, _ in IN_ENCODINGS)]
+    assert sum(manifest.text_bytes.values()) == sum(len(text.encode()) for text in texts)
+
+
+def test_an_uncertain_encoding_is_refused_with_both_texts(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
-    path.write_bytes(text.encode(encoding))
-    (tmp_path / "y.txt").write_bytes(text.encode(encoding))
-    said = rf"x\.txt: not UTF-8 at byte {place} .*encoding='gb18030' for most Chinese text, 'cp1252' for most Western"
-    with pytest.warns(PybpeWarning, match=said) as found:
-        pybpe.count_words([path, tmp_path / "y.txt"])
-    assert len(found) == 1
-    assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
+    path.write_bytes("l6     │V:0,  │782 │Shor".encode("gb18030") * 2)
+    said = r"x\.txt: not UTF-8 at byte 7: \S+ \(which gives '.*V:0.*'\) or \S+ \(which gives '.*V:0.*'\)\. Pass .*NAME"
+    with pytest.raises(FormatError, match=said):
+        pybpe.count_words(path)
+    path.write_bytes("naïf".encode("cp1252"))
+    with pytest.warns(PybpeWarning, match=r"not UTF-8 at byte 2 .* uses these bytes unchanged"):
+        pybpe.count_words(path)
+    assert pybpe.count_words(path, encoding="cp1252").to_dict() == pybpe.count_words(iter(["naïf"])).to_dict()
+
+
+def test_a_text_that_begins_as_ascii(tmp_path: Path) -> None:
+    """Places all over a large file are looked at. If the rest is found only while reading, the run stops."""
+    path, plain = tmp_path / "x.txt", ("only plain words in this part\n" * 40_000).encode()
+    path.write_bytes(plain + (CHINESE + "\n").encode("gb18030") * 1000)
+    with pytest.warns(PybpeWarning, match="read as gb18030"):
+        found = pybpe.count_words(path)
+    assert found == pybpe.count_words(path, encoding="gb18030")
+    path.write_bytes(plain + CHINESE.encode("gb18030") + b"\n" + plain)
+    with pytest.raises(FormatError, match=f"not UTF-8 at byte {len(plain)}, although its start is.*encoding='NAME'"):
+        pybpe.count_words(path)
+    with pytest.warns(PybpeWarning, match="uses these bytes unchanged"):
+        pybpe.count_words(path, encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", [CHINESE * 9, FRENCH * 99, RUSSIAN, KOREAN, JAPANESE])
+def test_damaged_utf8_stays_utf8(tmp_path: Path, text: str) -> None:
+    path, data, rng = tmp_path / "x.txt", bytearray(text.encode()), random.Random(1)
+    for place in rng.sample(range(len(data)), 5):
+        data[place] = rng.randrange(128, 256)
+    path.write_bytes(data)
+    with pytest.warns(PybpeWarning, match=r"x\.txt: not UTF-8 at byte \d+ .*damaged"):
+        assert sum(map(len, pybpe.count_words(path).to_dict())) > 0
+    tok = small_tokenizer()
+    with pytest.warns(PybpeWarning, match="unchanged"):
+        pybpe.encode_files(tok, path, tmp_path / "ids.npy")
+    assert tok.decode_bytes(numpy.load(tmp_path / "ids.npy").tolist()) == data
 
 
 def test_every_reader_says_it_once_with_the_place(tmp_path: Path) -> None:
@@ -207,7 +307,7 @@ def test_validity_is_what_pythons_codec_says() -> None:
         except UnicodeDecodeError as error:
             expected = error.start
         assert _binding.utf8_valid(data) == expected
-        assert (doubt_of(data, "x", 1) is None) == (expected == len(data))
+        assert (doubt_of(data, "x", 1, True) is None) == (expected == len(data))
 
 
 @pytest.mark.parametrize(
@@ -347,13 +447,13 @@ def test_a_byte_order_mark_of_the_other_order(tmp_path: Path) -> None:
     assert pybpe.count_words(path, encoding="utf-16") == pybpe.count_words(iter(["hello world"]))
 
 
-def test_utf16_without_a_mark_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its zeros would become tokens. With the encoding, it is read."""
-    path, text = tmp_path / "a.txt", "a text of some length, most of which is ASCII: é"
-    for encoding in ("utf-16-le", "utf-16-be"):
-        path.write_bytes(text.encode(encoding))
+def test_binary_data_is_not_utf16(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    for data in (
+        rng.randbytes(20_000),
+        array("H", range(2000)).tobytes(),
+        array("f", map(math.sin, range(3000))).tobytes(),
+    ):
+        (tmp_path / "x").write_bytes(b"\0" + data)
         with pytest.raises(FormatError, match=r"not text, but binary data.* if it is text, pass encoding"):
-            pybpe.count_words(path)
-        assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
-        assert main(["count", str(path), "-o", str(tmp_path / "x.counts")]) == 2
-        assert "if it is text, pass --encoding" in capsys.readouterr().err
+            pybpe.count_words(tmp_path / "x")

@@ -62,7 +62,7 @@ FORMS = {
     ("PAR1.txt", b"PAR1 is a place"): "text",
     ("GGUF.txt", b"GGUF is a format"): "text",
     ("log.txt", "a line with a bell \a and a zero \0 of a text: ação".encode()): "text",
-    ("latin.txt", "ação, ".encode("cp1252") * 99): "text",
+    ("latin.txt", "ação, ".encode("cp1252") * 3): "text",
     ("list.txt", b"[1, 2]"): "text",
     ("cut.txt", ("é" * 256)[: 511 // 2 + 1].encode()): "text",
     ("x.json", b'{"a": 1}'): "text",
@@ -276,7 +276,8 @@ def test_a_plain_start_is_what_the_whole_look_finds() -> None:
         plain += 1
         file = InputFile("a.txt", len(head), 1)
         assert packing_of_content(head) is None and not file_types.begins_like_json(head), head
-        assert file._described(head) == (file, None), head
+        found, what = file._described(head)
+        assert (found._replace(starts_in_utf8=None), what) == (file, None), head
     assert plain > 100
     said = (*ENDINGS, *file_types.ROW_ENDINGS, *file_types._NAMES_OF_RECORDS, ".json")
     assert not any(input_file.says_nothing(ending.upper()) for ending in said)

@@ -45,9 +45,10 @@ def decode_in_c(program: Path, tokenizer: Path, shards: list[Path], skip: int | 
 def test_c_decodes_what_python_wrote(c_program: Callable[[str], Path], tmp_path: Path, name: str) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_bytes(TEXTS[name])
-    tok = pybpe.train(corpus, vocab_size=1200, special_tokens=CONTROL_TOKENS, min_frequency=2)
+    read = {"encoding": "utf-8"}  # even if it is invalid
+    tok = pybpe.train(corpus, vocab_size=1200, special_tokens=CONTROL_TOKENS, min_frequency=2, **read)
     tok.save(tmp_path / "tokenizer.bin")
-    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token", shard_tokens=20_000)
+    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token", shard_tokens=20_000, **read)
     shards = [tmp_path / "out" / r.file for records in manifest.shards.values() for r in records]
     output = decode_in_c(c_program("decode_test"), tmp_path / "tokenizer.bin", shards, tok.eot_token)
     assert hashlib.sha256(TEXTS[name]).hexdigest() in output.split()

@@ -11,7 +11,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import IO, NamedTuple
@@ -246,6 +246,7 @@ class _Packing(NamedTuple):
         }
         call = call_of((source.call or sha256, astuple(options)))
         made = Manifest(settings, source.tokenizer, source.text_bytes, shards, files, call=call, inputs=source.inputs)
+        made = replace(made, encodings=source.encodings)
         _binding.write_file(os.path.join(out, FORMATS[options.format].manifest), made.to_json())
 
     def _write_split(self, split: str, out: str) -> tuple[dict[str, int], list[ShardRecord], list[FileRecord]]:
