@@ -132,7 +132,7 @@ def make_workspace(
     pad: int = 128,
     seed: int = 42,
     splits: Sequence[float] = (8, 1, 1),
-    split_by: str = "hash",
+    split_by: str = "auto",
     val_documents: int | None = None,
     shard_tokens: int = 10**8,
     documents: str = "auto",

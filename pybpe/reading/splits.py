@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import BinaryIO
 
 from .. import _binding
 from ..arguments import by_caller, counted, one_of, option, param, refuse_unused, shown, whole_number
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FormatError, note
 from .bad_records import Seen
 from .documents import Kinds, records
 from .input_file import InputFile
+from .paths import first_of
 from .pieces import PIECE_BYTES, stream_pieces, without_mark
 from .rows import open_rows
 from .streams import Limited
 
 SPLIT_NAMES = ("train", "val", "test")
 DEFAULT_SPLITS = (8, 1, 1)
-SPLIT_BY = ("hash", "token")
+SPLIT_BY = ("auto", "hash", "token")
+FEW = 200  # documents; with fewer, the shares of a hash may be far from those that the caller wants
+_LOOK_BYTES = 1 << 22  # of a text, in which its documents are counted
 
 _FIRST_BYTES = 1 << 16  # the size of the first read; most documents are shorter
 _HASHES = 2**64
@@ -35,7 +40,8 @@ class SplitOptions:
 
     Attributes:
         splits: the shares of train, val and test; with fewer than three, the last splits are left out.
-        split_by: one of SPLIT_BY; or "first", if there are val_documents.
+        split_by: one of SPLIT_BY; or "first", if there are val_documents. "auto" becomes one of the others when the
+            files are known (see `decided`).
         val_documents: if not None, the first documents, this many, are val, and the others train; there are no shares.
 
     Raises:
@@ -44,7 +50,10 @@ class SplitOptions:
 
     splits: Sequence[float] = option(DEFAULT_SPLITS, "shares of train, val and test", "A,B,C")
     split_by: str = option(
-        "hash", "how to split: hash, by each document's content; token, each file in order, between words", "BY"
+        "auto",
+        "how to split: hash, by each document's content; token, each file in order, between words; auto (default),"
+        " token for fewer than 200 documents, otherwise hash",
+        "BY",
     )
     val_documents: int | None = option(
         None, "the first N documents of the corpus are val, and all others train, instead of --splits and --split-by"
@@ -62,7 +71,7 @@ class SplitOptions:
         object.__setattr__(self, "splits", shares)
         one_of("split_by", self.split_by, SPLIT_BY)
         if self.val_documents is not None:
-            for name, value, default in (("splits", self.splits, DEFAULT_SPLITS), ("split_by", self.split_by, "hash")):
+            for name, value, default in (("splits", self.splits, DEFAULT_SPLITS), ("split_by", self.split_by, "auto")):
                 if value != default:
                     refuse_unused(
                         name, value, f"{param('val_documents')} says which documents are val, and the others are train"
@@ -75,6 +84,26 @@ class SplitOptions:
     def names(self) -> tuple[str, ...]:
         """The names of the splits."""
         return SPLIT_NAMES[: len(self.splits)]
+
+    def decided(self, files: Sequence[InputFile], kinds: Kinds, recorded: object) -> SplitOptions:
+        """Returns the options for some files, with "hash" or "token" instead of "auto". `recorded` is the way in which
+        token files were split that these are to replace: documents keep their splits as long as it stays."""
+        if self.split_by != "auto":
+            return self
+        if len(self.splits) == 1:
+            return replace(self, split_by="hash")
+        if recorded in SPLIT_BY[1:]:
+            return replace(self, split_by=recorded)
+        count = _count_documents(files, kinds, FEW)
+        if count == FEW:
+            return replace(self, split_by="hash")
+        if count:
+            name = first_of([file.path for file in files])
+            note(
+                f"{name}: only {counted(count, 'document')}, so each file is split in order, between words"
+                f" ({param(split_by='hash')} keeps documents whole)"
+            )
+        return replace(self, split_by="token")
 
 
 def hash_split(document: bytes, splits: Sequence[float]) -> int:
@@ -134,6 +163,19 @@ def _last_hash(split: int, splits: Sequence[float]) -> int:
     return low
 
 
+def _count_documents(files: Sequence[InputFile], kinds: Kinds, most: int) -> int:
+    """Returns the number of documents that are not empty, at most `most`. Of a text that is not divided, only the start
+    is looked at, and of one with a fault, what is before it."""
+    count = 0
+    if sum(not file.is_empty for file in files) >= most:
+        return most
+    for file in files:
+        with suppress(FormatError):  # whoever reads the file raises it
+            for _ in islice(_document_ends(file, kinds, _LOOK_BYTES), most - count):
+                count += 1
+    return count
+
+
 def has_many_documents(files: Iterable[InputFile], kinds: Kinds) -> bool:
     """Returns whether there are at least two non-empty documents. Reads only until it knows, and holds no document in
     memory."""
@@ -160,8 +202,9 @@ def end_of_first(files: Iterable[InputFile], kinds: Kinds, count: int) -> tuple[
     return found
 
 
-def _document_ends(file: InputFile, kinds: Kinds) -> Iterator[int | None]:
-    """Yields where each non-empty document of a file ends, as a byte or a row; None means the end of the file."""
+def _document_ends(file: InputFile, kinds: Kinds, look: int = sys.maxsize) -> Iterator[int | None]:
+    """Yields where each non-empty document of a file ends, as a byte or a row; None means the end of the file, or of
+    the first `look` bytes of a text that is not divided."""
     if file.has_rows:
         for texts, seen in open_rows(file, kinds.read.text_key).texts(0, None, Seen(file.path, 0, kinds.read.skips)):
             offsets = (pair for _, some in texts.parts for pair in pairwise(some))
@@ -178,7 +221,7 @@ def _document_ends(file: InputFile, kinds: Kinds) -> Iterator[int | None]:
         begin = 0 if without_mark(memoryview(stream.read(3)), 0) else 3
         stream.seek(begin)
         if kinds.kind(formed) == "special":
-            for end, following in marks(stream, kinds, begin):
+            for end, following in marks(Limited(stream, look), kinds, begin):
                 if end > begin:
                     yield following if following > end else None
                 begin = following

@@ -40,7 +40,7 @@ def binarize(
     *,
     format: str = "llmc",
     splits: Sequence[float] = (8, 1, 1),
-    split_by: str = "hash",
+    split_by: str = "auto",
     val_documents: int | None = None,
     eot: str | None = None,
     dtype: str = "auto",
@@ -84,7 +84,9 @@ def binarize(
             corpus grows. A record with a string "pybpe_cluster", as `pybpe.corpus` marks near duplicates, is hashed by
             that instead, so that near duplicates stay together. "token": each file is split contiguously, between any
             two words, but records stay whole; shares are measured in bytes of text, or rows. A single document is split
-            as with "token", and each split's part of it is a document there.
+            as with "token", and each split's part of it is a document there. "auto": "token" for fewer than 200
+            documents, which a note says, otherwise "hash"; token files in `out` that this call replaces keep the way
+            that their manifest records. (Of a text file, only the documents in its first 4 MiB are counted.)
         val_documents: the first documents of the corpus that are not empty, this many, are val, and all others train,
             instead of `splits` and `split_by`. To find where they end, they are read once more, before anything else.
         eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend" (before each document, as llm.c
@@ -171,9 +173,10 @@ def binarize(
         with only_writer(folder):
             staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
             layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
-            layout = layout._replace(call=call_of(_identity(layout, options), staged))
+            decided = options.decided(staged.files, kinds, goal.folder)
+            layout = layout._replace(call=call_of(_identity(layout, decided), staged))
             made = goal.made(layout.call, tok, staged.files)
-            return tok, made or write_dataset(layout, options, kinds, staged, run, resume)
+            return tok, made or write_dataset(layout, decided, kinds, staged, run, resume)
 
     if rows is None:
         return write(goal.folder)[1]

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from .. import _binding
 from ..arguments import instance, one_of, option, param, refuse_unused, whole_number
-from ..errors import ArgumentError, LimitError, warn
+from ..errors import ArgumentError, FileError, FormatError, LimitError, warn
 from ..model import refuse_dropout
-from ..reading.documents import name_it
+from ..reading.documents import Kinds, name_it
 from ..reading.options import ReadOptions
+from ..reading.small_files import Corpus
 from ..reading.splits import SplitOptions
 from ..support.locking import FOLDER
 from ..support.output_files import real_output
 from ..tokenizer import Tokenizer
 from .finished import Goal
 from .formats import FLAT, FORMATS, LLMC, Format
-from .manifest import check_name
+from .manifest import Manifest, check_name
 from .spool import EOT_MODES, ID_BYTES, KEEP
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
@@ -156,6 +158,15 @@ class DatasetOptions:
         """Returns the options for a tokenizer: see OutputOptions.for_vocabulary."""
         refuse_dropout(tok.model, "cannot write token files")
         return replace(self, output=self.output.for_vocabulary(tok.vocab_size, tok.model.eot))
+
+    def decided(self, files: Corpus, kinds: Kinds, folder: str) -> DatasetOptions:
+        """Returns the options with the way of splitting decided: see SplitOptions.decided. `folder` may have token
+        files, which are to be replaced."""
+        recorded = None
+        if self.split.split_by == "auto":
+            with suppress(FileError, FormatError):
+                recorded = Manifest.load(folder).settings.get("split_by")
+        return replace(self, split=self.split.decided(list(files), kinds, recorded))
 
     def settings(self) -> dict[str, Any]:
         """Returns the options as the manifest has them. A run that resumes must have the same."""

@@ -41,7 +41,7 @@ def prepare(
     special_tokens: Sequence[str] = CONTROL_TOKENS,
     end_of_text: str | None = None,
     splits: Sequence[float] = (8, 1, 1),
-    split_by: str = "hash",
+    split_by: str = "auto",
     val_documents: int | None = None,
     name: str | None = None,
     pattern: PatternLike | None = None,
@@ -109,6 +109,7 @@ def prepare_dataset(
     with only_writer(folder):
         staged = stage(given, folder, options.read, [folder])
         check_mark(kinds, counting.specials, counting.matching, staged.files)
+        options = options.decided(staged.files, kinds, goal.folder)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
         settings = (training, counting.pattern.regex, (kinds.read, kinds.mark, counting), options.split)
         name = options.output.name or name_of(given, staged)

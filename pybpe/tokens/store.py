@@ -82,10 +82,10 @@ def check_least(path: str, tokens: int, least: int, reader: str = "llm.c") -> No
     """Raises ShardTooSmallError if the last or only shard of a split has fewer than `least` tokens."""
     if tokens < least:
         ways = {
-            "": "add more text",
             "splits": f"use other splits ({param(splits=(1,))} writes only train)",
             "split_by": f"use {param(split_by='token')}",
             "min_shard_tokens": f"allow it with {param(min_shard_tokens=0)}",
+            "": "add more text",
         }
         some = ", or ".join(way for name, way in ways.items() if not name or can_pass(name))
         raise ShardTooSmallError(

@@ -118,7 +118,7 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     text = documents(200)[:60]
     path = tmp_path / "a.jsonl"
     path.write_bytes(jsonl(text) + b"\n" + jsonl(text) + b"\n{\n" + jsonl(text))
-    given = {**GIVEN, "workers": 1}
+    given = {**GIVEN, "workers": 1, "split_by": "hash"}
     pybpe.binarize(tok, path, tmp_path / "whole", on_error="skip", **given)
     with pytest.raises(FormatError, match="not JSON.* Finished work is kept"):
         pybpe.binarize(tok, path, tmp_path / "out", **given)

@@ -45,7 +45,7 @@ def test_records_are_ordinary_text(
     path = tmp_path / f"web.jsonl{suffix}"
     data = jsonl(texts)
     path.write_bytes(gzip.compress(data) if suffix else data)
-    manifest = pybpe.binarize(tok, path, tmp_path / "out", eot=eot, min_shard_tokens=0)
+    manifest = pybpe.binarize(tok, path, tmp_path / "out", eot=eot, min_shard_tokens=0, split_by="hash")
     records = [(text.replace("\ud800", "\ufffd"), True) for text in texts if text]
     assert read(tmp_path / "out") == streams(tok, records, hashed, 3, eot)
     assert sum(manifest.split_documents(split) for split in SPLITS) == len(records)
@@ -139,15 +139,15 @@ def test_standard_input_is_read_like_a_file(
 ) -> None:
     text = EOT.join(documents(150)).encode()
     (tmp_path / "stdin.txt").write_bytes(text)
-    pybpe.binarize(tok, tmp_path / "stdin.txt", tmp_path / "file")
+    pybpe.binarize(tok, tmp_path / "stdin.txt", tmp_path / "file", split_by="hash")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    manifest = pybpe.binarize(tok, "-", tmp_path / "pipe")
+    manifest = pybpe.binarize(tok, "-", tmp_path / "pipe", split_by="hash")
     assert read(tmp_path / "file") == read(tmp_path / "pipe")
     assert manifest.inputs == [("-", len(text))]
     names = set(os.listdir(tmp_path / "pipe"))
     assert names == {"manifest.json", *(f"stdin_{split}_000000.bin" for split in SPLITS)}
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(jsonl(documents(150)))))
-    pybpe.binarize(tok, "-", tmp_path / "records", documents="jsonl")
+    pybpe.binarize(tok, "-", tmp_path / "records", documents="jsonl", split_by="hash")
     assert read(tmp_path / "records") == read(tmp_path / "file")
 
 
@@ -241,7 +241,7 @@ def test_documents_end_with_the_tokenizers_end_of_text_however_they_are_split(
 
 def test_prepare_marks_documents_with_the_token_that_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("</s>".join(documents(40)), encoding="utf-8")
-    names = {"special_tokens": ["<s>", "</s>"], "end_of_text": "</s>"}
+    names = {"special_tokens": ["<s>", "</s>"], "end_of_text": "</s>", "split_by": "hash"}
     tok, manifest = pybpe.prepare(tmp_path / "a.txt", tmp_path / "out", vocab_size=400, **names)
     assert tok.eot_token == tok.special_tokens["</s>"]
     assert sum(map(manifest.split_documents, manifest.shards)) == 40

@@ -22,7 +22,7 @@ from pybpe.reading import planning
 
 GOLDENS = Path(__file__).parents[1] / "vectors" / "outputs.json"
 INPUTS = ("a.txt", "b.jsonl", "c.txt.gz", "")  # "" is the folder of the three
-COMMON: dict[str, Any] = {"min_shard_tokens": 0, "progress": False}
+COMMON: dict[str, Any] = {"min_shard_tokens": 0, "progress": False, "split_by": "hash"}
 
 
 def named(corpus: Path, format: str = "llmc", **_: Any) -> dict[str, Any]:

@@ -48,10 +48,10 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_equals_one_run(settings: dict[str, object], tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
     settings = settings if settings["format"] == "raw" else {"name": "x", **settings}
-    whole = pybpe.binarize(tok, inputs, tmp_path / "whole", **settings)  # type: ignore[arg-type]
+    whole = pybpe.binarize(tok, inputs, tmp_path / "whole", split_by="hash", **settings)  # type: ignore[arg-type]
     folders = [tmp_path / f"node{number}" for number in range(3)]
     for path, folder in zip(inputs, folders, strict=True):
-        pybpe.binarize(tok, path, folder, **settings)  # type: ignore[arg-type]
+        pybpe.binarize(tok, path, folder, split_by="hash", **settings)  # type: ignore[arg-type]
     joined = pybpe.join(tok, folders, tmp_path / "joined")
     assert files(tmp_path / "joined") == files(tmp_path / "whole") and len(files(tmp_path / "whole")) > 0
     for split, records in whole.shards.items():
@@ -61,9 +61,9 @@ def test_equals_one_run(settings: dict[str, object], tok: pybpe.Tokenizer, input
 
 
 def test_joined_folders_can_be_joined_again(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
-    whole = pybpe.binarize(tok, inputs, tmp_path / "whole", name="x")
+    whole = pybpe.binarize(tok, inputs, tmp_path / "whole", name="x", split_by="hash")
     for number, path in enumerate(inputs):
-        pybpe.binarize(tok, path, tmp_path / f"node{number}", name="x")
+        pybpe.binarize(tok, path, tmp_path / f"node{number}", name="x", split_by="hash")
     pybpe.join(tok, [tmp_path / "node0", tmp_path / "node1"], tmp_path / "two")
     pybpe.join(tok, [tmp_path / "two", tmp_path / "node2"], tmp_path / "three")
     assert files(tmp_path / "three") == files(tmp_path / "whole") and whole.tokens > 5000

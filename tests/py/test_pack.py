@@ -35,7 +35,7 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("packed")
     texts = [*documents(DOCUMENTS), "x", "Long. " * 400, "yes"]
     (folder / "corpus.txt").write_text(EOT.join(texts), encoding="utf-8")
-    pybpe.binarize(tok, folder / "corpus.txt", folder / "data", shard_tokens=4000)
+    pybpe.binarize(tok, folder / "corpus.txt", folder / "data", shard_tokens=4000, split_by="hash")
     return folder / "data"
 
 

@@ -137,8 +137,8 @@ def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) ->
         book = next(text for text in endings if hash_split(text.encode(), (8.0, 1.0, 1.0)) == split)
         (tmp_path / "in" / f"{split}.txt").write_text(book, encoding="utf-8")
     for call in (
-        lambda: pybpe.prepare(tmp_path / "in" / "*", tmp_path / "out", vocab_size=400),
-        lambda: pybpe.binarize(small_tokenizer(), tmp_path / "in", tmp_path / "out2"),
+        lambda: pybpe.prepare(tmp_path / "in" / "*", tmp_path / "out", vocab_size=400, split_by="hash"),
+        lambda: pybpe.binarize(small_tokenizer(), tmp_path / "in", tmp_path / "out2", split_by="hash"),
     ):
         with pytest.warns(
             PybpeWarning, match=r"33% train \(80%\), 33% val \(10%\), 33% test \(10%\); .*split_by='token'"
@@ -146,19 +146,19 @@ def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) ->
             call()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pybpe.prepare(tmp_path / "in" / "*", tmp_path / "out3", vocab_size=400, split_by="token")
+        pybpe.prepare(tmp_path / "in" / "*", tmp_path / "out3", vocab_size=400)
 
 
 def test_a_split_without_a_document_is_refused(tmp_path: Path) -> None:
     for call in (
-        lambda: pybpe.prepare(books(tmp_path / "a", 2), tmp_path / "out", vocab_size=400),
-        lambda: pybpe.binarize(small_tokenizer(), books(tmp_path / "b", 2), tmp_path / "out"),
+        lambda: pybpe.prepare(books(tmp_path / "a", 2), tmp_path / "out", vocab_size=400, split_by="hash"),
+        lambda: pybpe.binarize(small_tokenizer(), books(tmp_path / "b", 2), tmp_path / "out", split_by="hash"),
     ):
         with pytest.raises(pybpe.errors.ShardTooSmallError, match="would have 0 tokens, .*split_by='token'"):
             call()
         assert not list((tmp_path / "out").glob("*.*"))
     with pytest.warns(PybpeWarning, match="differ from those requested"):  # allowed if asked for
-        pybpe.binarize(small_tokenizer(), tmp_path / "a", tmp_path / "empty", min_shard_tokens=0)
+        pybpe.binarize(small_tokenizer(), tmp_path / "a", tmp_path / "empty", min_shard_tokens=0, split_by="hash")
 
 
 def test_shares_far_from_those_requested_are_said(tmp_path: Path) -> None:
@@ -169,5 +169,36 @@ def test_shares_far_from_those_requested_are_said(tmp_path: Path) -> None:
         (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            pybpe.binarize(small_tokenizer(), tmp_path / "a.jsonl", tmp_path / str(count), min_shard_tokens=0)
+            given: dict[str, Any] = {"split_by": "hash", "min_shard_tokens": 0}
+            pybpe.binarize(small_tokenizer(), tmp_path / "a.jsonl", tmp_path / str(count), **given)
         assert sum("shares of the splits differ" in str(each.message) for each in caught) == told
+
+
+def test_few_documents_are_split_by_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A note says so, and the manifest records it. Token files that are replaced keep their way of splitting."""
+    tok, given = small_tokenizer(), {"min_shard_tokens": 0, "name": "x"}
+    with caplog.at_level("INFO", "pybpe"):
+        made = pybpe.binarize(tok, books(tmp_path / "in", 3), tmp_path / "auto", **given)
+    assert [message for message in caplog.messages if "only 3 documents, so each file is split in order" in message]
+    assert made.settings["split_by"] == "token" and made.text_bytes["val"] > 0.08 * sum(made.text_bytes.values())
+    pybpe.binarize(tok, tmp_path / "in", tmp_path / "token", split_by="token", **given)
+    assert content(tmp_path / "auto") == content(tmp_path / "token")
+    pybpe.binarize(tok, tmp_path / "in", tmp_path / "auto", split_by="token", **given)  # is an equal call
+    assert pybpe.binarize(tok, tmp_path / "in", tmp_path / "one", splits=(1,), **given).settings["split_by"] == "hash"
+    for count, way in ((199, "token"), (200, "hash")):
+        lines = [json.dumps({"text": f"{i} words " * 20}) for i in range(count)]
+        (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n\n{")
+        skipping = {**given, "on_error": "skip"}
+        with pytest.warns(PybpeWarning, match="skipped"):
+            fresh = pybpe.binarize(tok, tmp_path / "a.jsonl", tmp_path / str(count), **skipping)
+        with pytest.warns(PybpeWarning, match="skipped"):
+            grown = pybpe.binarize(tok, tmp_path / "a.jsonl", tmp_path / "199", force=True, **skipping)
+        assert fresh.settings["split_by"] == way and grown.settings["split_by"] == "token"
+    (tmp_path / "b.txt").write_text("<|endoftext|>".join(f"text {i}" for i in range(300)))
+    assert pybpe.binarize(tok, tmp_path / "b.txt", tmp_path / "marks", **given).settings["split_by"] == "hash"
+
+
+def test_one_novel_needs_no_option(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(english()[:40_000], encoding="utf-8")
+    manifest = pybpe.prepare(tmp_path / "a.txt", tmp_path / "out", vocab_size=400)[1]
+    assert manifest.settings["split_by"] == "token" and min(map(manifest.split_tokens, manifest.shards)) > 1000

@@ -99,7 +99,7 @@ def test_what_makes_no_sense_is_refused(tok: pybpe.Tokenizer, inputs: Path, tmp_
         ({"val_documents": 0}, "val_documents must be at least 1"),
         ({"val_documents": 5, "splits": (9, 1)}, r"splits=\(9.0, 1.0\) has no effect: val_documents says"),
         ({"val_documents": 5, "split_by": "token"}, "split_by='token' has no effect"),
-        ({"split_by": "first"}, "split_by must be one of hash, token"),
+        ({"split_by": "first"}, "split_by must be one of auto, hash, token"),
     ]
     for options, message in cases:
         with pytest.raises(ArgumentError, match=message):
