@@ -4,12 +4,17 @@ are computed at their first use."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from .other_libraries import unknown_attribute
+
+_MOST_IMPORTS = 10_000  # one after the other, that a fork waits for
+_bootstrap: Any = import_module("importlib._bootstrap")
 
 if TYPE_CHECKING:
     import hashlib as hashlib
@@ -52,6 +57,21 @@ else:
     shutil, tarfile, tempfile = _Module("shutil"), _Module("tarfile"), _Module("tempfile")
     futures, numpy = _Module("concurrent.futures"), _Module("numpy")
     Array = Any
+
+
+def _end_imports() -> None:
+    """Waits until other threads have no import in progress. In a child that is forked during one, nothing would end it,
+    and the child would wait forever when it imports the same module."""
+    for _ in range(_MOST_IMPORTS):
+        locks = {name: lock for name, ref in list(_bootstrap._module_locks.items()) if (lock := ref()) is not None}
+        if all(lock.owner in (None, get_ident()) for lock in locks.values()):
+            return
+        for name in locks:
+            _bootstrap._lock_unlock_module(name)  # returns at once if waiting would be a deadlock
+
+
+if hasattr(os, "register_at_fork") and hasattr(_bootstrap, "_module_locks"):
+    os.register_at_fork(before=_end_imports)
 
 
 def lazy(

@@ -143,7 +143,8 @@ def described(model: Model, tokens: Mapping[str, str]) -> tuple[dict[str, Any], 
             "model_max_length": 10**30,  # transformers writes this for "no limit"
             **({"additional_special_tokens": others} if others else {}),
         }
-    kept = {key: _of_model(value, model) if key in _LISTS else value for key, value in kept.items()}
+    kept = {key: _plain(value) for key, value in kept.items() if key == "chat_template" or key not in _NOT_KEPT}
+    kept |= {key: _of_model(kept[key], model) for key in _LISTS if key in kept}
     special_map = {**named, **({"additional_special_tokens": more} if (more := kept.get(_LISTS[0])) else {})}
     kept = {key: value for key, value in kept.items() if not _is_role(key, value)}
     config = {"tokenizer_class": "PreTrainedTokenizerFast", **kept, **special_map}
@@ -263,8 +264,8 @@ def _read_two_files(folder: str, config: Mapping[str, Any], pattern: Pattern | N
         raise FormatError(
             f"{folder}: {VOCAB} and {MERGES} do not say how text is split into words; transformers knows it from"
             f" the class {kind!r:.80}:"
-            f" {by_caller('pass pattern', 'name it: pybpe export FOLDER --pattern P')}, or load the folder with"
-            f" AutoTokenizer{by_caller('', ' in Python')} and use from_hf"
+            f" {by_caller('pass pattern', 'name it: `pybpe export FOLDER --pattern P -o NEW`')}, or load the folder"
+            f" with AutoTokenizer{by_caller('', ' in Python')} and use from_hf"
         )
     added = added_tokens.read_decoder(config.get("added_tokens_decoder"), os.path.join(folder, CONFIG))
     specials = added.specials if "added_tokens_decoder" in config else None

@@ -2,10 +2,12 @@
 
 import ast
 import copy
+import inspect
 import io
 import os
 import pickle
 import re
+import shlex
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -441,4 +443,67 @@ def test_messages_have_neither_flags_nor_the_spelling_of_python(root: Path) -> N
             for text in _said(ast.parse(path.read_text(encoding="utf-8"))):
                 plain = re.sub(r"`[^`]*`|\w+\([^)]*\)|(?:pip install|zstd -d) --\S+", "", text)
                 found += [f"{path.name}: {text}" for _ in wrong.findall(plain) if " " in text.strip()]
+    assert not found
+
+
+OF_OTHERS = {"DataLoader", "ProcessPoolExecutor", "Trainer", "save_pretrained", "get_context"}
+
+
+def _proposed(root: Path) -> Iterator[tuple[str, str]]:
+    """Yields each text of the packages that may be a message, with the name of its file."""
+    for path in (*root.glob("pybpe/**/*.py"), *root.glob("llmc_compat/**/*.py")):
+        left_out: set[ast.AST] = set()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Expr):
+                left_out.add(node.value)
+            elif isinstance(node, ast.FunctionDef) and node.name == "__repr__":
+                left_out.update(ast.walk(node))
+            elif isinstance(node, ast.JoinedStr) and node not in left_out:
+                left_out.update(node.values)
+                yield path.name, "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in left_out:
+                yield path.name, node.value
+
+
+def test_commands_in_messages_can_be_typed(root: Path) -> None:
+    """They are in `...`. Those with an operand are whole; others name a command or an option of it."""
+    commands = parsers()
+    found = []
+    for name, text in _proposed(root):
+        bare = re.sub(r"`[^`]*`", "", text) if " " in text else ""
+        found += [f"{name}: not in `...`: {text}" for word in re.findall(r"\bpybpe ([a-z]+)", bare) if word in commands]
+        for line in re.findall(r"`pybpe ([a-z][^`]*)`", text):
+            words = shlex.split(line)
+            size = next((n for n in (3, 2, 1) if " ".join(words[:n]) in commands), 0)
+            if not size:
+                prefix = " ".join(words) + " "
+                found += [f"{name}: {line}"] * (not any(command.startswith(prefix) for command in commands))
+                continue
+            command, rest = commands[" ".join(words[:size])], words[size:]
+            options = command._option_string_actions
+            if rest and not rest[0].startswith("-"):
+                given = [re.sub(r"\{.*\}|^[A-Z]+$", "1", word) for word in rest]
+                try:
+                    command.parse_args(given)
+                except SystemExit:
+                    found.append(f"{name}: {line}")
+            found += [f"{name}: {line}" for word in rest if word.startswith("-") and word not in options]
+    assert not found
+
+
+def test_calls_in_messages_can_be_made(root: Path) -> None:
+    places = (pybpe, pybpe.Tokenizer, pybpe.corpus, pybpe.loading)
+    found = []
+    for name, text in _proposed(root):
+        for called, arguments_ in re.findall(r"([\w.]+)\(([^()]*)\)", text if " " in text else ""):
+            last, keywords = called.split(".")[-1], re.findall(r"(?:^|, )(\w+)=", arguments_)
+            if last in OF_OTHERS:
+                continue
+            target = next((getattr(place, last) for place in places if hasattr(place, last)), None)
+            if target is None:
+                found += [f"{name}: {called}({arguments_})"] * bool(keywords)
+            elif callable(target):
+                known = inspect.signature(target).parameters
+                found += [f"{name}: {called}({key}=)" for key in keywords if key not in known]
     assert not found

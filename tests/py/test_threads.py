@@ -3,6 +3,7 @@ lists everything that changes, and test_mutable_state.py compares that list with
 
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import textwrap
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from itertools import combinations_with_replacement, product
 from pathlib import Path
 
 import numpy
@@ -260,6 +263,74 @@ def test_a_fork_while_a_thread_computes_what_is_kept() -> None:
     Slow.wait.set()
     thread.join()
     assert os.waitpid(child, 0)[1] == 0
+
+
+IMPORTED_SLOWLY = """
+import time
+from test_threads import Slow
+Slow.computing.set()
+time.sleep(0.3)
+"""
+
+
+def test_a_fork_while_a_thread_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child would wait for the import of a thread that it does not have."""
+    (tmp_path / "imported_slowly.py").write_text(IMPORTED_SLOWLY)
+    monkeypatch.syspath_prepend(tmp_path)
+    Slow.computing.clear()
+    thread = threading.Thread(target=import_module, args=("imported_slowly",))
+    thread.start()
+    Slow.computing.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        import_module("imported_slowly")
+        os._exit(0)
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+FIRST_USES = """
+import copy, pickle, sys, threading
+import pybpe
+names = sys.argv[2].split()
+if sys.argv[1]:
+    tok = pybpe.Tokenizer.from_file(sys.argv[1])
+else:
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")], ["<s>"])
+text = "hi there <s>" * 50
+calls = dict(
+    encode=lambda i: tok.encode("hi<s>"), array=lambda i: tok.encode_to_numpy("hi<s>").tolist(),
+    batch=lambda i: tok.encode_batch(["hi", "a<s>", text] * 9), count=lambda i: tok.count(text),
+    decode=lambda i: tok.decode([104, 105, 256], skip_special_tokens=True),
+    pickle=lambda i: pickle.loads(pickle.dumps(tok)) == tok, deepcopy=lambda i: copy.deepcopy(tok).encode("hi<s>"),
+    save=lambda i: tok.save(f"{sys.argv[3]}{i}.json"), hf=lambda i: tok.to_hf().encode("hi").ids,
+)
+barrier, found, failures = threading.Barrier(len(names)), [None] * len(names), []
+
+def call(i):
+    barrier.wait()
+    found[i] = calls[names[i]](i)
+
+threading.excepthook = lambda args: failures.append(repr(args.exc_value))
+threads = [threading.Thread(target=call, args=(i,)) for i in range(len(names))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not failures, failures
+assert found == [calls[name](i) for i, name in enumerate(names)]
+"""
+
+
+@pytest.mark.slow
+def test_first_uses_in_several_threads(tmp_path: Path) -> None:
+    BASE.save(tmp_path / "tok.json")
+    names = "encode array batch count decode pickle deepcopy save hf".split()
+    pairs = random.Random(7).sample(list(combinations_with_replacement(names, 2)), 8)
+    for pair, threads, file in product(pairs, (1, 2), ("", str(tmp_path / "tok.json"))):
+        command = [sys.executable, "-c", FIRST_USES, file, " ".join(pair * threads), str(tmp_path / "saved")]
+        subprocess.run(command, check=True, timeout=60)
 
 
 def test_values_that_are_kept_are_one_object() -> None:
