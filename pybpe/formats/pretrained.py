@@ -325,8 +325,8 @@ def _configured(model: Model, config: Mapping[str, Any]) -> Model:
         kept = dict(without_class(kept) or {})
     if kept.get("tokenizer_class") == "TokenizersBackend":
         kept["tokenizer_class"] = "PreTrainedTokenizerFast"  # the name in version 4, which version 5 knows too
-    if isinstance(kept.get("extra_special_tokens"), list):  # version 4 reads only the older name
-        kept["additional_special_tokens"] = kept.pop("extra_special_tokens") or kept.get("additional_special_tokens")
+    if isinstance(kept.get("extra_special_tokens"), list) and (more := kept.pop("extra_special_tokens")):
+        kept["additional_special_tokens"] = more  # the older name, which version 4 reads, too
     templates = _named_templates(config.get("chat_template"))
     template = templates.pop("default", None)
     if templates:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from .. import _binding
 from .._lazy import numpy
@@ -133,8 +132,8 @@ def config_with(config: Mapping[str, object] | None, specials: Sequence[str]) ->
     """Returns Model.config for a model with more special tokens."""
     if config is None or not specials:
         return config
-    others: Any = config.get("additional_special_tokens") or ()
-    return {**config, "additional_special_tokens": [*others, *specials]}
+    others = config.get("additional_special_tokens")
+    return {**config, "additional_special_tokens": [*(others if isinstance(others, list) else ()), *specials]}
 
 
 def padded_vocab_size(v: int, multiple: int = 128) -> int:

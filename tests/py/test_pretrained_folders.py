@@ -368,7 +368,13 @@ def test_special_tokens_that_some_versions_add_are_warned_of(
 
 
 @pytest.mark.parametrize(
-    "config", [{"eos_token": []}, {"pad_token": 5, "additional_special_tokens": [["x"]]}, {"x_token": "y"}]
+    "config",
+    [
+        {"eos_token": []},
+        {"pad_token": 5, "additional_special_tokens": [["x"]]},
+        {"x_token": "y", "pad_token": {"content": "y"}},
+        {"additional_special_tokens": True, "extra_special_tokens": []},
+    ],
 )
 def test_a_damaged_configuration_in_a_tokenizer_json(tmp_path: Path, config: dict[str, Any]) -> None:
     train().save(tmp_path / "tok.json")
@@ -376,5 +382,6 @@ def test_a_damaged_configuration_in_a_tokenizer_json(tmp_path: Path, config: dic
     data["model"]["pybpe"]["config"] = config
     (tmp_path / "tok.json").write_text(json.dumps(data))
     tok = pybpe.Tokenizer.from_file(tmp_path / "tok.json")
-    tok.save_pretrained(tmp_path / "again")
-    assert pybpe.Tokenizer.from_file(tmp_path / "again") == tok
+    for number, made in enumerate((tok, tok.extend(["<new>"]))):
+        made.save_pretrained(tmp_path / str(number))
+        assert pybpe.Tokenizer.from_file(tmp_path / str(number)) == made
