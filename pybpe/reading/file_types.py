@@ -50,6 +50,11 @@ class NoText(NamedTuple):
 
 _ARCHIVE = NoText("an archive or an office document", "unpack it, or save it as text, and pass the files inside")
 _LEAVE_OUT = "leave it out"
+_EBOOK = NoText("a Kindle book", "convert it to EPUB first, for example with Calibre's ebook-convert")
+_DOCUMENTS = {  # whose content does not show more than that they are archives
+    ".docx": NoText("a Word document", "convert it first, for example with: pandoc -t plain x.docx -o x.txt"),
+    ".odt": NoText("an OpenDocument text", "convert it first, for example with: pandoc -t plain x.odt -o x.txt"),
+}
 _ARROW = "give it a name that ends in .arrow"
 _TOKENS = "it already holds tokens; TokenDataset and llm.c read it"
 _MARKS = {
@@ -58,6 +63,10 @@ _MARKS = {
     b"7z\xbc\xaf\x27\x1c": _ARCHIVE,
     b"Rar!\x1a\x07": _ARCHIVE,
     b"!<arch>\n": _ARCHIVE,
+    b"{\\rtf": NoText("a document in RTF", "convert it first, for example with: pandoc -t plain x.rtf -o x.txt"),
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": NoText(
+        "an old Office document", "save it as text, for example with LibreOffice"
+    ),
     b"%PDF-": NoText("a PDF document", "extract its text first, for example with pdftotext"),
     b"WARC/": NoText("a WARC archive of web pages", "extract their text first, for example with trafilatura"),
     b"ARROW1\0\0": NoText("an Arrow or Feather file", _ARROW),
@@ -101,6 +110,7 @@ RECORD_OF_RUN = re.compile(
 _PAGE = re.compile(rb'<!doctype html>\n<html lang="en">.*<meta name="generator" content="pybpe ', re.DOTALL)
 _RANKS = re.compile(rb"[A-Za-z0-9+/]+=* \d+\n")
 _MANIFEST = re.compile(rb'\{\s*"version": \d+,\s*"settings": \{\s*"format": ')
+_FICTION_BOOK = re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]*>\s*<FictionBook\b")
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
@@ -125,8 +135,13 @@ def no_text(head: bytes, path: str) -> NoText | None:
         return NoText("an Arrow stream", _ARROW)
     if head[257:].startswith((b"ustar\0", b"ustar  \0")):  # of tar
         return _ARCHIVE
+    if head[60:].startswith((b"BOOKMOBI", b"TEXtREAd")):
+        return _EBOOK
+    if _FICTION_BOOK.match(head):
+        return NoText("a book in FB2", "convert it to EPUB first, for example with Calibre's ebook-convert")
     if head.startswith(_STARTS):
-        return _marked_kind(head)
+        kind = _marked_kind(head)
+        return _DOCUMENTS.get(posixpath.splitext(path.lower())[1], kind) if kind is _ARCHIVE else kind
     if _TOKENIZER.match(head):
         return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
     if path.lower().endswith(RANKS_ENDING) and _RANKS.match(head):

@@ -4,6 +4,7 @@
     bzip2   .bz2
     xz      .xz, .lzma
     zstd    .zst    needs Python 3.14 or the package backports.zstd
+    epub    books: see epub.py
 
 The first bytes of a file show how it is compressed. If they do not, as for .lzma, the name of the file decides.
 """
@@ -47,13 +48,16 @@ PACKING_MARKS = (
 )
 
 
-_FIRST_TWO = frozenset(mark[:2] for mark, _ in PACKING_MARKS)
+_FIRST_TWO = frozenset((b"PK", *(mark[:2] for mark, _ in PACKING_MARKS)))
+_EPUB = b"mimetypeapplication/epub+zip"  # at 30: the first file of the archive
 
 
 def packing_of_content(head: bytes) -> str | None:
     """Returns how a file is compressed, judging by its first bytes, or None."""
     if head[:2] not in _FIRST_TWO:  # most files
         return None
+    if head[:2] == b"PK" and head[30:].startswith(_EPUB):
+        return "epub"
     return next((packing for mark, packing in PACKING_MARKS if head.startswith(mark)), None)
 
 
@@ -67,6 +71,10 @@ def unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
     """Returns a stream of the decompressed content of a stream."""
     if packing is None:
         return stream
+    if packing == "epub":
+        from .epub import Epub  # its parsers take 20 ms
+
+        return Epub(path, stream)  # type: ignore[return-value]
     return _Unpacked(path, stream, packing, *_decompressors(path, packing))  # type: ignore[return-value]
 
 

@@ -195,6 +195,12 @@ def binaries(tmp_path: Path) -> dict[str, tuple[bytes, str]]:
     return {
         "a.zip": (archive("zip"), "an archive or an office document"),
         "unnamed": (archive("zip"), "an archive"),
+        "a.docx": (archive("zip"), "a Word document"),
+        "a.odt": (archive("zip"), "an OpenDocument text"),
+        "a.rtf": (rb"{\rtf1\ansi text}", "a document in RTF"),
+        "a.doc": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + noise, "an old Office document"),
+        "a.mobi": (b"name" + bytes(56) + b"BOOKMOBI" + noise, "a Kindle book"),
+        "a.fb2": (b'<?xml version="1.0"?>\n<FictionBook xmlns="x">', "a book in FB2"),
         "a.tar": (archive("tar"), "an archive"),
         "a.tgz": (archive("tgz"), "an archive"),
         "a.tar.gz": (archive("tgz"), "an archive"),
