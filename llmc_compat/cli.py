@@ -14,7 +14,6 @@ from pybpe.cli.command import Command
 from pybpe.cli.common import (
     call,
     check_writable,
-    fewer_than,
     load,
     named_output,
     names_alone,
@@ -97,7 +96,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
     told = f"made {', '.join(files)}" if files else "already complete"
     counts = ", ".join(f"{split} {tokens}" for split, tokens in split_tokens(manifest).items())
     text = (
-        f"{workspace.folder}: {config.vocab_size} tokens{fewer_than(args.vocab_size, config.vocab_size)},"
+        f"{workspace.folder}: {config.vocab_size} tokens,"
         f" padded to {config.padded_vocab_size}; {config.num_parameters} parameters; {counts} tokens of"
         f" text; {told}; checked. The next commands are in {os.path.join(workspace.folder, workspace.readme)}"
     )

@@ -4,6 +4,7 @@ say it in their own words."""
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import os
@@ -95,6 +96,13 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Returns JSON that is valid Unicode. A file name that is not UTF-8 has escapes there, from which a parser of JSON
+    and os.fsencode give its bytes back."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return text if is_unicode(text) else json.dumps(value, indent=indent)
 
 
 def one_of(name: str, value: object, choices: Collection[str]) -> None:

@@ -257,13 +257,6 @@ def tell_of_commas(args: argparse.Namespace) -> None:
             note(f"--special-token {text!r} is one token, with its commas: to name several, repeat the option")
 
 
-def fewer_than(size: int, got: int) -> str:
-    """Returns why a vocabulary has fewer tokens than requested; "" if it does not."""
-    if got >= size:
-        return ""
-    return f" (fewer than {size}: no other pair occurs often enough; use more text to get more)"
-
-
 def check_writable(path: str, may_be_folder: bool = False) -> None:
     """Raises an error now, not after an hour of work, if a file cannot be written. Makes its folder."""
     if path == "-":

@@ -16,7 +16,7 @@ from ..support.parallel import RunOptions
 from ..tokens.manifest import Manifest, named_folder
 from ..tokens.options import OutputOptions, RowOptions
 from .command import Command
-from .common import call, fewer_than, load, report, tell_of_commas
+from .common import call, load, report, tell_of_commas
 
 _DIR = "the output folder, created if needed"
 _LARGE = 10**8  # tokens
@@ -110,7 +110,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
     tell_of_commas(args)
     tok, manifest = call(pybpe.prepare, args, args.files, args.output)
     tell_set_aside(args, manifest)
-    report_manifest(args, manifest, note=f" {len(tok)} tokens" + fewer_than(args.vocab_size, len(tok)))
+    report_manifest(args, manifest, note=f" {len(tok)} tokens")
 
 
 # ----------------------------------------------------------------------------------------------------

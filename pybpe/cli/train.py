@@ -14,7 +14,7 @@ from ..reading.sample import Sample
 from ..support.parallel import RunOptions
 from ..training.options import TrainOptions
 from .command import Command
-from .common import call, fewer_than, list_of_skipped, load, remove_old_list, report, save_tokenizer, tell_of_commas
+from .common import call, list_of_skipped, load, remove_old_list, report, save_tokenizer, tell_of_commas
 from .options import named_files, parse_amount
 
 
@@ -87,7 +87,6 @@ def _run_train(args: argparse.Namespace) -> None:
     remove_old_list(args)
     facts = {"output": args.output, "vocab_size": len(tokenizer), "merges": len(tokenizer.model.merges)}
     line = f"{args.output}: {counted(len(tokenizer), 'token')}, {counted(facts['merges'], 'merge')}"
-    line += fewer_than(size, len(tokenizer))
     if args.sizes is not None and counts is not None:
         from ..analysis.usage import compression_curve, plot, table
 

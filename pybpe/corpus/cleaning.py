@@ -16,9 +16,10 @@ from typing import Any
 from .. import _binding
 from .._lazy import Array, futures
 from ..arguments import chosen, counted, instance, param, refuse_unused, whole_number
-from ..errors import ArgumentError, file_errors, note
+from ..errors import ArgumentError, file_errors, note, warn
 from ..reading.bad_records import Seen, SkippedRecords, check_list, list_name, remove_list
 from ..reading.files import stage
+from ..reading.input_file import check_has_text
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import Inputs, path_list
 from ..reading.unpacking import zstd_module
@@ -165,6 +166,8 @@ def clean(
         paths = result_paths(folder, identity_of(steps), described, resume)
         try:
             results = run_tasks(steps, tasks, staged, paths, run)
+            if not any(result.header()["tally"]["documents"].get("in") for result in results):
+                check_has_text(staged.files, "documents to write")
             decisions = Decisions(steps, results, run.memory_limit)
             if steps.read.skips:
                 found = _write_list(list_path, folder, results, staged.names)
@@ -178,6 +181,8 @@ def clean(
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         remove_folder(folder)
+    if not tally.documents["out"]:
+        warn(f"{path}: is empty, because no document was kept")
     return Report(tally, steps.filters, near_dedup, found)
 
 

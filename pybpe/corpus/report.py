@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import html
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from .. import _binding
 from .._lazy import Array, numpy
-from ..arguments import counted, utf8
+from ..arguments import counted, json_text, utf8
 from .filters import Filters
 from .near_duplicates import Banding
 
@@ -214,7 +213,7 @@ class Report:
     def save(self, path: _binding.PathLike) -> None:
         """Writes the page, or JSON if the name ends in .json, atomically."""
         name = os.fsdecode(path)
-        text = json.dumps(self.to_json(), ensure_ascii=False, indent=1) if name.endswith(".json") else self.to_html()
+        text = json_text(self.to_json(), indent=1) if name.endswith(".json") else self.to_html()
         _binding.write_file(path, text.encode("utf-8", "replace"))
 
 

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, FormatError
 from ..model import Model
 from ..pattern import Pattern, PatternLike
 from ..reading.file_types import no_text
-from ..reading.streams import Snapshot, open_unchanged
+from ..reading.streams import PULL, Snapshot, open_unchanged
 from . import tokenizer_json, vocab_merges
 from .vocab_merges import NO_MERGE
 
@@ -73,7 +73,8 @@ def _kind(start: bytes, name: str) -> str:
         return "this is a model of SentencePiece, whose tokens are not bytes: pybpe does not read it"
     known = no_text(start, name)
     if known is not None:
-        return f"this is {known.what}, not a tokenizer: pass the tokenizer.json of the model"
+        what = known.what if known.advice == PULL else f"{known.what}, not a tokenizer"
+        return f"this is {what}: {known.advice if known.advice == PULL else 'pass the tokenizer.json of the model'}"
     return (
         "not a tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken), or the number"
         f" {_binding.TOKENIZER_MAGIC} (tokenizer.bin), but it begins with {start[:16]!r}"

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import param
+from ..arguments import json_text, param
 from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
 from ..support.output_files import remove_file
 from .file_types import RECORD_OF_RUN
@@ -144,8 +144,7 @@ class SkippedRecords:
         else:
             line = None if before is None or bad.line is None else before + bad.line + 1
             place |= {"line": line, "offset": bad.offset}
-        text = json.dumps({**place, "reason": bad.reason}, ensure_ascii=False)
-        return text.encode("utf-8", "surrogateescape") + b"\n"
+        return json_text({**place, "reason": bad.reason}).encode() + b"\n"
 
     def check(self, at_end: bool = False) -> None:
         """Raises ArgumentError if more than half of many records are bad; at the end of a run, of any number."""
@@ -182,7 +181,7 @@ class SkippedRecords:
     def _example(self) -> str:
         if not self.first:
             return ""
-        found = json.loads(self.first.decode("utf-8", "surrogateescape"))
+        found = json.loads(self.first)
         what = "row" if "row" in found else "line" if found["line"] is not None else "offset"
         where = f"{'byte' if what == 'offset' else what} {found[what]}"
         return f", such as {found['file']}: {where}: {found['reason']}"

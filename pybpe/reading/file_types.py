@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from ..arguments import can_pass, param
-from .streams import JSON_HEAD_BYTES
+from .streams import JSON_HEAD_BYTES, POINTER, PULL
 from .unpacking import PACKING_MARKS, packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
@@ -58,6 +58,7 @@ _DOCUMENTS = {  # whose content does not show more than that they are archives
 _ARROW = "give it a name that ends in .arrow"
 _TOKENS = "it already holds tokens; TokenDataset and llm.c read it"
 _MARKS = {
+    POINTER: NoText("a pointer of Git LFS, not the file itself", PULL),
     b"PK\x03\x04": _ARCHIVE,
     b"PK\x05\x06": _ARCHIVE,
     b"7z\xbc\xaf\x27\x1c": _ARCHIVE,

@@ -15,6 +15,7 @@ import io
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -34,7 +35,7 @@ from .file_types import (
     says_records,
 )
 from .paths import STDIN, first_of
-from .streams import JSON_HEAD_BYTES, Limited, Peekable, UnchangedStream, open_input, open_stdin
+from .streams import JSON_HEAD_BYTES, POINTER, Limited, Peekable, UnchangedStream, open_input, open_stdin
 from .text_encoding import decoded, encoding_of, may_be_utf8, utf16_without_mark
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
@@ -153,7 +154,8 @@ class InputFile(NamedTuple):
             encoding = None if says_records(self.path) else utf16_without_mark(head)
         text = head
         if encoding not in (None, "utf-8"):
-            text = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
+            with suppress(Exception):  # whatever a codec raises, reading raises an error that says where
+                text = codecs.getincrementaldecoder(encoding)("ignore").decode(head).encode("utf-8", "ignore")
         form = form_of_name(self.path) or ("jsonl" if holds_records(text, self.path) else "text")
         file = self._replace(encoding=None if encoding == "utf-8" else encoding, form=form, has_mark=marked is not None)
         file = file._replace(is_empty=head == mark, starts_in_utf8=starts_in_utf8 if encoding is None else None)
@@ -373,7 +375,16 @@ def check_text(files: Iterable[InputFile]) -> None:
         raise ArgumentError(f"{first_of(names)}: {what} empty, so nothing can be made of it: name a file with text")
 
 
+def check_has_text(files: Iterable[InputFile], missing: str) -> None:
+    """Raises ArgumentError for files in which a call found no text, so that it would make something without what is
+    `missing`. Does nothing if all are empty, which `corpus_files` has said."""
+    if not all(file.is_empty for file in files):
+        raise ArgumentError(f"there is no text in the inputs, so there are no {missing}")
+
+
 def _packing_of(head: bytes, path: str) -> str | None:
+    if head.startswith(POINTER):  # whatever it stands for
+        return None
     return packing_of_content(head) or packing_of_name(path)
 
 

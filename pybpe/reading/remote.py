@@ -15,6 +15,7 @@ import hashlib
 import io
 import os
 import re
+import threading
 from base64 import b64encode
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 from .._version import __version__
 from ..arguments import without_secrets
-from ..errors import ArgumentError, Error, FileError, FormatError, MissingExtraError, WorkerError, file_error
+from ..errors import ArgumentError, Error, FileError, FormatError, MissingExtraError, WorkerError, file_error, note
 from ..support.parallel import map_ordered, run_interruptibly
 from .corpus_folder import Found, Place, corpus_of, is_hidden
 
@@ -36,6 +37,7 @@ _WEB, _BUCKETS = ("https", "http"), ("s3", "gs", "hf")
 _TRIES = 8
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=0.25), timedelta(seconds=20)
 _CONNECT_TIMEOUT, _READ_TIMEOUT, _TIMEOUT = timedelta(seconds=15), timedelta(seconds=30), timedelta(days=7)
+_PATIENCE_SECONDS = 5.0  # before a note that a server does not answer
 _LEAST_BYTES = 1 << 16  # what a request asks for at least: enough to recognize a file
 _PART_BYTES = 1 << 22
 _CONNECTIONS = 4
@@ -378,8 +380,13 @@ def _hub() -> Any:
 
 
 def _wait(url: str, function: Callable[[], Result]) -> Result:
-    """Returns function(), which Ctrl-C interrupts. Turns the errors of the libraries into pybpe's."""
+    """Returns function(), which Ctrl-C interrupts. Says if it takes long, as obstore repeats what fails. Turns the
+    errors of the libraries into pybpe's."""
+    told = f"{without_secrets(url)}: no answer for {_PATIENCE_SECONDS:g} s, still trying"
+    timer = threading.Timer(_PATIENCE_SECONDS, note, [told])
+    timer.daemon = True
     try:
+        timer.start()
         return run_interruptibly(function)
     except Error:
         raise
@@ -389,6 +396,8 @@ def _wait(url: str, function: Callable[[], Result]) -> Result:
         raise MissingExtraError(f"{without_secrets(url)}: {problem}") from None
     except Exception as error:
         raise _refusal(url, type(error).__name__, str(error)) from None
+    finally:
+        timer.cancel()
 
 
 def _refusal(url: str, kind: str, text: str) -> Exception:
@@ -400,8 +409,9 @@ def _refusal(url: str, kind: str, text: str) -> Exception:
         number, what = errno.EACCES, f"no credentials were found: {advice}"
     elif kind in _REFUSALS:
         number, what = errno.EACCES, f"the server refuses access: {advice}"
-    elif kind.endswith("NotFoundError") or "status code: 404" in text:  # there is no such bucket
-        number, what = errno.ENOENT, "there is no such file"
+    elif kind.endswith("NotFoundError") or "status code: 404" in text:
+        is_bucket = "NoSuchBucket" in text or "bucket does not exist" in text
+        number, what = errno.ENOENT, "there is no such bucket" if is_bucket else "there is no such file"
     else:  # a URL, and what the server wrote on the lines after the first, could repeat a signature
         first, cause = text.partition("\n")[0], re.search(r'(?:message|error): "([^"]*)"', text)
         reason = re.sub(r"https?://[^\s'\"]+", lambda found: without_secrets(found[0]), first)[:300] or kind

@@ -13,11 +13,13 @@ from typing import Any, BinaryIO
 from .. import _binding
 from .._lazy import hashlib, numpy
 from ..arguments import is_url, without_secrets
-from ..errors import ArgumentError, FileError, file_error, file_errors
+from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors
 from ..support.parallel import end_if_unwanted
 
 _HASH_BLOCK = 1 << 18  # bytes; fits in a CPU cache
 JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines
+POINTER = b"version https://git-lfs.github.com/spec/"  # how a file begins that Git LFS has not fetched
+PULL = "run `git lfs pull` in its repository"
 _READ_BYTES = 1 << 24  # the most bytes that are read at once, whatever length a damaged file claims
 
 
@@ -118,9 +120,17 @@ def open_unchanged(path: _binding.PathLike) -> UnchangedStream:
 
 
 def read_file(path: _binding.PathLike) -> bytes:
-    """Returns the content of a local file. Raises FileError: it cannot be read, or was changed meanwhile."""
+    """Returns the content of a local file. Raises FileError: it cannot be read, or was changed meanwhile; FormatError:
+    it is a pointer of Git LFS."""
     with open_unchanged(path) as stream:
-        return stream.read()
+        return without_pointer(stream.read(), path)
+
+
+def without_pointer(data: bytes, path: _binding.PathLike) -> bytes:
+    """Returns the content of a file. Raises FormatError for what Git has in place of a large file."""
+    if data.startswith(POINTER):
+        raise FormatError(f"{_binding.path_text(path)}: a pointer of Git LFS, not the file itself: {PULL}")
+    return data
 
 
 class Snapshot:
@@ -133,7 +143,7 @@ class Snapshot:
     def read(self, path: _binding.PathLike) -> bytes:
         """Returns the content of a file. Raises FileError if it cannot be read."""
         self._streams.append(open_unchanged(path))
-        return self._streams[-1].read()
+        return without_pointer(self._streams[-1].read(), path)
 
     def __enter__(self) -> Snapshot:
         return self

@@ -19,6 +19,7 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import BinaryIO
 
 from .. import _binding
@@ -27,6 +28,7 @@ from ..errors import ArgumentError, FormatError, warn
 from .streams import DerivedStream
 
 _BLOCK = 1 << 16
+_OF_NAMES = ("idna", "punycode", "undefined")  # encodings of host names, and one that raises an error for each text
 _INSIDE = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
@@ -37,10 +39,13 @@ def check_encoding(encoding: str | None) -> str | None:
         return None
     instance("encoding", encoding, str, "a name such as 'gb18030', or None")
     try:
-        empty: object = codecs.getincrementaldecoder(encoding)().decode(b"")
-        if not isinstance(empty, str):  # a codec that does not produce text, such as base64
+        name = codecs.lookup(encoding).name
+        codecs.getincrementaldecoder(name)
+        with suppress(UnicodeError):
+            b"a".decode(name)  # raises LookupError for what is no encoding of text, such as base64
+        if name in _OF_NAMES:
             raise LookupError
-        return codecs.lookup(encoding).name
+        return name
     except (LookupError, ValueError, TypeError):
         raise ArgumentError(
             f"unknown encoding {shown(encoding)}: use one of Python's, such as 'gb18030', 'utf-16' or 'cp1252'"
@@ -88,8 +93,12 @@ class _Decoded(DerivedStream):
         except UnicodeDecodeError as error:
             offset = self._read + len(data) - len(error.object) + error.start  # the decoder may hold earlier bytes
             problem = error.reason
-        except UnicodeError as error:  # raised by the codec itself; or surrogates, which only odd codecs produce
+        except MemoryError:
+            raise
+        except Exception as error:  # raised by the codec itself; or surrogates, which only odd codecs produce
             offset, problem = self._read, str(error)[:80]
+            if problem.endswith("does not start with BOM"):
+                problem = f"it has no byte order mark: pass {self._encoding}-le or {self._encoding}-be"
         raise FormatError(
             f"{self.name}: not {self._encoding} at byte {offset}: {problem}. If the file is not damaged there, pass"
             f" {param(encoding='NAME')}, its encoding",

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import counted, param
+from ..arguments import counted, is_unicode, json_text, param
 from ..errors import ArgumentError, FileMissingError, FormatError, file_error, file_errors, note
 from ..formats import VERSION_KEY, check_version_of
 from ..reading.splits import SPLIT_NAMES
@@ -182,9 +182,11 @@ class Manifest:
                 del content[name]
         # There may be millions of inputs, and with an indent Python's json takes long for each.
         quoted = json.encoder.encode_basestring
+        if not is_unicode("".join(path for path, _ in self.inputs)):  # as json_text
+            quoted = json.encoder.encode_basestring_ascii
         inputs = ",\n".join(f"    [{quoted(path)}, {'null' if size is None else size}]" for path, size in self.inputs)
-        text = json.dumps(content, indent=2, ensure_ascii=False).removesuffix("\n}")
-        return f'{text},\n  "inputs": [\n{inputs}\n  ]\n}}\n'.encode("utf-8", "surrogateescape")
+        text = json_text(content, indent=2).removesuffix("\n}")
+        return f'{text},\n  "inputs": [\n{inputs}\n  ]\n}}\n'.encode()
 
     @classmethod
     def load(cls, folder: _binding.PathLike) -> Manifest:

@@ -40,6 +40,7 @@ from .. import _binding
 from ..arguments import counted
 from ..errors import ArgumentError, FormatError, LimitError, file_error, file_errors, note, warn
 from ..reading.bad_records import SkippedRecords, SkipState, check_list
+from ..reading.input_file import check_has_text
 from ..reading.text_encoding import Doubts
 from ..support.locking import STAGED
 from ..support.output_files import give_name, make_folder, remove_entry, remove_file, write_through
@@ -48,7 +49,7 @@ from ..support.progress import Progress
 from .encoding import Encoded, EncodingJob, Part
 from .finished import TOKENIZER_NAMES, hashed, remove_work, replaced_files
 from .manifest import FILE_NAMES, LOG_NAME, Manifest, Records, ShardRecord, is_plain_name, record_file
-from .options import Layout
+from .options import ArrayOptions, Layout
 from .spool import Reached
 from .store import Store
 
@@ -321,6 +322,9 @@ class TokenRun:
                 self._take(step)
                 bar.add(step.size)
         self._records.check(at_end=True)
+        if self._encoding is not None and not isinstance(self._layout.output, ArrayOptions):
+            if not any(split.text_bytes for split in self._last.splits):
+                check_has_text(self._encoding.plan.files, "tokens to write")
         self._checkpoint()
         shards = self._store.shards(self._last)
         described = [[record._asdict() for record in some] for some in shards]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .. import _binding
 from .._lazy import futures
 from ..arguments import by_caller, instance, param, utf8
-from ..errors import ArgumentError, FileMissingError
+from ..errors import ArgumentError, FileMissingError, warn
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
@@ -35,6 +35,7 @@ from .saved_counting import Place, SavedCounting, turns
 from .word_counter import CountSettings, MergingMemory, WordCounter, default_limit
 
 LEAST_TASK, MOST_TASK = 1 << 26, 1 << 28  # the number of bytes of text that an executor's worker counts at once
+_NO_WORDS = "there is no text in the inputs, so there are no words to count"
 _TASKS = 256  # if tasks of these sizes allow: longer ones leave workers idle, shorter ones make more words to add
 
 
@@ -81,7 +82,10 @@ def count_words(
     read = ReadOptions(text_key, encoding, documents, on_error, listed(skipped))
     settings = CountSettings(Pattern(pattern, digits), specials, normalizer, read)
     run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
-    return count_inputs(inputs, settings, Sample(max_documents, max_bytes, seed), run)
+    counts = count_inputs(inputs, settings, Sample(max_documents, max_bytes, seed), run)
+    if not len(counts):
+        warn(_NO_WORDS)
+    return counts
 
 
 def count_inputs(
@@ -102,8 +106,10 @@ def count_to_file(
     inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, path: _binding.PathLike
 ) -> int:
     """Writes the counts that `count_inputs` returns to a .counts file, atomically. Returns the number of words, which
-    need not fit into memory if there is a memory limit."""
+    need not fit into memory if there is a memory limit. Raises ArgumentError if there are none."""
     with _counted(inputs, settings, sample, run) as (counter, _):
+        if not counter.has_words:
+            raise ArgumentError(_NO_WORDS)
         return counter.write(path, header_of(settings))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _binding
 from ..arguments import Text, chosen, param
-from ..errors import ArgumentError
+from ..errors import ArgumentError, warn
 from ..model import Model
 from ..reading.files import input_files
 from ..reading.input_file import InputFile
@@ -78,6 +78,13 @@ class TrainInput:
         _check_counts(self.counts, settings)
         return self.counts
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the inputs are files without a byte: their tokenizer has the bytes and the special tokens."""
+        return is_path_list(self.inputs) and all(
+            path != STDIN and InputFile.look(path)[0].is_empty for path in input_files(self.inputs or ())
+        )
+
     def check_checkpoint(self, plan: TrainPlan) -> None:
         """Raises ArgumentError unless the counting of this input can be saved, and resumed later."""
         if plan.options.parity is not None:
@@ -111,14 +118,20 @@ class TrainInput:
 def train_model(
     source: TrainInput, options: TrainOptions, run: RunOptions, checkpoint: _binding.PathLike | None = None
 ) -> Model:
-    """Does the work of `pybpe.train`."""
+    """Does the work of `pybpe.train`. Warns if the vocabulary has fewer tokens than requested."""
     plan = source.plan(options)
     ready = source.ready_counts(plan)
     if checkpoint is not None:
         source.check_checkpoint(plan)
         with resumable(checkpoint, plan.fingerprint() | source.fingerprint()) as saved:
-            return plan.model(_merge([_count(source, plan, run, saved=saved)], plan, run.progress))
-    return plan.model(_merge([_count(source, plan, run, ready)], plan, run.progress))
+            merges = _merge([_count(source, plan, run, saved=saved)], plan, run.progress)
+            model = plan.model(merges)
+    else:
+        model = plan.model(_merge([_count(source, plan, run, ready)], plan, run.progress))
+    if len(model.tokens) < options.vocab_size:
+        why = "no other pair of tokens occurs often enough: use more text to get more"
+        warn(f"the vocabulary has {len(model.tokens)} tokens, fewer than {options.vocab_size}: {why}")
+    return model
 
 
 def _count(
@@ -130,14 +143,21 @@ def _count(
 ) -> TrainWords:
     options = plan.options
     merging = MergingMemory(run.memory_limit or default_limit(), plan.stages[-1].size)
+    counted: TrainWords
     if ready is not None:
         merging.check(*ready.words.size)
-        return ready.words
-    assert source.inputs is not None
-    if options.parity is None:
-        return count_inputs(source.inputs, plan.count, source.sample, run, saved, merging).words
-    assert isinstance(source.inputs, Mapping)
-    return count_languages(source.inputs, (options.parity, options.parity_per), plan.count, source.sample, run)
+        counted = ready.words
+    elif options.parity is None:
+        assert source.inputs is not None
+        counted = count_inputs(source.inputs, plan.count, source.sample, run, saved, merging).words
+    else:
+        assert isinstance(source.inputs, Mapping)
+        counted = count_languages(source.inputs, (options.parity, options.parity_per), plan.count, source.sample, run)
+    tables = [language.words for language in counted] if isinstance(counted, list) else [counted]
+    wants_merges = plan.stages[-1].size > 256 + plan.numbering.made
+    if wants_merges and not any(map(len, tables)) and not source.is_empty:
+        raise ArgumentError("there is no text to train on, so no tokens can be learned")
+    return counted
 
 
 def learned(base: Model, inputs: Inputs | None, given: Mapping[str, Any]) -> Model:

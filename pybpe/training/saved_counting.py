@@ -81,7 +81,7 @@ class SavedCounting:
     def save(self, place: Place) -> None:
         """Saves that the runs have all words before this place."""
         state = {"settings": self._settings, "place": place, "runs": self.runs.names}
-        text = json.dumps(state, sort_keys=True, ensure_ascii=False).encode()
+        text = json.dumps(state, sort_keys=True).encode()
         _binding.write_file(os.path.join(self._folder, _STATE), text)
         self.place = place
 

@@ -123,6 +123,12 @@ class WordCounter:
             self._gather(counter)
         self._put_back(counter, has_specials)
 
+    @property
+    def has_words(self) -> bool:
+        """Whether any words were counted, also by an earlier process."""
+        tables = [*self._free[True], *self._free[False], *([self._total] if self._total is not None else [])]
+        return any(table.stats.words for table in tables) or (self._runs is not None and bool(self._runs.names))
+
     def add_words(self, words: _binding.Words) -> None:
         """Adds words that a worker counted."""
         counter = self._take(False)

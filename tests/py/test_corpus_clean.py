@@ -151,7 +151,8 @@ def test_what_another_run_left_is_not_used(tmp_path: Path, monkeypatch: pytest.M
     clean(path, tmp_path / "out.jsonl", scorers=[("s", interrupted, 1)], workers=1)
     assert 50 <= len(calls) < 70  # some were not done again
     assert texts_of(tmp_path / "out.jsonl") == documents(50)
-    clean(path, tmp_path / "out.jsonl", filters=Filters(min_chars=10**6), force=True)
+    with pytest.warns(PybpeWarning, match="out.jsonl: is empty, because no document was kept"):
+        clean(path, tmp_path / "out.jsonl", filters=Filters(min_chars=10**6), force=True)
     assert texts_of(tmp_path / "out.jsonl") == []
 
 

@@ -13,6 +13,7 @@ import warnings
 from array import array
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from encodings.aliases import aliases
 from pathlib import Path
 from typing import Any
 
@@ -380,6 +381,46 @@ def test_what_does_not_decode_is_an_error_with_its_place(tmp_path: Path) -> None
     for wrong in ("utf-9", "base64", "rot13", "", "a\0b"):
         with pytest.raises(pybpe.errors.ArgumentError, match="encoding"):
             pybpe.count_words(path, encoding=wrong)
+
+
+ALL_ENCODINGS = sorted(
+    {*aliases.values(), "idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"} - {"mbcs", "oem"}
+)
+HOSTILE = (
+    b"",
+    b"a",
+    b"\xff\xfe",
+    b"\x00\xd8\x00\xd8",
+    b"\\q\\N{x}\\U00110000",
+    b"+/v8-\xff~{~}\x1b$B\x80\x0e",
+    b"xn--a-\xe9.-",
+)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pybpe.errors.PybpeWarning")
+@pytest.mark.parametrize("encoding", ALL_ENCODINGS)
+def test_every_codec_reads_or_gives_an_error_of_pybpe(encoding: str, tmp_path: Path) -> None:
+    path, rng = tmp_path / "x.txt", random.Random(8)
+    for data in (
+        *HOSTILE,
+        *(rng.randbytes(rng.randrange(1, 70_000)) for _ in range(4)),
+        *(d * 20_000 for d in HOSTILE),
+    ):
+        path.write_bytes(data)
+        for call in (pybpe.count_words, lambda path, encoding: open_text(str(path), encoding).read()):
+            try:
+                call(path, encoding=encoding)
+            except FormatError as error:
+                assert str(path) in str(error)
+            except pybpe.errors.ArgumentError as error:
+                assert str(error).startswith("unknown encoding")
+
+
+def test_wide_text_without_a_byte_order_mark_says_what_to_pass(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-32"):
+        (tmp_path / "x.txt").write_text("a", encoding=f"{encoding}-le")
+        with pytest.raises(FormatError, match=f"not {encoding} at byte 0: .*pass {encoding}-le or {encoding}-be|codec"):
+            pybpe.count_words(tmp_path / "x.txt", encoding=encoding)
 
 
 def test_records_in_another_encoding_say_so(tmp_path: Path) -> None:

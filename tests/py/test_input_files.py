@@ -7,10 +7,12 @@ import gzip
 import json
 import os
 import re
+import sys
 import threading
 import warnings
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -19,7 +21,7 @@ from texts import english
 
 import pybpe
 from pybpe.cli import main
-from pybpe.errors import ArgumentError, FileError, PybpeWarning
+from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
 from pybpe.reading.files import corpus_files, input_files
 
 TEXT = english()[:30_000]
@@ -193,6 +195,93 @@ def test_a_command_refuses_an_empty_input(
     shown = {"-": "standard input", "folder": "folder/a.txt and 3 more"}.get(name, name)
     assert re.search(rf"{re.escape(shown)}: th(is|ese) files? (is|are) empty, so", capsys.readouterr().err)
     assert not [path for path in Path().rglob("out*") if path.is_file()]
+
+
+@pytest.mark.parametrize("command", [command for command in MAKERS if command != "prune"])
+@pytest.mark.parametrize("line", ['{"text": ""}\n', "\n \n"])
+def test_nothing_is_made_of_records_without_text(
+    command: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text(line * 3)
+    small_tokenizer().save("tok.json")
+    for more in [[]] if command != "binarize" else [["--format", form] for form in ("llmc", "npy", "megatron", "raw")]:
+        assert main([command, "a.jsonl", *MAKERS[command], *more]) == 2
+        assert re.search("there is no text (in the inputs|to train on)", capsys.readouterr().err)
+        assert not [path for path in Path().rglob("*out*") if path.is_file()]
+
+
+def test_functions_say_that_nothing_came_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": ""}\n')
+    nothing: tuple[Any, ...] = (iter(["a", "b"]), iter([""]), tmp_path / "a.jsonl")
+    assert list(nothing[0])
+    for inputs in nothing:
+        with pytest.raises(ArgumentError, match="there is no text to train on"):
+            pybpe.train(inputs, vocab_size=300)
+    assert len(pybpe.train(iter([]), vocab_size=256)) == 256  # as requested
+    with pytest.raises(ArgumentError, match="there is no text to train on"):
+        pybpe.train(counts={}, vocab_size=300)
+    with pytest.warns(PybpeWarning, match="there is no text in the inputs, so there are no words"):
+        assert len(pybpe.count_words(iter([]))) == 0
+    with pytest.warns(PybpeWarning, match="the vocabulary has 259 tokens, fewer than 300: no other pair"):
+        pybpe.train(iter(["abc abc"]), vocab_size=300)
+    with pytest.warns(PybpeWarning, match="the vocabulary has 256 tokens, fewer than 300: no other pair"):
+        pybpe.train(iter(["a b c"]), vocab_size=300, min_frequency=10)
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.warns(PybpeWarning) as told:
+        vocab, merges = pybpe.train_bpe(tmp_path / "empty", 300, ["<|a|>"])
+    assert (len(vocab), merges) == (257, []) and len(told) == 2
+    (tmp_path / "b.txt").write_text("short")
+    with pytest.warns(PybpeWarning, match=r"o\.jsonl: is empty, because no document was kept"):
+        pybpe.corpus.clean(tmp_path / "b.txt", tmp_path / "o.jsonl", filters=pybpe.corpus.Filters(min_chars=99))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.zst", "a.parquet", "a.arrow", "a", "a.json"])
+def test_a_pointer_of_git_lfs_is_no_text(name: str, tmp_path: Path) -> None:
+    """Nor any other file, such as a tokenizer: its text is small, and the file is elsewhere."""
+    path = tmp_path / name
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935\nsize 12345\n")
+    for call in (pybpe.count_words, pybpe.Tokenizer.from_file):
+        with pytest.raises(FormatError, match="a pointer of Git LFS, not the file itself: run `git lfs pull`"):
+            call(path)
+    path.rename(tmp_path / "manifest.json")
+    with pytest.raises(FormatError, match="manifest.json: a pointer of Git LFS"):
+        pybpe.Manifest.load(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are Unicode there")
+def test_names_that_are_not_utf8_lead_back_to_the_file(tmp_path: Path) -> None:
+    folder, name = os.fsencode(tmp_path), b"caf\xe9.jsonl"
+    with open(os.path.join(folder, name), "wb") as stream:
+        stream.write(b'{"text": "one"}\n{"text": 1}\n{"text": "two"}\n')
+    path = os.fsdecode(os.path.join(folder, name))
+    with pytest.warns(PybpeWarning, match="1 of 3 records"):
+        pybpe.binarize(small_tokenizer(), path, tmp_path / "o", on_error="skip", splits=(1,), min_shard_tokens=0)
+    manifest, skipped = (
+        json.loads((tmp_path / "o" / name).read_bytes()) for name in ("manifest.json", "skipped.jsonl")
+    )
+    assert os.fsencode(manifest["inputs"][0][0]) == os.fsencode(skipped["file"]) == os.path.join(folder, name)
+    assert pybpe.Manifest.load(tmp_path / "o").inputs == [(path, 44)]
+    with pytest.warns(PybpeWarning, match="1 of 3 records"):
+        report = pybpe.corpus.clean(path, path + ".out.jsonl", on_error="skip", workers=1)
+    report.save(tmp_path / "r.json")
+    facts = json.loads((tmp_path / "r.json").read_bytes())
+    assert os.fsencode(facts["skipped"]["file"]) == os.fsencode(path + ".out.jsonl.skipped.jsonl")
+    with pytest.warns(PybpeWarning, match="1 of 3 records"):
+        pybpe.train(path, vocab_size=257, on_error="skip", skipped=tmp_path / "list")
+    assert os.fsencode(json.loads((tmp_path / "list").read_bytes())["file"]) == os.path.join(folder, name)
+
+
+def test_standard_input_again_is_complete(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.txt").write_text("some text")
+    given = {"splits": (1,), "min_shard_tokens": 0}
+    for _ in range(2):
+        with standard_input(str(tmp_path / "a.txt")), caplog.at_level("INFO", "pybpe"):
+            made = pybpe.binarize(small_tokenizer(), "-", tmp_path / "o", **given)
+    assert f"{tmp_path}/o: already complete (1 shards, {made.tokens} tokens)" in caplog.messages
+    (tmp_path / "a.txt").write_text("other text")
+    with standard_input(str(tmp_path / "a.txt")), pytest.raises(ArgumentError, match="of other inputs"):
+        pybpe.binarize(small_tokenizer(), "-", tmp_path / "o", **given)
 
 
 def test_empty_inputs_are_said(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from llmc_compat.check import check
 from llmc_compat.gpt2_config import laptop_shape
 from llmc_compat.shards import Batch, DataLoader, read_shard
 from llmc_compat.workspace import Workspace, make_workspace
-from pybpe.errors import ArgumentError, FileError, FileMissingError, LimitError
+from pybpe.errors import ArgumentError, FileError, FileMissingError, LimitError, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
 
 SMALL: dict[str, Any] = {"vocab_size": 500, "layers": 1, "heads": 2, "channels": 8, "progress": False}
@@ -210,7 +210,7 @@ def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
         tmp_path / "work" / "README.md"
     ).exists()
     path.write_text("")
-    with pytest.raises(LimitError, match="no B and T fit: add more text"):
+    with pytest.warns(PybpeWarning, match="empty"), pytest.raises(ArgumentError, match="there is no text to train on"):
         make_workspace(path, tmp_path / "work", **SMALL)
     with pytest.raises(FileMissingError):
         make_workspace(tmp_path / "none.txt", tmp_path / "work", **SMALL)
@@ -363,7 +363,7 @@ def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path
     )
     assert "d6: 300 tokens, padded to 384; " in text.stdout
     few = run(corpus, "-o", tmp_path / "few", "--min-frequency", 500, *shape[2:])
-    assert " tokens (fewer than 20000: no other pair occurs often enough; use more text to get more), " in few.stdout
+    assert "warning: the vocabulary has 299 tokens, fewer than 20000: no other pair" in few.stderr
     assert "README.md" in text.stdout and (tmp_path / "d6" / "gpt2_124M_bf16.bin").exists()
     for bad in (("--depth", "x"), ("--depth", "d7"), ("--splits", "1"), ("--sequence-length", "1")):
         result = run(corpus, "-o", tmp_path / "bad", *bad, code=2)

@@ -198,8 +198,8 @@ def test_workers_in_other_processes(bucket: Bucket, corpus: Path, tmp_path: Path
 
 
 def test_errors(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    for url in (f"{bucket.url}/nothing", "s3://no-such-bucket/x"):
-        with pytest.raises(FileNotFoundError, match=f"{url}: cannot be opened: there is no such file"):
+    for url, what in ((f"{bucket.url}/nothing", "file"), ("s3://no-such-bucket/x", "bucket")):
+        with pytest.raises(FileNotFoundError, match=f"{url}: cannot be opened: there is no such {what}"):
             corpus_files(url)
     with pytest.raises(ArgumentError, match="no files found"):
         corpus_files(f"{bucket.url}/*.zst")
