@@ -333,7 +333,8 @@ def test_a_workspace_of_packed_rows(data: Path, tmp_path: Path) -> None:
     readme = (tmp_path / "work" / "README.md").read_text()
     assert " -t 128 " in readme and "packed rows of 128 tokens: the CPU trainer" in readme
     assert sorted(os.listdir(tmp_path / "work")) == [
-        "README.md", "data", "dev", "gpt2_124M.bin", "gpt2_tokenizer.bin"
+        "Makefile", "README.md", "data", "dev", "gpt2_124M.bin", "gpt2_tokenizer.bin", "programs",
+        "pybpe-workspace.json",
     ]  # fmt: skip
 
 
