@@ -18,6 +18,9 @@ enum { APPLY_SHORT_MAX = 62 };
 /* Merges w[0..n), 1 <= n <= APPLY_SHORT_MAX. Writes the tokens to ids (room for n) and returns their number. */
 size_t apply_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids);
 
+/* The same, but the word starts as bytes in any case: apply_chars.c makes the characters by it. */
+size_t apply_short_bytes(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids);
+
 /* The scratch space for merging words. It grows on demand and is kept between calls. Zero it to start. */
 typedef struct apply_scratch {
     uint32_t short_ids[APPLY_SHORT_MAX]; /* the tokens of a short word */

@@ -40,7 +40,7 @@ static void char_enter(merge_table *t, uint32_t *ranks, const uint8_t *token, si
         return;
     }
     const size_t number = apply_char_number(token, n);
-    if (number > 0 && apply_short(t, token, n, ids) == 1) {
+    if (number > 0 && apply_short_bytes(t, token, n, ids) == 1) {
         ranks[number] = ids[0] - t->first_merged;
     }
 }
@@ -67,7 +67,7 @@ int apply_chars_fill(merge_table *t, const pybpe_vocab_spec *v, const pybpe_allo
         if (has_part_of_char(token, n)) {
             guard_enter(t, token, n, token_length(v, v->merges[2 * m]), (uint32_t)m);
         }
-        char_enter(t, ranks, token, n); /* apply_short starts with bytes: char_ranks is not set yet */
+        char_enter(t, ranks, token, n);
     }
     t->char_ranks = ranks;
     return PYBPE_OK;

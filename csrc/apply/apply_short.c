@@ -165,10 +165,15 @@ static bool word_is_ascii(const uint8_t *w, size_t n) {
     return byte_is_ascii((uint8_t)all);
 }
 
+size_t apply_short_bytes(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids) {
+    short_word s;
+    return word_merge_short(&s, t, start_bytes(&s, t, w, n), ids);
+}
+
 size_t apply_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids) {
     short_word s;
     if (t->char_ranks == NULL || word_is_ascii(w, n)) {
-        return word_merge_short(&s, t, start_bytes(&s, t, w, n), ids);
+        return apply_short_bytes(t, w, n, ids);
     }
     return word_merge_short(&s, t, start_chars(&s, t, w, n), ids);
 }

@@ -83,7 +83,22 @@ static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
     return true;
 }
 
-int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err) {
+static void cache_unmake(pybpe_cache *c) {
+    if (c == NULL) {
+        return;
+    }
+    pybpe_allocator mem = c->mem;
+    mem_table_free(&c->table, &mem);
+    mem_free(&mem, c->long_slots);
+    mem_free(&mem, c->arena);
+    apply_scratch_free(&c->scratch, &mem);
+    apply_blocks_free(&c->blocks, &mem);
+    mem_free(&mem, c->stage_ids);
+    mem_free(&mem, c);
+}
+
+/* Makes a cache for the words of an encoder, as if it had one stage. */
+static int cache_make(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     pybpe_cache *c = mem_alloc(mem, sizeof *c);
     if (c == NULL) {
@@ -95,33 +110,31 @@ int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_alloc
     c->seed.b |= 1;
     c->arena = mem_alloc(mem, CACHE_ARENA_MIN);
     c->arena_size = CACHE_ARENA_MIN;
-    int code = PYBPE_OK;
     if (c->arena == NULL || !cache_resize(c, CACHE_LOG2_SETS_MIN)) {
-        code = error_set_memory(err, "a cache", CACHE_ARENA_MIN);
-    } else if (e->stages != NULL) {
-        code = pybpe_cache_new(&c->first, e->stages->first, mem, err);
-    }
-    if (code != PYBPE_OK) {
-        pybpe_cache_free(c);
-        return code;
+        cache_unmake(c);
+        return error_set_memory(err, "a cache", CACHE_ARENA_MIN);
     }
     *out = c;
     return PYBPE_OK;
 }
 
-void pybpe_cache_free(pybpe_cache *c) {
-    if (c == NULL) {
-        return;
+int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err) {
+    int code = cache_make(out, e, mem, err);
+    if (code == PYBPE_OK && e->stages != NULL) {
+        code = cache_make(&(*out)->first, e->stages->first, mem, err);
     }
-    pybpe_allocator mem = c->mem;
-    mem_table_free(&c->table, &mem);
-    mem_free(&mem, c->long_slots);
-    mem_free(&mem, c->arena);
-    apply_scratch_free(&c->scratch, &mem);
-    apply_blocks_free(&c->blocks, &mem);
-    pybpe_cache_free(c->first);
-    mem_free(&mem, c->stage_ids);
-    mem_free(&mem, c);
+    if (code != PYBPE_OK) {
+        pybpe_cache_free(*out);
+        *out = NULL;
+    }
+    return code;
+}
+
+void pybpe_cache_free(pybpe_cache *c) {
+    if (c != NULL) {
+        cache_unmake(c->first);
+        cache_unmake(c);
+    }
 }
 
 /* Returns log2 of the number of sets that the table should have for n more bytes of text. */

@@ -46,24 +46,22 @@ static int make_specials(pybpe_specials **out, const pybpe_vocab *v, const pybpe
     return code;
 }
 
-int encoder_divide(pybpe_encoder *e, size_t merges, pybpe_error *err) {
-    int code = stages_new(&e->stages, e->vocab, merges, &e->mem, err);
-    if (code == PYBPE_OK && e->stages != NULL) {
-        code = pybpe_encoder_new_normalized(&e->stages->first, &e->stages->vocab, NULL, &e->mem, err);
-    }
-    return code;
-}
-
-void encoder_unite(pybpe_encoder *e) {
-    if (e->stages != NULL) {
-        pybpe_encoder_free(e->stages->first);
-        stages_free(e->stages, &e->mem);
-        e->stages = NULL;
+/* Frees the parts of an encoder with one stage, and the encoder. */
+static void encoder_unmake(pybpe_encoder *e) {
+    if (e != NULL) {
+        pybpe_allocator mem = e->mem;
+        merge_table_free(&e->table, &mem);
+        boundary_table_free(&e->boundaries, &mem);
+        whole_table_free(&e->whole, &mem);
+        pybpe_specials_free(e->specials);
+        pybpe_pretok_free(e->named);
+        mem_free(&mem, e);
     }
 }
 
-int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                                 const pybpe_allocator *mem, pybpe_error *err) {
+/* Makes an encoder that applies all merges at once. */
+static int encoder_make(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p, const pybpe_allocator *mem,
+                        pybpe_error *err) {
     *out = NULL;
     pybpe_encoder *e = mem_alloc(mem, sizeof *e);
     if (e == NULL) {
@@ -83,9 +81,6 @@ int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, cons
     if (code == PYBPE_OK && v->whole_words) {
         code = whole_table_new(&e->whole, v, &e->table, mem, err);
     }
-    if (code == PYBPE_OK && e->whole.bits == NULL) {
-        code = encoder_divide(e, stages_first_merges(v), err);
-    }
     if (code == PYBPE_OK && v->specials_count > 0) {
         code = make_specials(&e->specials, v, mem, err);
     }
@@ -97,11 +92,47 @@ int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, cons
     }
     e->pretok = p != NULL ? p : e->named;
     if (code != PYBPE_OK) {
-        pybpe_encoder_free(e);
+        encoder_unmake(e);
         return code;
     }
     *out = e;
     return PYBPE_OK;
+}
+
+int encoder_divide(pybpe_encoder *e, size_t merges, pybpe_error *err) {
+    int code = stages_new(&e->stages, e->vocab, merges, &e->mem, err);
+    if (code == PYBPE_OK && e->stages != NULL) {
+        code = encoder_make(&e->stages->first, &e->stages->vocab, NULL, &e->mem, err);
+    }
+    return code;
+}
+
+void encoder_unite(pybpe_encoder *e) {
+    if (e->stages != NULL) {
+        encoder_unmake(e->stages->first);
+        stages_free(e->stages, &e->mem);
+        e->stages = NULL;
+    }
+}
+
+void pybpe_encoder_free(pybpe_encoder *e) {
+    if (e != NULL) {
+        encoder_unite(e);
+        encoder_unmake(e);
+    }
+}
+
+int pybpe_encoder_new_normalized(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                                 const pybpe_allocator *mem, pybpe_error *err) {
+    int code = encoder_make(out, v, p, mem, err);
+    if (code == PYBPE_OK && (*out)->whole.bits == NULL) {
+        code = encoder_divide(*out, stages_first_merges(v), err);
+    }
+    if (code != PYBPE_OK) {
+        pybpe_encoder_free(*out);
+        *out = NULL;
+    }
+    return code;
 }
 
 int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
@@ -115,20 +146,6 @@ int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const py
 
 int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
     return pybpe_encoder_new_pretok(out, v, NULL, mem, err);
-}
-
-void pybpe_encoder_free(pybpe_encoder *e) {
-    if (e == NULL) {
-        return;
-    }
-    pybpe_allocator mem = e->mem;
-    merge_table_free(&e->table, &mem);
-    boundary_table_free(&e->boundaries, &mem);
-    whole_table_free(&e->whole, &mem);
-    encoder_unite(e);
-    pybpe_specials_free(e->specials);
-    pybpe_pretok_free(e->named);
-    mem_free(&mem, e);
 }
 
 const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e) { return e->specials; }

@@ -90,15 +90,6 @@ static bool more_splits(stages_scan *scan) {
     return count > 0;
 }
 
-static inline bool unit_may_end(const boundary_table *t, const uint8_t *text, size_t n, size_t at) {
-    bool roomy = at >= 4 && n - at >= 4;
-    uint64_t around = roomy ? boundary_around(text + at) : boundary_around_careful(text, n, at);
-    if (byte_is_ascii(text[at - 1]) && byte_is_ascii(text[at])) {
-        return !boundary_has_pair(t, around);
-    }
-    return !byte_is_continuation(text[at]) && !boundary_is_soft(t, around);
-}
-
 /* Adds the units that end after `end` and before `word`, the next end of a word. */
 static size_t add_units(stages_scan *scan, size_t units, size_t end, size_t word) {
     const boundary_table *t = &scan->e->stages->first->boundaries;
@@ -115,7 +106,7 @@ static size_t add_units(stages_scan *scan, size_t units, size_t end, size_t word
         for (; i < until && s->ends[i] < word; i++) {
             const size_t at = s->ends[i];
             scan->units.ends[units] = at - pos;
-            units += at > end && unit_may_end(t, text, n, at);
+            units += at > end && boundary_is_hard(t, text, n, at);
         }
         s->used = i;
     }

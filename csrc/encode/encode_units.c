@@ -226,14 +226,6 @@ bool text_is_known(encode_work *work, const uint8_t *text, size_t n) {
     return work->code == PYBPE_OK;
 }
 
-static inline bool word_is_hard_at(const pybpe_encoder *e, const uint8_t *w, size_t n, size_t i) {
-    if (byte_is_ascii(w[i - 1]) && byte_is_ascii(w[i])) {
-        return !boundary_has_pair(&e->boundaries, (uint64_t)w[i] << 32 | (uint64_t)w[i - 1] << 24);
-    }
-    uint64_t around = i >= 4 && n - i >= 4 ? boundary_around(w + i) : boundary_around_careful(w, n, i);
-    return !boundary_is_soft(&e->boundaries, around);
-}
-
 /* Cuts a word into units at its hard boundaries. A very long word is not natural text, so its pieces are unlikely to be
    in the cache, and merging it whole, if that is fast, costs less than looking them up. Such a word is cut only to limit
    memory. */
@@ -245,7 +237,7 @@ static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
         return;
     }
     for (size_t i = least; i < n; i++) {
-        if (!byte_is_continuation(w[i]) && word_is_hard_at(work->e, w, n, i)) {
+        if (boundary_is_hard(&work->e->boundaries, w, n, i)) {
             unit_add(work, w + start, i - start);
             start = i;
             i += least - 1;

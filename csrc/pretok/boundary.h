@@ -62,4 +62,15 @@ static inline bool boundary_is_soft(const boundary_table *t, uint64_t around) {
     return ((int)boundary_has_pair(t, around) | (int)boundary_has_window(t, around)) != 0;
 }
 
+/* Whether no merge can cross place `at` of a word in text[0..n), 0 < at < n, so that the word may be cut there. Between
+   ASCII characters, the pair decides. */
+static inline bool boundary_is_hard(const boundary_table *t, const uint8_t *text, size_t n, size_t at) {
+    if (byte_is_ascii(text[at - 1]) && byte_is_ascii(text[at])) {
+        return !boundary_has_pair(t, (uint64_t)text[at] << 32 | (uint64_t)text[at - 1] << 24);
+    }
+    const bool roomy = at >= 4 && n - at >= 4;
+    return !byte_is_continuation(text[at]) &&
+           !boundary_is_soft(t, roomy ? boundary_around(text + at) : boundary_around_careful(text, n, at));
+}
+
 #endif

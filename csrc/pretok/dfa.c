@@ -560,12 +560,6 @@ static size_t word_resolve(dfa_place *place, const uint8_t *text, size_t n, size
     }
 }
 
-/* Whether no merge can cross the place, inside a word. */
-static bool place_is_hard(const boundary_table *t, const uint8_t *text, size_t n, size_t at) {
-    bool roomy = at >= 4 && n - at >= 4;
-    return !boundary_is_soft(t, roomy ? boundary_around(text + at) : boundary_around_careful(text, n, at));
-}
-
 /* Takes a step to a sure state, or one that ends a word. Returns false, with the place before the step, if word_resolve
    must take it. */
 static inline bool step_take(dfa_place *place, uint32_t step, size_t length) {
@@ -604,7 +598,7 @@ static bool steps_take(dfa_place *shared, const boundary_table *t, const uint8_t
             uint32_t step = steps[place.row + dfa_class(place.dfa, text + place.at, n - place.at, &length, &valid)];
             bool inside = (step & (STEP_END | STEP_SLOW)) == 0 && place.row != start;
             *out = place.at;
-            out += (step & STEP_END) != 0 || (inside && t != NULL && place_is_hard(t, text, n, place.at));
+            out += (step & STEP_END) != 0 || (inside && t != NULL && boundary_is_hard(t, text, n, place.at));
             sure = step_take(&place, step, length);
         }
     }
