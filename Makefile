@@ -20,7 +20,8 @@ SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-san
 LDLIBS := -lm -pthread
 
 SOURCES := $(wildcard csrc/*/*.c)
-HEADERS := csrc/pybpe.h $(wildcard csrc/*/*.h)
+PUBLIC_HEADERS := $(wildcard csrc/pybpe*.h)
+HEADERS := $(PUBLIC_HEADERS) $(wildcard csrc/*/*.h)
 LLMC_HEADERS := $(wildcard llmc_compat/include/llmc/*.h)
 PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
 C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
@@ -47,7 +48,7 @@ demo: build/extension.stamp llmc_compat/include/pybpe.c build/tests/decode_test
 
 ## remove everything that make has made
 clean:
-	rm -rf build dist out .venv *.egg-info pybpe/_core.c pybpe/_core.*.so llmc_compat/include/pybpe.[ch] .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist out .venv *.egg-info pybpe/_core.c pybpe/_core.*.so llmc_compat/include/pybpe*.[ch] .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 ## print this
@@ -130,7 +131,7 @@ build/flags: force
 # ---------------------------------------------------------------------------------------------------
 ### The library for other C programs, and for llm.c
 
-## the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
+## the C library for any C project: build/amalgamation/pybpe.c, pybpe.h, and two more headers
 amalgamation: build/amalgamation/pybpe.c
 build/amalgamation/pybpe.c: $(SOURCES) $(HEADERS) csrc/amalgamate.py pybpe/_version.py LICENSE
 	$(PYTHON) csrc/amalgamate.py $(@D) $(VERSION)
@@ -143,18 +144,18 @@ build/amalgamation/pybpe.o: build/amalgamation/pybpe.c build/flags
 
 PREFIX ?= /usr/local
 PACKAGED := pkgconfig/pybpe.pc cmake/pybpe/pybpe-config.cmake cmake/pybpe/pybpe-config-version.cmake
-## the library, its header, files for pkg-config and CMake in PREFIX=/usr/local; DESTDIR=folder
+## the library, its headers, files for pkg-config and CMake in PREFIX=/usr/local; DESTDIR=folder
 install: build/libpybpe.a
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,include $(sort $(addprefix lib/,$(dir $(PACKAGED)))))
-	install -m 644 csrc/pybpe.h "$(DESTDIR)$(PREFIX)/include"
+	install -m 644 $(PUBLIC_HEADERS) "$(DESTDIR)$(PREFIX)/include"
 	install -m 644 build/libpybpe.a "$(DESTDIR)$(PREFIX)/lib"
 	for file in $(PACKAGED); do \
 	    sed 's/@VERSION@/$(VERSION)/' "csrc/$${file##*/}.in" > "$(DESTDIR)$(PREFIX)/lib/$$file" || exit 1; \
 	done
 
-# Wheels have these two files as well: see setup.py.
+# Wheels have these files as well: see setup.py.
 llmc_compat/include/pybpe.c: build/amalgamation/pybpe.c
-	cp build/amalgamation/pybpe.[ch] $(@D)
+	cp build/amalgamation/pybpe*.[ch] $(@D)
 
 ## install the drop-in headers in a checkout of llm.c: LLMC=path
 install-llmc: llmc_compat/include/pybpe.c

@@ -19,7 +19,7 @@ FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 class BuildWithLibrary(build_py):
-    """Adds the C library as two files, pybpe.c and pybpe.h, next to the drop-in headers."""
+    """Adds the C library, pybpe.c and its headers, next to the drop-in headers."""
 
     def run(self) -> None:
         super().run()

@@ -1,4 +1,5 @@
-"""Writes the C library as two files that can be dropped into any C project: pybpe.c and pybpe.h.
+"""Writes the C library as files that can be dropped into any C project: pybpe.c, pybpe.h and the other public headers,
+for programs that include them.
 
     python csrc/amalgamate.py FOLDER VERSION
 
@@ -12,7 +13,6 @@ import sys
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
-PUBLIC = "pybpe.h"  # included by the result, not copied into it
 # One error instead of hundreds.
 ONLY_C = """#if defined(__cplusplus)
 #error "pybpe.c is C11: compile it with a C compiler, and include pybpe.h in C++"
@@ -39,8 +39,6 @@ def expand(name: str, included: set[str]) -> str:
 
     def include(match: re.Match[str]) -> str:
         header = match[1]
-        if header == PUBLIC:
-            return match[0]
         if header in included:
             return ""
         included.add(header)
@@ -57,8 +55,8 @@ def amalgamate(version: str) -> dict[str, str]:
     included: set[str] = set()
     names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.glob("*/*.c"))
     modules = "\n".join(expand(name, included) for name in names)
-    header = (SOURCES / PUBLIC).read_text(encoding="utf-8")
-    return {"pybpe.c": f"{top}{ONLY_C}{modules}\n#endif\n", PUBLIC: top + header}
+    headers = {path.name: top + path.read_text(encoding="utf-8") for path in SOURCES.glob("pybpe*.h")}
+    return {"pybpe.c": f"{top}{ONLY_C}{modules}\n#endif\n", **headers}
 
 
 def write(folder: Path, version: str) -> None:

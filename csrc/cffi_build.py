@@ -1,6 +1,6 @@
 """Describes the extension pybpe._core to cffi: setup.py names `ffi` below, and cffi compiles it.
 
-Only the markers in csrc/pybpe.h and csrc/python/*.h decide what Python sees: the declarations between them are the
+Only the markers in csrc/pybpe*.h and csrc/python/*.h decide what Python sees: the declarations between them are the
 cdef. They are never retyped, because a declaration that drifts from the header compiles and then corrupts memory.
 Paths are relative to the project root, which is where setuptools always builds.
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from cffi import FFI
 
-HEADER = "csrc/pybpe.h"
+HEADERS = ["csrc/pybpe.h", "csrc/pybpe_train.h", "csrc/pybpe_corpus.h"]  # each includes the one before it
 PYTHON_HEADERS = sorted(glob("csrc/python/*.h"))
 BEGIN = "/* pybpe: begin cdef */"
 END = "/* pybpe: end cdef */"
 
 
-def read_cdef(header: str = HEADER) -> str:
+def read_cdef(header: str) -> str:
     """Returns the declarations between the two markers, each of which must occur exactly once."""
     text = Path(header).read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
@@ -46,13 +46,13 @@ HARDENING = runpy.run_path("csrc/hardening.py")
 LIBRARY = os.environ.get("PYBPE_LIBRARY")
 
 ffi = FFI()
-ffi.cdef("".join(map(read_cdef, [HEADER, *PYTHON_HEADERS])))
+ffi.cdef("".join(map(read_cdef, [*HEADERS, *PYTHON_HEADERS])))
 ffi.set_source(
     "pybpe._core",
-    "".join(f'#include "{Path(header).relative_to("csrc").as_posix()}"\n' for header in [HEADER, *PYTHON_HEADERS]),
+    "".join(f'#include "{Path(header).relative_to("csrc").as_posix()}"\n' for header in [*HEADERS, *PYTHON_HEADERS]),
     sources=[] if LIBRARY else sorted(glob("csrc/*/*.c")),
     extra_objects=[LIBRARY] if LIBRARY else [],
-    depends=[HEADER, *sorted(glob("csrc/*/*.h"))],
+    depends=[*HEADERS, *sorted(glob("csrc/*/*.h"))],
     include_dirs=["csrc"],
     extra_compile_args=compile_args(),
     extra_link_args=link_args(),

@@ -33,7 +33,9 @@ def use(folder: Path) -> None:
     shape = ["--vocab-size", "1000", "--layers", "1", "--heads", "1", "--channels", "8", "--sequence-length", "64"]
     command("llmc", "workspace", str(corpus), "-o", str(folder / "work"), *shape)
     command("llmc", "check", str(folder / "work"))
-    assert {path.name for path in Path(command("--include-dir").rstrip()).iterdir()} == {"llmc", "pybpe.c", "pybpe.h"}
+    assert {path.name for path in Path(command("--include-dir").rstrip()).iterdir()} == {
+        *("llmc", "pybpe.c", "pybpe.h", "pybpe_train.h", "pybpe_corpus.h")
+    }
     command("viz", "-t", str(folder / "tok.json"), "-o", str(folder / "tokens.html"), "--quiet")
 
 

@@ -72,7 +72,7 @@ mutants-python: all
 COVERAGE_TREE := $(CURDIR)/build/coverage/tree
 # Counts of threads add up only if they are atomic.
 COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fprofile-update=atomic -fcoverage-mapping
-COVERED := $(addprefix $(COVERAGE_TREE)/,$(filter-out %_data.h csrc/pybpe.h csrc/python/%,$(SOURCES) $(HEADERS)))
+COVERED := $(addprefix $(COVERAGE_TREE)/,$(filter-out %_data.h csrc/pybpe%.h csrc/python/%,$(SOURCES) $(HEADERS)))
 
 .PHONY: coverage coverage-c coverage-python
 ## what the tests reach: coverage-c with llvm-cov, coverage-python with a large install

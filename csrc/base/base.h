@@ -19,7 +19,7 @@ The basis of every module: errors, the allocator, checked sizes, files. Internal
 #define _FILE_OFFSET_BITS 64
 #endif
 
-#include "pybpe.h"
+#include "pybpe_corpus.h"
 
 #include <stdbool.h>
 #include <string.h>

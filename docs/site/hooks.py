@@ -21,6 +21,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(__file__).parent
+C_HEADERS = [ROOT / "csrc" / name for name in ("pybpe.h", "pybpe_train.h", "pybpe_corpus.h")]
 MERMAID = "assets/mermaid.js"
 
 
@@ -29,7 +30,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made = {page: (ROOT / source).read_text(encoding="utf-8") for source, page in links.PAGES.items()}
     written = {file.src_uri: file.content_string for file in files if file.is_documentation_page()}
     made |= links.source_pages(ROOT, {**written, **made})
-    made |= {"reference/c.md": reference.c_page(ROOT / "csrc/pybpe.h"), "reference/cli.md": reference.cli_page()}
+    made |= {"reference/c.md": reference.c_page(*C_HEADERS), "reference/cli.md": reference.cli_page()}
     made |= viewers.pages(ROOT)
     made |= {
         f"assets/{name}": (SITE / name).read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "benchmarks/RESULTS.md": "results.md",
 }
-SHOWN_ELSEWHERE = {"csrc/pybpe.h": "reference/c.md"}
+SHOWN_ELSEWHERE = dict.fromkeys(("csrc/pybpe.h", "csrc/pybpe_train.h", "csrc/pybpe_corpus.h"), "reference/c.md")
 
 CODE_OR_LINK = re.compile(r"^```.*?^```|`[^`\n]+`|\]\(([^)\s]+)\)", re.DOTALL | re.MULTILINE)
 LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".md": "markdown", ".toml": "toml"}

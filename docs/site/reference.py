@@ -1,4 +1,4 @@
-"""The reference pages that are made from code other than Python modules: pybpe.h and the command line."""
+"""The reference pages that are made from code other than Python modules: the headers of C and the command line."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ WIDTH = "88"
 C_INTRODUCTION = """\
 # The C library
 
-This page is made from `csrc/pybpe.h`, which documents every public function. To use the library, include it and link
-`build/libpybpe.a`, or use the two files that `make amalgamation` writes.
+This page is made from `csrc/pybpe.h`, `csrc/pybpe_train.h` and `csrc/pybpe_corpus.h`, which document every public
+function. To use the library, include the header that you need and link `libpybpe.a`, which `make install` installs, or
+compile the files that `make amalgamation` writes.
 """
 COMMENT = re.compile(r"^/\* ?(.*?)\s*\*/\n", re.DOTALL | re.MULTILINE)
 DECLARED = re.compile(r"^(?:typedef struct|enum|.*?[ *](?=pybpe_\w+\()) ?(pybpe_\w+)", re.MULTILINE)
@@ -33,11 +34,14 @@ output, and `--json` prints machine-readable output. If `argcomplete` is install
 """
 
 
-def c_page(header: Path) -> str:
-    """Returns the header as a page: a chapter for each comment that begins with a line of dashes."""
-    text = header.read_text(encoding="utf-8").partition("/* pybpe: end cdef */")[0]
-    introduction, *chapters = re.split(r"^/\* -{50,}\n", text, flags=re.MULTILINE)
-    conventions = introduction.partition("Conventions, for every function:\n")[2].partition("*/")[0]
+def c_page(*headers: Path) -> str:
+    """Returns the headers as a page: a chapter for each comment that begins with a line of dashes."""
+    chapters: list[str] = []
+    conventions = headers[0].read_text(encoding="utf-8").partition("Conventions, for every function:\n")[2]
+    conventions = conventions.partition("*/")[0]
+    for header in headers:
+        text = header.read_text(encoding="utf-8").partition("/* pybpe: end cdef */")[0]
+        chapters += re.split(r"^/\* -{50,}\n", text, flags=re.MULTILINE)[1:]
     return "\n".join([C_INTRODUCTION, f"## Conventions\n\n{as_text(conventions)}", *map(c_chapter, chapters)])
 
 
@@ -50,6 +54,7 @@ def c_chapter(chapter: str) -> str:
     for comment, declarations in [("", before), *zip(rest[::2], rest[1::2])]:
         names = list(dict.fromkeys(DECLARED.findall(declarations)))
         parts += [f"### {', '.join(f'`{name}`' for name in names)}\n"] * bool(names)
+        declarations = declarations.replace("PYBPE_API ", "")
         parts += [code(declarations.strip("\n"), "c")] * bool(declarations.strip())
         parts.append(as_text(comment))
     return "\n".join(parts)

@@ -22,7 +22,7 @@ DOCUMENTS: dict[str, int] = {
 class Divider:
     """Divides pieces into documents, and these among splits. Only one thread may use it at a time. `separator` is
     written after each document, `marks` match what separates documents of the kind "special", `key` is the key of the
-    text in a record, and `last` has the last hash of each split: see pybpe_division in csrc/pybpe.h."""
+    text in a record, and `last` has the last hash of each split: see pybpe_division in pybpe_corpus.h."""
 
     def __init__(self, separator: bytes, marks: Specials | None, key: str, last: Sequence[int]) -> None:
         self._keep = marks
@@ -87,7 +87,7 @@ class Divider:
 
 
 class FileStarts:
-    """The first bytes of files, at most `most` of each: see pybpe_file_starts_read in csrc/pybpe.h.
+    """The first bytes of files, at most `most` of each: see pybpe_file_starts_read in pybpe_corpus.h.
 
     Start i is data[offsets[i] : offsets[i + 1]]. If the starts have more than `room` bytes, some are missing. `sizes`
     and `modified`, in ns, are of the whole files; UNREAD is the size of a file whose start is missing, because it is
@@ -147,7 +147,7 @@ class Records(NamedTuple):
 
 
 def read_records(data: Data, key: str, no_cluster: bool = False) -> Records | None:
-    """Reads JSON lines (see pybpe_records_read in csrc/pybpe.h). Returns None if a complete parser must read them."""
+    """Reads JSON lines (see pybpe_records_read in pybpe_corpus.h). Returns None if a complete parser must read them."""
     view, name, err = ffi.from_buffer(data), key.encode(), ffi.new("pybpe_error *")
     size, offsets = len(view), f"uint64_t[{len(view) // 8 + 2}]"
     memory = [new_uncleared(kind) for kind in (f"uint8_t[{size}]", f"uint8_t[{2 * size}]", offsets, offsets)]
@@ -162,7 +162,7 @@ def read_records(data: Data, key: str, no_cluster: bool = False) -> Records | No
 
 
 def write_records(texts: Strings, name: bytes) -> Strings | None:
-    """Returns a JSON line for each text (see pybpe_records_write in csrc/pybpe.h). Returns None if one is not UTF-8."""
+    """Returns a JSON line for each text, or None if one is not UTF-8: see pybpe_records_write in pybpe_corpus.h."""
     lines = new_uncleared(f"uint8_t[{6 * len(texts.data) + (len(name) + 7) * len(texts)}]")
     offsets, err = new_uncleared(f"uint64_t[{len(texts) + 1}]"), ffi.new("pybpe_error *")
     code = lib.pybpe_records_write(lines, offsets, texts.c, ffi.from_buffer(name), len(name), err)
@@ -170,7 +170,7 @@ def write_records(texts: Strings, name: bytes) -> Strings | None:
 
 
 def keep_records(lines: Strings, keeps: Data, clusters: Data | None) -> memoryview:
-    """Returns the lines of the records to keep, one after another (see pybpe_records_keep in csrc/pybpe.h)."""
+    """Returns the lines of the records to keep, one after another (see pybpe_records_keep in pybpe_corpus.h)."""
     out, size = new_uncleared(f"uint8_t[{len(lines.data) + 56 * len(lines)}]"), ffi.new("size_t *")
     each = ffi.NULL if clusters is None else ffi.from_buffer("uint8_t[]", clusters)
     call(lib.pybpe_records_keep, out, size, lines.c, ffi.from_buffer("uint8_t[]", keeps), each)

@@ -15,7 +15,7 @@ error code of the work and its count.
 #include <stdlib.h>
 #include <string.h>
 
-#include "pybpe.h"
+#include "pybpe_corpus.h"
 #include "random_state.h"
 
 static uint64_t work;

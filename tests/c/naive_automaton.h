@@ -4,7 +4,7 @@ Automata with rows of a few classes, and the words that they cut, found one matc
 #ifndef NAIVE_AUTOMATON_H
 #define NAIVE_AUTOMATON_H
 
-#include "pybpe.h"
+#include "pybpe_train.h"
 
 #include <stdbool.h>
 

@@ -8,7 +8,7 @@ The measures of a text by their definitions in pybpe.h. Slow and obvious: the li
 #include <string.h>
 
 #include "naive_utf8.h"
-#include "pybpe.h"
+#include "pybpe_corpus.h"
 
 enum { MEASURED_MOST = 2000, NO_CHARACTER = 0x110000 };
 

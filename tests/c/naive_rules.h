@@ -11,7 +11,7 @@ must allow the same merges.
 #include <string.h>
 
 #include "naive_utf8.h"
-#include "pybpe.h"
+#include "pybpe_train.h"
 
 enum { NAIVE_TOKEN_BYTES = 64 };
 

@@ -8,7 +8,7 @@ merges.
 #include <string.h>
 
 #include "naive_rules.h"
-#include "pybpe.h"
+#include "pybpe_train.h"
 
 enum { MAX_MERGES = 64, CORPUS_WORDS = 1200, CORPUS_BYTES = 36000 };
 

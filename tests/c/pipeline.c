@@ -9,7 +9,7 @@ optimization levels, and compares the files byte by byte with each other and wit
 #include <stdlib.h>
 #include <string.h>
 
-#include "pybpe.h"
+#include "pybpe_train.h"
 
 static const char *const SPECIAL = "<|endoftext|>";
 

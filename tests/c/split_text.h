@@ -5,7 +5,7 @@ Random texts for the tests of splitters, and all words of a text.
 #define SPLIT_TEXT_H
 
 #include "check.h"
-#include "pybpe.h"
+#include "pybpe_train.h"
 #include "random_state.h"
 
 #include <string.h>

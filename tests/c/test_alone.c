@@ -5,6 +5,7 @@ overflow the stack here.)
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
+#include "pybpe_train.h"
 #include "scratch.h"
 #include "small_vocab.h"
 

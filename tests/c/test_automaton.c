@@ -6,6 +6,7 @@ tables; no memory.
 #include "check.h"
 #include "naive_automaton.h"
 #include "naive_encode.h"
+#include "pybpe_train.h"
 #include "random_state.h"
 #include "small_vocab.h"
 #include "split_text.h"

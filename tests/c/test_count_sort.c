@@ -3,6 +3,7 @@ Sorting words and adding sorted lists, against qsort: random and similar words, 
 are not sorted, sums that overflow, failing memory.
 */
 #include "check.h"
+#include "pybpe_corpus.h"
 #include "random_state.h"
 #include "small_vocab.h"
 

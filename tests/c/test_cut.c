@@ -4,7 +4,7 @@ regardless of what follows.
 */
 #include "check.h"
 #include "naive_automaton.h"
-#include "pybpe.h"
+#include "pybpe_train.h"
 #include "random_state.h"
 
 #include <stdlib.h>

@@ -7,6 +7,7 @@ malloc, calloc, realloc and mmap.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
+#include "pybpe_corpus.h"
 #include "random_state.h"
 #include "scratch.h"
 #include "small_vocab.h"

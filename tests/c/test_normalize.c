@@ -3,6 +3,7 @@ NFC and NFKC by hand, at the ends of memory, with bytes that are not UTF-8, and 
 tests/py/test_normalization.py compares all characters with Hugging Face's results.
 */
 #include "check.h"
+#include "pybpe_train.h"
 #include "random_state.h"
 #include "small_vocab.h"
 

@@ -4,7 +4,7 @@ sets on pseudo-random hostile bytes. tests/py/test_pretok.py compares with `rege
 */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "check.h"
-#include "pybpe.h"
+#include "pybpe_train.h"
 
 #include <stdlib.h>
 #include <string.h>

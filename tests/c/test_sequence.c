@@ -4,6 +4,7 @@ that are refused; no memory.
 */
 #include "check.h"
 #include "naive_automaton.h"
+#include "pybpe_train.h"
 #include "random_state.h"
 #include "small_vocab.h"
 #include "split_text.h"

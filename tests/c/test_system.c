@@ -9,6 +9,7 @@ Linux only, since it makes system calls directly.
 #endif
 #undef _FORTIFY_SOURCE /* with it, the headers of libc define pread themselves, as an inline function */
 #include "check.h"
+#include "pybpe_corpus.h"
 #include "scratch.h"
 #include "small_vocab.h"
 

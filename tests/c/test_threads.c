@@ -4,6 +4,7 @@ same results as a single thread: test_threads [SECONDS], at least three rounds e
 */
 #define _DEFAULT_SOURCE /* mkdtemp, clock_gettime */
 #include "check.h"
+#include "pybpe_train.h"
 #include "random_state.h"
 #include "scratch.h"
 #include "small_vocab.h"

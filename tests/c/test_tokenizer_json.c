@@ -2,6 +2,7 @@
 tokenizer.json: its large parts, and whole files: both forms of merges, what is refused, every cut, failing memory.
 */
 #include "check.h"
+#include "pybpe_corpus.h"
 #include "small_vocab.h"
 
 #include <stdbool.h>

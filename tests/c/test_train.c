@@ -4,6 +4,7 @@ their definition.
 */
 #include "check.h"
 #include "naive_train.h"
+#include "pybpe_train.h"
 #include "random_state.h"
 #include "small_vocab.h"
 

@@ -4,6 +4,7 @@ symbols, all pairs of bytes.
 */
 #include "check.h"
 #include "naive_train.h"
+#include "pybpe_train.h"
 #include "random_state.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 The first byte that is not valid UTF-8, against Unicode's Table 3-7 spelled out, on buffers of exactly the promised size.
 */
 #include "check.h"
-#include "pybpe.h"
+#include "pybpe_corpus.h"
 #include "random_state.h"
 
 #include <stdlib.h>

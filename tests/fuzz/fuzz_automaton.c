@@ -4,6 +4,7 @@ halves at a safe cut have the words of the whole.
 */
 #include "fuzz_split.h"
 #include "naive_automaton.h"
+#include "pybpe_train.h"
 
 enum { MOST_TEXT = 512 };
 

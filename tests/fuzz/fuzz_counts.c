@@ -6,6 +6,7 @@ part, against qsort and a loop over the words. Lists whose words are damaged are
 
 #include "fuzz.h"
 #include "fuzz_memory.h"
+#include "pybpe_corpus.h"
 
 enum { MOST_WORDS = 2048, MOST_BYTES = 1 << 22, TABLES = 3, LISTS = 5, MOST_TEXT = 4096, NUMBERED = 64 };
 

@@ -4,6 +4,7 @@ CRC-32, and JSON lines from hostile bytes, which are refused or give UTF-8.
 */
 #include "fuzz.h"
 #include "fuzz_memory.h"
+#include "pybpe_corpus.h"
 
 enum { SPLITS = 3 };
 

@@ -7,6 +7,7 @@ the ids of the whole.
 #include "fuzz_memory.h"
 #include "fuzz_merges.h"
 #include "naive_encode.h"
+#include "pybpe_train.h"
 
 enum { MOST_TEXT = 1024, PATTERNS = 7 };
 

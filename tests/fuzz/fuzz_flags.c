@@ -5,6 +5,7 @@ the matches on either side.
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "naive_special.h"
+#include "pybpe_train.h"
 
 enum { STRINGS = 6, MOST_CHARACTERS = 60, MOST_TEXT = 3 * MOST_CHARACTERS, MATCHES = MOST_TEXT };
 

@@ -3,6 +3,7 @@ tokenizer.json from hostile bytes, whole, and only its vocabulary and merges: re
 and can be laid out again. The first byte chooses the id of a special token for the latter, or that there is none.
 */
 #include "check_vocab.h"
+#include "pybpe_corpus.h"
 
 static void encode_whole(const pybpe_vocab *v, const uint8_t *text, size_t n) {
     pybpe_encoder *e;

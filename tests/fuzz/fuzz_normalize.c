@@ -5,6 +5,7 @@ results with Hugging Face's.)
 */
 #include "fuzz.h"
 #include "fuzz_memory.h"
+#include "pybpe_train.h"
 
 enum { MOST_TEXT = 1024 };
 

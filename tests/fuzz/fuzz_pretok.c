@@ -4,6 +4,7 @@ splitters in sequence give the words of the second one in each word of the first
 (tests/py/test_pretok.py and fuzz_python.py compare the words with Python's `regex`.)
 */
 #include "fuzz_split.h"
+#include "pybpe_train.h"
 
 enum { MOST_TEXT = SPLIT_MOST_TEXT, PATTERNS = 10, SIMD = 4 };
 

@@ -8,6 +8,7 @@ too long to compare, are checked for their characters, words, lines and signatur
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "naive_shingles.h"
+#include "pybpe_corpus.h"
 
 enum {
     CODE_POINTS = 0x110000,

@@ -4,6 +4,7 @@ special may cross. Strings and text consist of few different letters, so that st
 */
 #include "fuzz.h"
 #include "fuzz_memory.h"
+#include "pybpe_train.h"
 
 enum { STRINGS = 6, MOST_STRING = 80, MOST_TEXT = 600 };
 

@@ -5,6 +5,7 @@ Splitting a whole text, for the targets that compare splitters.
 #define FUZZ_SPLIT_H
 
 #include "fuzz.h"
+#include "pybpe_train.h"
 
 enum { SPLIT_MOST_TEXT = 1024 };
 

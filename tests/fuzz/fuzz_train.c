@@ -4,6 +4,7 @@ Training against its definition: random words and counts; the same merges in the
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "naive_train.h"
+#include "pybpe_train.h"
 
 static void make_corpus(corpus *c, fuzz_input *in) {
     corpus_start(c);

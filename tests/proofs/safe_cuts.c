@@ -9,7 +9,7 @@ rule of cuts distinguishes, and for each way to end in the middle of a character
     safe_cuts quick    one character less
 */
 #include "check.h"
-#include "pybpe.h"
+#include "pybpe_train.h"
 #include "split_text.h"
 
 #include <stdbool.h>

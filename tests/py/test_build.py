@@ -18,8 +18,16 @@ from pybpe import _binding, _core
 
 
 def declarations(root: Path) -> str:
-    """Returns the header without comments."""
-    return re.sub(r"/\*.*?\*/", " ", (root / "csrc/pybpe.h").read_text(encoding="utf-8"), flags=re.S)
+    """Returns the headers without comments."""
+    headers = (path.read_text(encoding="utf-8") for path in sorted((root / "csrc").glob("pybpe*.h")))
+    return re.sub(r"/\*.*?\*/", " ", "".join(headers), flags=re.S)
+
+
+def test_the_front_door_is_small(root: Path) -> None:
+    lines = (root / "csrc" / "pybpe.h").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 450
+    every = [line for path in (root / "csrc").glob("pybpe*.h") for line in path.read_text(encoding="utf-8").split("\n")]
+    assert len(every) > 1000 and max(map(len, every)) <= 120
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -257,7 +265,9 @@ def test_the_library_has_no_other_names_for_the_linker(symbols: list[list[str]],
 @pytest.mark.parametrize("language", ["c99", "c11", "c++98", "c++17"])
 def test_the_header_is_plain_c_and_cpp(root: Path, tmp_path: Path, language: str) -> None:
     compiler = "c++" if language.startswith("c++") else "cc"
-    (tmp_path / "only.h").write_text('#include "pybpe.h"\n#include "pybpe.h"\n')
+    names = sorted(path.name for path in (root / "csrc").glob("pybpe*.h"))
+    assert names == ["pybpe.h", "pybpe_corpus.h", "pybpe_train.h"]
+    (tmp_path / "only.h").write_text("".join(f'#include "{name}"\n' for name in [*names, *names]))
     strict = ["-Wall", "-Wextra", "-pedantic-errors", "-Werror", "-Wno-long-long", "-Wno-variadic-macros"]
     kind = "c++-header" if compiler == "c++" else "c-header"
     command = [compiler, f"-std={language}", *strict, f"-I{root / 'csrc'}", "-fsyntax-only", "-x", kind, "only.h"]

@@ -1,5 +1,5 @@
-"""The ways to get the C library: `make install`, pkg-config, CMake, and the amalgamation, two files that any C project
-can take, strict with every compiler and equal to the library."""
+"""The ways to get the C library: `make install`, pkg-config, CMake, and the amalgamation, a source file
+and its headers that any C project can take, strict with every compiler and equal to the library."""
 
 import os
 import re
@@ -101,14 +101,14 @@ def library(request: pytest.FixtureRequest, root: Path, tmp_path_factory: pytest
     needs(request.param)
     subprocess.run(["make", "amalgamation"], cwd=root, check=True, capture_output=True)
     alone = tmp_path_factory.mktemp("alone")
-    for name in ("pybpe.c", "pybpe.h"):
+    for name in ("pybpe.c", "pybpe.h"):  # the other headers are for programs that include them
         shutil.copy(root / "build" / "amalgamation" / name, alone)
     run(request.param, "-std=c11", *STRICT, "-c", alone / "pybpe.c", "-o", alone / "pybpe.o")
     return alone / "pybpe.o"
 
 
 @pytest.mark.slow
-def test_a_program_with_the_two_files_does_what_the_library_does(
+def test_a_program_with_the_amalgamation_does_what_the_library_does(
     root: Path, library: Path, c_program: Callable[[str], Path], tmp_path: Path
 ) -> None:
     program = tmp_path / "decode_test"
@@ -125,9 +125,9 @@ def test_a_program_with_the_two_files_does_what_the_library_does(
 
 
 @pytest.mark.slow
-def test_the_package_has_the_two_files(root: Path, program: Path, library: Path) -> None:
+def test_the_package_has_the_amalgamation(root: Path, program: Path, library: Path) -> None:
     folder = run(sys.executable, "-m", "pybpe", "--include-dir").rstrip("\n")
-    for name in ("pybpe.c", "pybpe.h"):
+    for name in ("pybpe.c", "pybpe.h", "pybpe_train.h", "pybpe_corpus.h"):
         assert Path(folder, name).read_bytes() == (root / "build" / "amalgamation" / name).read_bytes()
     program.write_text('#include "llmc/tokenizer.h"\n' + PROGRAM)
     run("cc", f"-I{folder}", program, library, "-o", program.parent / "built", "-lm", "-pthread")

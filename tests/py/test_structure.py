@@ -6,12 +6,13 @@ from functools import cache
 from pathlib import Path
 
 CSRC = Path(__file__).resolve().parents[2] / "csrc"
-# The library without its public header, pybpe.h, which any file may include: "base/base.c" -> its text.
+# The library without its public headers, pybpe*.h, which any file may include: "base/base.c" -> its text.
 SOURCES = {
     path.relative_to(CSRC).as_posix(): path.read_text(encoding="utf-8")
     for path in sorted(CSRC.glob("*/*.[ch]"))
     if path.parent.name != "python"
 }
+PUBLIC = {path.name for path in CSRC.glob("pybpe*.h")}
 COMMENT_OR_STRING = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.S)
 # Public functions with more. Structs would make their callers longer, and break the programs that call them.
 LONG_CALLS = {
@@ -50,7 +51,7 @@ def folder(file: str) -> str:
 def includes() -> Graph:
     """Returns the files of csrc that each file includes."""
     return {
-        name: set(re.findall(r'^#include "(.*)"', text, re.M)) - {"pybpe.h"} for name, text in SOURCES.items()
+        name: set(re.findall(r'^#include "(.*)"', text, re.M)) - PUBLIC for name, text in SOURCES.items()
     }  # fmt: skip
 
 
@@ -172,7 +173,8 @@ def test_short_files_have_a_reason() -> None:
 
 def test_each_function_that_takes_arrays_is_tried_without_them() -> None:
     """tests/c/test_null.c calls all functions that create a handle from an array, or from a struct with one."""
-    header = COMMENT_OR_STRING.sub("", (CSRC / "pybpe.h").read_text(encoding="utf-8"))
+    headers = (path.read_text(encoding="utf-8") for path in sorted(CSRC.glob("pybpe*.h")))
+    header = COMMENT_OR_STRING.sub("", "".join(headers))
     declared = re.findall(r"^PYBPE_API int (pybpe_\w+)\((pybpe_\w+ \*\*out, [^;]*)\);", header, re.M)
     plain = {"char", "pybpe_allocator", *re.findall(r"^typedef struct \w+ (pybpe_\w+);", header, re.M)}
     takes = {name for name, types in declared if set(re.findall(r"const (\w+) \*(?!\*|const)", types)) - plain}

@@ -36,7 +36,7 @@ class _Work:
 
 
 def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]:
-    """Returns the rows of all states, in the layout of pybpe_automaton in csrc/pybpe.h."""
+    """Returns the rows of all states, in the layout of pybpe_automaton in csrc/pybpe_train.h."""
     numbers: dict[_State, int] = {(): 0}
     pending: list[_State] = [(first,)]  # the first state, which differs from all others: nothing leads to it
     rows = array("H", [0] * columns)
