@@ -182,8 +182,8 @@ class Model:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A SHA-256, in hex, of everything that affects encoding. Equal tokenizers have equal fingerprints,
-        whichever files they came from."""
+        """A SHA-256, in hex, of everything that affects encoding. Equal tokenizers have equal fingerprints, whichever
+        files they came from, except that this looks at `whole_words` also where it has no effect."""
         digest = hashlib.sha256()
         vocab = self.to_vocab()  # the variable keeps the vocabulary alive, and with it the parts
         for part in vocab.packed():
