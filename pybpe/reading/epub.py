@@ -74,6 +74,8 @@ class Epub(DerivedStream):
 
 def _chapters(name: str, source: BinaryIO) -> Iterator[bytes]:
     """Yields the text of each chapter of a book, which is not empty. Raises FormatError if the file is damaged."""
+    if not source.seekable():
+        raise FormatError(f"{name}: a book must be a file, not a pipe: save it first")
     try:
         book = zipfile.ZipFile(source)
         files = set(book.namelist())

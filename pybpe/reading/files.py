@@ -235,7 +235,7 @@ def _tell_of_utf8(files: Iterable[InputFile], encoding: str | None) -> None:
 
 
 def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
-    if file.has_rows:
+    if file.has_rows or file.packing == "epub":
         return False
     with file._replace(encoding=None).open() as stream:
         return seems_utf8(stream.read(_LOOK_BYTES), encoding)

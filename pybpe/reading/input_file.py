@@ -147,6 +147,8 @@ class InputFile(NamedTuple):
     def _described(self, head: bytes) -> tuple[InputFile, NoText | None]:
         """Returns what `look` returns, judging by the first JSON_HEAD_BYTES of the text. A byte order mark shows the
         encoding if the user does not say it."""
+        if self.packing == "epub":  # whose text comes as UTF-8
+            self = self._replace(encoding="utf-8")
         mark, marked = next((pair for pair in _BYTE_ORDER_MARKS if head.startswith(pair[0])), (b"", None))
         encoding = self.encoding or (None if marked == "utf-8" else marked)
         starts_in_utf8 = may_be_utf8(head) if self.encoding is None and marked is None else None
@@ -289,7 +291,7 @@ class InputFile(NamedTuple):
         stream = Peekable(packed)
         if (packing := _packing_of(stream.peek(), self.path)) is not None:
             stream = Peekable(unpacked(self.path, packing, stream))
-        file, what = self._described(stream.peek())
+        file, what = self._replace(packing=packing)._described(stream.peek())
         check_text([file])
         if what is not None:
             packed.close()
@@ -298,7 +300,8 @@ class InputFile(NamedTuple):
             head = io.BytesIO(stream.peek())
             file = file._replace(encoding=_encoding_of_start(_shown(self.path), head, JSON_HEAD_BYTES - 1))
         tell_of_encodings([file], self.encoding)
-        return decoded(self.path, file.encoding, stream), file._replace(form=self.form or file.form)
+        file = file._replace(form=self.form or file.form, packing=self.packing)
+        return decoded(self.path, file.encoding, stream), file
 
     def check(self, status: os.stat_result) -> None:
         """Raises FileChangedError unless this is the status of the file at which the run looked."""

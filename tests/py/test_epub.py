@@ -12,6 +12,7 @@ from texts import english
 import pybpe
 from pybpe.errors import FormatError, PybpeWarning
 from pybpe.reading.files import open_text
+from pybpe.reading.unpacking import unpacked
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/a%20b.opf"/></rootfiles></container>'.replace("%20", " ")
 PACKAGE = """<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf"><manifest>
@@ -60,6 +61,13 @@ def test_a_book_is_the_text_of_its_chapters(tmp_path: Path) -> None:
     pybpe.encode_files(tok, tmp_path / "a.epub", tmp_path / "same.npy")
     assert (tmp_path / "ids.npy").read_bytes() == (tmp_path / "same.npy").read_bytes()
     assert pybpe.count_words(tmp_path / "a.epub") == expected
+    assert pybpe.count_words(tmp_path / "a.epub", encoding="gb18030") == expected
+    pybpe.encode_files(tok, tmp_path / "a.epub", tmp_path / "same.npy", encoding="gb18030")
+    assert (tmp_path / "ids.npy").read_bytes() == (tmp_path / "same.npy").read_bytes()
+    pipe = io.BytesIO(epub())
+    pipe.seekable = lambda: False  # type: ignore[method-assign]
+    with pytest.raises(FormatError, match="x: a book must be a file, not a pipe"):
+        unpacked("x", "epub", pipe).read()
 
 
 def test_a_shelf_becomes_token_files(tmp_path: Path) -> None:
