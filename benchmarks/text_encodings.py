@@ -113,7 +113,7 @@ def main() -> None:
                     with file._replace(encoding=found).open() as source:
                         read = source.read().decode("utf-8", "surrogateescape")
                     if read.translate(_SAME) != text.translate(_SAME):
-                        outcome = "wrong"
+                        outcome = "wrong" if found or encoding == "utf-8" else "unchanged, with a warning"
                 else:
                     outcome = "refused"
             except FormatError as error:

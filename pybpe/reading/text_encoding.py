@@ -165,7 +165,7 @@ def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None
     if _is_damaged_utf8(valid, wrong):
         return None
     room = _DETECTED_BYTES // len(parts)
-    lines = b"\n".join(_lines_beyond_ascii(part)[:room] for part in parts)
+    lines = b"\n".join(_lines_beyond_ascii(part, room) for part in parts)
     found: list[tuple[str, float, list[str]]] = []
     for name, confidence in _guesses(lines):
         texts = _decoded_strictly(parts, name, is_whole)
@@ -188,10 +188,12 @@ def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None
     )
 
 
-def _lines_beyond_ascii(part: bytes) -> bytes:
-    """Returns the lines that are not ASCII, as chardet reads them best."""
+def _lines_beyond_ascii(part: bytes, room: int) -> bytes:
+    """Returns the first lines that are not ASCII, about `room` bytes, as chardet reads them best: it takes those that
+    end within a character, or have controls, for binary data."""
     lines = b"\n".join(line for line in part.split(b"\n") if not line.isascii())
-    return lines.translate(None, _CONTROLS)  # chardet takes what has them for binary data
+    end = lines.find(b"\n", room)
+    return (lines[:end] if end > 0 else lines).translate(None, _CONTROLS)
 
 
 def _guesses(data: bytes) -> Iterable[tuple[str, float]]:

@@ -217,6 +217,16 @@ def test_each_file_of_a_folder_has_its_encoding(tmp_path: Path) -> None:
     assert sum(manifest.text_bytes.values()) == sum(len(text.encode()) for text in texts)
 
 
+@pytest.mark.parametrize(("text", "encoding"), IN_ENCODINGS[:6])
+def test_the_encoding_of_a_large_file_is_found(tmp_path: Path, text: str, encoding: str) -> None:
+    """Of a large file, parts are looked at, which begin and end anywhere."""
+    path, line = tmp_path / "x.txt", text.replace("\n", "")[:301] + "\n"
+    path.write_bytes(line.encode(encoding) * (5_000_000 // len(line.encode(encoding))))
+    with pytest.warns(PybpeWarning, match=f"read as {encoding}"):
+        (file,) = corpus_files(path)
+    assert file.encoding == encoding
+
+
 def test_an_uncertain_encoding_is_refused_with_both_texts(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes("l6     │V:0,  │782 │Shor".encode("gb18030") * 2)
