@@ -37,7 +37,8 @@ PYBPE_API int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
 /* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
    avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD
    with one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same
-   words. */
+   words. A library that is compiled with -DPYBPE_NO_AVX512 or -DPYBPE_NO_AVX has no code for the first one, or for the
+   first two. */
 PYBPE_API int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 
 /* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row

@@ -39,7 +39,7 @@ The basis of every module: errors, the allocator, checked sizes, files. Internal
 #endif
 
 /* gcc for Windows does not align the stack for the vectors of AVX (gcc bug 54412), so there only clang may use them. */
-#if defined(__x86_64__) && (!defined(_WIN32) || defined(__clang__))
+#if defined(__x86_64__) && (!defined(_WIN32) || defined(__clang__)) && !defined(PYBPE_NO_AVX)
 #define PYBPE_AVX 1
 #endif
 

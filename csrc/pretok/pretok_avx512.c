@@ -3,7 +3,7 @@ The splitters with AVX-512: 64 bytes at a time, and the positions of bits withou
 */
 #include "pretok/pretok_kernel.h"
 
-#if defined(PYBPE_AVX)
+#if defined(PYBPE_AVX) && !defined(PYBPE_NO_AVX512)
 #include <immintrin.h>
 
 #define AVX512 __attribute__((target(AVX512_FEATURES(FEATURE_NAME, ","))))

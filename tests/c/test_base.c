@@ -9,6 +9,7 @@ tests/faults injects failing system calls.
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -374,6 +375,12 @@ static void test_writing_through_links(void) {
     pybpe_error err;
     CHECK_EQ(pybpe_output_open(&o, "loop", NULL, &err), PYBPE_ERR_IO);
     CHECK_EQ(err.sys_errno, ELOOP);
+    char name[PATH_MAX];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    CHECK(symlink(name, "folder/long") == 0); /* with the folder before it, it is too long */
+    CHECK_EQ(pybpe_output_open(&o, "folder/long", NULL, &err), PYBPE_ERR_IO);
+    CHECK(err.sys_errno == ENAMETOOLONG && remove("folder/long") == 0);
     CHECK(remove("folder/here") == 0 && remove("folder/up") == 0);
     CHECK(remove("folder/x") == 0 && rmdir("folder") == 0); /* which is empty: no temporary file is left */
     CHECK_EQ(scratch_clear(), 4);
