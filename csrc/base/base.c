@@ -68,13 +68,14 @@ static size_t printable_length(const uint8_t *s) {
     return n;
 }
 
-/* Makes one line of UTF-8 of a message: parts of file names and of texts may be anything, and may be cut anywhere. A byte
-   that is no part of a printable character becomes \\xNN. */
+/* Makes one line of UTF-8 of a message: parts of file names and of texts may be anything, and may be cut anywhere. Line
+   ends and tabs become spaces; any other byte that is no part of a printable character becomes \\xNN. */
 static void error_end(pybpe_error *err) {
     char msg[sizeof err->msg];
     size_t at = 0;
     memcpy(msg, err->msg, sizeof msg);
-    for (const char *from = msg; *from != '\0';) {
+    for (char *from = msg; *from != '\0';) {
+        *from = strchr("\t\n\r", *from) != NULL ? ' ' : *from;
         const size_t n = printable_length((const uint8_t *)from);
         const size_t room = sizeof msg - 1 - at;
         if (n > room || (n == 0 && room < 4)) {
