@@ -64,8 +64,8 @@ def output_at(path: str, force: bool = False, keep: bool = False, alone: Collect
             yield new
             other = _other(new, target, alone)
             if other is None:
-                note(f"{path}: was complete already")
-                _add_missing(new, target)
+                if not _add_missing(new, target):
+                    note(f"{path}: was complete already")
                 return
             where = "" if other == target else f", in {os.path.relpath(other, target)}"
             told = f"{path}: has something else than this call makes{where}, and it stays"
@@ -115,13 +115,17 @@ def _other(new: str, old: str, alone: Collection[str]) -> str | None:
     return next(filter(os.path.lexists, stale), None)
 
 
-def _add_missing(new: str, old: str) -> None:
+def _add_missing(new: str, old: str) -> bool:
+    """Adds the files of a folder that another lacks. Returns whether there were any."""
+    added = False
     for name in _files(new) if os.path.isdir(new) else ():
         path = os.path.join(old, name)
         if not os.path.lexists(path):
             make_folder(os.path.dirname(path))
             with file_errors(path, "cannot be written"):
                 platform.replace_file(os.path.join(new, name), path)
+            added = True
+    return added
 
 
 def _kept(new: str, path: str) -> str:

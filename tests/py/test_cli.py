@@ -197,6 +197,7 @@ WRONG = [
     ("encode -t tok.json --num-workers 2", "did you mean --workers?"),
     ("encode -t tok.json Hello", "Hello: no such file. To encode these words, use --text"),
     (f"count -t tok.json '{'Hello, ' * 100}'", "...: no such file"),
+    ("count -t tok.json novel.txt 'nov*.txt'", "novel.txt (in nov*.txt): the same file as novel.txt"),
     ("count -t /dev/null novel.txt", "/dev/null: this file is empty, not a tokenizer"),
     ("encode -t tok.json novel.txt --text a", "give a file or --text, not both"),
     ("decode -t tok.json 10 x", "x: this is not an id"),

@@ -258,6 +258,17 @@ def command(line: str) -> tuple[int, str]:
     return code, err.getvalue()
 
 
+def test_a_folder_that_lacked_files_was_not_complete(inputs: Path) -> None:
+    line = "export tok.json -o folder"
+    os.mkdir("folder")
+    Path("folder/notes").write_text("mine")
+    assert command(line) == (0, "")
+    assert "folder: was complete already" in command(line)[1]
+    os.remove("folder/tokenizer_config.json")
+    assert command(line) == (0, "")
+    assert os.path.exists("folder/tokenizer_config.json") and os.path.exists("folder/notes")
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_replaced_only_by_the_same_or_by_force(name: str, inputs: Path) -> None:
     words, others, ending = FILES[name]
