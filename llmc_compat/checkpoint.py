@@ -343,7 +343,7 @@ class ModelOptions:
         check_dtype(self.dtype)
         for name in ("layers", "heads", "channels", "sequence_length"):
             if (size := getattr(self, name)) is not None:
-                whole_number(name, size, 1)
+                object.__setattr__(self, name, whole_number(name, size, 1))
 
     def for_text(self, vocab_size: int, tokens: int) -> ModelOptions:
         """Returns the options of a model to train on a text of this many tokens: without a depth and a shape, one that

@@ -9,7 +9,7 @@ import math
 import operator
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Union
 
 from .errors import ArgumentError
@@ -22,6 +22,8 @@ def shown(value: object) -> str:
     """Returns a value as an error message shows it, shortened if it is long."""
     try:
         text = repr(value.item() if hasattr(value, "item") else value)  # 5 rather than np.int64(5)
+    except TypeError:  # numpy.int64 itself
+        text = repr(value)
     except (ValueError, RuntimeError):  # an integer with thousands of digits, which Python refuses to print; a tensor
         return f"a {type(value).__name__} too long to show"
     return text if len(text) <= 80 else text[:77] + "..."
@@ -65,14 +67,17 @@ def counted(amount: int, noun: str) -> str:
 
 
 def whole_number(name: str, value: object, least: int | None = 0, most: int | None = None) -> int:
-    """Returns an integer of Python or numpy as an int. Raises ArgumentError for anything else, or if it is below
-    `least` or above `most` (None: no bound)."""
+    """Returns an integer of Python or numpy as an int. Callers use that one: numpy's overflow, and JSON refuses them.
+    Raises ArgumentError for anything else, or if it is below `least` or above `most`. Without `most`, an amount (it has
+    a `least`) is at most what C and numpy can hold; any other number, such as a seed, has no bound."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentError(f"{param(name)} must be an integer, not {shown(value)}") from None
-    if least is not None and number < least:
-        raise ArgumentError(f"{param(name)} must be at least {least}, not {shown(number)}")
+    if least is not None:
+        most = (1 << 63) - 1 if most is None else most
+        if number < least:
+            raise ArgumentError(f"{param(name)} must be at least {least}, not {shown(number)}")
     if most is not None and number > most:
         raise ArgumentError(f"{param(name)} must be at most {most}, not {shown(number)}")
     return number
@@ -143,8 +148,9 @@ def refuse_unused(name: str, value: object, reason: str) -> NoReturn:
 
 
 def instance(name: str, value: object, kind: type | tuple[type, ...], expected: str) -> None:
-    """Raises ArgumentError unless the value is an instance of `kind`, which `expected` describes in words."""
-    if not isinstance(value, kind):
+    """Raises ArgumentError unless the value is an instance of `kind`, which `expected` describes in words. (An array of
+    numpy without a dimension is an Iterable, but cannot be iterated over.)"""
+    if not isinstance(value, kind) or kind is Iterable and getattr(value, "shape", None) == ():
         raise ArgumentError(f"{param(name)} must be {expected}, not {type(value).__name__}: {shown(value)}")
 
 

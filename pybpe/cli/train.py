@@ -111,7 +111,7 @@ def _check_options(args: argparse.Namespace) -> None:
         if args.sizes is not None and getattr(args, name):
             raise ArgumentError(f"--sizes cannot be used with --{name}")
     if args.hidden is not None:
-        whole_number("hidden", args.hidden, 1)
+        args.hidden = whole_number("hidden", args.hidden, 1)
     if args.plot is not None:
         from ..analysis.usage import check_plot
 

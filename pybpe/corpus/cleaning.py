@@ -142,7 +142,7 @@ def clean(
     )
     run = chosen(RunOptions, arguments)
     if memory_limit is not None:
-        whole_number("memory_limit", memory_limit, _LEAST_MEMORY)
+        memory_limit = whole_number("memory_limit", memory_limit, _LEAST_MEMORY)
         if not (dedup or near_dedup or dedup_paragraphs):
             refuse_unused("memory_limit", memory_limit, "no step finds duplicates")
     given = path_list(inputs)

@@ -98,8 +98,9 @@ class Filters:
         for name in ("max_top_ngrams", "max_repeated_ngrams"):
             limits = getattr(self, name)
             instance(name, limits, (Mapping, type(None)), "limits by n, such as {2: 0.2}")
-            for n in limits or ():
-                whole_number(f"n of {name}", n, 1, _MOST_WORDS)
+            if limits is not None:
+                limits = {whole_number(f"n of {name}", n, 1, _MOST_WORDS): share for n, share in limits.items()}
+                object.__setattr__(self, name, limits)
         for name, value in self.limits():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
                 raise ArgumentError(f"{param(name)} must be a number of at least 0, not {value!r}")

@@ -115,7 +115,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         self._batch_size = whole_number("batch_size", batch_size, 1)
         self._width = whole_number("sequence_length", sequence_length, 1) + 1
         self._packing, self._shuffle, self._repeat = packing, bool(shuffle), bool(repeat)
-        self._window, self._seed = whole_number("window", window, 1), whole_number("seed", seed, None)
+        self._window, self._seed = whole_number("window", window, 1, 1 << 32), whole_number("seed", seed, None)
         self._workers = RunOptions(workers).workers
         if rank is None and num_replicas is None:
             rank, num_replicas = this_process()

@@ -67,7 +67,7 @@ class Mixture:
         if self.weights is not None:
             checked_weights(self.weights, sorted(self.sources))
         if self.epoch_samples is not None:
-            whole_number("epoch_samples", self.epoch_samples, 1)
+            object.__setattr__(self, "epoch_samples", whole_number("epoch_samples", self.epoch_samples, 1))
 
     def sampler(self, opened: Mapping[str, PackedSequences], **options: Any) -> MixtureSampler:
         """Returns a sampler of the opened sources; options as in ResumableSampler."""

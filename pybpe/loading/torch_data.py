@@ -349,7 +349,7 @@ def _checked_options(options: Mapping[str, Any], num_workers: int) -> dict[str, 
             raise ArgumentError(f"{param('timeout')} needs {param('num_workers')}: this process reads batches itself")
         return {"collate_fn": collate, **given}
     if "prefetch_factor" in given:
-        whole_number("prefetch_factor", given["prefetch_factor"], 1)
+        given["prefetch_factor"] = whole_number("prefetch_factor", given["prefetch_factor"], 1)
     # fork would copy locks that other threads hold, and Python warns
     safe = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     return {"collate_fn": collate, "multiprocessing_context": safe, "persistent_workers": True, **given}
@@ -381,7 +381,7 @@ def this_process() -> tuple[int, int]:
 
 def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
     """Returns an argument for TokenStream: paths of token files, or an array of ids."""
-    if hasattr(source, "dtype"):
+    if hasattr(source, "dtype") and not isinstance(source, str):  # a numpy.str_ is a path
         return source
     if isinstance(source, str) and not (is_url(source) or is_glob(source) or os.path.exists(source)):
         raise FileMissingError(

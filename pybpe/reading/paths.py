@@ -30,7 +30,7 @@ def is_path_list(inputs: object) -> bool:
 def path_list(inputs: Inputs) -> list[str]:
     """Returns the paths that `inputs` names. Raises ArgumentError if there are none, and for a set, which has no
     order."""
-    if isinstance(inputs, (str, os.PathLike)):
+    if isinstance(inputs, (str, bytes, os.PathLike)):
         inputs = [inputs]
     instance("inputs", inputs, Iterable, "a path or a list of paths")
     if isinstance(inputs, (set, frozenset, Mapping)):

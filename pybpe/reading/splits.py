@@ -76,7 +76,7 @@ class SplitOptions:
                     refuse_unused(
                         name, value, f"{param('val_documents')} says which documents are val, and the others are train"
                     )
-            whole_number("val_documents", self.val_documents, 1)
+            object.__setattr__(self, "val_documents", whole_number("val_documents", self.val_documents, 1))
             object.__setattr__(self, "splits", (1.0, 1.0))
             object.__setattr__(self, "split_by", "first")
 

@@ -217,9 +217,9 @@ class RowOptions:
         one_of("packing", self.packing, METHODS)
         one_of("format", self.format, ROW_FORMATS)
         FORMATS[self.format].check_packages()
-        for name, least in (("sequence_length", 2), ("shard_tokens", None), ("seed", None)):
+        length = whole_number("sequence_length", self.sequence_length, 2)
+        for name, least in (("sequence_length", 2), ("shard_tokens", length + 1), ("seed", None)):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
-        whole_number("shard_tokens", self.shard_tokens, self.sequence_length + 1)
 
     @classmethod
     def of(

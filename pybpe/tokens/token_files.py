@@ -206,7 +206,7 @@ class TokenStream:
             raise ArgumentError(f"{param('dtype')} must be 'uint16', 'uint32' or None, not {dtype!r}")
         self._arguments: tuple[Any, ...]
         self.made_by: tuple[str, str] | None
-        if hasattr(source, "dtype"):
+        if hasattr(source, "dtype") and not isinstance(source, str):  # a numpy.str_ is a path
             self._parts: _Array | _Files = _Array(_checked(source, "the array of ids"))
             self._arguments, self.facts, self.made_by = (source, dtype), list[FileFacts | None](), None
         else:

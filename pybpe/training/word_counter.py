@@ -86,7 +86,7 @@ class WordCounter:
         expected: int | None = None,
     ) -> None:
         if memory_limit is not None:
-            whole_number("memory_limit", memory_limit, LEAST_MEMORY)
+            memory_limit = whole_number("memory_limit", memory_limit, LEAST_MEMORY)
         self._settings, self._kinds, self._shares = settings, kinds, shares
         self._pattern = settings.pattern
         self._specials = matcher(settings.specials, settings.matching)

@@ -236,7 +236,11 @@ def test_a_path_as_bytes_is_a_path(tok: pybpe.Tokenizer, tmp_path: Path) -> None
     with open(path, "wb") as stream:
         stream.write(TEXT.encode())
     assert pybpe.train_bpe(path, 260, []) == pybpe.train_bpe(os.fsdecode(path), 260, [])
-    assert pybpe.encode_files(tok, [path], bytes(tmp_path / "x.npy")) == tok.count(TEXT)
+    for inputs in ([path], path, numpy.str_(os.fsdecode(path)), numpy.array([os.fsdecode(path)])):
+        assert pybpe.encode_files(tok, inputs, bytes(tmp_path / "x.npy")) == tok.count(TEXT)
+    assert len(pybpe.loading.PackedSequences(numpy.str_(tmp_path / "x.npy"), 5).ids(0)) == 6
+    with pytest.raises(pybpe.errors.ArgumentError, match="texts must be a sequence of texts, not ndarray"):
+        tok.encode_batch(numpy.array("text"))  # type: ignore[arg-type]
     with pytest.raises(pybpe.errors.ArgumentError, match="inputs is a set: pass paths in a list"):
         pybpe.binarize(tok, {path}, tmp_path / "out")
     for records, message in (
@@ -245,6 +249,22 @@ def test_a_path_as_bytes_is_a_path(tok: pybpe.Tokenizer, tmp_path: Path) -> None
     ):
         with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.binarize(tok, records, tmp_path / "out")  # type: ignore[arg-type]
+
+
+def test_integers_of_numpy_are_used_as_those_of_python(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    for path in Path(pybpe.__file__).parent.rglob("*.py"):  # the result of whole_number, which is an int, is used
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                assert getattr(node.value.func, "id", "") not in ("whole_number", "probability"), (path, node.lineno)
+    (tmp_path / "t.txt").write_text("a\nb\nc\nd\n")
+    given = {"val_documents": 1, "min_shard_tokens": 0, "shard_tokens": 50}
+    for kind in (int, numpy.int32):
+        numbers: dict[str, Any] = {name: kind(number) for name, number in given.items()}
+        pybpe.binarize(tok, tmp_path / "t.txt", tmp_path / kind.__name__, documents="line", **numbers)
+    assert (tmp_path / "int" / "manifest.json").read_bytes() == (tmp_path / "int32" / "manifest.json").read_bytes()
+    filters = pybpe.corpus.Filters(max_top_ngrams={numpy.int64(2): 0.2})  # type: ignore[dict-item]
+    assert filters == pybpe.corpus.Filters(max_top_ngrams={2: 0.2})
+    assert [type(n) for n in filters.max_top_ngrams or ()] == [int]
 
 
 def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
@@ -263,6 +283,9 @@ def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         ({"text_key": "a\ud800"}, "text_key contains a lone surrogate"),
         ({"text_key": 5}, "text_key must be a str"),
         ({"documents": ["line"]}, "documents must be one of"),
+        ({"dtype": numpy.uint16}, "dtype must be one of auto, uint16, uint32, not <class 'numpy.uint16'>"),
+        ({"val_documents": 10**30}, "val_documents must be at most"),
+        ({"inputs": numpy.array(str(tmp_path / "t.txt"))}, "inputs must be a path or a list of paths, not ndarray"),
     ]
     for changes, message in calls:
         arguments = {"tok": tok, "inputs": tmp_path / "t.txt", "out": tmp_path / "out", "progress": False} | changes

@@ -83,7 +83,7 @@ def mix(
     if seed is not None:
         seed = whole_number("seed", seed, None)
     if memory_limit is not None:
-        whole_number("memory_limit", memory_limit, LEAST_MEMORY)
+        memory_limit = whole_number("memory_limit", memory_limit, LEAST_MEMORY)
     if tok.eot_token is None:
         raise ArgumentError("the tokenizer has no end of text, which must separate documents")
     given, folder = load_recipe(recipe).with_seed(seed), _binding.path_text(out)
