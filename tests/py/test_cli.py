@@ -152,7 +152,7 @@ WRONG = [
     ("decode -t tok.json novel.txt", "at byte 0"),
     (f"{BINARIZE} --splits a,b", "--splits"),
     (f"{BINARIZE} --format x", "--format must be one of llmc"),
-    ("binarize -t tok.json small.txt -o o", "--min-shard-tokens 0"),
+    ("binarize -t tok.json small.txt --split-by token -o o", "--min-shard-tokens 0"),
     ("binarize -t tok.json missing.txt -o out2", "missing.txt"),
     ("count -t tok.json novel.txt --pattern cl100k", "--pattern needs -o"),
     ("count -t tok.json novel.txt --max-bytes 5", "--max-bytes needs -o"),
