@@ -145,4 +145,6 @@ def corpus_usage(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Any:
         normalizer=tokenizer.model.normalizer,
         special_tokens=list(tokenizer.special_tokens),
     )
+    if not len(counts):
+        raise ArgumentError("the files have no text, so no token would be found in them")
     return measure(tokenizer, counts.to_dict())

@@ -29,10 +29,11 @@ from .paths import STDIN, Inputs, first_of, path_list
 from .pieces import PIECE_BYTES
 from .small_files import Corpus, SmallFiles, look_at
 from .text_encoding import check_encoding, seems_utf8
-from .unpacking import packing_of_name
+from .unpacking import packing_of_name, without_ending
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 _LOOKS_AT_ONCE = 16
+_MOST_SIDE = 1 << 20  # bytes of descriptions next to files of records, unless these have more
 _WITH_MARKUP = re.compile(r"(?i)\.(?:csv|tsv|html?|xml)(?:\.\w+)?\Z")
 _EXCEPT_OWN = " except pybpe's own (tokens, tokenizers, and what this call writes)"
 _outputs: ContextVar[Sequence[str]] = ContextVar("outputs", default=())
@@ -164,9 +165,9 @@ def of_records(folder: str, looked: list[_Looked], read: ReadOptions) -> list[_L
     README.md, describes them. Warns about the rest.
 
     Raises:
-        ArgumentError: the rest has texts, which are compressed or named .txt.
+        ArgumentError: the rest has texts, which are compressed or named .txt, or it has much more than descriptions.
     """
-    kept, rest, first = list[_Looked](), Corpus(), ""
+    kept, rest, first, texts = list[_Looked](), Corpus(), "", Corpus()
     for part, what in looked:
         if what is not None and what.is_own:
             kept.append((part, what))
@@ -175,14 +176,18 @@ def of_records(folder: str, looked: list[_Looked], read: ReadOptions) -> list[_L
             first = first or (part.path if form_of_name(part.path) or is_json_name(part.path) else "")
         else:
             rest.parts.append(part)
+            texts.parts += [part] if what is None else []
     side = list(rest.paths)
     if not (first and side) or read.documents == "jsonl":  # which says that all of them are
         return looked
     text = next((path for path in side if packing_of_name(path) or path.lower().endswith(".txt")), None)
+    if text is None and texts.size > max(_MOST_SIDE, Corpus(part for part, what in kept if what is None).size):
+        text = texts.parts[0].path
     if text is not None:
+        ending = os.path.splitext(without_ending(first))[1] + first[len(without_ending(first)) :]
         raise ArgumentError(
             f"{folder}: has files of records, such as {first}, and texts, such as {text}: pass a glob for each kind"
-            f" that you want, such as {os.path.join(folder, '**', '*' + os.path.splitext(first)[1])!r}"
+            f" that you want, such as {os.path.join(folder, '**', '*' + ending)!r}"
         )
     told = f"left out: {folder} has files of records, such as {first}, and only those are read"
     _tell(told, told, side)

@@ -155,8 +155,14 @@ class RowFile:
             if name == self._key:
                 values = [None] * len(batch)
             else:  # a time in nanoseconds, or a decimal number, has no type in Python or JSON
-                spelled = str(column.type).startswith(("timestamp", "time", "date", "duration", "decimal"))
-                values = self._checked(column.cast, "string").to_pylist() if spelled else column.to_pylist()
+                spelled = str(column.type).startswith(("timestamp", "time", "date", "decimal"))
+                try:
+                    values = self._checked(column.cast, "string").to_pylist() if spelled else column.to_pylist()
+                except FormatError:
+                    raise
+                except ValueError:  # such as a time in nanoseconds in a list
+                    told = f"the column {name!r} holds {column.type}, which cannot be read: convert it, or leave it out"
+                    raise FormatError(f"{self._path}: {told}") from None
             columns.append(values)
         return [dict(zip(self._names, values)) for values in zip(*columns)]
 
@@ -242,6 +248,7 @@ def import_pyarrow(path: str, kind: str) -> Any:
 # Parquet
 
 
+_BUFFER_BYTES = 1 << 20  # of a column
 _MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
 _FEW = 256  # batches take less time than reading a dictionary
 _MOST_BYTES = 32 * PIECE_BYTES  # of a batch whose texts are stored once for many rows
@@ -292,7 +299,11 @@ class RowGroups(RowFile):
 
     def _open(self, **options: Any) -> Any:
         file = self._input
-        source = file.location if file.remote is None else file.open_stored()
+        source: Any = file.location
+        if file.remote is None:  # a group is not read as a whole: it may be large
+            options = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False} | options
+        else:
+            source = file.open_stored()
         return self._checked(partial(self._parquet.ParquetFile, source, **options))
 
     def _batches(self, start: int, end: int) -> Iterator[tuple[int, Any]]:

@@ -142,6 +142,13 @@ def test_a_folder_of_records_is_read_without_what_describes_it(name: str, tmp_pa
     (tmp_path / "more.txt").write_text("three")
     with pytest.raises(ArgumentError, match=re.escape(f"such as {path}, and texts, such as {tmp_path}/more.txt: pass")):
         pybpe.count_words(tmp_path)
+    (tmp_path / "more.txt").rename(tmp_path / "more.py")
+    with pytest.warns(PybpeWarning, match="LICENSE and 6 more: left out"):
+        pybpe.count_words(tmp_path)
+    (tmp_path / "code.py").write_text("x = 1\n" * 200_000)
+    with pytest.raises(ArgumentError, match=re.escape(f"**/*{''.join(path.suffixes)}'")):
+        pybpe.count_words(tmp_path)
+    (tmp_path / "more.py").rename(tmp_path / "more.txt")
     globs = [f"{tmp_path}/*.txt", str(tmp_path / name)]
     assert pybpe.count_words(globs).to_dict() == {b"one": 1, b"two": 1, b"three": 1}
 
@@ -197,7 +204,7 @@ def test_a_command_refuses_an_empty_input(
     assert not [path for path in Path().rglob("out*") if path.is_file()]
 
 
-@pytest.mark.parametrize("command", [command for command in MAKERS if command != "prune"])
+@pytest.mark.parametrize("command", MAKERS)
 @pytest.mark.parametrize("line", ['{"text": ""}\n', "\n \n"])
 def test_nothing_is_made_of_records_without_text(
     command: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -206,8 +213,9 @@ def test_nothing_is_made_of_records_without_text(
     Path("a.jsonl").write_text(line * 3)
     small_tokenizer().save("tok.json")
     for more in [[]] if command != "binarize" else [["--format", form] for form in ("llmc", "npy", "megatron", "raw")]:
-        assert main([command, "a.jsonl", *MAKERS[command], *more]) == 2
-        assert re.search("there is no text (in the inputs|to train on)", capsys.readouterr().err)
+        given = ["tok.json", "a.jsonl"] if command == "prune" else ["a.jsonl"]
+        assert main([command, *given, *MAKERS[command], *more]) == 2
+        assert re.search("there is no text (in the inputs|to train on)|the files have no text", capsys.readouterr().err)
         assert not [path for path in Path().rglob("*out*") if path.is_file()]
 
 

@@ -170,6 +170,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path, small_tasks: None) -> 
 def test_rows(files: tuple[Path, Path], tmp_path: Path) -> None:
     tok, bad, good = small_tokenizer(), *files
     given: dict[str, Any] = {"progress": False, "name": "x", "splits": (3, 1), "min_shard_tokens": 0}
+    given["split_by"] = "hash"
     nulls = [row for row, text in enumerate(_texts(bad)) if text is None]
     with pytest.raises(FormatError, match=r"bad\.\w+: row 0: the column 'text' is null"):
         pybpe.binarize(tok, bad, tmp_path / "out", **given)
@@ -276,10 +277,30 @@ def test_other_columns_survive_cleaning(tmp_path: Path, name: str) -> None:
     plain = written(tmp_path / f"b{name}", {"text": ["x"], "score": [float("nan")]})
     clean(plain, tmp_path / "plain.jsonl", workers=1)
     assert (tmp_path / "plain.jsonl").read_text() == '{"text": "x", "score": null}\n'
-    for value in (b"\xff", float("inf")):
-        odd = written(tmp_path / f"c{name}", {"text": ["x"], "odd": [value]})
-        with pytest.raises(FormatError, match=rf"c{name}: the column 'odd' has .*, which JSON lines cannot hold"):
+    nanoseconds = pyarrow.array([[1]], pyarrow.list_(pyarrow.timestamp("ns")))
+    for values in (
+        [b"\xff"],
+        [float("inf")],
+        [[float("nan")]],
+        pyarrow.array([1], pyarrow.duration("us")),
+        nanoseconds,
+    ):
+        odd = written(tmp_path / f"c{name}", {"text": ["x"], "odd": values})
+        with pytest.raises(FormatError, match=rf"c{name}: the column 'odd' (has|holds) .*, which"):
             clean(odd, tmp_path / "odd.jsonl", workers=1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
+def test_a_large_group_of_rows_is_not_read_as_a_whole(tmp_path: Path) -> None:
+    texts = [f"{number} " * 2000 for number in range(10_000)]
+    used = []
+    for name, rows in (("many", 100), ("one", 10_000)):
+        table = pyarrow.table({"text": texts})
+        parquet.write_table(table, tmp_path / f"{name}.parquet", rows, use_dictionary=False, compression="none")
+        given = ["-o", tmp_path / "x.counts", "--memory-limit", "100M", "--workers", 1, "--quiet", "--force"]
+        used.append(peak_megabytes("count", tmp_path / f"{name}.parquet", *given))
+    assert used[1] < used[0] + 40
 
 
 def test_a_struct_whose_path_is_the_name_of_a_column(tmp_path: Path) -> None:
@@ -294,9 +315,9 @@ def test_every_kind_of_records_is_split_alike(tok: pybpe.Tokenizer, tmp_path: Pa
     """A field of the user's means nothing. pybpe's own keeps near duplicates together, after a conversion, too."""
     texts = documents(60)
     columns = {"text": texts, field: pyarrow.array([f"c{n % 7}" for n in range(60)]).dictionary_encode()}
-    found = []
+    found, given = [], {"splits": (1, 1), "split_by": "hash", "format": "npy"}
     for name in ("a.jsonl", "a.parquet", "a.feather"):
-        pybpe.binarize(tok, written(tmp_path / name, columns), tmp_path / f"{name}-out", splits=(1, 1), format="npy")
+        pybpe.binarize(tok, written(tmp_path / name, columns), tmp_path / f"{name}-out", **given)  # type: ignore[arg-type]
         found.append([numpy.load(path).tolist() for path in sorted((tmp_path / f"{name}-out").glob("*.npy"))])
     assert found[0] == found[1] == found[2] and len(found[0]) == 2
     names = texts if field == "cluster" else [f"c{n % 7}" for n in range(60)]
