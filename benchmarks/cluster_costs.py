@@ -100,7 +100,7 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
             future: Future[object] = Future()
             start = time.process_time()
             future.set_result(function(*pickle.loads(pickle.dumps(args))))
-            name = args[1].__name__  # type: ignore[attr-defined]
+            name = args[3].__name__  # type: ignore[attr-defined]
             seconds.setdefault(name, []).append(time.process_time() - start)
             return future
 

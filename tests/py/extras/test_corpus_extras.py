@@ -51,7 +51,8 @@ def test_languages(tmp_path: Path) -> None:
     report = corpus.clean(str(path), tmp_path / "out.jsonl", languages=["zh", "en"])
     assert [record["pybpe_language"] for record in records(tmp_path / "out.jsonl")] == ["en", "zh"]
     assert report.dropped == {"language": 5} and report.to_json()["languages"]["und"] == 1
-    report = corpus.clean(str(path), tmp_path / "out.jsonl", languages=["zh", "en"], min_confidence=1, force=True)
+    with pytest.warns(pybpe.errors.PybpeWarning, match="is empty, because no document was kept"):
+        report = corpus.clean(str(path), tmp_path / "out.jsonl", languages=["zh", "en"], min_confidence=1, force=True)
     assert report.dropped == {"language": 5, "language_confidence": 2}
     with pytest.raises(pybpe.errors.ArgumentError, match="unknown language 'xx'"):
         corpus.clean(str(path), tmp_path / "out.jsonl", languages=["xx"])

@@ -33,9 +33,9 @@ def corpus(small_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     folder = tmp_path / "corpus"
     folder.mkdir()
     texts = documents(200)
-    (folder / "a.txt").write_bytes(EOT.join(texts).encode())
+    (folder / "a.jsonl").write_bytes(jsonl(texts))
     (folder / "b.jsonl").write_bytes(jsonl([*documents(300), *(f"{text} changed" for text in texts)]))
-    (folder / "c.txt").write_text(english()[:200_000], encoding="utf-8", newline="")
+    (folder / "c.jsonl").write_bytes(jsonl([english()[:200_000]]))
     return folder
 
 
