@@ -38,6 +38,8 @@ from ..tokenizer import Tokenizer
 from .formats import FLAT
 from .manifest import (
     LOG_NAME,
+    REPLACED,
+    ROWS,
     FileRecord,
     Manifest,
     ShardRecord,
@@ -221,26 +223,25 @@ def files_of_manifest(folder: str) -> list[str]:
 def stale_tokenizer(folder: str, tok: Tokenizer | None) -> str | None:
     """Returns the name of a tokenizer's file in a folder that no manifest lists and that does not hold this tokenizer:
     next to its token files, it would decode them to another text."""
-    names = [name for name in TOKENIZER_NAMES if name not in files_of_manifest(folder)]
-    return next(
-        (name for name in names if os.path.lexists(os.path.join(folder, name)) and not _is(folder, name, tok)), None
-    )
+    listed, ours = files_of_manifest(folder), None if tok is None else tok.model.fingerprint
+    names = (name for name in TOKENIZER_NAMES if name not in listed and os.path.lexists(os.path.join(folder, name)))
+    return next((name for name in names if ours is None or _fingerprint(folder, name) != ours), None)
 
 
-def _is(folder: str, name: str, tok: Tokenizer | None) -> bool:
-    """Returns whether a file in a folder holds this tokenizer."""
+def _fingerprint(folder: str, name: str) -> str | None:
+    """Returns the fingerprint of the tokenizer in a file; None if there is none."""
     with suppress(FileError, FormatError, UnsupportedError):
-        return (
-            tok is not None
-            and Tokenizer.from_file(os.path.join(folder, name)).model.fingerprint == tok.model.fingerprint
-        )
-    return False
+        return Tokenizer.from_file(os.path.join(folder, name)).model.fingerprint
+    return None
 
 
-def replaced_files(folder: str, tok: Tokenizer) -> list[str]:
-    """Returns the names of the files that a finished run wrote, its manifest included, and that another run removes:
-    not the tokenizer if it is the other run's, too, which may read it there."""
-    return [name for name in files_of_manifest(folder) if name not in TOKENIZER_NAMES or not _is(folder, name, tok)]
+def replaced_files(folder: str, fingerprint: object) -> list[str]:
+    """Returns the names of the files that earlier runs wrote, finished or not, with their manifest, and that another
+    run removes: not the tokenizer if it has the fingerprint of the other run's, which may read it there."""
+    hidden = os.path.join(folder, FOLDER)
+    places = (folder, os.path.join(hidden, REPLACED), os.path.join(hidden, ROWS))
+    names = dict.fromkeys(name for place in places for name in files_of_manifest(place))
+    return [name for name in names if name not in TOKENIZER_NAMES or _fingerprint(folder, name) != fingerprint]
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folder
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
 LOG_NAME = "parts.log"  # of a run, in a hidden folder
 ROWS = "rows"  # there, too: what `pack` has written
+REPLACED = "replaced"  # there, too: the manifest of the files that rows are replacing
 VERSION = 2  # 1 had ranges of inputs in each shard
 
 
@@ -366,14 +367,17 @@ def record_file(path: str) -> FileRecord:
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))
 
 
+def _has_work(path: str) -> bool:
+    return os.path.isfile(path) or (os.path.isdir(path) and bool(os.listdir(path)))
+
+
 def is_unfinished(folder: str) -> bool:
     """Returns whether a run that writes to a folder was killed or is still running. A manifest is newer than the log of
     its own run, which may have been killed while it removed the log."""
     hidden, manifest = os.path.join(folder, FOLDER), os.path.join(folder, manifest_name(folder))
     with suppress(FileNotFoundError), file_errors(hidden, "cannot be examined"):
-        begun = [
-            os.stat(os.path.join(hidden, name)).st_mtime_ns for name in os.listdir(hidden) if name in (LOG_NAME, ROWS)
-        ]
+        places = [os.path.join(hidden, name) for name in (LOG_NAME, ROWS)]
+        begun = [os.stat(place).st_mtime_ns for place in places if _has_work(place)]
         return bool(begun) and not (os.path.exists(manifest) and os.stat(manifest).st_mtime_ns >= max(begun))
     return False
 

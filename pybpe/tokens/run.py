@@ -212,7 +212,7 @@ class TokenRun:
                 store.note(part)
                 self._last = part
         else:
-            older = {*log.older, *log.files, *replaced_files(layout.folder, layout.tok)}
+            older = {*log.older, *log.files, *replaced_files(layout.folder, layout.tok.model.fingerprint)}
             if self._skips and LIST_NAME not in older:
                 check_list(os.path.join(layout.folder, LIST_NAME))
             log.begin(identity, inputs, sorted(older))
@@ -290,7 +290,9 @@ class TokenRun:
             records = self._store.make(shards, options)
             self._replace_older(self._files(shards))
             for name in self._beside:
-                self._layout.tok.save(os.path.join(self._layout.folder, name))
+                hidden = os.path.join(self._layout.unfinished, name)
+                self._layout.tok.save(hidden)
+                give_name(hidden, os.path.join(self._layout.folder, name))
             self._store.publish(shards)
         except (ArgumentError, LimitError):
             self._remove_work()  # other input is needed, so the results so far are useless

@@ -457,34 +457,41 @@ def test_packed_rows_have_the_tokenizer_of_their_data(texts: Path) -> None:
         assert name in rows.file_names and content("rows")[name] == content("data")[name]
 
 
+@pytest.mark.parametrize("then", ["pack", "binarize", "binarize --pack"])
 def test_packing_that_fails_or_is_killed_leaves_the_old_rows_or_a_run_that_goes_on(
-    tok: pybpe.Tokenizer, texts: Path, monkeypatch: pytest.MonkeyPatch
+    then: str, tok: pybpe.Tokenizer, texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    binarize("a.txt", "data")
+    """Of the rows that are replaced, whose files have other names, none stays."""
+    for name in "ab":
+        binarize(f"{name}.txt", f"data-{name}")
 
-    def pack(length: int, **more: Any) -> None:
-        pybpe.pack(tok, "data", "rows", sequence_length=length, **more)
+    def pack(name: str, out: str = "rows", **more: Any) -> None:
+        pybpe.pack(tok, f"data-{name}", out, sequence_length=64, **more)
 
-    pack(64)
+    pack("a")
     before = content("rows")
     with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):
         patch.setattr(packing.TokenStream, "slice", failing)
-        pack(128, force=True)
+        pack("b", force=True)
     assert content("rows") == before  # nor is there anything hidden, which could not resume
-    replace = platform.replace_file
-    for _ in range(2):  # one of three files has its name; then two
-        calls = iter([replace])
+    for calls in range(1, 5):  # the old manifest is put aside, and three files get their names, in turn
+        moves = iter([platform.replace_file] * calls)
 
         def kill(source: str, target: str) -> None:
-            next(calls, interrupted)(source, target)  # noqa: B023
+            next(moves, interrupted)(source, target)  # noqa: B023
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(platform, "replace_file", kill)
-            pack(128, force=True)
-        with pytest.raises(pybpe.errors.ArgumentError, match="has not finished: run its command again"):
-            verify("rows", tok)
-    pack(128)
-    pybpe.pack(tok, "data", "fresh", sequence_length=128)
+            patch.setattr(packing, "remove_work", interrupted)
+            pack("b", force=True)
+        if calls == 1:
+            with pytest.raises(pybpe.errors.ArgumentError, match="has not finished: run its command again"):
+                verify("rows", tok)
+            if then == "binarize":
+                break
+    call = CALLS[then] if then != "pack" else lambda text, out, force: pack(text[0], out, force=force)
+    call("b.txt", "rows", True)
+    call("b.txt", "fresh", True)
     assert content("rows") == content("fresh")
 
 

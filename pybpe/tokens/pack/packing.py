@@ -27,9 +27,9 @@ from ...support.output_files import make_folder, remove_file, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, hidden_folder, replaced_files
+from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, hidden_folder, remove_work, replaced_files
 from ..formats import FLAT, FORMATS, LLMC
-from ..manifest import FILE_NAMES, ROWS, FileRecord, Manifest, ShardRecord, manifest_name
+from ..manifest import FILE_NAMES, REPLACED, ROWS, FileRecord, Manifest, ShardRecord, manifest_name
 from ..options import RowOptions
 from ..spool import ID_BYTES
 from ..store import check_least
@@ -100,8 +100,7 @@ def pack(
     goal, pad_id = options.goal(out, force), _pad_id(tok, pad)
     rows = os.path.join(goal.folder, FOLDER, ROWS)
     with only_writer(goal.folder):
-        if os.path.exists(os.path.join(rows, manifest_name(rows))):
-            _publish(rows, goal.folder, tok)  # a kill has interrupted this
+        _publish(goal.folder)
         made = goal.made(source.manifest.call or source.sha256, tok)
         if made is not None:
             return made
@@ -111,7 +110,7 @@ def pack(
         except BaseException:
             remove_folder(rows)  # nothing resumes
             raise
-        _publish(rows, goal.folder, tok)
+        _publish(goal.folder)
     return Manifest.load(goal.folder)
 
 
@@ -130,6 +129,9 @@ def write_and_pack(
         As `write` and `pack`.
     """
     folder = hidden_folder(goal.folder)
+    if os.path.isdir(goal.folder):
+        with only_writer(goal.folder):
+            _publish(goal.folder)
     with only_writer(os.path.dirname(folder), temporary=True):
         try:
             tok, made = write(folder)
@@ -167,20 +169,28 @@ def _pad_id(tok: Tokenizer, pad: str | None) -> int:
     return tok.special_tokens[pad]
 
 
-def _publish(rows: str, folder: str, tok: Tokenizer) -> None:
-    """Moves the finished files into the output folder. Removes the files that the manifest there lists: first that
-    manifest, which would be wrong from then on. The new one comes last."""
-    names, manifest = os.listdir(rows), manifest_name(rows)
+def _publish(folder: str) -> None:
+    """Moves finished rows into their output folder, if there are any, perhaps of a call that was killed meanwhile; the
+    manifest comes last. Removes the files that the manifest there lists. It is put aside first, because it would be
+    wrong from then on, and still lists them after a kill."""
+    rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
+    manifest = manifest_name(rows)
+    if not os.path.exists(os.path.join(rows, manifest)):
+        return
+    names, fingerprint = os.listdir(rows), Manifest.load(rows).tokenizer.get("fingerprint")
     with file_errors(folder, "cannot be written"):
-        for name in replaced_files(folder, tok):
-            if name in FILE_NAMES or name not in names:
-                remove_file(os.path.join(folder, name))
+        for name in FILE_NAMES:
+            if os.path.exists(os.path.join(folder, name)):
+                platform.replace_file(os.path.join(folder, name), os.path.join(make_folder(aside), name))
+                platform.sync_folder(aside)
         platform.sync_folder(folder)
+        for name in set(replaced_files(folder, fingerprint)) - set(names):
+            remove_file(os.path.join(folder, name))
         for some in (set(names) - {manifest}, {manifest}):
             for name in some:
                 platform.replace_file(os.path.join(rows, name), os.path.join(folder, name))
             platform.sync_folder(folder)
-        os.rmdir(rows)
+        remove_work(folder)
 
 
 # ----------------------------------------------------------------------------------------------------
