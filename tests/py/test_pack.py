@@ -345,7 +345,14 @@ def test_marks_after_documents_and_other_formats_give_the_same_rows(
     """As in llm.c's shards with marks before documents."""
     named = {} if form == "raw" else {"name": "corpus"}
     source = pybpe.binarize(
-        tok, data.parent / "corpus.txt", tmp_path / "data", format=form, eot="append", min_shard_tokens=0, **named
+        tok,
+        data.parent / "corpus.txt",
+        tmp_path / "data",
+        format=form,
+        eot="append",
+        split_by="hash",
+        min_shard_tokens=0,
+        **named,
     )  # type: ignore[arg-type]
     whole = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T)
     same = pybpe.pack(tok, tmp_path / "data", tmp_path / "b", sequence_length=T)
