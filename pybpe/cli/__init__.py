@@ -163,6 +163,8 @@ def _run(words: list[str]) -> int:
     except OSError as error:
         if isinstance(error, Error):
             return _fail(error)
+        if error.filename is None and isinstance(error, FileNotFoundError):  # from tempfile
+            return _fail(file_error(error.errno or 0, error.strerror or str(error)))
         if error.filename is None:
             _discard_output()
         name = "standard output" if error.filename is None else error.filename

@@ -24,6 +24,7 @@ from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, is_path_list, path_list
 from ..reading.planning import pieces_of, whole
 from ..reading.sample import Sample, flat_texts
+from ..support.call_paths import check_once
 from ..support.parallel import RunOptions
 from .counting import count_inputs
 from .word_counter import CountSettings
@@ -55,6 +56,7 @@ def check_inputs(inputs: object, parity: Texts) -> None:
     texts = [*inputs.values(), *parity.values()]
     if sum(path_list(each).count(STDIN) for each in texts if is_path_list(each)) > 1:
         raise ArgumentError("standard input (-) can be read only once")
+    check_once(path for each in inputs.values() if is_path_list(each) for path in path_list(each))
 
 
 def count_languages(

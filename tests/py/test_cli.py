@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -298,6 +299,13 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
 def test_standard_output_that_takes_nothing(folder: Path, line: str, into: str) -> None:
     reason = "Bad file descriptor" if into == ">&-" else "No space left on device"
     assert shell(folder, f"{line} {into}") == (2, f"pybpe: standard output: {reason}\n")
+
+
+def test_without_a_temporary_folder_the_error_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [])
+    assert refusal("train novel.txt --vocab-size 300 -o -").startswith("pybpe: No usable temporary directory found")
 
 
 @pytest.mark.slow

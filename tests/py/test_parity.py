@@ -1,6 +1,7 @@
 """Parity-aware training against its definition, and what it refuses. Random languages: tests/c/test_train_random.c."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -174,3 +175,5 @@ def test_inputs_must_have_languages() -> None:
         pybpe.train(by_language(TRAIN), vocab_size=300)
     with pytest.raises(pybpe.errors.ArgumentError, match="only once"):
         pybpe.train({"en": "-", "zh": "-"}, parity=dev, vocab_size=300)
+    with pytest.raises(pybpe.errors.ArgumentError, match="the same file as .*: give each input once"):
+        pybpe.train({"en": __file__, "zh": os.path.relpath(__file__)}, parity=dev, vocab_size=300)
