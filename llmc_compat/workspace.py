@@ -184,7 +184,8 @@ def make_workspace(
         placed = PlacedFiles(folder, RECORD, force)
         if not force:
             _check_place(folder, placed)
-        given = [file.given for file in corpus_files(inputs, read, [folder])]
+        listing = replace(read, encoding="utf-8")  # prepare_dataset finds out the encodings
+        given = [file.given for file in corpus_files(inputs, listing, [folder])]
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
         goal = _goal(folder, rows, force)
         before = _modified(goal.folder)
