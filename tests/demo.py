@@ -117,7 +117,7 @@ def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[s
     print("  files            " + "\n                   ".join(files))
     print("next, to put the pybpe command on your PATH and the package in Python's:")
     print("  source .venv/bin/activate")
-    print("then try the README's five commands; the fifth makes a folder that llm.c trains in")
+    print("then try the commands of README.md")
 
 
 def main() -> int:

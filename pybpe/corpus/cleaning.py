@@ -147,7 +147,7 @@ def clean(
             refuse_unused("memory_limit", memory_limit, "no step finds duplicates")
     given = path_list(inputs)
     list_path, found = steps.read.skipped or list_name(path), None
-    if steps.read.skips and steps.read.skipped is None:
+    if steps.read.skips and steps.read.skipped is None and not force:
         check_list(list_path)
     check_paths({"out": [path], "skipped": [list_path]})
     folder = unfinished_folder(output_file(path))

@@ -168,7 +168,8 @@ def test_splits_keep_clusters_together(web: Path, tmp_path: Path) -> None:
     marked = records(tmp_path / "marked.jsonl")
     assert len(marked) == 132 and len({record["pybpe_cluster"] for record in marked}) == 100
     tok = small_tokenizer()
-    pybpe.binarize(tok, str(tmp_path / "marked.jsonl"), tmp_path / "out", format="raw", dtype="uint16", splits=(1, 1))
+    given: dict[str, Any] = {"format": "raw", "dtype": "uint16", "splits": (1, 1), "split_by": "hash"}
+    pybpe.binarize(tok, str(tmp_path / "marked.jsonl"), tmp_path / "out", **given)
     for split, name in enumerate(("train", "val")):
         ids = numpy.fromfile(tmp_path / "out" / f"{name}.bin", dtype=numpy.uint16)
         expected = [r["text"] for r in marked if hash_split(str(r["pybpe_cluster"]).encode(), (1, 1)) == split]

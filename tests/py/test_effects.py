@@ -88,7 +88,7 @@ OPTIONS = {
     "min_shard_tokens": 10**7,
     "dtype": "uint32",
     "splits": (1,),
-    "split_by": "token",
+    "split_by": "hash",
     "eot": "none",
 }
 

@@ -31,7 +31,7 @@ NAMES = {  # where llm.c's trainers look
     "Makefile",
     "pybpe-workspace.json",
     *(f"programs/{name}" for name in ("train.c", "write.c", "generate.h")),
-    *(f"programs/include/{name}" for name in ("pybpe.c", "pybpe.h")),
+    *(f"programs/include/{name}" for name in ("pybpe.c", "pybpe.h", "pybpe_train.h", "pybpe_corpus.h")),
     *(f"programs/include/llmc/{name}.h" for name in ("dataloader", "fault", "rand", "tokenizer")),
     "gpt2_124M.bin",
     "gpt2_tokenizer.bin",

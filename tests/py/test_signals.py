@@ -145,7 +145,7 @@ def test_an_interrupted_command_says_how_to_resume(tmp_path: Path) -> None:
     small_tokenizer().save(tmp_path / "tok.json")
     (tmp_path / "in.txt").write_text(EOT.join(documents(100)))
     for name, extra in (("o", []), ("n", ["--no-resume"])):
-        arguments = ["binarize", "-t", "tok.json", "in.txt", "-o", name, *extra]
+        arguments = ["binarize", "-t", "tok.json", "in.txt", "-o", name, "--split-by", "hash", *extra]
         run = [sys.executable, "-c", INTERRUPTED, *arguments]
         done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
         assert (tmp_path / name / FOLDER / "train.tokens").exists()
