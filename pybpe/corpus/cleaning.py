@@ -232,8 +232,8 @@ class _Record:
 
 def _sample(path: str) -> list[object]:
     """Returns the size of a file, and a hash of three blocks of it."""
-    size, digest = os.path.getsize(path), hashlib.sha256()
-    with open(path, "rb") as stream:
+    with file_errors(path, "cannot be read"), open(path, "rb") as stream:
+        size, digest = os.fstat(stream.fileno()).st_size, hashlib.sha256()
         for start in (0, size // 2, max(0, size - _SAMPLED)):
             stream.seek(start)
             digest.update(stream.read(_SAMPLED))
