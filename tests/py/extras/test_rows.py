@@ -300,7 +300,7 @@ def test_a_large_group_of_rows_is_not_read_as_a_whole(tmp_path: Path) -> None:
         parquet.write_table(table, tmp_path / f"{name}.parquet", rows, use_dictionary=False, compression="none")
         given = ["-o", tmp_path / "x.counts", "--memory-limit", "100M", "--workers", 1, "--quiet", "--force"]
         used.append(peak_megabytes("count", tmp_path / f"{name}.parquet", *given))
-    assert used[1] < used[0] + 40
+    assert used[1] < used[0] + 70  # the group has 119 MB
 
 
 def test_a_struct_whose_path_is_the_name_of_a_column(tmp_path: Path) -> None:

@@ -521,7 +521,6 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
     for arguments, message in [
         ((tmp_path / "a.txt", BYTES, 100), "4 tokens are too few for one window, which needs 101$"),
         ((tmp_path / "a.txt", None, 4), "files of text need a tokenizer"),
-        ((b"text", BYTES, 4), "expected a path"),
         (("no such*", BYTES, 4), "no files found"),
         ((tmp_path / "a.jsonl", BYTES, 4), "pybpe.binarize"),
         (([tmp_path / "a.txt", tmp_path / "a.bin"], BYTES, 4), "one kind"),
