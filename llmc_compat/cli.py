@@ -75,6 +75,7 @@ def _add_workspace(command: Command) -> None:
     command.options(OutputOptions, "shard_tokens")
     add_pack_options(command)
     command.options(RunOptions, "workers")
+    command.progress()
     command.runs(_run_workspace)
 
 

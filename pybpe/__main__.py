@@ -4,17 +4,28 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 
 from .support.platform import ENDING_SIGNALS
 
 
-class _Ended(BaseException):
+class _Ended(KeyboardInterrupt):
     """SIGTERM or SIGHUP as an exception, so that the program removes its temporary files, as it does after Ctrl-C."""
+
+    number: int
 
 
 def _end(number: int, _: object) -> None:
     signal.signal(number, signal.SIG_DFL)  # the next signal ends the process at once
-    raise _Ended(number)
+    ended = _Ended()
+    ended.number = number
+    raise ended
+
+
+def _tell(interrupt: KeyboardInterrupt, by: str) -> None:
+    """Prints one line: how the program was ended, and how to go on."""
+    with suppress(OSError):  # its terminal is closed
+        print(f"pybpe: {by}{''.join(f'; {more}' for more in interrupt.args)}", file=sys.stderr)
 
 
 def main() -> int:
@@ -27,11 +38,12 @@ def main() -> int:
         from . import cli
 
         return cli.main()
-    except KeyboardInterrupt as interrupt:
-        print(f"pybpe: {interrupt}" if interrupt.args else "pybpe: interrupted", file=sys.stderr)
-        return 130
     except _Ended as ended:
-        received = int(ended.args[0])
+        received = ended.number
+        _tell(ended, f"ended by {signal.Signals(received).name}")
+    except KeyboardInterrupt as interrupt:
+        _tell(interrupt, "interrupted")
+        return 130
     finally:
         # If Ctrl-C arrived while Python ran a string, as it does to make a NamedTuple, Python would end with SIGINT
         # instead of this exit code, although the exception was caught. Running another string prevents that.

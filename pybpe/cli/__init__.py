@@ -147,13 +147,14 @@ def _run(words: list[str]) -> int:
                 import_module("argcomplete").autocomplete(parser)
         args = parser.parse_args(words)
         from ..reading.files import reading_for
-        from .common import check_call, paths_of
+        from .common import check_call, paths_of, watched
 
         with _messages(args):
             replaced = check_call(args)
             writes = paths_of(args)["writes"]
             with reading_for(chain.from_iterable(writes.values()), bool(writes and getattr(args, "files", None))):
-                code = args.run(args)
+                with watched(args, _tell):
+                    code = args.run(args)
             for line in replaced:
                 note(line)
         sys.stdout.flush()

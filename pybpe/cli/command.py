@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 # Arguments that name files: what a flag writes, by its name.
-WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint"))
+WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint", "status"))
 
 # What other programs call our commands and options.
 _OTHER_COMMANDS = {
@@ -132,6 +132,12 @@ class Command(argparse.ArgumentParser):
 
         self.option("--dask ADDRESS", f"a Dask scheduler, e.g. tcp://node1:8786, whose workers {what}")
         self.options(RunOptions, "task_timeout")
+
+    def progress(self) -> None:
+        """Adds the choice of how to show the progress of a long run."""
+        help = "bar, lines (for logs: one a minute) or none; auto (default): a bar on a terminal, otherwise lines"
+        self.option("--progress HOW", help, choices=("auto", "bar", "lines", "none"), default="auto")
+        self.option("--status FILE", "keep this small JSON file up to date with the progress, for dashboards")
 
     def runs(self, run: Callable[[argparse.Namespace], int | None]) -> None:
         """Adds the options of all commands, and what the command does."""

@@ -28,6 +28,7 @@ from ..reading.input_file import tell_of_encodings
 from ..reading.streams import Peekable
 from ..reading.text_encoding import check_encoding
 from ..reading.unpacking import ENDINGS, packing_of_content
+from ..support import progress as watching
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder
 from ..support.replacing import output_at
@@ -131,7 +132,32 @@ async def _reach(distributed: Any, address: str) -> None:
 
 
 def progress(args: argparse.Namespace) -> bool | None:
-    return False if args.quiet or args.json else None
+    """Returns whether to show a bar; None if a terminal gets one."""
+    how = getattr(args, "progress", "auto")
+    if how == "auto":
+        return False if args.quiet or args.json else None
+    return bool(how == "bar")
+
+
+@contextmanager
+def watched(args: argparse.Namespace, tell: Callable[[str], object]) -> Iterator[None]:
+    """While a command runs, tells lines about its progress, and keeps the file of --status up to date."""
+    before, how = watching.watchers, getattr(args, "progress", "none")
+    is_log = how == "auto" and not (args.quiet or args.json or sys.stderr.isatty())
+    lines = [watching.lines(tell)] if is_log or how == "lines" else []
+    path = getattr(args, "status", None)
+    status = None if path is None else watching.StatusFile(path, args.parser.prog.partition(" ")[2])
+    state, message = "finished", ""
+    try:
+        watching.watchers = (*lines, *([] if status is None else [status]))
+        yield
+    except BaseException as error:
+        state, message = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", str(error)
+        raise
+    finally:
+        watching.watchers = before
+        if status is not None:
+            status.end(state, message)
 
 
 def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
@@ -277,9 +303,15 @@ def check_writable(path: str, may_be_folder: bool = False) -> None:
 
 _HEAD_BYTES = 4096
 _TOKENIZER, _ARRAY, _PAGE, _IDS = "a tokenizer", "a numpy array", "a page", "ids"
-_PICTURE, _RECORD = "a picture", "a report or a list of records"
+_PICTURE, _RECORD, _STATUS = "a picture", "a report or a list of records", "the status of a command"
 _MADE_ANEW = {_PAGE, _PICTURE, _RECORD}  # they show what other files have, so newer ones replace them
-_BY_FLAG = {"remap": {_ARRAY}, "plot": {_PICTURE}, "report": {_PAGE, _RECORD}, "skipped": {_RECORD}}
+_BY_FLAG = {
+    "remap": {_ARRAY},
+    "plot": {_PICTURE},
+    "report": {_PAGE, _RECORD},
+    "skipped": {_RECORD},
+    "status": {_STATUS},
+}
 _BY_COMMAND = {
     "train": {_TOKENIZER},
     "count": {"a counts file"},
@@ -295,6 +327,7 @@ _PATTERNS = {
     re.compile(rb'<!doctype html>\n<html lang="en">.*<meta name="generator" content="pybpe ', re.DOTALL): _PAGE,
     re.compile(rb"(\x89PNG|%PDF-|<\?xml).*[Mm]atplotlib", re.DOTALL): _PICTURE,
     RECORD_OF_RUN: _RECORD,
+    re.compile(rb'{"command": "[a-z ]+", "pid": '): _STATUS,
     re.compile(rb"[A-Za-z0-9+/]+=* \d+\n"): _TOKENIZER,
     re.compile(rb"[\[\]\d,\s]+\Z"): _IDS,
 }

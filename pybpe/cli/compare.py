@@ -49,6 +49,7 @@ def add_compare(command: Command) -> None:
     )
     command.options(ReadOptions, "text_key", "encoding")
     command.options(RunOptions, "workers")
+    command.progress()
     command.runs(_run_compare)
 
 

@@ -43,6 +43,7 @@ def add_corpus(command: Command) -> None:
     command.dask("do the steps; they need the files at the same paths")
     command.option("--report FILE", "write counts, histograms and samples to *.html or *.json")
     command.resume()
+    command.progress()
     command.runs(_run)
 
 

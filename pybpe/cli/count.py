@@ -66,6 +66,7 @@ def add_count(command: Command) -> None:
         command.options(RunOptions, "memory_limit")
         command.dask("count; they need the files at the same paths. A rerun starts over")
     command.options(RunOptions, "workers")
+    command.progress()
     command.runs(_run_count)
 
 

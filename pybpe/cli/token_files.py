@@ -65,6 +65,7 @@ def add_binarize(command: Command) -> None:
     add_pack_options(command)
     command.options(RowOptions, "sequence_length")
     command.resume()
+    command.progress()
     command.runs(_run_binarize)
 
 
@@ -79,6 +80,7 @@ def add_prepare(command: Command) -> None:
 
     _add_data(command)
     command.options(TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS)
+    command.progress()
     command.runs(_run_prepare)
 
 
@@ -142,6 +144,7 @@ def add_mix(command: Command) -> None:
         default=1024,
     )
     command.options(RunOptions, "memory_limit")
+    command.progress()
     command.runs(_run_mix)
 
 
@@ -172,6 +175,7 @@ def add_join(command: Command) -> None:
     command.output(_DIR, "DIR")
     command.options(OutputOptions, "name")
     command.resume()
+    command.progress()
     command.runs(_run_join)
 
 
@@ -203,6 +207,7 @@ def add_pack(command: Command) -> None:
     command.output(_DIR, "DIR")
     command.options(RowOptions, sequence_length=MISSING)
     command.options(OutputOptions, "shard_tokens")
+    command.progress()
     command.runs(_run_pack)
 
 

@@ -58,6 +58,7 @@ def add_train(command: Command) -> None:
     command.option("--plot FILE", "draw the curve of --sizes to *.png, *.svg or *.pdf")
     command.output("output: *.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON")
     add_remap(command)
+    command.progress()
     command.runs(_run_train)
 
 

@@ -44,7 +44,7 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
                     os.rmdir(path)
     except KeyboardInterrupt as interrupt:
         if os.path.exists(paths[-1]):
-            interrupt.args = ("interrupted; to resume, run the same command again",)
+            interrupt.args = ("to resume, run the same command again",)
         raise
 
 

@@ -1,24 +1,71 @@
-"""Progress bars: tqdm on a terminal, nothing otherwise."""
+"""The progress of long work: a bar on a terminal or in a notebook, lines in a log, and a file for dashboards."""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
+
+from .. import _binding
 
 _STEADY = None  # tqdm's own format, with the remaining time
 _UNSTEADY = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}]"  # no estimate: late merges are fast
+_WATCH_SECONDS = 1.0  # between two calls of a watcher
+_FIRST_LINE_SECONDS = 5.0  # a shorter step prints no line
+_LINE_SECONDS = 60.0
+_STATUS_SECONDS = 10.0
+
+
+class Status(NamedTuple):
+    """How far a step of a run is."""
+
+    step: str  # for example "encoding"
+    done: int
+    total: int | None  # None if it is unknown
+    unit: str  # "B" for bytes, or a word such as "merge"
+    seconds: float  # since the step began
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate, or None. Merges have none, because late ones are much faster than early ones."""
+        if not self.total or not self.done or self.unit == "merge":
+            return None
+        return self.seconds * max(0, self.total - self.done) / self.done
+
+    def __str__(self) -> str:
+        done, total = _amount(self.done, self.unit), _amount(self.total or 0, self.unit)
+        parts = [f"{done} of {total} ({100 * self.done // self.total}%)" if self.total else done]
+        if self.unit == "B" and self.seconds:
+            parts.append(f"{self.done / self.seconds / 1e6:.1f} MB/s")
+        if self.seconds_left is not None:
+            parts.append(f"{_duration(self.seconds_left)} left")
+        return f"{self.step}: {', '.join(parts)}"
+
+
+Watcher = Callable[[Status], object]
+
+# The command line adds what shows the progress besides the bar. Each watcher gets the status when a step begins and
+# ends, and about once a second between.
+watchers: tuple[Watcher, ...] = ()
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """A progress bar. It is shown if `shown` is True, or is None and standard error is a terminal. `total` is None if
-    unknown; `unit` is "B" for bytes (shown as MB, GB), or a word such as "merge"."""
+    """The progress of a step. A bar shows it if `shown` is True, or is None and standard error is a terminal or a
+    notebook. `total` is None if unknown; `unit` is "B" for bytes (shown as MB, GB), or a word such as "merge"."""
 
     def __init__(self, description: str, total: int | None, unit: str, shown: bool | None) -> None:
         self._bar: Any = None
+        self._start = time.monotonic()
+        self._status = Status(description, 0, total, unit, 0.0)
+        self._due = 0.0
+        self._watch()
         if shown is None:
-            shown = sys.stderr is not None and sys.stderr.isatty()
+            shown = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
         if shown:
             from tqdm import tqdm
 
@@ -32,14 +79,22 @@ class Progress(AbstractContextManager["Progress"]):
             )
 
     def add(self, amount: int) -> None:
-        """Advances the bar."""
-        if self._bar is not None:
-            self._bar.update(amount)
+        """Advances by an amount."""
+        self.set(self._status.done + amount)
 
     def set(self, amount: int) -> None:
-        """Moves the bar to an absolute amount."""
+        """Moves to an absolute amount."""
         if self._bar is not None:
-            self._bar.update(amount - self._bar.n)
+            self._bar.update(amount - self._status.done)
+        self._status = self._status._replace(done=amount)
+        self._watch()
+
+    def _watch(self) -> None:
+        if watchers and (now := time.monotonic()) >= self._due:
+            self._due = now + _WATCH_SECONDS
+            self._status = self._status._replace(seconds=now - self._start)
+            for watcher in watchers:
+                watcher(self._status)
 
     def __exit__(
         self,
@@ -49,3 +104,65 @@ class Progress(AbstractContextManager["Progress"]):
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+        if error is None:
+            self._due = 0.0
+            self._watch()
+
+
+def lines(tell: Callable[[str], object]) -> Watcher:
+    """Returns a watcher for logs: it tells one line when a step has taken some seconds, then one a minute."""
+    step, due = "", 0.0
+
+    def watch(status: Status) -> None:
+        nonlocal step, due
+        if status.step != step or not status.done:
+            step, due = status.step, _FIRST_LINE_SECONDS
+        if status.seconds >= due:
+            due = status.seconds + _LINE_SECONDS
+            tell(str(status))
+
+    return watch
+
+
+class StatusFile:
+    """A watcher that writes a small JSON file, which is replaced as a whole when a step begins, and about every ten
+    seconds. `command` is the name of the command."""
+
+    def __init__(self, path: str, command: str) -> None:
+        self._path, self._due = path, 0.0
+        self._known: dict[str, Any] = {"command": command, "pid": os.getpid(), "started": _now(), "state": "running"}
+        self._write()
+
+    def __call__(self, status: Status) -> None:
+        now, left, is_new = time.monotonic(), status.seconds_left, status.step != self._known.get("step")
+        self._known |= {**status._asdict(), "seconds": round(status.seconds, 1)}
+        self._known["seconds_left"] = None if left is None else round(left, 1)
+        if is_new or now >= self._due:
+            self._due = now + _STATUS_SECONDS
+            self._write()
+
+    def end(self, state: str, message: str) -> None:
+        """Says how the command ended: "finished", "failed" or "interrupted", with the message of an error."""
+        self._known |= {"state": state, "message": message}
+        self._write()
+
+    def _write(self) -> None:
+        text = json.dumps({**self._known, "updated": _now()}, ensure_ascii=False) + "\n"
+        _binding.write_file(self._path, text.encode("utf-8", "replace"))
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _amount(number: int, unit: str) -> str:
+    if unit != "B":
+        return f"{number:,} {unit}s"
+    size, name = next(((size, name) for size, name in ((1e9, "GB"), (1e6, "MB")) if number >= size), (1e3, "kB"))
+    return f"{number / size:.1f} {name}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -200,7 +200,9 @@ def _merge(held: list[TrainWords], plan: TrainPlan, progress: bool | None) -> li
         if stage is stages[-1]:
             held.clear()
         with Progress("merging", stage.size - 256, "merge", progress) as bar:
-            while not run_interruptibly(trainer.step, _STEP_BUDGET):
+            is_done = False
+            while not is_done:
+                is_done = run_interruptibly(trainer.step, _STEP_BUDGET)
                 bar.set(trainer.tokens - 256)
         merges = trainer.merges()
         earlier = [(left, right) for left, right, _ in merges]

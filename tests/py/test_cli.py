@@ -17,6 +17,8 @@ from commands import refusal
 from texts import chinese, english
 
 import pybpe
+from pybpe import cli
+from pybpe.support import progress
 
 
 @pytest.fixture(scope="module")
@@ -346,3 +348,47 @@ def test_the_shell_completes(tmp_path: Path, line: str, expected: set[str]) -> N
     env |= {"_ARGCOMPLETE_STDOUT_FILENAME": str(out), "PATH": os.environ["PATH"]}
     subprocess.run([sys.executable, "-m", "pybpe"], env=env, check=True)
     assert {word.strip() for word in out.read_text().split("\n")} == expected
+
+
+def test_a_log_gets_lines_and_a_dashboard_a_file(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    clock = iter(range(0, 10**6, 4))  # seconds; each look at the clock takes four
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    (tmp_path / "in.txt").write_text(english()[:20000])
+    line = "train in.txt --vocab-size 400 -o t.json --status status.json --memory-limit 1G"
+    assert cli.main(line.split()) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said and all(re.fullmatch(r"pybpe: (counting|merging): [\d,.]+ .*", each) for each in said)
+    assert len(said) < 10
+    status = json.loads((tmp_path / "status.json").read_bytes())
+    facts = {name: status[name] for name in ("command", "state", "step", "done", "total", "unit", "message")}
+    expected = {"command": "train", "state": "finished", "step": "merging", "done": 144, "total": 144}
+    assert facts == {**expected, "unit": "merge", "message": ""}
+    for name, quiet in ("a.json", "--quiet"), ("b.json", "--progress none"), ("c.json", "--json"):
+        assert cli.main(f"{line} {quiet}".replace("t.json", name).split()) == 0
+        assert capsys.readouterr().err == ""
+    assert cli.main("train missing.txt --vocab-size 400 -o u.json --status status.json".split()) == 2
+    status = json.loads((tmp_path / "status.json").read_bytes())
+    assert (status["state"], "missing.txt" in status["message"]) == ("failed", True)
+    (tmp_path / "mine.json").write_text("[1]")
+    assert cli.main("train in.txt --vocab-size 400 -o u.json --status mine.json".split()) == 2
+    assert "--status would replace" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_lines_of_progress() -> None:
+    status = progress.Status("encoding", 1_250_000_000, 3_700_000_000, "B", 10.0)
+    assert str(status) == "encoding: 1.2 GB of 3.7 GB (33%), 125.0 MB/s, 20 s left"
+    assert str(status._replace(total=None)) == "encoding: 1.2 GB, 125.0 MB/s"
+    assert str(status._replace(done=10**6, seconds=100.0)) == (
+        "encoding: 1.0 MB of 3.7 GB (0%), 0.0 MB/s, 102 h 45 min left"
+    )
+    told: list[str] = []
+    watch = progress.lines(told.append)
+    for second in range(200):
+        watch(status._replace(done=second, seconds=second))
+    assert len(told) == 4
+    watch(progress.Status("merging", 3, 0, "merge", 4.0))
+    watch(progress.Status("merging", 5, 0, "merge", 5.0))
+    assert told[4:] == ["merging: 5 merges"]
