@@ -34,13 +34,13 @@ from ..support.output_files import (
     write_through,
 )
 from ..support.parallel import RunOptions
+from ..support.task_results import Result, result_paths
 from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
 from .duplicates import without_paragraphs
 from .filters import Filters
 from .pii import KINDS
 from .reading import json_line, plan_tasks
 from .report import Report, Tally
-from .results import Result, result_paths
 from .running import identity_of, run_tasks
 from .steps import Scorer, Steps, strings
 

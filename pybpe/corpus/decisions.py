@@ -10,9 +10,9 @@ from .. import _binding
 from .._lazy import Array, numpy
 from ..arguments import param
 from ..errors import ArgumentError
+from ..support.task_results import Result
 from .duplicates import repeated
 from .near_duplicates import DEFAULT_MEMORY, PERMUTATIONS, clusters
-from .results import Result
 from .steps import Steps
 
 REASONS = ("", "duplicate", "near_duplicate", "paragraphs")  # by the numbers in Decisions.drops

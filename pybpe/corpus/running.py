@@ -29,7 +29,7 @@ from ..support import platform
 from ..support.parallel import RunOptions, worker_count
 from ..support.progress import Progress
 from ..support.remote import map_by_executor, versions
-from .results import Result, results_in
+from ..support.task_results import Result, results_in
 from .steps import Steps
 from .work import Work
 

@@ -12,13 +12,13 @@ from .. import _binding
 from .._lazy import Array, numpy
 from ..normalize import normalize_text
 from ..reading.planning import Task
+from ..support.task_results import packed
 from .duplicates import counted_paragraphs, normalized
 from .measures import characters
 from .near_duplicates import Banding
 from .pii import find_pii, replace_pii
 from .reading import Batch, batches, json_line
 from .report import Tally
-from .results import packed
 from .steps import CONFIDENCE, LANGUAGE, Steps, detect_language
 
 _RESULT_BYTES = 1 << 22  # of lines and signatures; how results are divided does not change the output
@@ -33,7 +33,7 @@ class Work:
     steps: Steps
 
     def run(self, task: Task) -> Iterator[_binding.Data]:
-        """Yields a task's results in the form of results.py, in parts: lines, and for each line the data for finding
+        """Yields a task's results in the form of task_results.py, in parts: lines, and for each the data for finding
         duplicates. There is a result for each _RESULT_BYTES, because a compressed file is one task, however long its
         text is."""
         found = _Found(self.steps)

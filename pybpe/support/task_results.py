@@ -1,5 +1,5 @@
-"""The results of tasks, as files in a hidden folder next to the output, so that a killed run resumes with the tasks
-that are left.
+"""Finished work: the results of tasks, as files in a hidden folder, so that a killed run resumes with the tasks that
+are left.
 
 A task has one file, which appears complete or not at all. Its name is a hash of everything that the results depend on:
 the run's settings, and the ranges of the inputs that the task reads. So if some inputs change, the results of tasks
@@ -19,8 +19,7 @@ from typing import Any
 from .._binding import Data
 from .._lazy import Array, numpy
 from ..errors import FormatError, file_errors
-from ..reading.streams import open_input
-from ..support.output_files import make_folder, remove_others
+from .output_files import make_folder, remove_others
 
 
 def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: bool) -> list[str]:
@@ -90,7 +89,7 @@ class Result:
                 raise self._shorter(at) from None
 
     def _read(self, at: int, size: int) -> bytes:
-        with open_input(self._path) as stream:
+        with file_errors(self._path, "cannot be read"), open(self._path, "rb") as stream:
             stream.seek(at)
             data = stream.read(size)
         if len(data) < size:
