@@ -205,7 +205,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         start, share = self._place, self._share()
         plan = Plan(self._files, self._kinds, SplitOptions((1,)), self._tok._encoder.cutting)
         plan.task_bytes = min(max(self._files.size // _TASKS, PIECE_BYTES), TASK_BYTES)
-        tasks = plan.loose_tasks()
+        tasks = list(plan.loose_tasks())
         while True:
             taken, any_rows = start.rows, False
             for place, window in self._windows_of(start, self._documents(start, plan, tasks, share)):
@@ -234,7 +234,9 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         encoder = TaskEncoder(self._tok, self._kinds, (1.0,), self._dtype.name)
         records, placer = SkippedRecords(), EotPlacer("prepend", self._mark)
         task, begun = start.task, 0
-        for found in run_local(encoder, (plan.fixed(tasks[number]) for number in mine), workers, self._doubts):
+        for found in run_local(
+            encoder, (plan.fixed(tasks[number], plan.task_bytes) for number in mine), workers, self._doubts
+        ):
             self._doubts.tell(found.doubt)
             for seen in found.seen:
                 records.add(seen)

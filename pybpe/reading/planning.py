@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice, repeat, starmap
+from functools import partial
+from itertools import chain, groupby, repeat
 from operator import attrgetter
 from typing import BinaryIO, NamedTuple
 
@@ -23,7 +24,7 @@ from .input_file import InputFile
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
 from .rows import RowGroups, Texts, open_rows
 from .small_files import Corpus, SmallFiles
-from .splits import SplitOptions, end_of_first, has_many_documents, hash_split_of_range, marks
+from .splits import SplitOptions, count_documents, end_of_first, hash_split_of_range, marks
 from .streams import Limited
 from .text_encoding import are_utf8, doubt_of
 
@@ -96,273 +97,216 @@ class Plan:
     """
 
     def __init__(self, files: Corpus, kinds: Kinds, split: SplitOptions, cutting: Cutting) -> None:
-        self.files, self.kinds, self.splits = files, kinds, split.splits
-        self.cutting = cutting
+        self.files, self.kinds, self.splits, self.cutting = files, kinds, split.splits, cutting
         self.task_bytes = TASK_BYTES
-        self._context = max(cutting.context, kinds.context)
+        self.hashed = split.split_by == "hash" and len(split.splits) > 1
+        if self.hashed and count_documents(files, kinds, 2) < 2:
+            self.hashed = any(map(kinds.is_divided, files))
         self._val_documents = split.val_documents
-        self.hashed = split.split_by == "hash" and len(split.splits) > 1 and has_many_documents(files, kinds)
-        self._is_one_range = self.hashed or len(split.splits) == 1
+        self._found: tuple[object, int, int] = None, 0, 0  # a file, a place in it, and the first cut after the place
 
     def tasks(self, threads: int = 1) -> Iterator[Task]:
-        """Yields all tasks, in order. Small files share one.
+        """Yields all tasks, in order.
 
         Args:
-            threads: how many files are planned at once. More than one helps if they are on other machines, since each
+            threads: how many are planned at once. More than one helps if the files are on other machines, since each
                 cut waits for a read.
         """
-        ends = iter(self._ends_of_val())
-        pairs = ((part, list(islice(ends, len(Corpus([part]))))) for part in self.files.parts)
-        lists = map_ordered(lambda pair: list(self._ranges_of_part(*pair)), pairs, threads)
-        ranges = starmap(self._ranges_of_part, pairs) if threads == 1 else lists
-        return _together(chain.from_iterable(ranges), self.task_bytes)
+        return map_ordered(self.fixed, self.loose_tasks(threads), threads)
 
-    def _ranges_of_part(
-        self, part: InputFile | SmallFiles, ends_of_val: Sequence[int | None]
-    ) -> Iterable[tuple[Range, int]]:
-        """Returns the ranges of a file, or one of small files unless they must be read one by one; each with its
-        approximate size in bytes."""
-        if isinstance(part, InputFile):
-            return self._ranges(part, ends_of_val[0])
-        if self._is_one_range and self.kinds.read.documents in _WHOLE:
-            return _joint(part, None if self.hashed else 0)
-        return chain.from_iterable(map(self._ranges, part, ends_of_val))
+    def loose_tasks(self, threads: int = 1) -> Iterator[Task]:
+        """Yields what `tasks` does, except that ranges of a text may begin and end anywhere: `fixed` finds the cuts
+        there. So a task can be read without planning those before it."""
+        ranges = map_ordered(lambda pair: list(self.ranges(*pair)), self._parts(), threads)
+        task, amount = list[Range](), 0
+        for planned, size in chain.from_iterable(ranges):  # small ones share a task
+            task.append(planned)
+            amount += max(size, _LEAST_AMOUNT)
+            if amount >= self.task_bytes:
+                yield task
+                task, amount = [], 0
+        if task:
+            yield task
 
-    def loose_tasks(self) -> list[Task]:
-        """Returns tasks as `tasks` does, if there is one split, without looking for cuts: `fixed` does that for a task
-        when it is read. So a task can be read without planning those before it."""
-        ranges = list[tuple[Range, int]]()
-        for part in self.files.parts:
-            if isinstance(part, SmallFiles) and self.kinds.read.documents in _WHOLE:
-                ranges += _joint(part, 0)
-                continue
-            for file in Corpus([part]):
-                some = self._parts(file, self.task_bytes)
-                ranges += ((planned._replace(ends_document=True), size) for planned, size in some)
-        return list(_together(ranges, self.task_bytes))
-
-    def fixed(self, task: Task) -> Task:
-        """Returns one of the tasks that `loose_tasks` returned, with ranges that begin and end between documents. A
-        document that is longer than a task is cut between words."""
-        return [self.at_cuts(part, self.task_bytes) for part in task]
-
-    def shuffled(self, size: int, seed: int) -> list[Range]:
-        """Returns ranges of about `size` bytes, in an order that the seed decides, if there is one split. They do not
-        end at cuts yet: `at_cuts` reads a file to find these, which a sample needs only for the ranges that it takes.
-        """
-        import random
-
-        parts = [part for file in self.files for part, _ in self._parts(file, size)]
-        random.Random(seed).shuffle(parts)
-        return parts
-
-    def _parts(self, file: InputFile, size: int) -> Iterator[tuple[Range, int]]:
-        """Yields ranges of about `size` bytes, each with its approximate size. They do not end at cuts yet."""
-        whole, length = Range(file, 0, None, 0, False), file.known_size
-        if file.form == "parquet":
-            rows = RowGroups(file, self.kinds.read.text_key)
-            yield from ((whole._replace(start=start, end=end), most) for start, end, most in rows.between(0, rows.rows))
-        elif length is None or length <= size or self._inner_cut(file) is None:
-            yield whole, file.size or 0
-        else:
-            for start in range(0, length, size):
-                end = min(start + size, length)
-                yield whole._replace(start=start, end=end), end - start
-
-    def at_cuts(self, part: Range, look: int = 0) -> Range:
-        """Returns one of the ranges that `shuffled` returned, from the first cut at or after its start to the first at
-        or after its end. A mark within `look` bytes after a place is taken before a cut between two words."""
-        file = part.file
-        if part.end is None or isinstance(file, SmallFiles) or file.has_rows:
-            return part
-        with file.open() as stream:
-            start, end = (self._near_border(file, stream, at, look) for at in (part.start, part.end))
-        return part._replace(start=start, end=max(start, end))
-
-    def _near_border(self, file: InputFile, stream: BinaryIO, at: int, look: int) -> int:
-        if look and at and self.kinds.kind(file) == "special":
-            offset = max(0, at - self.kinds.context)
-            stream.seek(offset)
-            begin, end = next(marks(Limited(stream, at + look - offset), self.kinds, offset))
-            if end > begin:
-                return end
-        return self._border(file, stream, at)
+    def _parts(self) -> Iterator[tuple[InputFile | SmallFiles, int | None]]:
+        """Yields the files that are not empty, small ones together unless they must be divided; each with the byte or
+        row where val ends, if there are val_documents: 0 if all is train, None if all is val."""
+        last, end = (0, None) if self._val_documents is None else self._end_of_val
+        together = self._is_one_share and self.kinds.read.documents in _WHOLE
+        for number, part in enumerate(self.files.parts if together else self.files):
+            if part.size != 0:
+                yield part, None if number < last else end if number == last else 0
 
     @cached_property
     def _end_of_val(self) -> tuple[int, int | None]:
         return end_of_first(self.files, self.kinds, self._val_documents or 0)
 
-    def _ends_of_val(self) -> Iterable[int | None]:
-        """Returns, for each file, the byte or row where val ends and train begins, if there are val_documents: 0 if all
-        is train, None if all is val."""
-        if self._val_documents is None:
-            return repeat(None, len(self.files))
-        last, end = self._end_of_val
-        return chain(repeat(None, last), [end], repeat(0, len(self.files) - last - 1))
+    @property
+    def _is_one_share(self) -> bool:
+        """Whether a file has one share: documents go to splits by their hashes, or there is one split."""
+        return self.hashed or len(self.splits) == 1
 
-    def _ranges(self, file: InputFile, end_of_val: int | None) -> Iterable[tuple[Range, int]]:
-        """Returns the ranges of a file, each with its approximate size in bytes."""
-        size = file.size
-        if size is None or size > self.task_bytes or not self._is_one_range or file.form == "parquet":
-            return self._several_ranges(file, end_of_val)
-        if file.is_sequential:
-            return self._sequential_ranges(file, end_of_val)
-        return [(Range(file, 0, size, None if self.hashed else 0, True), size)] if size else []
+    def ranges(
+        self, part: InputFile | SmallFiles, end_of_val: int | None = None, size: int | None = None
+    ) -> Iterator[tuple[Range, int]]:
+        """Yields the ranges of a part of the corpus, each with its approximate size in bytes.
 
-    def _several_ranges(self, file: InputFile, end_of_val: int | None) -> Iterator[tuple[Range, int]]:
-        if file.form == "parquet":
-            groups = RowGroups(file, self.kinds.read.text_key)
-            for split, start, end in self._shares(groups.rows, end_of_val, lambda row: row):
-                for first, last, row_bytes in groups.between(start, end):
-                    yield Range(file, first, last, split, True), row_bytes
+        Args:
+            part, end_of_val: as `_parts` yields them.
+            size: the size of most ranges; None for that of a task.
+        """
+        if isinstance(part, SmallFiles):
+            planned = Range(part, 0, None, None if self.hashed else 0, True)
+            yield planned, max(part.size, len(part.paths) * _LEAST_AMOUNT)
             return
-        size = file.size
-        if size is None or file.is_sequential:
-            yield from self._sequential_ranges(file, end_of_val)
-            return
-        with file.open() as stream:
-            if self.hashed and not self.kinds.is_divided(file):
-                yield from self._hashed_ranges(file, stream, size)
-                return
-            for split, start, end in self._shares(size, end_of_val, lambda at: self._border(file, stream, at)):
-                yield from self._cut_ranges(file, stream, start, end, split)
+        for split, start, end in self._shares(part, end_of_val):
+            if part.form == "parquet":
+                groups = RowGroups(part, self.kinds.read.text_key)
+                for first, last, amount in groups.between(start, sys.maxsize if end is None else end):
+                    yield Range(part, first, last, split, True), amount
+            elif part.known_size is None or part.has_rows:  # it is read from its start
+                yield Range(part, start, end, split, True), part.size or 0
+            elif split is None and not self.kinds.is_divided(part):
+                yield from self._hashed_ranges(part, part.known_size)
+            else:
+                yield from self._even_ranges(part, start, end, split, size or self.task_bytes)
 
-    def _sequential_ranges(self, file: InputFile, end_of_val: int | None) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges of a file that is read from its start: one, or one per split."""
-        size = file.size or 0
-        if self.hashed or len(self.splits) == 1:
-            yield Range(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
-        elif self._val_documents is not None:
-            if end_of_val != 0:
-                yield Range(file, 0, end_of_val, _VAL, True), size
-            if end_of_val is not None:
-                yield Range(file, end_of_val, None, _TRAIN, True), size
-        elif file.form == "arrow":
-            rows = open_rows(file, self.kinds.read.text_key).rows
-            for split, start, end in self._shares(rows, end_of_val, lambda row: row):
-                yield Range(file, start, end, split, True), size * (end - start) // rows
-        else:
+    # ------------------------------------------------------------------------------------------------
+    # The shares of the splits in a file
+
+    def _shares(self, file: InputFile, end_of_val: int | None) -> list[tuple[int | None, int, int | None]]:
+        """Returns (split, start, end) of each split's share of a file. In a text that can be read from any place, they
+        may begin and end anywhere."""
+        if self._is_one_share:
+            return [(self._packed_split(file) if self.hashed else 0, 0, None)]
+        if self._val_documents is not None:
+            val, train = (_VAL, 0, end_of_val), (_TRAIN, end_of_val or 0, None)
+            return [val] if end_of_val is None else [val, train] if end_of_val else [train]
+        length, total = _length(file, self.kinds), sum(self.splits)
+        ends = [int(length * (sum(self.splits[:number]) / total)) for number in range(1, len(self.splits))]
+        if file.known_size is None and not file.has_rows:
             with file.open() as stream:
-                length = _length(stream)
-                borders = self._shares(length, end_of_val, lambda at: self._border(file, stream, at))
-                for split, start, end in borders:
-                    yield Range(file, start, end, split, True), size * (end - start) // max(1, length)
+                ends = [find_cut(stream, end, self._cut(file), self._context) for end in ends]
+        shares = zip(range(len(self.splits)), [0, *ends], [*ends, length])
+        return [(split, start, None if end == length else end) for split, start, end in shares if start < end]
 
-    def _packed_split(self, file: InputFile, size: int) -> int | None:
-        """Returns the split of a large compressed file that is one document, or None for other files."""
-        kind = self.kinds.kind(file)
-        if size <= self.task_bytes // _MOST_PACKED or kind not in ("special", "file"):
+    def _packed_split(self, file: InputFile) -> int | None:
+        """Returns the split of a large compressed text that is one document; None for other files, whose documents are
+        divided when they are read."""
+        size, kind = file.size or 0, self.kinds.kind(file)
+        if file.known_size is not None or size <= self.task_bytes // _MOST_PACKED or kind not in ("special", "file"):
             return None
         with file.open() as stream:
             if kind == "special":
-                end, following = next(marks(stream, self.kinds))
-                if following > end:
+                begin, end = next(marks(stream, self.kinds))
+                if end > begin:
                     return None
             return hash_split_of_range(stream, 0, sys.maxsize, self.splits)
 
-    def _cut_ranges(
-        self, file: InputFile, stream: BinaryIO, start: int, end: int, split: int | None
+    # ------------------------------------------------------------------------------------------------
+    # The ranges of a share
+
+    def _even_ranges(
+        self, file: InputFile, start: int, end: int | None, split: int | None, size: int
     ) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges between two positions of a file, each about the size of a task."""
-        cut = self._inner_cut(file)
-        while start < end:
-            stop = end
-            if cut is not None and end - start > self.task_bytes:
-                stop = min(end, find_cut(stream, start + self.task_bytes, cut, self._context))
-            file.check_progress(start, stop)
-            yield Range(file, start, stop, split, stop == end or self.kinds.is_divided(file)), stop - start
-            start = stop
+        """Yields ranges of one size, which `fixed` moves to cuts, if the file can be cut."""
+        stop, divided = file.known_size if end is None else end, self.kinds.is_divided(file)
+        assert stop is not None
+        if not divided and self.cutting.none:
+            size = stop
+        for at in range(start, max(stop, 1), max(1, size)):
+            is_last = at + size >= stop
+            yield Range(file, at, end if is_last else at + size, split, is_last or divided), min(size, stop - at)
 
-    def _inner_cut(self, file: InputFile) -> Cut | None:
-        """Returns the Cut that finds where a split of a file can be cut into tasks."""
-        if self.kinds.is_divided(file):
-            return self.kinds.document_cut(file)
-        return None if self.cutting.none else self.cutting.cut
-
-    def _hashed_ranges(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[Range, int]]:
-        """Yields the ranges of a text whose documents are assigned to splits by hash: several documents each, or a
-        piece of a document that is too long to hold in memory. This function hashes such a long document itself.
+    def _hashed_ranges(self, file: InputFile, size: int) -> Iterator[tuple[Range, int]]:
+        """Yields the ranges of a text whose documents go to splits by their hashes: several documents each, or a part
+        of a document that is too long to hold in memory. This function hashes such a long document itself.
 
             start                          start + task_bytes         stop
             | documents <mark> ... <mark> | a long one          <mark> |
                                         begin                  end
         """
-        marked = self.kinds.kind(file) == "special"
-        start = 0
+        marked, start = self.kinds.kind(file) == "special", 0
         while start < size:
-            end, stop = _first_mark(stream, self.kinds, min(start + self.task_bytes, size)) if marked else (size, size)
-            file.check_progress(start, stop)
+            end, stop = size, size
+            if marked and size - start > self.task_bytes:
+                with file.open() as stream:
+                    end, stop = _first_mark(stream, self.kinds, start + self.task_bytes)
             if end - start <= 2 * self.task_bytes:
-                yield Range(file, start, stop, None, True), stop - start
+                yield Range(file, start, None if stop == size else stop, None, True), stop - start
             else:
-                begin = start  # or where the last mark of these bytes ends; the end of the bytes comes as an empty mark
-                stream.seek(start)
-                for mark, after in marks(Limited(stream, self.task_bytes), self.kinds, start) if marked else ():
-                    begin = after if after > mark else begin
+                with file.open() as stream:
+                    stream.seek(start)
+                    found = marks(Limited(stream, self.task_bytes), self.kinds, start) if marked else ()
+                    begin = max((after for mark, after in found if after > mark), default=start)
+                    split = hash_split_of_range(stream, begin, end, self.splits)
                 if begin > start:
                     yield Range(file, start, begin, None, True), begin - start
-                split = hash_split_of_range(stream, begin, end, self.splits)
-                yield from self._cut_ranges(file, stream, begin, end, split)
+                yield from self._even_ranges(file, begin, stop, split, self.task_bytes)
             start = stop
 
-    def _border(self, file: InputFile, stream: BinaryIO, at: int) -> int:
-        """Returns where a split of a file begins: at the first possible position at or after a byte."""
-        cut = self.kinds.document_cut(file) if self.kinds.is_divided(file) else self.cutting.cut
-        return find_cut(stream, at, cut, self._context)
+    # ------------------------------------------------------------------------------------------------
+    # The cuts
 
-    def _shares(
-        self, size: int, end_of_val: int | None, border: Callable[[int], int]
-    ) -> Iterator[tuple[int | None, int, int]]:
-        """Yields (split, start, end) of each split's share of the `size` bytes or rows of a file."""
-        if self.hashed:
-            yield None, 0, size
-            return
-        if self._val_documents is not None:
-            at = size if end_of_val is None else end_of_val
-            yield from (share for share in ((_VAL, 0, at), (_TRAIN, at, size)) if share[1] < share[2])
-            return
-        start, total = 0, sum(self.splits)
-        for split in range(len(self.splits)):
-            place = size if split == len(self.splits) - 1 else int(size * (sum(self.splits[: split + 1]) / total))
-            end = size if place == size else max(start, border(place))
-            if end > start:
-                yield split, start, end
-            start = end
+    def fixed(self, task: Task, look: int = 0) -> Task:
+        """Returns a task whose ranges begin and end at the first cuts after the places where those of a loose task do.
+        In a text, a mark that ends within `look` bytes after a place is taken before a cut between two words."""
+        fixed = []
+        for each in task:
+            file, (start, end) = each.file, each[1:3]
+            if isinstance(file, InputFile) and file.known_size is not None and not file.has_rows:
+                start, end = self._cut_at(file, start, look), end and self._cut_at(file, end, look)
+                each = each._replace(start=start, end=end and max(start, end))
+            fixed.append(each)
+        return fixed
+
+    def _cut_at(self, file: InputFile, at: int, look: int) -> int:
+        """Returns the first cut of a text at or after a place: see `fixed`."""
+        found, first, cut = self._found
+        if at == 0:
+            return 0
+        if found is file and (first == at or (first < at <= cut and not look)):
+            return cut
+        with file.open() as stream:
+            begin, cut = 0, 0
+            if look and self.kinds.kind(file) == "special":
+                begin, cut = _first_mark(stream, self.kinds, at, look)
+            if cut == begin:
+                cut = find_cut(stream, at, self._cut(file, look), self._context)
+        self._found = file, at, cut
+        return cut
+
+    def _cut(self, file: InputFile, look: int = 0) -> Cut:
+        """Returns the Cut that finds where a file can be cut: between documents, and in a text also between words."""
+        between_documents, between_words = self.kinds.document_cut(file), self.cutting.cut
+        if self.kinds.is_divided(file):
+            return between_documents
+        if not (look or self.hashed or self._val_documents is not None):  # a share ends between words
+            return between_words
+        return lambda data, start: min(between_documents(data, start), between_words(data, start))
+
+    @property
+    def _context(self) -> int:
+        """The number of bytes before a place that decide whether a cut is possible there."""
+        return max(self.cutting.context, self.kinds.context)
 
 
-def _joint(part: SmallFiles, split: int | None) -> list[tuple[Range, int]]:
-    """Returns one range of all these files, unless they are empty, with its size."""
-    amount = max(part.size, len(part.paths) * _LEAST_AMOUNT)
-    return [(Range(part, 0, part.size, split, True), amount)] if part.size else []
-
-
-def _together(ranges: Iterable[tuple[Range, int]], size: int) -> Iterator[Task]:
-    """Yields tasks of about `size` bytes: ranges, which come with their sizes. Small ones share a task."""
-    task: list[Range] = []
-    amount = 0
-    for planned, more in ranges:
-        task.append(planned)
-        amount += max(more, _LEAST_AMOUNT)
-        if amount >= size:
-            yield task
-            task, amount = [], 0
-    if task:
-        yield task
-
-
-def _first_mark(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:
-    """Returns where the first mark that ends at or after a position begins and ends, or the end of the file, twice."""
-    offset = max(0, at - kinds.context)
+def _first_mark(stream: BinaryIO, kinds: Kinds, at: int, look: int = sys.maxsize) -> tuple[int, int]:
+    """Returns where the first mark that ends at or after a place begins and ends; or the end of the file, or of the
+    `look` bytes after the place, twice."""
+    offset = max(0, at - len(kinds.mark_bytes))
     stream.seek(offset)
-    return next(marks(stream, kinds, offset))
+    return next(marks(Limited(stream, at + look - offset), kinds, offset))
 
 
-def _length(stream: BinaryIO) -> int:
-    """Returns the size of a compressed file's content."""
-    length = 0
-    while block := stream.read(PIECE_BYTES):
-        length += len(block)
-    return length
+def _length(file: InputFile, kinds: Kinds) -> int:
+    """Returns the number of rows of a file, or of bytes of its text. Reads a compressed file."""
+    if file.has_rows:
+        return open_rows(file, kinds.read.text_key).rows
+    if file.known_size is not None:
+        return file.known_size
+    with file.open() as stream:
+        return sum(map(len, iter(partial(stream.read, PIECE_BYTES), b"")))
 
 
 # ----------------------------------------------------------------------------------------------------

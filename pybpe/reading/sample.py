@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -73,10 +74,14 @@ class Sample:
     def pieces(self, plan: Plan, cut: Cut) -> Iterator[Piece]:
         """Yields the pieces of a corpus that belong to the sample."""
         left = _Rest(self)
-        for part in plan.shuffled(_RANGE_BYTES, self.seed):
+        parts = [part for file in plan.files for part, _ in plan.ranges(file, size=_RANGE_BYTES)]
+        random.Random(self.seed).shuffle(parts)
+        for part in parts:
             if left.none:
                 return
-            for number, piece in enumerate(pieces_of([plan.at_cuts(part)], plan.kinds, cut)):
+            for number, piece in enumerate(
+                pieces_of(plan.fixed([part._replace(ends_document=False)]), plan.kinds, cut)
+            ):
                 left.documents -= piece.is_text and number == 0
                 yield piece._replace(data=left.take(piece, cut))
                 if left.bytes <= 0 or (left.none and not piece.is_text):

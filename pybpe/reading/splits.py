@@ -94,7 +94,8 @@ class SplitOptions:
             return replace(self, split_by="hash")
         if recorded in SPLIT_BY[1:]:
             return replace(self, split_by=recorded)
-        count = _count_documents(files, kinds, FEW)
+        are_many = sum(not file.is_empty for file in files) >= FEW
+        count = FEW if are_many else count_documents(files, kinds, FEW, _LOOK_BYTES)
         if count == FEW:
             return replace(self, split_by="hash")
         if count:
@@ -163,30 +164,18 @@ def _last_hash(split: int, splits: Sequence[float]) -> int:
     return low
 
 
-def _count_documents(files: Sequence[InputFile], kinds: Kinds, most: int) -> int:
-    """Returns the number of documents that are not empty, at most `most`. Of a text that is not divided, only the start
-    is looked at, and of one with a fault, what is before it."""
+def count_documents(files: Iterable[InputFile], kinds: Kinds, most: int, look: int = sys.maxsize) -> int:
+    """Returns the number of documents that are not empty, at most `most`. Of a text that is not divided, only the first
+    `look` bytes are looked at, and of a file with a fault, what is before it: whoever reads the file raises the error.
+    Holds no document in memory."""
     count = 0
-    if sum(not file.is_empty for file in files) >= most:
-        return most
     for file in files:
-        with suppress(FormatError):  # whoever reads the file raises it
-            for _ in islice(_document_ends(file, kinds, _LOOK_BYTES), most - count):
+        with suppress(FormatError):
+            for _ in islice(_document_ends(file, kinds, look), most - count):
                 count += 1
+        if count == most:
+            break
     return count
-
-
-def has_many_documents(files: Iterable[InputFile], kinds: Kinds) -> bool:
-    """Returns whether there are at least two non-empty documents. Reads only until it knows, and holds no document in
-    memory."""
-    count = 0
-    for file in files:
-        if kinds.is_divided(file):
-            return True
-        count += len(list(islice(_document_ends(file, kinds), 2)))
-        if count > 1:
-            return True
-    return False
 
 
 def end_of_first(files: Iterable[InputFile], kinds: Kinds, count: int) -> tuple[int, int | None]:

@@ -73,8 +73,11 @@ def counts_in_ranges(paths: list[Path], settings: CountSettings, size: int) -> p
     """Returns the counts of files that are read in ranges of about `size` bytes, in a random order."""
     plan = corpus_plan(Corpus(InputFile.of(str(path)) for path in paths), settings)
     counter = WordCounter(settings, plan.kinds, workers=1)
-    for part in plan.shuffled(size, 1):
-        for piece in pieces_of([plan.at_cuts(part)], plan.kinds, settings.cutting.cut):
+    plan.task_bytes = size
+    tasks = list(plan.loose_tasks())
+    random.Random(1).shuffle(tasks)
+    for task in tasks:
+        for piece in pieces_of(plan.fixed(task), plan.kinds, settings.cutting.cut):
             counter.add(piece)
     return pybpe.Counts(counter.finish(), settings)
 
