@@ -336,7 +336,7 @@ class ModelOptions:
         None, "the longest sequence (default: 1024; 256 for a model without depth)", "T"
     )
     dtype: str = option("fp32", "fp32 (for the CPU) or bf16 (CUDA)", "D")
-    pad: int = option(128, "pad the vocabulary to a multiple of N")
+    pad_vocab: int = option(128, "pad the vocabulary to a multiple of N")
     seed: int = option(42, "random seed for the weights")
 
     def __post_init__(self) -> None:
@@ -350,7 +350,7 @@ class ModelOptions:
         two cores train in 20 minutes, unless its type is for GPUs."""
         if self.depth is not None or self.dtype != "fp32":
             return self
-        layers, channels = laptop_shape(padded_rows(vocab_size, self.pad), tokens)
+        layers, channels = laptop_shape(padded_rows(vocab_size, self.pad_vocab), tokens)
         channels = self.channels or channels
         return replace(
             self,
@@ -364,7 +364,7 @@ class ModelOptions:
         """Returns the shape of the model for a vocabulary."""
         shape = {"layers": self.layers, "heads": self.heads, "channels": self.channels}
         depth = 12 if self.depth is None else self.depth
-        return GPT2Config.of_depth(depth, vocab_size, self.sequence_length or 1024, self.pad, **shape)
+        return GPT2Config.of_depth(depth, vocab_size, self.sequence_length or 1024, self.pad_vocab, **shape)
 
 
 def write_random_checkpoint(

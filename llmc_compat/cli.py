@@ -22,13 +22,12 @@ from pybpe.cli.common import (
     tell_of_commas,
 )
 from pybpe.cli.token_files import add_pack_options, split_tokens, tell_set_aside
+from pybpe.cli.train import add_training
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.errors import ArgumentError
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.splits import SplitOptions
-from pybpe.support.parallel import RunOptions
 from pybpe.tokens.options import OutputOptions
-from pybpe.training.options import TrainOptions
 
 from .checkpoint import Checkpoint, ModelOptions, summarize, write_random_checkpoint
 from .gpt2_config import GPT2Config
@@ -37,7 +36,7 @@ Result = TypeVar("Result")
 
 
 def add_llmc(command: Command) -> None:
-    """Makes folders in which unmodified llm.c can train, and checks files for it.
+    """Make workspaces in which unmodified llm.c trains, and check files for it.
 
     examples:
       pybpe llmc workspace novel.txt -o work
@@ -45,7 +44,7 @@ def add_llmc(command: Command) -> None:
     """
     inner = command.commands()
     for name, (add, summary) in {
-        "workspace": (_add_workspace, "make a folder in which llm.c can train"),
+        "workspace": (_add_workspace, "make a folder in which llm.c trains"),
         "check": (_add_check, "check whether llm.c can train on files"),
         "checkpoint": (_add_checkpoint, "make and convert models"),
         "eval": (_add_eval, "make an eval file of multiple-choice questions"),
@@ -56,25 +55,31 @@ def add_llmc(command: Command) -> None:
 
 
 def _add_workspace(command: Command) -> None:
-    """Splits the text, trains a tokenizer on the train split, encodes all splits, and writes a random model for
-    the vocabulary, all under the names that llm.c's trainers expect. A README.md has the exact commands.
+    """Make a folder in which llm.c trains: tokenizer, shards, and a model with random
+    weights, under the names that llm.c expects. Its README.md has the commands.
 
     examples:
       pybpe llmc workspace novel.txt -o work --vocab-size 20000
-      pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth d24 --vocab-size 32k
-      pybpe llmc workspace pages.jsonl.zst -o work --text-key content --digits 1
-      pybpe llmc workspace pages.jsonl.zst -o work --pack
-      pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128 --sequence-length 64
+      pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 \\
+          --heads 4 --channels 128 --sequence-length 64
+      pybpe llmc workspace web/ -o work --dtype bf16 --depth d24 --vocab-size 32k
+      pybpe llmc workspace pages.jsonl.zst -o work --text-key content --pack
+
+    The tokenizer learns from the train split only.
     """
     command.files()
-    command.output("the output folder, created if needed", "DIR")
-    command.options(ReadOptions, "text_key", "encoding", "documents")
-    command.options(TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS, vocab_size=20000)
-    command.options(ModelOptions)
-    command.options(SplitOptions)
-    command.options(OutputOptions, "shard_tokens")
+    command.output_folder()
+    add_training(command, CONTROL_TOKENS, vocab_size=20000)
+    with command.group("model"):
+        command.options(ModelOptions)
+    with command.group("reading"):
+        command.options(ReadOptions, "text_key", "encoding", "documents")
+    with command.group("splitting"):
+        command.options(SplitOptions)
     add_pack_options(command)
-    command.options(RunOptions, "workers")
+    with command.group("writing"):
+        command.options(OutputOptions, "shard_tokens")
+    command.runtime("workers")
     command.progress()
     command.runs(_run_workspace)
 
@@ -105,17 +110,19 @@ def _run_workspace(args: argparse.Namespace) -> None:
 
 
 def _add_check(command: Command) -> None:
-    """Reads tokenizers, shards, checkpoints and eval files as llm.c would, checks each of them and whether they
-    fit together, and checks the files at the names that are compiled into llm.c. Prints one line per fault:
-    what is wrong, what llm.c would do, and how to fix it. Errors make llm.c abort or train on nonsense; with
-    warnings it works, but not as expected. Exits with 1 if there is an error, 0 if there is none, and 2 if
-    the files cannot be checked.
+    """Check whether llm.c can train on files, and whether they fit together.
 
     examples:
       pybpe llmc check work
       pybpe llmc check data/*.bin gpt2_tokenizer.bin model.bin -b 8 -t 1024 -n 2
+
+    The files are tokenizers, shards, checkpoints and eval files, also at the names
+    that are compiled into llm.c. You get one line per fault: the fault, its effect
+    on llm.c, and the remedy. With an error, llm.c aborts or trains on nonsense.
+    With a warning, it works, but not as you would expect. The command exits with 1
+    if there is an error, 0 if there is none, and 2 if it cannot check the files.
     """
-    command.option("paths PATH", "files, or folders that contain them", nargs="+")
+    command.option("paths PATH", "files, or folders that contain them", nargs="+", path="texts")
     command.option("-b B", "batch size per process (default: 4, as on the CPU)", int)
     command.option("-t T", "sequence length (default: 64, as on the CPU)", int)
     command.option("-n N", "number of processes (default: 1, as on the CPU)", int)
@@ -141,21 +148,25 @@ def _run_check(args: argparse.Namespace) -> int:
 
 
 def _add_chat(command: Command) -> None:
-    """Encodes JSON lines {"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}. The roles are system,
-    user and assistant, and the assistant may have a thought. Each conversation becomes
-
-      <|endoftext|> and for each message <|im_start|> <|ROLE|> [<|thought|> ... <|/thought|>] ... <|im_end|>
-
-    without spaces. Texts cannot forge these tokens. Next to each shard is its loss mask, *.mask, which is 1
-    where the assistant speaks. chat_template.jinja is the same format for Hugging Face.
+    """Turn conversations into shards and loss masks.
 
     examples:
       pybpe llmc chat -t tok.json conversations.jsonl -o chat
-      pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5 --name tutor
+      pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5
+
+    The input is JSON lines {"messages": [{"role": ..., "content": ...}, ...]}. The
+    roles are system, user and assistant, and the assistant may have a "thought". A
+    conversation becomes <|endoftext|>, and then for every message, without spaces,
+
+      <|im_start|> <|ROLE|> [<|thought|> ... <|/thought|>] ... <|im_end|>
+
+    The content of messages cannot forge these tokens. Next to every shard is its
+    loss mask, *.mask, which is 1 where the assistant speaks. chat_template.jinja is
+    the same format for Hugging Face.
     """
     command.tokenizer()
-    command.option("files FILE", "JSON lines; - is stdin", nargs="+")
-    command.output("the output folder, created if needed", "DIR")
+    command.option("files FILE", "JSON lines; - is stdin", nargs="+", path="texts")
+    command.output_folder()
     command.option("--name NAME", "name prefix of the shards (default: chat)", default="chat")
     command.options(SplitOptions, "splits")
     command.options(OutputOptions, "shard_tokens", "min_shard_tokens", min_shard_tokens=257)
@@ -181,16 +192,20 @@ def _run_chat(args: argparse.Namespace) -> None:
 
 
 def _add_eval(command: Command) -> None:
-    """Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or HellaSwag lines (ctx,
-    endings, label). With -h 1, llm.c evaluates dev/data/hellaswag/hellaswag_val.bin in its working folder.
+    """Make an eval file of multiple-choice questions, such as HellaSwag.
 
     examples:
-      pybpe llmc eval -t tok.json hellaswag_val.jsonl -o work/dev/data/hellaswag/hellaswag_val.bin
       pybpe llmc eval -t tok.json questions.jsonl.gz -o questions.bin
       pybpe llmc eval -t tok.json chinese.jsonl -o questions.bin --separator ''
+      pybpe llmc eval -t tok.json hellaswag_val.jsonl \\
+          -o work/dev/data/hellaswag/hellaswag_val.bin
+
+    The input is JSON lines {"context": ..., "completions": [4 strings], "label":
+    0-3}, or the lines of HellaSwag (ctx, endings, label). With -h 1, llm.c
+    evaluates dev/data/hellaswag/hellaswag_val.bin in its working folder.
     """
     command.tokenizer()
-    command.option("file FILE", "JSON lines; - (default) is stdin", nargs="?", default="-")
+    command.option("file FILE", "JSON lines; - (default) is stdin", nargs="?", default="-", path="texts")
     command.output("the eval file to write")
     command.option("--separator S", "text before each completion (default: a space, as in llm.c)", default=" ")
     command.runs(_run_eval)
@@ -210,13 +225,17 @@ def _run_eval(args: argparse.Namespace) -> None:
 
 
 def _add_install(command: Command) -> None:
-    """Replaces llmc/tokenizer.h, dataloader.h and rand.h with pybpe's, which read the same files, check them, and
-    encode prompts. Keeps the originals as *.h.orig, and adds the C library and a GNUmakefile that links it. No
-    other file changes, and llm.c builds by the same commands as before. --undo restores everything.
+    """Install the drop-in headers in a checkout of llm.c.
 
     examples:
       pybpe llmc install path/to/llm.c
       pybpe llmc install path/to/llm.c --undo
+
+    The headers replace llmc/tokenizer.h, dataloader.h and rand.h. They read the
+    same files, check them, and encode prompts. The originals stay as *.h.orig. The
+    command also adds the C library and a GNUmakefile that links it. No other file
+    changes, and llm.c builds by the same commands as before. --undo restores
+    everything.
     """
     command.option("llmc LLMC", "the folder with train_gpt2.c and llmc/", Path)
     command.option("--undo", "restore llm.c's own files")
@@ -252,23 +271,25 @@ def _checked(function: Callable[..., Result], *args: Path) -> Result:
 
 
 def _add_checkpoint(command: Command) -> None:
-    """llm.c takes its vocabulary size from the checkpoint that it starts from. These commands make a checkpoint
-    for a tokenizer: with random weights, from a checkpoint for another tokenizer, or from a folder of Hugging
-    Face. `pybpe inspect` shows what a checkpoint contains.
+    """Make a checkpoint for a tokenizer, or convert one. llm.c takes its vocabulary
+    size from the checkpoint that it starts from.
 
     examples:
       pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin --depth d12
-      pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin
       pybpe llmc checkpoint convert model.bin -t tok.bin -o hf
       pybpe llmc checkpoint convert model.bin -t tok.bin -o model.gguf
       pybpe llmc checkpoint convert hf -o model.bin
+      pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin \\
+          --to tok.bin -o model.bin
+
+    `pybpe inspect` shows the contents of a checkpoint.
     """
     inner = command.commands()
     for name, (add, summary) in {
         "new": (_add_new, "make random weights for a tokenizer"),
         "convert": (
             _add_convert,
-            "convert a model from or to Hugging Face or to GGUF, or move it to another tokenizer",
+            "move a model to another tokenizer, to or from Hugging Face, or to GGUF",
         ),
     }.items():
         inner.add_parser(name, help=summary).declare(add)
@@ -287,12 +308,16 @@ def _text(config: GPT2Config) -> str:
 
 
 def _add_new(command: Command) -> None:
-    """Writes GPT-2's initialization for the vocabulary of a tokenizer. The same seed gives the same file.
+    """Make random weights for the vocabulary of a tokenizer, as GPT-2 initializes
+    them.
 
     examples:
       pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin
-      pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --sequence-length 64
       pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16
+      pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 \\
+          --channels 128 --sequence-length 64
+
+    The same seed gives the same file.
     """
     command.tokenizer()
     command.output("the checkpoint to write")
@@ -309,25 +334,33 @@ def _run_new(args: argparse.Namespace) -> None:
 
 
 def _add_convert(command: Command) -> None:
-    """With --from and --to, moves the weights of a checkpoint to another tokenizer: tokens that both have (by
-    their bytes; special tokens by their text) keep their weights, and the others start as the mean of all.
-    With -t, writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json to a folder that
-    AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load; or a *.gguf file for llama.cpp.
-    Of such a folder of a GPT-2 model, OpenAI's or a derived one, writes a checkpoint.
+    """Move a model to another tokenizer, to or from Hugging Face, or to GGUF.
 
     examples:
-      pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin
-      pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf
-      pybpe llmc checkpoint convert log124M/model_00019560.bin -t gpt2_tokenizer.bin -o model.gguf
+      pybpe llmc checkpoint convert gpt2_124M.bin --from gpt2_tokenizer.bin \\
+          --to tok.bin -o model.bin
+      pybpe llmc checkpoint convert model.bin -t gpt2_tokenizer.bin -o hf
+      pybpe llmc checkpoint convert model.bin -t gpt2_tokenizer.bin -o model.gguf
       pybpe llmc checkpoint convert gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16
+
+    With --from and --to, tokens that both tokenizers have keep their weights.
+    (Special tokens are compared by their text, others by their bytes.) The other
+    tokens start as the mean of all.
+
+    With -t, you get a *.gguf file for llama.cpp, or a folder that
+    AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load.
+
+    From such a folder of a GPT-2 model, you get a checkpoint.
     """
-    command.option("model MODEL", "a checkpoint, or a folder with config.json, model.safetensors")
-    command.output("the new checkpoint; a *.gguf file; or the folder for Hugging Face", "OUT|DIR")
-    command.option("--from TOK", "the tokenizer of MODEL", dest="old")
-    command.option("--to TOK", "the new tokenizer", dest="new")
-    command.option("-t --tokenizer TOK", "the tokenizer of MODEL, for Hugging Face or GGUF")
+    model = "a checkpoint, or a folder with config.json and model.safetensors"
+    command.option("model MODEL", model, path="reads")
+    output = "the new checkpoint; a *.gguf file; or the folder for Hugging Face"
+    command.option("-o --output OUT", output, required=True, path="writes folder")
+    command.option("--from TOK", "the tokenizer of MODEL", dest="old", path="reads")
+    command.option("--to TOK", "the new tokenizer", dest="new", path="reads")
+    command.option("-t --tokenizer TOK", "the tokenizer of MODEL, for Hugging Face or GGUF", path="reads")
     command.option("--dtype D", "of a new checkpoint: fp32 (default; for the CPU) or bf16 (CUDA)")
-    command.option("--pad N", "pad the vocabulary to a multiple of N (default: 128)", int)
+    command.option("--pad-vocab N", "pad the vocabulary to a multiple of N (default: 128)", int)
     command.runs(_run_convert)
 
 
@@ -335,15 +368,15 @@ def _run_convert(args: argparse.Namespace) -> None:
     of_hugging_face, moves, to = os.path.isdir(args.model), args.old is not None, args.tokenizer
     if [each is not None for each in (args.old, args.new, to)] != [moves, moves, not moves and not of_hugging_face]:
         raise ArgumentError(
-            "give --from and --to, to move a checkpoint to another tokenizer; -t, to write a folder for Hugging Face or"
-            " a *.gguf file; or none of them, with such a folder"
+            "use --from and --to to move a checkpoint to another tokenizer, -t to write a folder for Hugging Face or a"
+            " *.gguf file, or none of them to read such a folder"
         )
     if args.dtype is not None and not of_hugging_face:
         raise ArgumentError("--dtype is for a folder of Hugging Face: a checkpoint keeps its type")
-    if args.pad is not None and to is not None:
-        raise ArgumentError("--pad is for a checkpoint: a folder of Hugging Face has no padding")
+    if args.pad_vocab is not None and to is not None:
+        raise ArgumentError("--pad-vocab is for a checkpoint: a folder of Hugging Face has no padding")
     facts: dict[str, Any] = {}
-    told, pad = "", 128 if args.pad is None else args.pad
+    told, pad = "", 128 if args.pad_vocab is None else args.pad_vocab
     if to is not None:
         from .gguf import checkpoint_to_gguf
         from .huggingface import MODEL_FILES, checkpoint_to_huggingface
@@ -356,7 +389,7 @@ def _run_convert(args: argparse.Namespace) -> None:
 
         check_writable(args.output)
         with named_output(args) as name:
-            made = resize_checkpoint(args.model, load(args.old), load(args.new), name, pad=pad)
+            made = resize_checkpoint(args.model, load(args.old), load(args.new), name, pad_vocab=pad)
         config, facts = made.config, {"copied": made.copied, "averaged": made.averaged}
         told = f", {made.dtype}; {made.copied} tokens keep their weights, {made.averaged} start as the mean"
     else:
@@ -365,7 +398,7 @@ def _run_convert(args: argparse.Namespace) -> None:
         check_writable(args.output)
         dtype = args.dtype or "fp32"
         with named_output(args) as name:
-            config = checkpoint_from_huggingface(args.model, name, dtype=dtype, pad=pad)
+            config = checkpoint_from_huggingface(args.model, name, dtype=dtype, pad_vocab=pad)
         facts, told = {"dtype": dtype}, f", {dtype}"
     report(args, {"output": args.output, **facts, **_facts(config)}, f"{args.output}: {_text(config)}{told}")
 

@@ -49,15 +49,15 @@ def laptop_shape(padded_vocab_size: int, tokens: int) -> tuple[int, int]:
     return fitting[-1] if fitting else _LAPTOP_SHAPES[0]
 
 
-def padded_rows(vocab_size: int, pad: int = 128) -> int:
-    """Returns Vp, the number of rows of wte: the smallest multiple of `pad` above V, because CUDA needs Vp > V.
+def padded_rows(vocab_size: int, pad_vocab: int = 128) -> int:
+    """Returns Vp, the number of rows of wte: the smallest multiple of `pad_vocab` above V, because CUDA needs Vp > V.
 
     Raises:
-        ArgumentError: pad is not a multiple of 8, which CUDA requires of Vp.
+        ArgumentError: pad_vocab is not a multiple of 8, which CUDA requires of Vp.
     """
-    if pad < 8 or pad % 8:
-        raise ArgumentError(f"{param('pad')} must be a multiple of 8, as CUDA requires, not {pad}")
-    return padded_vocab_size(vocab_size + 1, pad)
+    if pad_vocab < 8 or pad_vocab % 8:
+        raise ArgumentError(f"{param('pad_vocab')} must be a multiple of 8, as CUDA requires, not {pad_vocab}")
+    return padded_vocab_size(vocab_size + 1, pad_vocab)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class GPT2Config(Sizes):
         depth: int,
         vocab_size: int,
         max_seq_len: int = 1024,
-        pad: int = 128,
+        pad_vocab: int = 128,
         *,
         layers: int | None = None,
         heads: int | None = None,
@@ -157,7 +157,7 @@ class GPT2Config(Sizes):
             depth: 6, 12, 24, ...: a row of llm.c's table.
             vocab_size: V.
             max_seq_len: maxT.
-            pad: Vp is the smallest multiple of this above V.
+            pad_vocab: Vp is the smallest multiple of this above V.
             layers, heads, channels: replace the table's values.
 
         Raises:
@@ -167,7 +167,7 @@ class GPT2Config(Sizes):
             raise ArgumentError(f"{param('depth')} must be one of {', '.join(map(str, DEPTHS))}, not {depth}")
         return cls(
             vocab_size,
-            padded_rows(vocab_size, pad),
+            padded_rows(vocab_size, pad_vocab),
             max_seq_len,
             depth if layers is None else layers,
             DEPTHS[depth][1] if heads is None else heads,

@@ -123,7 +123,7 @@ def _model_config(tokenizer: Tokenizer, model: Checkpoint) -> dict[str, Any]:
 
 
 def checkpoint_from_huggingface(
-    folder: _binding.PathLike, out: _binding.PathLike, *, dtype: str = "fp32", pad: int = 128
+    folder: _binding.PathLike, out: _binding.PathLike, *, dtype: str = "fp32", pad_vocab: int = 128
 ) -> GPT2Config:
     """Writes the GPT-2 in a folder (config.json and model.safetensors) as an llm.c checkpoint, atomically.
 
@@ -132,7 +132,7 @@ def checkpoint_from_huggingface(
 
     Args:
         dtype: the checkpoint's type, "fp32" or "bf16".
-        pad: Vp is the smallest multiple of this above V.
+        pad_vocab: Vp is the smallest multiple of this above V.
 
     Returns:
         The shape of the model.
@@ -143,7 +143,7 @@ def checkpoint_from_huggingface(
     """
     check_dtype(dtype)
     check_paths({"out": [os.fsdecode(out)]}, {"the folder": [os.fsdecode(folder)]})
-    config = _read_config(os.path.join(os.fsdecode(folder), CONFIG_NAME), pad)
+    config = _read_config(os.path.join(os.fsdecode(folder), CONFIG_NAME), pad_vocab)
     with SafetensorsFile(_weights_path(os.fsdecode(folder))) as weights:
         prefix = _PREFIX if _PREFIX + "wte.weight" in weights.entries else ""  # OpenAI's own files have no prefix
         blocks = (to_file_type(block, dtype) for block in _blocks(weights, config, prefix))
@@ -171,7 +171,7 @@ def _weights_path(folder: str) -> str:
     return path
 
 
-def _read_config(path: str, pad: int) -> GPT2Config:
+def _read_config(path: str, pad_vocab: int) -> GPT2Config:
     try:
         data = json.loads(read_file(path))
     except (ValueError, RecursionError) as error:
@@ -186,7 +186,7 @@ def _read_config(path: str, pad: int) -> GPT2Config:
     if data.get("n_inner") not in (None, 4 * C):
         raise FormatError(f"{path}: n_inner is {data['n_inner']!r}; llm.c requires 4 x n_embd = {4 * C}")
     try:
-        return GPT2Config(V, padded_rows(V, pad), T, L, NH, C)
+        return GPT2Config(V, padded_rows(V, pad_vocab), T, L, NH, C)
     except ArgumentError as error:
         raise FormatError(f"{path}: {error}") from None
 

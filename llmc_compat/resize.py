@@ -41,7 +41,7 @@ class Resized:
 
 
 def resize_checkpoint(
-    source: _binding.PathLike, old: Tokenizer, new: Tokenizer, out: _binding.PathLike, *, pad: int = 128
+    source: _binding.PathLike, old: Tokenizer, new: Tokenizer, out: _binding.PathLike, *, pad_vocab: int = 128
 ) -> Resized:
     """Converts the checkpoint `source`, trained with the tokenizer `old`, to the tokenizer `new`.
 
@@ -50,7 +50,7 @@ def resize_checkpoint(
     is written atomically. Only the old wte is held in memory, not the whole model.
 
     Args:
-        pad: the new Vp is the smallest multiple of this above V.
+        pad_vocab: the new Vp is the smallest multiple of this above V.
 
     Raises:
         ArgumentError: `old` and the model differ in their number of tokens, or `out` is `source`.
@@ -59,7 +59,9 @@ def resize_checkpoint(
     check_paths({"out": [_binding.path_text(out)]}, {"the model": [_binding.path_text(source)]})
     with Checkpoint(source, warns=True) as model:
         model.check_vocab_size(old.vocab_size)
-        config = replace(model.config, vocab_size=new.vocab_size, padded_vocab_size=padded_rows(new.vocab_size, pad))
+        config = replace(
+            model.config, vocab_size=new.vocab_size, padded_vocab_size=padded_rows(new.vocab_size, pad_vocab)
+        )
         origins = numpy.full(config.padded_vocab_size, _ZERO, dtype=numpy.int64)
         origins[: new.vocab_size] = old_ids(old.model, new.model)
         write_blocks(out, config, model.dtype, _blocks(model, origins))

@@ -129,7 +129,7 @@ def make_workspace(
     channels: int | None = None,
     sequence_length: int | None = None,
     dtype: str = "fp32",
-    pad: int = 128,
+    pad_vocab: int = 128,
     seed: int = 42,
     splits: Sequence[float] = (8, 1, 1),
     split_by: str = "auto",
@@ -157,7 +157,7 @@ def make_workspace(
             them up to four times. With "bf16" it means 12.
         sequence_length: maxT, at least 64 for the CPU trainer. None means 1024, or 256 without a depth.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
-        pad: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
+        pad_vocab: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
         seed: the random seed for the model's weights.
         splits, split_by, val_documents, shard_tokens, documents, text_key, encoding, workers, progress: as in
             `pybpe.binarize`; the train and val splits are required.

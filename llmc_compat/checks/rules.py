@@ -160,7 +160,7 @@ RULES: dict[str, list[Rule]] = {
         Rule(lambda s: s.C % s.step, "C is {C}, not a multiple of {step}", _UNALIGNED,
             "make a model with other channels", CUDA),
         Rule(lambda s: s.Vp % s.step, "Vp is {Vp}, not a multiple of {step}", _UNALIGNED,
-            "`pybpe llmc checkpoint convert --pad 128` makes it one", CUDA),
+            "`pybpe llmc checkpoint convert --pad-vocab 128` makes it one", CUDA),
         # Only with -b or -t: softmax_forward_kernel5 in attention.cuh, gelu_forward in gelu.cuh
         Rule(lambda s: s.given and s.T % 4, "T is {T}, not a multiple of 4", "aborts on CUDA without cuDNN",
             "use another -t"),

@@ -48,32 +48,40 @@ def _versions() -> str:
     return f"pybpe {__version__} ({library})"
 
 
-_COMMANDS = {  # name -> the module with its function add_NAME, which is loaded only for this command; its summary
-    "train": (".train", "train a tokenizer, or extend one"),
-    "encode": (".coding", "turn text into ids"),
-    "decode": (".coding", "turn ids into text"),
-    "count": (".count", "count the tokens of texts, or words for `pybpe train --counts`"),
-    "binarize": (".token_files", "turn a corpus into token files for training"),
-    "prepare": (".token_files", "train a tokenizer and write token files"),
-    "corpus": (".corpus", "filter, scrub and deduplicate texts"),
-    "join": (".token_files", "join token files that several machines wrote"),
-    "mix": (".token_files", "mix sources by a recipe, and shuffle all documents"),
-    "pack": (".token_files", "pack documents into rows of T tokens"),
-    "verify": (".token_files", "check token files against their manifest"),
-    "inspect": (".inspect", "show what a tokenizer, a folder of token files or a checkpoint contains"),
-    "export": (".vocabulary", "write a tokenizer in another format"),
-    "compare": (".compare", "show how two tokenizers differ, or measure several on texts"),
-    "bpb": (".compare", "turn the losses of a model into bits per byte"),
-    "prune": (".vocabulary", "drop tokens that a corpus does not use"),
-    "viz": (".inspect", "make a page that shows tokens"),
-    "llmc": ("llmc_compat.cli", "make workspaces and check files for llm.c"),
+# Title -> name -> the module with its function add_NAME, which is loaded only for this command; its summary.
+_GROUPS = {
+    "tokenizers": {
+        "train": (".train", "train a tokenizer, or extend one"),
+        "encode": (".coding", "turn text into ids"),
+        "decode": (".coding", "turn ids into text"),
+        "export": (".vocabulary", "write a tokenizer in another format"),
+        "prune": (".vocabulary", "drop tokens that a corpus does not use"),
+    },
+    "corpora and token files": {
+        "corpus": (".corpus", "filter, scrub and deduplicate documents"),
+        "binarize": (".token_files", "turn a corpus into token files for training"),
+        "prepare": (".token_files", "train a tokenizer and write token files"),
+        "pack": (".token_files", "pack documents into rows of T tokens"),
+        "mix": (".token_files", "mix sources by a recipe, and shuffle all documents"),
+        "join": (".token_files", "join token files that several machines wrote"),
+        "verify": (".token_files", "check token files against their manifest"),
+    },
+    "looking and measuring": {
+        "inspect": (".inspect", "show a tokenizer, a folder of token files or a checkpoint"),
+        "viz": (".inspect", "make a page that shows text in colored tokens"),
+        "count": (".count", "count tokens, or words for `pybpe train --counts`"),
+        "compare": (".compare", "show how tokenizers differ, or measure them"),
+        "bpb": (".compare", "turn the losses of a model into bits per byte"),
+    },
+    "llm.c": {"llmc": ("llmc_compat.cli", "make workspaces, checkpoints, evals and chats; check files")},
 }
+_COMMANDS = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
 
 _QUESTIONS = {  # instead of a command -> what answers; its help
     "--version": (_versions, "print the versions and exit"),
     "--include-dir": (
         lambda: str(import_module("llmc_compat.cli").include_dir()),
-        "print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
+        "print the folder of the C library (pybpe.h, pybpe.c) and the drop-in headers (llmc/*.h), and exit",
     ),
 }
 
@@ -81,21 +89,33 @@ _QUESTIONS = {  # instead of a command -> what answers; its help
 def _parser(words: Sequence[str] | None = None) -> Command:
     """Returns the parser of all commands. With `words`, the words of the command line, only the commands among them get
     their options, whose modules take a while to load."""
-    parser = Command(
-        prog="pybpe",
-        description="Train a byte-level BPE tokenizer on your own corpus, and turn the corpus into token files\n"
-        "that llm.c trains on. `pybpe COMMAND --help` explains each command, with examples.",
-    )
+    parser = Command(prog="pybpe")
+    parser.declare(_add_commands)
+    needed = words[:1] if words and words[0] in _COMMANDS else _COMMANDS  # making all takes milliseconds
+    commands = parser.commands(help=argparse.SUPPRESS)
     for question, (_, help) in _QUESTIONS.items():
         parser.option(question, help)
-    needed = words[:1] if words and words[0] in _COMMANDS else _COMMANDS  # making all takes milliseconds
-    commands = parser.commands()
     for name in needed:
-        module, summary = _COMMANDS[name]
-        command = commands.add_parser(name, help=summary)
+        module, _ = _COMMANDS[name]
+        command = commands.add_parser(name)
         if words is None or name in words:
             command.declare(getattr(import_module(module, __name__), f"add_{name}"))
     return parser
+
+
+def _add_commands(command: Command) -> None:
+    """Train byte-level BPE tokenizers, and turn a corpus into token files.
+
+    examples:
+      pybpe encode -t gpt2 --text 'Hello, world'
+      pybpe train novel.txt --vocab-size 20000 -o tok.json
+      pybpe llmc workspace novel.txt -o work
+
+    `pybpe COMMAND --help` explains a command.
+    """
+    for title, group in _GROUPS.items():
+        lines = (f"  {name:<10} {summary}" for name, (_, summary) in group.items())
+        command.description = "\n".join([f"{command.description}\n", f"{title}:", *lines])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

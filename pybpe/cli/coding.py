@@ -25,7 +25,7 @@ from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
 from ..reading.pieces import stream_pieces
 from ..reading.text_encoding import Doubts, check_encoding
-from ..support.parallel import RunOptions, map_ordered
+from ..support.parallel import map_ordered
 from .command import Command
 from .common import load, open_source, tell_terminal, writing
 
@@ -36,9 +36,7 @@ _LONGEST_ID = 4000  # digits; Python reads at most 4300, and leading zeros are a
 
 
 def add_encode(command: Command) -> None:
-    """Writes the ids of a text as decimal numbers separated by spaces, or as a list with --json. If OUT ends
-    in .npy, writes a numpy file. If it ends in .bin, writes only the ids, as uint16 or uint32, depending on
-    the size of the vocabulary. Bytes that are not UTF-8 are encoded one by one.
+    """Turn text into ids: decimal numbers separated by spaces.
 
     examples:
       pybpe encode -t gpt2 --text 'Hello, world'
@@ -46,28 +44,34 @@ def add_encode(command: Command) -> None:
       echo 'Hello, world' | pybpe encode -t tok.json
       pybpe encode -t tok.json novel.txt -o ids.npy
       pybpe encode -t tok.json novel.txt --dropout 0.1 --seed 1
+
+    If OUT ends in .npy, it is a numpy file. If it ends in .bin, it has only the
+    ids, as uint16 or uint32, depending on the size of the vocabulary. Bytes that
+    are not UTF-8 are encoded one by one.
     """
     command.tokenizer()
-    command.option("file FILE", "a text file, plain or compressed; - (default) is stdin", nargs="?")
+    command.option("file FILE", "a text file, plain or compressed; - (default) is stdin", nargs="?", path="texts")
     add_text(command)
-    command.options(ReadOptions, "encoding")
-    command.option(
-        "--documents HOW",
-        "auto (default) refuses JSON lines, file encodes them too as one text, with braces and keys",
-        default="auto",
-    )
     _add_output(command)
-    command.option(
-        "--dropout P",
-        "leave out merges at random, each time with this probability (BPE dropout; default: the tokenizer's own)",
-        float,
-    )
-    command.option("--seed N", "for dropout: the same N gives the same ids", int)
-    command.options(RunOptions, "workers")
     how = command.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="write the ids as a JSON list")
     how.add_argument("--explain", action="store_true", help="write the merges of each word, step by step")
-    command.set_defaults(run=_run_encode)
+    with command.group("dropout"):
+        command.option(
+            "--dropout P",
+            "leave out every merge with this probability (BPE dropout; default: the tokenizer's own)",
+            float,
+        )
+        command.option("--seed N", "for dropout: the same N gives the same ids", int)
+    with command.group("reading"):
+        command.options(ReadOptions, "encoding")
+        command.option(
+            "--documents HOW",
+            "auto (default) refuses JSON lines; file encodes them as one text, with braces and keys",
+            default="auto",
+        )
+    command.runtime("workers")
+    command.runs(_run_encode, has_summary=False)
 
 
 def add_text(command: Command) -> None:
@@ -76,8 +80,7 @@ def add_text(command: Command) -> None:
 
 
 def _add_output(command: Command) -> None:
-    command.option("-o --output OUT", "output file; - (default) is stdout", default="-")
-    command.force()
+    command.option("-o --output OUT", "output file; - (default) is stdout", default="-", path="writes")
 
 
 def _run_encode(args: argparse.Namespace) -> None:
@@ -88,7 +91,7 @@ def _run_encode(args: argparse.Namespace) -> None:
         raise ArgumentError(f"--{option} writes text, but {args.output} would hold binary ids: use another ending")
     if args.explain:
         if args.dropout:
-            raise ArgumentError("--explain shows merges that are not random: pass --dropout 0")
+            raise ArgumentError("--explain shows merges that are not random: use --dropout 0")
         shown = tokenizer.explain(b"".join(_pieces(tokenizer, args)), allowed_special=() if args.ordinary else "all")
         with writing(args) as write:
             write(f"{shown}\n".encode())
@@ -124,7 +127,7 @@ def _without_dropout(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> py
     if args.dropout and args.seed is None:
         raise ArgumentError(f"dropout {args.dropout:g} is random: choose a --seed, or --dropout 0")
     if args.seed is not None and not args.dropout:
-        raise ArgumentError("--seed is for dropout, and there is none: pass --dropout 0.1, for instance")
+        raise ArgumentError("--seed is for dropout, and there is none: use --dropout 0.1, for example")
     return tokenizer.replace(dropout=0) if own else tokenizer
 
 
@@ -145,7 +148,7 @@ def _encode_pieces(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iter
 def _open_text(args: argparse.Namespace) -> BinaryIO:
     if args.text is not None:
         if args.file is not None:
-            raise ArgumentError("give a file or --text, not both")
+            raise ArgumentError("use a file or --text, not both")
         return io.BytesIO(os.fsencode(args.text))
     path = "-" if args.file is None else args.file
     one_of("documents", args.documents, ("auto", "file"))
@@ -183,19 +186,24 @@ def _pieces(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[by
 
 
 def add_decode(command: Command) -> None:
-    """Reads decimal ids separated by whitespace or commas, a JSON list of ids, a numpy file (*.npy), an llm.c
-    shard, or a file of plain ids (*.bin, uint16 or uint32, depending on the size of the vocabulary), and writes
-    exactly the bytes of these tokens. (On a terminal, a newline follows them.)
+    """Turn ids into text: write exactly the bytes of these tokens. (On a terminal, a
+    newline follows them.)
 
     examples:
       pybpe decode -t gpt2 15496 11 995
       echo 15496 11 995 | pybpe decode -t gpt2
       pybpe decode -t out/tokenizer.bin out/novel_val_000000.bin
+
+    A file has decimal ids separated by whitespace or commas, or a JSON list of ids.
+    It can also be a numpy file (*.npy), a shard for llm.c, or plain ids (*.bin,
+    uint16 or uint32, depending on the size of the vocabulary).
     """
     command.tokenizer()
-    command.option("ids FILE|ID", "ids, or a file of ids, plain or compressed; - (default) is stdin", nargs="*")
+    command.option(
+        "ids FILE|ID", "ids, or a file of ids, plain or compressed; - (default) is stdin", nargs="*", path="texts"
+    )
     _add_output(command)
-    command.set_defaults(run=_run_decode)
+    command.runs(_run_decode, has_summary=False)
 
 
 def _run_decode(args: argparse.Namespace) -> None:

@@ -9,9 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-# Arguments that name files: what a flag writes, by its name.
-WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint", "status"))
-
 # What other programs call our commands and options.
 _OTHER_COMMANDS = {
     "inspect": "info show stats",
@@ -58,64 +55,86 @@ class Command(argparse.ArgumentParser):
     def __init__(self, **more: Any) -> None:
         # argparse makes a formatter for every argument. Without a width, each would ask for the terminal's; only the
         # help does.
-        super().__init__(formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=80), **more)
+        formatter = partial(argparse.RawDescriptionHelpFormatter, width=80)
+        super().__init__(formatter_class=formatter, usage="", add_help=False, **more)
+        self._positionals.title = "arguments"
         self._intermixing = False
         self._given: set[argparse.Action] = set()
+        self._groups: dict[str, argparse._ArgumentGroup] = {}
         self._target: argparse._ActionsContainer = self
+        # The arguments that name files: "writes", "writes folder", "reads" (tokenizers, models, recipes) or "texts".
+        self.paths: dict[argparse.Action, str] = {}
+        self._needed = "COMMAND [OPTIONS]"  # what the usage shows
 
     def declare(self, add: Callable[[Command], None]) -> None:
-        """Calls a function that adds the arguments. Its docstring is the help: a description, and examples."""
+        """Calls a function that adds the arguments. Its docstring is the help: a description and the most important
+        examples, which come before the options, and after an empty line whatever comes after them."""
         text = (add.__doc__ or "").replace("\n    ", "\n").rstrip()  # Python 3.13 itself removes the indentation
-        self.description, title, examples = text.partition("examples:\n")
-        self.epilog = title + examples
+        description, title, rest = text.partition("examples:\n")
+        examples, _, self.epilog = rest.partition("\n\n")
+        self.description = description + title + examples
         name = self.prog.split()[-1]
         self.set_defaults(parser=self, writes_tokenizer=name in ("train", "export", "prune"))
         add(self)
 
-    def commands(self) -> argparse._SubParsersAction[Command]:
-        """Adds the commands of a group."""
+    def commands(self, **more: Any) -> argparse._SubParsersAction[Command]:
+        """Adds the commands of a group. `more` is for argparse."""
+        self.help_option()
         # With `prog`, argparse need not format the usage.
-        return self.add_subparsers(title="commands", metavar="COMMAND", required=True, prog=self.prog)
+        return self.add_subparsers(title="commands", metavar="COMMAND", required=True, prog=self.prog, **more)
 
-    def option(self, names: str, help: str, type: Callable[[str], Any] = str, **more: Any) -> None:
-        """Adds an argument: "FLAG... METAVAR", "NAME METAVAR" of one without a flag, or "FLAG" of one without a value.
-        `more` is for argparse."""
+    def help_option(self) -> None:
+        self._target.add_argument("-h", "--help", action="help", help="show this help and exit")
+
+    def option(self, names: str, help: str, type: Callable[[str], Any] = str, path: str = "", **more: Any) -> None:
+        """Adds an argument: "FLAG... METAVAR", "NAME METAVAR" for one without a flag, or "FLAG" for one without a
+        value. `path` says how the command uses the files that the value names: see `paths`. `more` is for argparse."""
         *flags, metavar = names.split()
         if flags:
-            self._target.add_argument(*flags, metavar=metavar, help=help, type=type, **more)
+            action = self._target.add_argument(*flags, metavar=metavar, help=help, type=type, **more)
         else:
-            self._target.add_argument(metavar, help=help, **{"action": "store_true", **more})
+            action = self._target.add_argument(metavar, help=help, **{"action": "store_true", **more})
+        if path:
+            self.paths[action] = path
 
     def options(self, kind: type, *names: str, **more: Any) -> None:
         """Adds the options that a dataclass declares: see `add_options`."""
         from .options import add_options  # loads dataclasses, which take milliseconds, and `pybpe --help` needs none
 
-        add_options(self._target, kind, *names, **more)
+        add_options(self, kind, *names, **more)
 
     @contextmanager
-    def group(self, title: str, description: str | None = None) -> Iterator[None]:
+    def group(self, title: str) -> Iterator[None]:
         """Puts the options that are added meanwhile under a title of their own."""
-        self._target = self.add_argument_group(title, description)
+        if title not in self._groups:
+            self._groups[title] = self.add_argument_group(title)
+        before, self._target = self._target, self._groups[title]
         yield
-        self._target = self
+        self._target = before
 
     def files(self, nargs: str = "+", more: str = "") -> None:
-        """Adds the texts to read."""
+        """Adds the documents to read."""
         self.option(
             "files FILE",
             "text or *.jsonl, plain or compressed (gz, bz2, xz, zst), *.parquet, *.arrow; folders, globs, URLs (s3,"
             f" gs, hf, https); - is stdin{more}",
             nargs=nargs,
+            path="texts",
         )
 
     def tokenizer(self) -> None:
         """Adds the tokenizer to use."""
         help = "tokenizer.json, tokenizer.bin, or a name such as gpt2, cl100k_base or o200k_base"
-        self.option("-t --tokenizer TOK", help, required=True)
+        self.option("-t --tokenizer TOK", help, required=True, path="reads")
 
-    def output(self, help: str = "the output folder, created if needed", metavar: str = "OUT") -> None:
-        """Adds the file or folder to write."""
-        self.option(f"-o --output {metavar}", help, required=True)
+    def output(self, help: str, required: bool = True) -> None:
+        """Adds the file to write."""
+        self.option("-o --output OUT", help, required=required, path="writes")
+
+    def output_folder(self, required: bool = True) -> None:
+        """Adds the folder to write."""
+        help = "the output folder, created if needed"
+        self.option("-o --output DIR", help, required=required, path="writes folder")
 
     def resume(self) -> None:
         """Adds the choice to start over."""
@@ -124,31 +143,44 @@ class Command(argparse.ArgumentParser):
 
     def force(self) -> None:
         """Adds the choice to replace files of any kind."""
-        self.option("--force", "replace what the output has, whatever it is")
+        self.option("--force", "overwrite any existing output")
 
-    def dask(self, what: str) -> None:
-        """Adds other machines, which do what `what` says."""
+    def runtime(self, *names: str, dask: str = "") -> None:
+        """Adds options of RunOptions, and other machines, which do the work that `dask` names."""
         from ..support.parallel import RunOptions
 
-        self.option("--dask ADDRESS", f"a Dask scheduler, e.g. tcp://node1:8786, whose workers {what}")
-        self.options(RunOptions, "task_timeout")
+        with self.group("running"):
+            self.options(RunOptions, *names)
+            if dask:
+                self.option("--dask ADDRESS", f"a Dask scheduler, e.g. tcp://node1:8786, whose workers {dask}")
+                self.options(RunOptions, "task_timeout")
 
     def progress(self) -> None:
         """Adds the choice of how to show the progress of a long run."""
         help = "bar, lines (for logs: one a minute) or none; auto (default): a bar on a terminal, otherwise lines"
-        self.option("--progress HOW", help, choices=("auto", "bar", "lines", "none"), default="auto")
-        self.option("--status FILE", "keep this small JSON file up to date with the progress, for dashboards")
+        with self.group("running"):
+            self.option("--progress HOW", help, choices=("auto", "bar", "lines", "none"), default="auto")
+            status = "keep this small JSON file up to date with the progress, for dashboards"
+            self.option("--status FILE", status, path="writes")
 
-    def runs(self, run: Callable[[argparse.Namespace], int | None]) -> None:
-        """Adds the options of all commands, and what the command does."""
+    def runs(self, run: Callable[[argparse.Namespace], int | None], has_summary: bool = True) -> None:
+        """Adds the options of all commands, and the function that does the work. It is the last call."""
         self.set_defaults(run=run)
-        self.option("--quiet", "show no progress bars, no notes and no summary of what was written")
-        self.option("--json", "print the summary as JSON")
-        if any(action.dest in WRITTEN for action in self._actions):
-            self.force()
+        with self.group("general"):
+            if any(role.startswith("writes") for role in self.paths.values()):
+                self.force()
+            if has_summary:
+                self.option("--quiet", "show no progress bars, notes or summary")
+                self.option("--json", "print the summary as JSON")
+            self.help_option()
+        files: dict[object, str] = {None: "{}", "+": "{}...", "?": "[{}]", "*": "[{}...]"}
+        shown = [files[action.nargs].format(action.metavar) for action in self._get_positional_actions()]
+        shown += [f"{it.option_strings[0]} {it.metavar}" for it in self._actions if it.required and it.option_strings]
+        self._needed = " ".join(["[OPTIONS]", *shown])
 
     def format_help(self) -> str:
         self.formatter_class = argparse.RawDescriptionHelpFormatter
+        self.usage = f"{self.prog} {self._needed}"
         return super().format_help()
 
     @property
@@ -157,14 +189,9 @@ class Command(argparse.ArgumentParser):
         return {each.dest: each.option_strings[-1] for each in self._actions if each.option_strings}
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        is_question = any(word.startswith(("-h", "--h")) for word in args or ())
-        if is_question:
-            self.formatter_class = argparse.RawDescriptionHelpFormatter  # Python up to 3.12 formats the usage first
         if self._subparsers is not None or self._intermixing or "--" in (args or ()):  # intermixed parsing loses "--"
             return super().parse_known_args(args, namespace)
         self._given = set()
-        if not is_question:
-            self.usage = ""  # argparse would format all options for its errors, but `error` prints only the message
         self._intermixing = True  # Python up to 3.11 calls this again
         try:
             found, unknown = self.parse_known_intermixed_args(args, namespace)

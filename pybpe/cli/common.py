@@ -32,28 +32,19 @@ from ..support import progress as watching
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder
 from ..support.replacing import output_at
-from .command import WRITTEN
 
 Result = TypeVar("Result")
 
-# What arguments read, by their metavar.
-_READ = frozenset(("TOK", "A", "B", "DIR", "MODEL", "RECIPE", "COUNTS"))
-_TEXTS = frozenset(("FILE", "NAME=FILE", "FILE|ID", "FILE|MEAN", "PATH"))
-
 
 def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
-    """Returns what a command writes and reads: "writes", "reads" or "texts" -> flag -> paths."""
+    """Returns the paths that a command writes and reads: "writes", "reads" or "texts" -> flag -> paths."""
     paths: dict[str, dict[str, list[str]]] = {"writes": {}, "reads": {}, "texts": {}}
-    for action in args.parser._actions:
-        is_written = action.dest in WRITTEN
-        role = "writes" if is_written else "reads" if action.metavar in _READ else "texts"
+    for action, role in args.parser.paths.items():
         given = getattr(args, action.dest, None)
-        if isinstance(given, int):  # B is also llm.c's batch size
-            continue
-        if given and (role != "texts" or action.metavar in _TEXTS):
+        if given:
             some = [given] if isinstance(given, str) else given
             some = [path if os.path.exists(path) else path.partition("=")[2] or path for path in some]
-            paths[role][action.option_strings[-1] if action.option_strings else "the input"] = some
+            paths[role.split()[0]][action.option_strings[-1] if action.option_strings else "the input"] = some
     return paths
 
 
@@ -68,7 +59,7 @@ def check_call(args: argparse.Namespace) -> list[str]:
     if "skipped" in args and args.output is not None and (listed := list_of_skipped(args)) is not None:
         written["--skipped"] = listed
     replaced = _check_replaced(args, written)
-    folders = {flag for each in args.parser._actions if "DIR" in str(each.metavar) for flag in each.option_strings}
+    folders = {flag for it, role in args.parser.paths.items() if role == "writes folder" for flag in it.option_strings}
     for flag in written.keys() - folders:
         check_writable(written[flag], args.writes_tokenizer and flag == "--output")
     return replaced

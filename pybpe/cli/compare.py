@@ -14,41 +14,45 @@ from ..arguments import counted
 from ..errors import ArgumentError, FormatError
 from ..reading.options import ReadOptions
 from ..reading.streams import open_unchanged
-from ..support.parallel import RunOptions
 from .command import Command
 from .common import call, load, load_all, open_source, report
 from .options import named_files, parse_amount
 
 
 def add_compare(command: Command) -> None:
-    """Prints the differences between two tokenizers: settings, special tokens, tokens that only one has, tokens
-    with different ids, and the first different merge; with --text, also where the ids differ. Exits with 0 if
-    they give the same ids for every text, and 1 if they differ.
-
-    With --on, measures any number of tokenizers on texts of several languages or kinds: bytes per token, tokens
-    per word and per character, Renyi efficiency, share of the vocabulary that is used, tokens that never occur,
-    occur fewer than 100 times, are not UTF-8 or cannot be reached, the slope of the Zipf curve, fairness
-    between languages, and how each tokenizer cuts numbers and code. docs/comparing.md says what these
-    measures predict. Special tokens of any of the tokenizers separate texts and are not measured. To compare
-    languages, give translations of the same text, line by line.
+    """Show how two tokenizers differ, or measure several on documents of your own.
 
     examples:
       pybpe compare a.json b.bin
-      pybpe compare a.json b.json --text novel.txt --json
+      pybpe compare a.json b.json --file novel.txt
       pybpe compare mine.json gpt2 --on en=english.txt --on zh=chinese.txt
       pybpe compare a.json b.json --on news='news/*.jsonl.gz' --on code=src/ --json
+
+    Differences are settings, special tokens, tokens that only one of them has,
+    tokens with different ids, and the first different merge. With --file, you also
+    see where the ids of a text differ. The command exits with 0 if both give the
+    same ids for every text, and with 1 if they differ.
+
+    Measures are bytes per token, tokens per word and per character, Renyi
+    efficiency, the share of the vocabulary that is used, tokens that never occur,
+    occur fewer than 100 times, are not UTF-8 or cannot be reached, the slope of the
+    Zipf curve, fairness between languages, and how a tokenizer cuts numbers and
+    code. Special tokens separate documents and are not measured. To compare
+    languages, use translations of the same text, line by line.
     """
-    command.option("tokenizers TOK", "tokenizer files or folders, or names such as gpt2", nargs="+")
-    command.option("--text FILE", "a text to encode with both")
+    command.option("tokenizers TOK", "tokenizer files or folders, or names such as gpt2", nargs="+", path="reads")
+    command.option("--file FILE", "a text to encode with two tokenizers, to see where their ids differ", path="texts")
     command.option("--count N", "how many differences of each kind to show (default: 10)", int, default=10)
     command.option(
         "--on NAME=FILE",
-        "a text and the name of its language or kind: a file, folder or glob, compressed or not, text, JSON lines,"
-        " parquet or Arrow; repeatable, also with the same name",
+        "measure on this file, folder or glob; NAME is its language or kind. Repeat the option for more; the same NAME"
+        " adds files to it",
         action="append",
+        path="texts",
     )
-    command.options(ReadOptions, "text_key", "encoding")
-    command.options(RunOptions, "workers")
+    with command.group("reading"):
+        command.options(ReadOptions, "text_key", "encoding")
+    command.runtime("workers")
     command.progress()
     command.runs(_run_compare)
 
@@ -67,11 +71,11 @@ def _run_differences(args: argparse.Namespace) -> int:
     from ..analysis.differences import differences, differences_on
 
     if len(args.tokenizers) != 2:
-        raise ArgumentError("name two tokenizers, or texts to measure tokenizers on: --on NAME=FILE")
+        raise ArgumentError("use two tokenizers, or --on NAME=FILE with documents to measure them on")
     a, b = map(load, args.tokenizers)
     facts = differences(a, b)
-    if args.text is not None:
-        with open_source(args.text, args.encoding) as stream:
+    if args.file is not None:
+        with open_source(args.file, args.encoding) as stream:
             facts["text"] = differences_on(a, b, stream.read())
     report(args, facts, "\n".join(_difference_lines(facts, max(0, args.count))))
     return 0 if facts["equal"] else 1
@@ -106,28 +110,33 @@ def _text_lines(text: dict[str, Any], count: int) -> list[str]:
 
 
 def add_bpb(command: Command) -> None:
-    """Turns the losses of a model on token files into bits per byte of text, which models with different
-    tokenizers can be compared by: the sum of the losses / ln 2 / the bytes of text of the same tokens, parts of
-    characters included. The model predicted each token but the first. Special tokens, which are no text, are
-    left out of both sums, as in nanochat. Losses are in nats, not in bits. Refuses losses that do not fit the
-    files, and a tokenizer that did not make them.
+    """Turn the losses of a model into bits per byte, a measure that lets you compare
+    models with different tokenizers.
 
     examples:
       pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy
       pybpe bpb -t tok.json shards/*_val_*.bin --losses losses.npy --limit 10485760
-      pybpe bpb -t tok.json val.bin --losses 3.2829 --count-special      # a mean over all tokens
+      pybpe bpb -t tok.json val.bin --losses 3.2829 --count-special
+
+    Bits per byte are the sum of the losses / ln 2 / the bytes of text of the same
+    tokens, parts of characters included. The model predicted every token but the
+    first. Special tokens are no text, so both sums leave them out, like nanochat; a
+    mean over all tokens needs --count-special. Losses are in nats, not in bits. The
+    command refuses losses that do not fit the files, and a tokenizer that did not
+    make them.
     """
-    command.option("files FILE", "token files, which are one stream", nargs="+")
+    command.option("files FILE", "token files, which are one stream", nargs="+", path="texts")
     command.tokenizer()
     command.option(
         "--losses FILE|MEAN",
-        "-ln p of each token: *.npy of floats in any shape, or text with white space between; or their mean",
+        "-ln p of every token, as *.npy of floats in any shape, or as text separated by white space; or their mean",
         required=True,
+        path="texts",
     )
     command.option("--limit N", "the evaluation stopped after N tokens (default: at the end)", parse_amount)
     command.option(
         "--count-special",
-        "add the losses of special tokens: the bits that the documents take together with where they end",
+        "add the losses of special tokens, which tell where documents end",
     )
     command.runs(_run_bpb)
 

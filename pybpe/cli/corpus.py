@@ -15,34 +15,39 @@ from ..arguments import chosen, one_of
 from ..corpus.filters import Filters
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
-from ..support.parallel import RunOptions
 from .command import Command
 from .common import call, list_of_skipped, named_output, report
 
 
 def add_corpus(command: Command) -> None:
-    """Cleans a corpus before a tokenizer is trained on it. Runs the requested steps in this order: normalize,
-    filter, keep some languages, score, replace personal data, drop duplicates, near duplicates and repeated
-    paragraphs. Writes JSON lines in the order of the input, and reports what was dropped and why. If a run is
-    killed, run the same command again to resume it.
+    """Clean documents before you train on them: filter, scrub and deduplicate.
 
     examples:
-      pybpe corpus web/*.jsonl.gz -o clean.jsonl.zst --filters gopher --dedup --report report.html
-      pybpe corpus web -o clean.jsonl --min-chars 200 --max-digit-ratio 0.2 --languages zh,en --near-dedup 0.8
+      pybpe corpus web/*.jsonl.gz -o clean.jsonl.zst --filters gopher --dedup
       pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC
+      pybpe corpus web -o clean.jsonl --languages zh,en --near-dedup 0.8 \\
+          --min-chars 200 --max-digit-ratio 0.2 --report report.html
       pybpe corpus web -o clean.jsonl --max-score my_module:toxicity=0.5
+
+    The steps run in this order: normalize, filter, keep some languages, score,
+    replace personal data, drop duplicates, near duplicates and repeated paragraphs.
+    Documents stay in the order of the input, as JSON lines. A summary shows how
+    many were dropped, and why. If a run is killed, run the same command again to
+    resume it.
     """
     command.files()
     command.output("*.jsonl, *.jsonl.gz or *.jsonl.zst; - is stdout")
-    command.options(ReadOptions)
-    _add_steps(command)
-    with command.group("limits", "drop texts outside these limits; sources: pybpe/corpus/filters.py"):
-        command.option("--filters SET", "published limits, gopher or fineweb; limits that you give override them")
+    command.option("--report FILE", "write counts, histograms and samples to *.html or *.json", path="writes")
+    with command.group("steps"):
+        _add_steps(command)
+    with command.group("limits (documents outside them are dropped)"):
+        command.option("--filters SET", "published limits, gopher or fineweb; your own limits override them")
         command.options(Filters)
-    command.options(RunOptions, "memory_limit", "workers")
-    command.dask("do the steps; they need the files at the same paths")
-    command.option("--report FILE", "write counts, histograms and samples to *.html or *.json")
-    command.resume()
+    with command.group("reading"):
+        command.options(ReadOptions)
+    command.runtime("workers", "memory_limit", dask="do the steps; they need the files at the same paths")
+    with command.group("running"):
+        command.resume()
     command.progress()
     command.runs(_run)
 
@@ -53,7 +58,7 @@ def _add_steps(command: Command) -> None:
     command.option("--min-confidence C", "minimum confidence in the language, 0 to 1", float, default=0.0)
     command.option(
         "--max-score MODULE:FUNCTION=X",
-        "drop texts that your function (text -> score) scores above X",
+        "drop documents that your function (text -> score) scores above X",
         dest="scorers",
         action="append",
         default=[],

@@ -43,29 +43,33 @@ _OF_WORDS = (
 
 
 def add_count(command: Command) -> None:
-    """With -t, prints the number of tokens of texts, and the bytes per token. Of JSON lines, parquet and Arrow it
-    counts the texts of the records. Without -t, counts the words of files, which is the first half of training,
-    and saves them for `pybpe train --counts`. To add up counts of parts of a corpus, made on several machines,
-    name their *.counts files: any number of them, in less than 200 MB of memory.
+    """Count the tokens of documents, or save their words for `pybpe train --counts`.
 
     examples:
       pybpe count -t tok.json novel.txt
       pybpe count -t gpt2 --text 'Hello, world'
-      pybpe count part1/*.txt --special-token '<|endoftext|>' -o part1.counts
+      pybpe count part1/*.txt -o part1.counts
       pybpe count part1.counts part2.counts -o all.counts
-      pybpe train --counts all.counts --vocab-size 32000 --special-token '<|endoftext|>' -o tok.json
+      pybpe train --counts all.counts --vocab-size 32000 -o tok.json
+
+    With -t, you see the number of tokens, and the bytes per token. In JSON lines,
+    parquet and Arrow files, only the text of the records counts.
+
+    Without -t, the command does the first half of training: it saves how often
+    every word occurs. To add up the counts of several machines, use their *.counts
+    files as FILE: any number of them, in less than 200 MB of memory.
     """
     command.files("*", "; without -t, *.counts files are added")
-    command.option("-t --tokenizer TOK", "count tokens, of this tokenizer")
+    command.option("-t --tokenizer TOK", "count the tokens of this tokenizer", path="reads")
     add_text(command)
-    command.options(ReadOptions)
     with command.group("words, without -t"):
-        command.option("-o --output OUT", "where to save the counts (*.counts); - is stdout")
+        command.output("where to save the counts (*.counts); - is stdout", required=False)
         command.options(TrainOptions, "pattern", "digits", "normalizer", "special_tokens")
         command.options(Sample)
-        command.options(RunOptions, "memory_limit")
-        command.dask("count; they need the files at the same paths. A rerun starts over")
-    command.options(RunOptions, "workers")
+    with command.group("reading"):
+        command.options(ReadOptions)
+    dask = "count; they need the files at the same paths. A rerun starts over"
+    command.runtime("workers", "memory_limit", dask=dask)
     command.progress()
     command.runs(_run_count)
 
@@ -77,7 +81,7 @@ def _run_count(args: argparse.Namespace) -> None:
         _refuse_given(args, _OF_WORDS, "needs -o: it is for counts of words")
         _count_tokens(args)
     elif args.output is None:
-        raise ArgumentError("name a tokenizer with -t, to count tokens, or a file with -o, to save counts of words")
+        raise ArgumentError("use -t TOK to count tokens, or -o FILE to save counts of words")
     else:
         _refuse_given(args, ("ordinary", "text"), "needs -t: it is for counts of tokens")
         _count_words(args)
@@ -98,7 +102,7 @@ def _pieces_to_count(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> It
     cut = tokenizer._encoder.cut
     if args.text is not None:
         if args.files:
-            raise ArgumentError("give a file or --text, not both")
+            raise ArgumentError("use a file or --text, not both")
         yield from map(text_piece, data_pieces(os.fsencode(args.text), cut))
         return
     paths = args.files or ["-"]

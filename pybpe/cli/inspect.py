@@ -15,7 +15,6 @@ from ..errors import ArgumentError
 from ..reading.file_types import llmc_file
 from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
-from ..support.parallel import RunOptions
 from ..tokenizer.explanation import shown_token
 from .coding import hinting_at_text
 from .command import Command
@@ -38,13 +37,7 @@ _TITLES = {
 
 
 def add_inspect(command: Command) -> None:
-    """Of a tokenizer, prints its properties, its special tokens, its first, last and longest tokens, and tokens
-    that are not UTF-8 on their own; with files, also the tokens that they never use, and how well the tokenizer
-    compresses each script. Of a folder of token files, prints for each split the number of tokens, documents
-    and bytes of text, and the lengths of documents; for a mixture, also what its recipe asked of each source,
-    what it gave, and how often it was repeated. Of a checkpoint of llm.c, prints the header, and the shape,
-    mean, standard deviation, minimum and maximum of each tensor (for wte, without the padding), and the number
-    of values that are infinite or NaN.
+    """Show the contents of a tokenizer, a folder of token files or a checkpoint.
 
     examples:
       pybpe inspect tok.json
@@ -52,12 +45,27 @@ def add_inspect(command: Command) -> None:
       pybpe inspect tok.json corpus/
       pybpe inspect out
       pybpe inspect gpt2_124M.bin
+
+    For a tokenizer, you see its properties, its special tokens, its first, last and
+    longest tokens, and tokens that are not UTF-8 on their own. With files, you also
+    see the tokens that they never use, and how well the tokenizer compresses every
+    script.
+
+    For a folder of token files, you see the number of tokens, documents and bytes
+    of text in every split, and the lengths of documents. For a mixture, you also
+    see the amounts in its recipe, the amounts that every source contributed, and
+    how often it was repeated.
+
+    For a checkpoint of llm.c, you see the header, and the shape, mean, standard
+    deviation, minimum and maximum of every tensor (for wte, without the padding),
+    and the number of values that are infinite or NaN.
     """
-    command.option("path TOK", "a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c")
-    command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*")
-    command.options(ReadOptions, "text_key", "encoding")
+    command.option("path TOK", "a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c", path="reads")
+    command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*", path="texts")
     command.option("--count N", "how many tokens of each kind to show (default: 10)", int, default=10)
-    command.options(RunOptions, "workers")
+    with command.group("reading"):
+        command.options(ReadOptions, "text_key", "encoding")
+    command.runtime("workers")
     command.runs(_run_inspect)
 
 
@@ -169,26 +177,30 @@ def _lists(tok: pybpe.Tokenizer) -> dict[str, Entries]:
 
 
 def add_viz(command: Command) -> None:
-    """Writes one self-contained HTML file. It shows a text in colored tokens with their ids and bytes, a box that
-    encodes what you type, a searchable vocabulary, how each token is merged, and charts. It can show
-    several tokenizers side by side.
+    """Make a page that shows text in colored tokens, for up to four tokenizers.
 
     examples:
       pybpe viz --text 'Hello, world' -t tok.json -o tokens.html
       pybpe viz novel.txt -t mine.json -t gpt2 -o tokens.html
       git log | pybpe viz - -t tok.json -o tokens.html
+
+    The page is one HTML file that needs no network. It shows ids and bytes, a box
+    that encodes your input as you type, a searchable vocabulary, the merges of
+    every token, and charts.
     """
-    command.option("file FILE", "a text file; - is stdin (default: a sample)", nargs="?")
+    command.option("file FILE", "a text file; - is stdin (default: a sample)", nargs="?", path="texts")
     command.option("--text TEXT", "the text itself, instead of a file")
     command.option(
         "-t --tokenizer TOK",
         "tokenizer.json, tokenizer.bin, or a name such as gpt2; repeatable, up to four",
         action="append",
         required=True,
+        path="reads",
     )
     command.output("the page; - is stdout")
     command.option("--max-bytes N", "show the first N bytes of the text (default: 100k)", parse_bytes)
-    command.options(ReadOptions, "encoding")
+    with command.group("reading"):
+        command.options(ReadOptions, "encoding")
     command.runs(_run_viz)
 
 
@@ -211,7 +223,7 @@ def _read(args: argparse.Namespace, max_bytes: int) -> tuple[bytes, str, int]:
     """Returns the text as far as the page shows it, the name of its source, and its total number of bytes."""
     if args.text is not None:
         if args.file is not None:
-            raise ArgumentError("give a file or --text, not both")
+            raise ArgumentError("use a file or --text, not both")
         return os.fsencode(args.text), "", 0
     if args.file is None:
         return pybpe.viz.SAMPLE.encode("utf-8"), "a sample", 0

@@ -11,26 +11,28 @@ from typing import Any
 from ..errors import ArgumentError
 
 
-def add_options(parser: Any, kind: type, *names: str, without: Iterable[str] = (), **defaults: Any) -> None:
-    """Adds the options that a dataclass declares: all, or those named, but not `without`. `defaults` are the command's
-    own."""
-    for each in fields(kind):
-        if each.metadata and each.name not in without and (not names or each.name in names):
-            _add_option(parser, each, defaults.get(each.name, each.default))
+def add_options(command: Any, kind: type, *names: str, without: Iterable[str] = (), **defaults: Any) -> None:
+    """Adds the options that a dataclass declares: all, or the named ones, but not `without`. `defaults` are the
+    command's own."""
+    for field in fields(kind):
+        if field.metadata and field.name not in without and (not names or field.name in names):
+            _add_option(command, field, defaults.get(field.name, field.default))
 
 
-def _add_option(parser: Any, field: Field[Any], default: Any) -> None:
+def _add_option(command: Any, field: Field[Any], default: Any) -> None:
     flag = field.metadata.get("flag") or "--" + field.name.replace("_", "-")
     help = field.metadata["help"] + ("" if "(default" in field.metadata["help"] else _default(default))
     if field.type == "bool":
-        parser.add_argument(flag, dest=field.name, action="store_true", help=help)
+        command.option(flag, help, dest=field.name)
         return
     parse = _UNITS.get(field.metadata.get("unit", "")) or _TYPES.get(str(field.type).removesuffix(" | None"), str)
     more: dict[str, Any] = {"type": parse}
     if "Iterable" in str(field.type):
         more, default = {"action": "append"}, None  # without the option, the function's default
     more |= {"required": True} if default is MISSING else {"default": default}
-    parser.add_argument(flag, dest=field.name, metavar=field.metadata["metavar"], help=help, **more)
+    command.option(
+        f"{flag} {field.metadata['metavar']}", help, path=field.metadata.get("path", ""), dest=field.name, **more
+    )
 
 
 def _default(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import MISSING
 
 import pybpe
@@ -12,13 +13,11 @@ from ..control_tokens import CONTROL_TOKENS
 from ..errors import ArgumentError, note
 from ..reading.options import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
-from ..support.parallel import RunOptions
 from ..tokens.manifest import Manifest, named_folder
 from ..tokens.options import OutputOptions, RowOptions
 from .command import Command
 from .common import call, load, report, tell_of_commas
 
-_DIR = "the output folder, created if needed"
 _LARGE = 10**8  # tokens
 
 
@@ -46,60 +45,70 @@ def tell_set_aside(args: argparse.Namespace, manifest: Manifest) -> None:
 
 
 def add_binarize(command: Command) -> None:
-    """Encodes a corpus, splits it, and writes token files, by default shards that llm.c reads directly, with a
-    manifest. If a run is interrupted or killed, run the same command again to resume it.
+    """Turn a corpus into token files for training: encode it, split it, and write
+    shards that llm.c reads, or files in another format, with a manifest.
 
     examples:
       pybpe binarize -t tok.json novel.txt -o out
       pybpe binarize -t tok.json web/ -o out --splits 98,1,1
       pybpe binarize -t tok.json 's3://corpora/web/*.jsonl.zst' -o out
-      pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron
+
+    more examples:
+      pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content \\
+          --format megatron
       pybpe binarize -t tok.json pages.jsonl -o rows --pack --sequence-length 1024
       pybpe binarize -t tok.json web/*.jsonl.zst -o out --on-error skip
-      pybpe binarize -t tok.json /shared/web/ -o /shared/out --dask tcp://node1:8786 --workers 64
+      pybpe binarize -t tok.json /shared/web/ -o /shared/out \\
+          --dask tcp://node1:8786 --workers 64
       zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank
+
+    If a run is interrupted or killed, run the same command again to resume it.
     """
+    command.files()
     command.tokenizer()
-    _add_data(command)
-    command.options(OutputOptions, "dtype")
+    command.output_folder()
+    _add_formats(command)
     add_pack_options(command)
-    command.options(RowOptions, "sequence_length")
-    command.resume()
+    with command.group("packing"):
+        command.options(RowOptions, "sequence_length")
+    with command.group("running"):
+        command.resume()
     command.progress()
     command.runs(_run_binarize)
 
 
 def add_prepare(command: Command) -> None:
-    """Splits the text, trains a tokenizer on the train split only, so that it does not see the validation
-    text, and encodes all splits.
+    """Train a tokenizer on the train split only, and write token files for all splits.
 
     examples:
       pybpe prepare novel.txt -o data --vocab-size 20000
     """
-    from ..training.options import TrainOptions  # binarize needs none of it
+    from .train import add_training  # binarize needs none of it
 
-    _add_data(command)
-    command.options(TrainOptions, without=["parity_per"], special_tokens=CONTROL_TOKENS)
+    command.files()
+    command.output_folder()
+    add_training(command, CONTROL_TOKENS)
+    _add_formats(command, without=["dtype"])
     command.progress()
     command.runs(_run_prepare)
 
 
-def _add_data(command: Command) -> None:
-    command.files()
-    command.output(_DIR, "DIR")
-    command.options(ReadOptions, without=["skipped"])
-    command.options(SplitOptions)
-    command.options(OutputOptions, without=["dtype"])
-    command.dask("encode")
-    command.options(RunOptions, "workers")
+def _add_formats(command: Command, without: Sequence[str] = ()) -> None:
+    """Adds the options for reading, splitting and writing."""
+    with command.group("reading"):
+        command.options(ReadOptions, without=["skipped"])
+    with command.group("splitting"):
+        command.options(SplitOptions)
+    with command.group("writing"):
+        command.options(OutputOptions, without=without)
+    command.runtime("workers", dask="encode")
 
 
 def add_pack_options(command: Command) -> None:
     """Adds the options for packing documents into rows in the same run."""
-    command.option(
-        "--pack", "pack the documents into rows of --sequence-length tokens, as `pybpe pack` does; only these are kept"
-    )
-    command.options(RowOptions, "packing")
+    with command.group("packing"):
+        command.option("--pack", "pack the documents into rows of --sequence-length tokens, and keep only these rows")
+        command.options(RowOptions, "packing")
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
@@ -120,30 +129,43 @@ def _run_prepare(args: argparse.Namespace) -> None:
 
 
 def add_mix(command: Command) -> None:
-    """Reads a recipe: the sources, folders that `pybpe binarize` wrote, and how much of each to use. Writes token
-    files whose documents are in random order, over all sources. If a run is interrupted or killed, run the same
-    command again to resume it. docs/mixing.md describes recipes.
+    """Mix sources by a recipe, and shuffle the documents of all of them.
 
     examples:
       pybpe mix recipe.toml -t tok.json --dry-run
       pybpe mix recipe.toml -t tok.json -o mixed
       pybpe mix recipe.toml -t tok.json -o mixed --seed 7 --memory-limit 4G
       pybpe inspect mixed
+
+    A recipe is a TOML file with the sources, which are folders that `pybpe
+    binarize` wrote, and their amounts. For example, this is one pass over the web
+    and two over the books:
+
+      [sources.web]
+      data = "web"
+      epochs = 1
+
+      [sources.books]
+      data = "books"
+      epochs = 2
+
+    If a run is interrupted or killed, run the same command again to resume it.
     """
-    command.option("recipe RECIPE", "a TOML file")
+    command.option("recipe RECIPE", "a TOML file", path="reads")
     command.tokenizer()
-    command.option("-o --output DIR", _DIR)
-    command.option("--dry-run", "show what the recipe asks of each source, and write nothing")
+    command.output_folder(required=False)
+    command.option("--dry-run", "show the amounts that the recipe asks of every source, and write nothing")
     command.option("--seed N", "random seed (default: the recipe's, or 0)", int)
-    command.options(OutputOptions)
     command.option(
         "--sequence-length N",
-        "amounts are exact to less than N tokens, and no document of up to N tokens is cut; also the tokens per"
+        "amounts are accurate to within N tokens, and no document of up to N tokens is cut; also the tokens per"
         " row of parquet and webdataset (default: 1024)",
         int,
         default=1024,
     )
-    command.options(RunOptions, "memory_limit")
+    with command.group("writing"):
+        command.options(OutputOptions)
+    command.runtime("memory_limit")
     command.progress()
     command.runs(_run_mix)
 
@@ -154,7 +176,7 @@ def _run_mix(args: argparse.Namespace) -> None:
         sources = {name: {**vars(source), "epochs": source.epochs} for name, source in plan.sources.items()}
         return report(args, {"sources": sources}, str(plan))
     if args.output is None:
-        raise ArgumentError("name the output folder with -o, or pass --dry-run")
+        raise ArgumentError("use -o DIR, or --dry-run")
     manifest = call(pybpe.mix, args, load(args.tokenizer), args.recipe, args.output)
     report_manifest(args, manifest)
 
@@ -164,17 +186,21 @@ def _run_mix(args: argparse.Namespace) -> None:
 
 
 def add_join(command: Command) -> None:
-    """Reads folders that `pybpe binarize` wrote with the same tokenizer and arguments, from different files, and
-    writes the token files that one run on all the files would have written.
+    """Join token files that several machines wrote: get the files that one run on all
+    the input would have written.
 
     examples:
       pybpe join node0 node1 node2 -t tok.json -o all
+
+    `pybpe binarize` must have written the folders from different files, with the
+    same tokenizer and options.
     """
-    command.option("folders DIR", "folders with a manifest.json, in the order to join", nargs="+")
+    command.option("folders DIR", "folders with a manifest.json, in the order to join", nargs="+", path="reads")
     command.tokenizer()
-    command.output(_DIR, "DIR")
+    command.output_folder()
     command.options(OutputOptions, "name")
-    command.resume()
+    with command.group("running"):
+        command.resume()
     command.progress()
     command.runs(_run_join)
 
@@ -193,18 +219,21 @@ def named_by(name: str) -> str:
 
 
 def add_pack(command: Command) -> None:
-    """Reads token files that `pybpe binarize`, `prepare`, `join` or `mix` wrote, and writes shards of rows of exactly T
-    tokens, each beginning with the end-of-text token. Documents of up to T tokens are not cut. Train on the
-    result with llm.c's -t T, or choose a format that has position_ids and a loss_mask for other trainers.
+    """Pack documents into rows of exactly T tokens, so that training cuts few of them.
 
     examples:
       pybpe pack data -t tok.json --sequence-length 1024 -o packed
       pybpe pack data -t tok.json --sequence-length 1024 -o packed --packing fill
       pybpe pack data -t tok.json --sequence-length 2048 -o rows --format parquet
+
+    The input is token files that `pybpe binarize`, `prepare`, `join` or `mix`
+    wrote. Every row begins with the end-of-text token. Documents of up to T tokens
+    are not cut. Train on the rows with llm.c's -t T. For other trainers, choose a
+    format that has position_ids and a loss_mask.
     """
-    command.option("folder DIR", "a folder with a manifest.json")
+    command.option("folder DIR", "a folder with a manifest.json", path="reads")
     command.tokenizer()
-    command.output(_DIR, "DIR")
+    command.output_folder()
     command.options(RowOptions, sequence_length=MISSING)
     command.options(OutputOptions, "shard_tokens")
     command.progress()
@@ -217,17 +246,20 @@ def _run_pack(args: argparse.Namespace) -> None:
 
 
 def add_verify(command: Command) -> None:
-    """Checks the size and SHA-256 of every file that `pybpe binarize` or `prepare` wrote. With the tokenizer,
-    also checks every id, the amount of text, and that samples encode to the same ids again. Exits with 1 if
-    something is wrong.
+    """Check token files against their manifest.
 
     examples:
       pybpe verify out
       pybpe verify out -t tok.json
       pybpe verify out/novel_val_000000.bin
+
+    The command checks the size and SHA-256 of every file. With the tokenizer, it
+    also checks every id and the amount of text, and encodes samples again. It exits
+    with 1 if something is wrong.
     """
-    command.option("folder DIR", "a folder with a manifest.json, or one file in it")
-    command.option("-t --tokenizer TOK", "tokenizer.json or .bin (default: DIR/tokenizer.json, if it exists)")
+    command.option("folder DIR", "a folder with a manifest.json, or one file in it", path="reads")
+    help = "tokenizer.json or .bin (default: DIR/tokenizer.json, if it exists)"
+    command.option("-t --tokenizer TOK", help, path="reads")
     command.runs(_run_verify)
 
 

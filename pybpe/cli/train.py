@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 import pybpe
@@ -11,7 +12,6 @@ from ..arguments import counted, whole_number
 from ..errors import ArgumentError
 from ..reading.options import ReadOptions
 from ..reading.sample import Sample
-from ..support.parallel import RunOptions
 from ..training.options import TrainOptions
 from .command import Command
 from .common import call, list_of_skipped, load, remove_old_list, report, save_tokenizer, tell_of_commas
@@ -19,51 +19,82 @@ from .options import named_files, parse_amount
 
 
 def add_train(command: Command) -> None:
-    """Counts the words of the files and merges the most frequent pairs of tokens until the vocabulary is
-    full. The result is the same for any number of workers. With --base, extends a tokenizer, whose ids stay:
-    by new special tokens, and by merges learned from the files.
+    """Train a tokenizer: count the words of the files, and merge the most frequent
+    pairs of tokens until the vocabulary is full.
 
     examples:
-      pybpe train novel.txt --vocab-size 20000 --special-token '<|endoftext|>' -o tok.json
-      pybpe train *.txt --vocab-size 32000 --pattern cl100k --min-frequency 2 -o tok.bin
-      pybpe train corpus/ --max-bytes 2G --checkpoint tok.checkpoint --vocab-size 50k -o tok.json
-      pybpe train corpus.jsonl.zst --text-key content --sizes 8k,16k,32k --plot curve.png -o tok.json
+      pybpe train novel.txt --vocab-size 20000 -o tok.json \\
+          --special-token '<|endoftext|>'
+      pybpe train web/*.jsonl.zst --text-key content --vocab-size 32k -o tok.json
+      pybpe train novel.txt --sizes 8k,16k,32k --plot curve.png -o tok.json
+
+    more examples:
+      pybpe train *.txt --vocab-size 32k --pattern cl100k -o tok.bin
+      pybpe train web/ --max-bytes 2G --checkpoint tok.checkpoint \\
+          --vocab-size 50k -o tok.json
       pybpe train novel.txt --superwords --vocab-size 20000 -o superwords.json
-      pybpe train en=en.txt zh='zh/*.txt' --parity en=dev.en --parity zh=dev.zh --vocab-size 20k -o fair.json
+      pybpe train en=en.txt zh='zh/*.txt' --parity en=dev.en --parity zh=dev.zh \\
+          --vocab-size 20k -o fair.json
       pybpe train german.txt --like tok.json --vocab-size 32000 -o german.json
-      pybpe train more.txt --base tok.json --vocab-size 24000 -o larger.json --remap remap.npy
+      pybpe train more.txt --base tok.json --vocab-size 24000 -o larger.json
       pybpe train --base tok.json --special-token '<|tool|>' -o tools.json
+
+    The result is the same for any number of workers.
     """
     command.files("*")
-    command.options(TrainOptions, vocab_size=None)
-    command.options(ReadOptions)
-    command.options(Sample)
-    command.options(RunOptions, "memory_limit", "workers")
-    command.option("--counts COUNTS", "use counts from `pybpe count`, not files", action="append")
-    command.option("--base TOK", "a tokenizer to extend; its ids stay the same")
-    command.option("--like TOK", "a tokenizer whose settings to take, but none of its tokens")
-    command.option(
-        "--parity NAME=FILE",
-        "a development text of each language, repeatable: each merge helps the language that costs the most tokens"
-        " on its own. Files to train on are then NAME=FILE too. --max-bytes and --max-documents are for each language",
-        action="append",
-    )
-    command.option("--checkpoint DIR", "save the words in a folder while counting; rerun the same command to resume")
-    command.option(
-        "--sizes N,N,...",
-        "compare these vocabulary sizes, e.g. 8k,16k,32k (bytes/token, embedding parameters); train the largest",
-        lambda text: [parse_amount(part) for part in text.split(",")],
-    )
-    command.option("--hidden N", "for --sizes: model width (default: 768)", int)
-    command.option("--plot FILE", "draw the curve of --sizes to *.png, *.svg or *.pdf")
-    command.output("output: *.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON")
-    add_remap(command)
+    command.output("*.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON")
+    add_training(command, vocab_size=None)
+    with command.group("comparing vocabulary sizes"):
+        command.option(
+            "--sizes N,N,...",
+            "train the largest size, and show bytes per token and embedding parameters of all, e.g. 8k,16k,32k",
+            lambda text: [parse_amount(part) for part in text.split(",")],
+        )
+        command.option("--channels C", "the width of the model, for embedding parameters (default: 768)", int)
+        command.option("--plot FILE", "draw the curve to *.png, *.svg or *.pdf", path="writes")
+    with command.group("starting from another tokenizer"):
+        command.option("--base TOK", "extend this tokenizer, and keep its ids", path="reads")
+        command.option("--like TOK", "use the settings of this tokenizer, but none of its tokens", path="reads")
+        add_remap(command)
+    with command.group("several languages"):
+        command.option(
+            "--parity NAME=FILE",
+            "a development text for a language. Repeat the option for every language, and write the files to train on"
+            " as NAME=FILE, too. Each merge helps the language that costs the most tokens. --max-bytes and"
+            " --max-documents then apply to every language",
+            action="append",
+            path="texts",
+        )
+        command.options(TrainOptions, "parity_per")
+    with command.group("reading"):
+        command.options(ReadOptions)
+    with command.group("sampling"):
+        command.options(Sample)
+    command.runtime("workers", "memory_limit")
+    with command.group("running"):
+        command.option(
+            "--counts COUNTS", "use counts from `pybpe count` instead of files", action="append", path="reads"
+        )
+        command.option(
+            "--checkpoint DIR",
+            "save the words in this folder while counting; rerun the same command to resume",
+            path="writes folder",
+        )
     command.progress()
     command.runs(_run_train)
 
 
+def add_training(command: Command, special_tokens: Sequence[str] = (), **more: Any) -> None:
+    """Adds the options of training, the essential ones first, without those for several languages."""
+    essential = ("vocab_size", "special_tokens", "pattern")
+    command.options(TrainOptions, *essential, special_tokens=special_tokens, **more)
+    with command.group("training"):
+        command.options(TrainOptions, without=(*essential, "parity_per"))
+
+
 def add_remap(command: Command) -> None:
-    command.option("--remap F", "write the old id of each new id to *.npy (int64, -1 if none)")
+    help = "write the old id of every new id to *.npy (int64, -1 if there is none)"
+    command.option("--remap FILE", help, path="writes")
 
 
 def _run_train(args: argparse.Namespace) -> None:
@@ -78,10 +109,10 @@ def _run_train(args: argparse.Namespace) -> None:
         tokenizer = base.extend(args.special_tokens, vocab_size=args.vocab_size)
     else:
         if args.vocab_size is None and not args.sizes:
-            raise ArgumentError("give --vocab-size N, or several sizes with --sizes N,N,...")
+            raise ArgumentError("use --vocab-size N, or several sizes with --sizes N,N,...")
         size = max([*(args.sizes or ()), args.vocab_size or 0])
         if bool(args.counts) == bool(args.files):
-            raise ArgumentError("name files to train on, or --counts")
+            raise ArgumentError("use files to train on, or --counts")
         counts = pybpe.Counts.load_sum(args.counts) if args.counts else None
         tokenizer, counts = _trained(args, size, base, counts)
     save_tokenizer(tokenizer, args, base, keep=True)
@@ -91,7 +122,7 @@ def _run_train(args: argparse.Namespace) -> None:
     if args.sizes is not None and counts is not None:
         from ..analysis.usage import compression_curve, plot, table
 
-        points = compression_curve(tokenizer, counts, args.sizes, args.hidden or 768)
+        points = compression_curve(tokenizer, counts, args.sizes, args.channels or 768)
         facts["sizes"] = [point._asdict() for point in points]
         line += f"\n{table(points)}"
         if args.plot is not None:
@@ -102,7 +133,7 @@ def _run_train(args: argparse.Namespace) -> None:
 def _check_options(args: argparse.Namespace) -> None:
     """Raises ArgumentError for options that contradict each other, and for a plot that could not be drawn."""
     for name, needed, reason in (
-        ("hidden", "sizes", "counts their embedding parameters"),
+        ("channels", "sizes", "counts their embedding parameters"),
         ("plot", "sizes", "draws their curve"),
         ("remap", "base", "compares ids with its"),
     ):
@@ -111,8 +142,8 @@ def _check_options(args: argparse.Namespace) -> None:
     for name in ("base", "like", "checkpoint", "parity", "superwords"):
         if args.sizes is not None and getattr(args, name):
             raise ArgumentError(f"--sizes cannot be used with --{name}")
-    if args.hidden is not None:
-        args.hidden = whole_number("hidden", args.hidden, 1)
+    if args.channels is not None:
+        args.channels = whole_number("channels", args.channels, 1)
     if args.plot is not None:
         from ..analysis.usage import check_plot
 

@@ -11,7 +11,6 @@ import pybpe
 from ..errors import ArgumentError, Error, warn
 from ..pattern import Pattern
 from ..reading.options import ReadOptions
-from ..support.parallel import RunOptions
 from .command import Command
 from .common import call, check_place, load, named_output, names_alone, report, save_tokenizer
 from .options import parse_amount
@@ -39,26 +38,32 @@ def _read(args: argparse.Namespace) -> pybpe.Tokenizer:
 
 
 def add_export(command: Command) -> None:
-    """Reads any tokenizer file or folder and writes it for another program: tokenizer.json for Hugging Face,
-    tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, a folder for transformers, or GGUF for
-    llama.cpp. Refuses exports that would change ids or lose something.
+    """Write a tokenizer in another format.
 
     examples:
-      pybpe export tok.json -o tokenizer.bin
-      pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained
-      pybpe export tok.json -o gpt2/ --format files
-      pybpe export gpt2 -o gpt2.json
-      pybpe export tok.json -o token_bytes.pt --format byte_lengths
+      pybpe export tok.json -o tokenizer.bin         # for llm.c
+      pybpe export tok.bin -o my-tokenizer/          # for AutoTokenizer
+      pybpe export gpt2 -o gpt2.json                 # for tokenizers
+
+    more examples:
+      pybpe export tok.json -o gpt2/ --format files  # vocab.json and merges.txt
+      pybpe export tok.json -o tok.tiktoken
       pybpe export tok.json -o vocab.gguf --format gguf
+      pybpe export tok.json -o token_bytes.pt --format byte_lengths
       pybpe export tok.json -o ~/.cache/nanochat/tokenizer/ --format nanochat
-      pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json
+      pybpe export cl100k_base.tiktoken --pattern cl100k -o tok.json \\
+          --special-token '<|endoftext|>=100257'
+
+    The command refuses an export that would change ids or lose something.
     """
-    command.option("tokenizer TOK", "tokenizer.json, tokenizer.bin, *.tiktoken, a folder, or a name such as gpt2")
-    command.output("the file or folder to write; - is stdout", "OUT|DIR")
+    command.option(
+        "tokenizer TOK", "tokenizer.json, tokenizer.bin, *.tiktoken, a folder, or a name such as gpt2", path="reads"
+    )
+    command.option("-o --output OUT", "the file or folder to write; - is stdout", required=True, path="writes folder")
     command.option(
         "--format F",
         "json, bin, files, tiktoken or pretrained (default: by the ending of OUT); gguf; nanochat, for its folder;"
-        " or byte_lengths: a table of the bytes of text of each id, in *.npy or *.pt (PyTorch)",
+        " or byte_lengths: a table of the bytes of text of every id, in *.npy or *.pt (PyTorch)",
     )
     command.option(
         "--pattern P",
@@ -71,7 +76,7 @@ def add_export(command: Command) -> None:
         action="append",
     )
     command.option(
-        "--ids-only", "leave out what the format cannot hold and ids do not need, such as a template or chat template"
+        "--ids-only", "leave out parts that the format cannot hold and ids do not need, such as a chat template"
     )
     command.runs(_run_export)
 
@@ -91,21 +96,25 @@ def _run_export(args: argparse.Namespace) -> None:
 
 
 def add_prune(command: Command) -> None:
-    """Keeps the tokens that occur in the files, the tokens that they are merged from, the bytes and the special
-    tokens; or, with --vocab-size, the first tokens. --remap writes which rows of an embedding to keep.
+    """Drop tokens that a corpus does not use, or all after the first N.
 
     examples:
       pybpe prune tok.json corpus/ -o small.json --min-count 10 --remap remap.npy
       pybpe prune tok.json --vocab-size 16k -o small.json
+
+    With files, the command keeps the tokens that occur in them, the tokens that
+    these are merged from, the bytes and the special tokens. --remap tells you which
+    rows of an embedding to keep.
     """
-    command.option("tokenizer TOK", "a tokenizer file or folder")
-    command.option("files FILE", "text files, folders, globs", nargs="*")
-    command.options(ReadOptions, "text_key", "encoding")
+    command.option("tokenizer TOK", "a tokenizer file or folder", path="reads")
+    command.option("files FILE", "text files, folders, globs", nargs="*", path="texts")
+    command.output("*.json, *.bin or a folder; - is stdout")
     command.option("--min-count N", "keep tokens that occur at least N times (default: 1)", int, default=1)
     command.option("--vocab-size N", "keep the first N tokens instead", parse_amount)
-    command.output("output: *.json, *.bin or a folder; - is stdout")
     add_remap(command)
-    command.options(RunOptions, "workers")
+    with command.group("reading"):
+        command.options(ReadOptions, "text_key", "encoding")
+    command.runtime("workers")
     command.runs(_run_prune)
 
 
@@ -114,7 +123,7 @@ def _run_prune(args: argparse.Namespace) -> None:
 
     format_of(args.output)  # refuses an unknown ending now
     if bool(args.files) == (args.vocab_size is not None):
-        raise ArgumentError("name files whose tokens to keep, or give --vocab-size N")
+        raise ArgumentError("use files whose tokens to keep, or --vocab-size N")
     old, note = load(args.tokenizer), ""
     if args.vocab_size is not None:
         new = old.prune(vocab_size=args.vocab_size)

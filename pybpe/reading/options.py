@@ -45,6 +45,7 @@ class ReadOptions:
         None,
         "where --on-error skip lists the records (default: the output's name with .skipped.jsonl after it)",
         "FILE",
+        path="writes",
     )
 
     def __post_init__(self) -> None:

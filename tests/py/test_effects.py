@@ -2,6 +2,8 @@
 
 import contextlib
 import inspect
+import io
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -57,8 +59,21 @@ def test_no_text_is_empty(name: str, capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_teaches_with_examples(name: str) -> None:
-    assert f"pybpe {name}" in COMMANDS[name].format_help().split("examples:")[1]
-    assert name.split()[0] in _parser().format_help()
+    """It begins with one, within ten lines, and fits a terminal of 80 columns."""
+    shown = COMMANDS[name].format_help()
+    assert re.search(f"^  (.* \\| )?pybpe {name}", "\n".join(shown.splitlines()[:10]), re.MULTILINE)
+    assert shown.startswith(f"usage: pybpe {name} [OPTIONS]")
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    assert "docs/" not in shown and ".py" not in shown  # files that only the source code has
+
+
+def test_help_of_groups_fits_a_terminal() -> None:
+    shown = _parser().format_help()
+    for words in ([], ["llmc"], ["llmc", "checkpoint"]):
+        with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
+            main([*words, "--help"])
+        assert [line for line in out.getvalue().splitlines() if len(line) > 80] == []
+    assert all(f"\n  {name.split()[0]} " in shown for name in COMMANDS)
 
 
 def test_no_name_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,8 +189,8 @@ def test_the_command_line_has_the_defaults_of_the_options(command: list[str]) ->
 
 # Commands that pass their options on by name, the function that takes them, and the options that it does not have.
 PASSED_ON: dict[str, tuple[Callable[..., Any], str]] = {
-    "train": (pybpe.train, "sizes hidden plot remap"),
-    "compare": (pybpe.compare, "tokenizers text count"),
+    "train": (pybpe.train, "sizes channels plot remap"),
+    "compare": (pybpe.compare, "tokenizers file count"),
     "bpb": (pybpe.bits_per_byte, ""),
     "corpus": (corpus.clean, "report " + " ".join(field.name for field in fields(corpus.Filters))),
     "binarize": (pybpe.binarize, ""),

@@ -281,7 +281,7 @@ def test_new_is_the_apis_file(folder: Path, tmp_path: Path) -> None:
     write_random_checkpoint(tmp_path / "api.bin", GPT2Config(400, 448, 16, 2, 2, 8), dtype="bf16", seed=3)
     made = run(
         *("new", "-t", folder / "old.bin", "-o", tmp_path / "b.bin", *SHAPE),
-        *("--pad", 64, "--dtype", "bf16", "--seed", 3, "--json"),
+        *("--pad-vocab", 64, "--dtype", "bf16", "--seed", 3, "--json"),
     )
     assert (tmp_path / "b.bin").read_bytes() == (tmp_path / "api.bin").read_bytes()
     facts = json.loads(made.stdout)
@@ -361,17 +361,17 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
         "depth must be one of": ("new", "-t", old, "-o", out, "--depth", "d7"),
         "does not divide C": ("new", "-t", old, "-o", out, "--heads", 5),
         "at least 1": ("new", "-t", old, "-o", out, "--sequence-length", 0),
-        "pad must be a multiple of 8, as CUDA requires, not 4": ("new", "-t", old, "-o", out, "--pad", 4),
+        "pad-vocab must be a multiple of 8, as CUDA requires, not 4": ("new", "-t", old, "-o", out, "--pad-vocab", 4),
         "seed must be": ("new", "-t", old, "-o", out, "--seed", -1),
         "dtype must be": ("new", "-t", old, "-o", out, "--dtype", "fp16"),
         "new.bin": ("new", "-t", old, "-o", new / "x.bin"),
         "the tokenizer has 500 tokens": ("convert", model, "--from", new, "--to", old, "-o", out),
         "magic 20240328": ("convert", old, "--from", old, "--to", new, "-o", out),
         "the tokenizer has 500": ("convert", model, "-t", new, "-o", tmp_path / "hf"),
-        "give --from and --to": ("convert", model, "-o", out),
+        "use --from and --to": ("convert", model, "-o", out),
         "or none of them": ("convert", tmp_path, "-t", old, "-o", out),
         "--dtype is for a folder": ("convert", model, "-t", old, "-o", tmp_path / "hf", "--dtype", "bf16"),
-        "--pad is for a checkpoint": ("convert", model, "-t", old, "-o", tmp_path / "hf", "--pad", 64),
+        "--pad-vocab is for a checkpoint": ("convert", model, "-t", old, "-o", tmp_path / "hf", "--pad-vocab", 64),
         "config.json": ("convert", tmp_path, "-o", out),
     }
     for message, args in cases.items():
@@ -454,7 +454,7 @@ def test_another_old_tokenizer_is_refused(tmp_path: Path, old: pybpe.Tokenizer, 
     with pytest.raises(pybpe.errors.ArgumentError, match="V is 500, but the tokenizer has 700 tokens"):
         resize_checkpoint(tmp_path / "old.bin", new, old, tmp_path / "new.bin")
     with pytest.raises(pybpe.errors.ArgumentError, match="multiple"):
-        resize_checkpoint(tmp_path / "old.bin", old, new, tmp_path / "new.bin", pad=0)
+        resize_checkpoint(tmp_path / "old.bin", old, new, tmp_path / "new.bin", pad_vocab=0)
     with pytest.raises(pybpe.errors.ArgumentError, match="choose another output"):
         resize_checkpoint(tmp_path / "old.bin", old, new, tmp_path / "old.bin")
     assert os.listdir(tmp_path) == ["old.bin"]

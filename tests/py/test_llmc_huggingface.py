@@ -146,7 +146,7 @@ def test_there_and_back_is_the_same_file(
     assert {entry[0] for entry in parse(tmp_path / "hf" / "model.safetensors").values()} == {code}
     assert checkpoint_from_huggingface(tmp_path / "hf", tmp_path / "back.bin", dtype=dtype) == CONFIG
     assert (tmp_path / "back.bin").read_bytes() == (tmp_path / "m.bin").read_bytes()
-    checkpoint_from_huggingface(tmp_path / "hf", tmp_path / "other.bin", dtype="bf16", pad=64)
+    checkpoint_from_huggingface(tmp_path / "hf", tmp_path / "other.bin", dtype="bf16", pad_vocab=64)
     with Checkpoint(tmp_path / "other.bin") as model:
         assert (model.config.padded_vocab_size, model.dtype) == (448, "bf16")
 

@@ -106,7 +106,14 @@ def test_shards_of_an_earlier_run_are_not_left_for_llm_c(corpus: Path, tmp_path:
 
 def test_bf16_and_the_rows_of_llm_cs_table(corpus: Path, tmp_path: Path) -> None:
     made = make_workspace(
-        corpus, tmp_path / "work", vocab_size=300, depth=6, sequence_length=64, dtype="bf16", pad=64, progress=False
+        corpus,
+        tmp_path / "work",
+        vocab_size=300,
+        depth=6,
+        sequence_length=64,
+        dtype="bf16",
+        pad_vocab=64,
+        progress=False,
     )
     shape = made.config
     assert (shape.num_layers, shape.num_heads, shape.channels, shape.padded_vocab_size) == (6, 6, 384, 320)
@@ -179,7 +186,7 @@ def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None
         ({"dtype": "fp16"}, "fp32 or bf16"),
         ({"depth": 7}, "depth must be one of"),
         ({"heads": 3}, "does not divide C"),
-        ({"pad": 4}, "pad must be a multiple of 8"),
+        ({"pad_vocab": 4}, "pad_vocab must be a multiple of 8"),
         ({"vocab_size": 65537}, "at most 65536"),
         *(({"vocab_size": size}, f"vocab_size {size} is too small: the minimum is 265") for size in (-5, 0)),
         ({"special_tokens": ["<|user|>"]}, "no special token is the end of text"),

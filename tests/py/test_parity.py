@@ -128,7 +128,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     for arguments, message in (
         ([str(train["en"]), *given[2:]], "expected NAME=FILE"),
         ([*given, "--sizes", "300,400"], "--sizes cannot be used with --parity"),
-        ([*given, "--counts", "other.counts"], "name files to train on, or --counts"),
+        ([*given, "--counts", "other.counts"], "use files to train on, or --counts"),
         ([*given, "--checkpoint", str(tmp_path / "c")], "checkpoint cannot be used with --parity"),
         ([*given[:2], "--parity-per", "byte"], "--parity-per needs --parity"),
         ([*given[:-1], f"zh={out}"], "--output would replace --parity"),

@@ -409,7 +409,7 @@ def test_the_options_of_train_equal_the_api(folder: Path) -> None:
 def test_the_compression_curve(folder: Path) -> None:
     path = folder / "corpus/a.txt"
     out = folder / "c.json"
-    result = run("train", path, "--sizes", "300,1k,0.5k", "--hidden", 64, "-o", out)
+    result = run("train", path, "--sizes", "300,1k,0.5k", "--channels", 64, "-o", out)
     rows = [line.replace(",", "").split() for line in result.stdout.splitlines()[2:]]
     data = path.read_bytes()
     tok = pybpe.Tokenizer.from_file(out)

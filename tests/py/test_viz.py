@@ -423,7 +423,7 @@ def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> Non
     [
         ("novle.txt -t tok.json -o x.html", "novle.txt: no such file. To encode these words, use --text"),
         ("Hello -t tok.json -o x.html", "--text"),
-        ("novel.txt --text Hello -t tok.json -o x.html", "give a file or --text, not both"),
+        ("novel.txt --text Hello -t tok.json -o x.html", "use a file or --text, not both"),
         ("-t missing.json -o x.html", "missing.json"),
         ("-t tok.json -o tok.json/such.html", "tok.json"),
         ("-t tok.json -o x.html --max-bytes 0", "--max-bytes must"),
