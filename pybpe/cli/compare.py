@@ -60,8 +60,8 @@ def add_compare(command: Command) -> None:
 def _run_compare(args: argparse.Namespace) -> int:
     if not args.on:
         return _run_differences(args)
-    if args.text is not None:
-        raise ArgumentError("--text shows where two tokenizers differ, without --on: leave one of them out")
+    if args.file is not None:
+        raise ArgumentError("--file shows where two tokenizers differ, without --on: leave one of them out")
     comparison = call(pybpe.compare, args, load_all(args.tokenizers), named_files("--on", args.on))
     report(args, comparison.to_dict(), str(comparison))
     return 0
