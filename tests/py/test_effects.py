@@ -36,7 +36,7 @@ def test_a_flag_given_twice_accumulates_or_is_refused(name: str, capsys: pytest.
     for action in COMMANDS[name]._actions:
         if action.option_strings and action.nargs != 0:
             flag, value = action.option_strings[-1], "2=1" if "ngrams" in action.dest else "1"
-            value = {"dedup": "exact", "scrub_pii": "all"}.get(action.dest, value)
+            value = {"dedup": "exact", "scrub_pii": "all", "progress": "none"}.get(action.dest, value)
             with contextlib.suppress(SystemExit):
                 main([*name.split(), flag, value, flag, value])
             is_refused = f"{flag}: given twice" in capsys.readouterr().err
@@ -202,7 +202,7 @@ PASSED_ON: dict[str, tuple[Callable[..., Any], str]] = {
     "llmc chat": (write_chat, ""),
 }
 OF_COMMANDS = {
-    "help", "json", "quiet", "force", "files", "output", "tokenizer", "dask",
+    "help", "json", "quiet", "force", "files", "output", "tokenizer", "dask", "status",
 }  # used otherwise  # fmt: skip
 
 
