@@ -130,9 +130,10 @@ def train(
         memory_limit: approximate number of bytes for counting and merging; None is half of the machine's memory, or of
             a container's. pybpe sorts counts that exceed it into temporary files, with the same result. Words that
             would exceed it in merging (except with parity) are refused: take a sample.
-        checkpoint: a folder in which pybpe saves the words, every 30 seconds while it counts. After a kill, the same
-            call resumes and gives an identical result. pybpe removes the folder after success. Texts that cannot be
-            read again, such as standard input, are refused.
+        checkpoint: a folder in which pybpe saves the words of each 1 to 4 GiB that it has counted. After a kill, the
+            same call resumes and gives an identical result; if some files have changed, only their part of the corpus
+            is counted again. pybpe removes the folder after success. Texts that cannot be read again, such as standard
+            input, are refused.
         progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
 
     Returns:

@@ -26,9 +26,20 @@ def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: boo
     """Returns the path of each task's results in a folder. Removes other files there, or all without `resume`.
     `identity` is a hash of the settings; `tasks` are what distinguishes each task from others (see
     planning.described)."""
-    names = [f"task-{hashlib.blake2b(task, digest_size=16, key=bytes.fromhex(identity)).hexdigest()}" for task in tasks]
-    remove_others(make_folder(folder), "*", set(names) if resume else ())
-    return [os.path.join(folder, name) for name in names]
+    paths = [result_path(folder, identity, task) for task in tasks]
+    remove_others(make_folder(folder), "*", set(map(os.path.basename, paths)) if resume else ())
+    return paths
+
+
+def result_path(folder: str, identity: str, task: bytes) -> str:
+    """Returns the path of a task's results in a folder. The arguments are as in `result_paths`."""
+    key = bytes.fromhex(identity)
+    return os.path.join(folder, f"task-{hashlib.blake2b(task, digest_size=16, key=key).hexdigest()}")
+
+
+def result_names(folder: str) -> list[str]:
+    """Returns the names of the files of all tasks that have results in a folder, also those of other runs."""
+    return [name for name in os.listdir(folder) if name.startswith("task-") and not name.endswith(".tmp")]
 
 
 def packed(header: Mapping[str, Any], sections: Mapping[str, Sequence[Data]]) -> list[Data]:

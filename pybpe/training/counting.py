@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, count, islice
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._lazy import futures
+from .._lazy import futures, hashlib
+from .._version import __version__
 from ..arguments import by_caller, instance, param, utf8
 from ..errors import ArgumentError, FileMissingError, warn
 from ..model import special_ids_of
@@ -20,18 +22,23 @@ from ..pattern import Digits, Pattern, PatternLike
 from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
+from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import STDIN, Inputs, is_path_list
-from ..reading.pieces import data_pieces
-from ..reading.planning import Piece, Plan, anchored, pieces_of, text_piece
+from ..reading.pieces import Cut, data_pieces
+from ..reading.planning import Piece, Plan, anchored, described, pieces_of, text_piece
 from ..reading.sample import Sample, flat_texts
-from ..reading.small_files import Corpus
+from ..reading.small_files import Corpus, SmallFiles
 from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
+from ..support.locking import FOLDER, LOCK, only_writer
+from ..support.output_files import remove_others
 from ..support.parallel import RunOptions, map_ordered, run_interruptibly
 from ..support.progress import Progress
+from ..support.task_results import result_names, result_path
+from . import counts_file
 from .counts import Counts, header_of
-from .saved_counting import Place, SavedCounting, turns
+from .counts_file import Runs
 from .word_counter import CountSettings, MergingMemory, WordCounter, default_limit
 
 LEAST_TASK, MOST_TASK = 1 << 26, 1 << 28  # the number of bytes of text that an executor's worker counts at once
@@ -93,12 +100,12 @@ def count_inputs(
     settings: CountSettings,
     sample: Sample,
     run: RunOptions,
-    saved: SavedCounting | None = None,
+    folder: str | None = None,
     merging: MergingMemory | None = None,
 ) -> Counts:
-    """Does the work of `count_words`. Continues where an earlier run has saved its counts, if `inputs` are paths.
-    Raises LimitError if the words are too many for merging."""
-    with _counted(inputs, settings, sample, run, saved) as (counter, size):
+    """Does the work of `count_words`. With a folder, which `checkpoint_folder` yields, `inputs` are paths, and what an
+    earlier run counted there is not counted again. Raises LimitError if the words are too many for merging."""
+    with _counted(inputs, settings, sample, run, folder) as (counter, size):
         return Counts(counter.finish(merging, size), settings)
 
 
@@ -115,9 +122,9 @@ def count_to_file(
 
 def count_plan(plan: Plan, settings: CountSettings, run: RunOptions) -> Counts:
     """Returns the words of the first split of a plan. Says nothing of records that are not valid."""
-    counting = _Counting(plan, settings, run, plan.files.known_size)
-    with closing(counting.counter) as counter:
-        counting.count(counting.items(), SkippedRecords())
+    counting = _Counting(plan, settings, run, plan.files.known_size, SkippedRecords())
+    with ExitStack() as stack:
+        counter, _ = counting.counted(counting.groups(Sample()), stack)
         return Counts(counter.finish(), settings)
 
 
@@ -125,13 +132,14 @@ def corpus_plan(files: Corpus, settings: CountSettings) -> Plan:
     """Returns the plan of a corpus that is not split, in which special tokens are the only marks in text."""
     kinds = Kinds(replace(settings.read, documents="auto"))
     plan = Plan(files, kinds, SplitOptions((1,)), settings.cutting)
-    plan.task_bytes = min(max(files.size // _TASKS, LEAST_TASK), MOST_TASK)
+    size = 1 << (files.size // _TASKS).bit_length() >> 1  # a power of two, so that the tasks of most files stay
+    plan.task_bytes = min(max(size, LEAST_TASK), MOST_TASK)
     return plan
 
 
 @contextmanager
 def _counted(
-    inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, saved: SavedCounting | None = None
+    inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, folder: str | None = None
 ) -> Iterator[tuple[WordCounter, int]]:
     """Yields a counter that has counted the inputs, and their size in bytes."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
@@ -148,21 +156,19 @@ def _counted(
         if any(file.path == STDIN for file in files.singles):
             raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
     plan = corpus_plan(files or Corpus(), settings)
-    cut = plan.cutting.cut
     total = sample.max_bytes if files is None or not sample.is_all else files.known_size
-    counting = _Counting(plan, settings, run, total, saved)
-    if files is None:
-        each: Any = flat_texts(inputs)  # type: ignore[arg-type]
-        texts = each if sample.is_all else sample.texts(each, cut)
-        items = _placed(text_piece(data) for text in texts for data in data_pieces(utf8(text), cut))
-    elif not sample.is_all:
-        items = _placed(sample.pieces(plan, cut), first=counting.place.pieces)
-    else:
-        items = counting.items()
-    with closing(counting.counter) as counter:
+    with ExitStack() as stack:
         with listed_records(settings.read) as records:
-            counting.count(items, records)
-        yield counter, counting.place.size
+            counting = _Counting(plan, settings, run, total, records)
+            groups = counting.groups(sample) if files is not None else [_of_texts(inputs, sample, plan.cutting.cut)]
+            found = counting.counted(groups, stack, folder)
+        yield found
+
+
+def _of_texts(texts: Any, sample: Sample, cut: Cut) -> _Group:
+    """Returns one group of texts."""
+    some = flat_texts(texts) if sample.is_all else sample.texts(flat_texts(texts), cut)
+    return _Group(text_piece(data) for text in some for data in data_pieces(utf8(text), cut))
 
 
 def files_to_count(inputs: Inputs, read: ReadOptions) -> Corpus:
@@ -192,21 +198,30 @@ def _check_texts(inputs: object) -> None:
 
 # ----------------------------------------------------------------------------------------------------
 # Threads count pieces, an executor's workers count tasks
+#
+# With a checkpoint, a folder has a file of words for each group of tasks, which is named as in task_results.py, and is
+# complete or not there. So a run that was killed counts the groups that are missing, and one whose inputs have changed
+# the groups that read these.
+
+_TASKS_OF_GROUP = 16
+_PIECES_OF_GROUP = 1 << 10  # of a sample, of 1 MiB each
+
+
+class _Group(NamedTuple):
+    """What is counted together: pieces that follow one another, or for workers tasks."""
+
+    items: Iterable[Any]
+    name: bytes = b""  # what distinguishes it from other groups
+    path: str = ""  # the file for its words, if a run may resume
+    counter: WordCounter | None = None
 
 
 class _Item(NamedTuple):
-    """What is counted at once, and the place after it. Workers begin a task at its piece number `first`."""
+    """What is counted at once."""
 
+    number: int
     what: Any  # Piece | Task
-    end: Place
-    first: int = 0
-    number: int = 0
-
-
-def _placed(pieces: Iterable[Piece], task: int = 0, first: int = 0) -> Iterator[_Item]:
-    """Yields the pieces of a task from number `first` on."""
-    for number, piece in enumerate(islice(pieces, first, None), first):
-        yield _Item(piece, Place(task, number + 1))
+    counter: Any  # a WordCounter; None for a worker, which has its own
 
 
 class Counted(NamedTuple):
@@ -219,71 +234,133 @@ class Counted(NamedTuple):
 
 
 class _Counting:
-    """Counts a corpus of `total` bytes, if known, and saves the counts from time to time. `counter` has the words, of
-    the corpus up to `place`. `saved` is what an earlier run saved, or nothing yet; None saves nothing."""
+    """Counts a corpus of `total` bytes, if known. `records` adds up its records."""
 
     def __init__(
-        self,
-        plan: Plan,
-        settings: CountSettings,
-        run: RunOptions,
-        total: int | None,
-        saved: SavedCounting | None = None,
+        self, plan: Plan, settings: CountSettings, run: RunOptions, total: int | None, records: SkippedRecords
     ) -> None:
-        self._plan, self._settings, self._run, self._saved, self._total = plan, settings, run, saved, total
-        workers = run.workers if run.executor is None else 1  # one thread adds the words of an executor's workers
-        runs = None if saved is None else saved.runs
-        limit = run.memory_limit or default_limit()
-        self.counter = WordCounter(settings, plan.kinds, plan.splits, workers, limit, runs, total)
-        self.place = Place() if saved is None else saved.place
-        self._doubts = Doubts()
+        self._plan, self._settings, self._run, self._total = plan, settings, run, total
+        self._records, self._doubts = OrderedRecords(records), Doubts()
 
-    def items(self) -> Iterator[_Item]:
-        """Yields the rest of the plan: pieces for threads, or tasks for workers."""
-        cut, (done, first, _) = self._plan.cutting.cut, self.place
-        for number, task in enumerate(islice(self._plan.tasks(), done, None), done):
-            if self._run.executor is None:
-                yield from _placed(pieces_of(task, self._plan.kinds, cut), number, first)
-            else:
-                yield _Item(anchored(task), Place(number + 1), first)
-            first = 0
+    def groups(self, sample: Sample) -> Iterator[_Group]:
+        """Yields the groups of the plan, or of a sample of it. They depend only on the files and the settings."""
+        plan, cut = self._plan, self._plan.cutting.cut
+        if sample.is_all:
+            tasks = plan.loose_tasks()
+            while some := list(islice(tasks, _TASKS_OF_GROUP)):
+                name, fixed = b"\n".join(described(task, _identity) for task in some), map(plan.fixed, some)
+                if self._run.executor is not None:
+                    yield _Group(map(anchored, fixed), name)
+                else:
+                    yield _Group(chain.from_iterable(pieces_of(task, plan.kinds, cut) for task in fixed), name)
+            return
+        pieces, parts = sample.pieces(plan, cut), [*map(_identity, plan.files.parts)]
+        for number, first in enumerate(pieces):
+            rest = islice(pieces, _PIECES_OF_GROUP - 1)
+            yield _Group(chain((first,), rest), repr((sample, number, parts)).encode("utf-8", "surrogateescape"))
+            deque(rest, 0)  # of a group that was not counted: the next one begins after it
 
-    def count(self, items: Iterator[_Item], records: SkippedRecords) -> None:
-        """Counts items. `records` adds up their records."""
-        ordered = OrderedRecords(records)
-        count = self._by_threads if self._run.executor is None else self._by_workers
-        numbered = (item._replace(number=number) for number, item in enumerate(items))
+    def counted(self, groups: Iterable[_Group], stack: ExitStack, folder: str | None = None) -> tuple[WordCounter, int]:
+        """Returns a counter that has counted all groups, and their size. The stack closes the counter. With a folder,
+        files in it get the words of the groups that have none there yet."""
         with Progress("counting", self._total, "B", self._run.progress) as bar:
-            bar.add(self.place.size)
-            for turn in [numbered] if self._saved is None else turns(numbered):
-                self._save()
-                for item, found in count(turn):
-                    self._doubts.tell(found.doubt)
-                    ordered.add(item.number, found.seen)
-                    if found.counts is not None:
-                        run_interruptibly(self.counter.add_words, found.counts.words)
-                    self.place = max(item.end, self.place)._replace(size=self.place.size + found.size)
-                    bar.add(found.size)
-        if self._saved is not None and self._saved.runs.names:
-            self._save()  # the runs are merged next, and must be written anyway
+            if folder is not None:
+                sizes = dict(self._kept(groups, folder, bar))
+                return stack.enter_context(closing(self._counter(Runs(folder, list(sizes))))), sum(sizes.values())
+            counter = stack.enter_context(closing(self._counter()))
+            everything = _Group(chain.from_iterable(group.items for group in groups), counter=counter)
+            return counter, sum(size for _, size in self._count([everything], bar, ordered=False))
 
-    def _save(self) -> None:
-        if self._saved is not None and self.place > self._saved.place:
-            run_interruptibly(self.counter.spill)
-            self._saved.save(self.place)
+    def _counter(self, runs: Runs | None = None) -> WordCounter:
+        workers = self._run.workers if self._run.executor is None else 1  # one thread adds the words of workers
+        limit, expected = self._run.memory_limit or default_limit(), self._total if runs is None else None
+        return WordCounter(self._settings, self._plan.kinds, self._plan.splits, workers, limit, runs, expected)
 
-    def _by_threads(self, items: Iterator[_Item]) -> Iterator[tuple[_Item, Counted]]:
-        return map_ordered(
-            lambda item: (item, count_piece(self.counter, self._doubts, item.what)), items, self._run.workers
-        )
+    def _kept(self, groups: Iterable[_Group], folder: str, bar: Progress) -> Iterator[tuple[str, int]]:
+        """Yields the name of each group's file, and the size of the group."""
+        ready, identity = list[tuple[str, int]](), _identity_of(self._settings)
 
-    def _by_workers(self, items: Iterator[_Item]) -> Iterator[tuple[_Item, Counted]]:
-        """Yields what workers count, in any order: the words of a task do not wait for a longer task. Raises
+        def missing() -> Iterator[_Group]:
+            for group in groups:
+                path = result_path(folder, identity, group.name)
+                if not os.path.exists(path):
+                    yield group._replace(path=path, counter=self._counter(Runs(folder)))
+                    continue
+                with counts_file.Reader(path) as reader:
+                    ready.append((os.path.basename(path), reader.header["size"]))
+                bar.add(ready[-1][1])
+
+        for group, size in self._count(missing(), bar, ordered=True):
+            assert group.counter is not None
+            group.counter.write(group.path, {"size": size})
+            yield os.path.basename(group.path), size
+        yield from ready
+
+    def _count(self, groups: Iterable[_Group], bar: Progress, ordered: bool) -> Iterator[tuple[_Group, int]]:
+        """Counts groups with their counters. Yields each group when it is complete, and its size. If there are several
+        groups, they must be `ordered`."""
+        begun = deque[_Group]()  # the group of each item that is being counted
+
+        def items() -> Iterator[_Item]:
+            for group in groups:
+                for what in group.items:
+                    begun.append(group)
+                    yield _Item(next(numbers), what, group.counter if self._run.executor is None else None)
+
+        numbers, last, size = count(), None, 0
+        for item, found in self._results(items(), ordered):
+            group = begun.popleft()
+            if last is not None and group is not last:
+                yield last, size
+                size = 0
+            last = group
+            self._doubts.tell(found.doubt)
+            self._records.add(item.number, found.seen)
+            if found.counts is not None:
+                assert group.counter is not None
+                run_interruptibly(group.counter.add_words, found.counts.words)
+            size += found.size
+            bar.add(found.size)
+        if last is not None:
+            yield last, size
+
+    def _results(self, items: Iterator[_Item], ordered: bool) -> Iterator[tuple[_Item, Counted]]:
+        """Counts items. The words of a worker's task need not wait for a longer task, unless `ordered`. Raises
         WorkerError: as in map_by_executor."""
+        if self._run.executor is None:
+            return map_ordered(
+                lambda item: (item, count_piece(item.counter, self._doubts, item.what)), items, self._run.workers
+            )
         from ..support.remote import map_by_executor
 
         call = partial(count_task, self._settings, self._plan.kinds, self._plan.splits)
-        return map_by_executor(call, items, self._run, ordered=False)
+        return map_by_executor(call, items, self._run, ordered)
+
+
+@contextmanager
+def checkpoint_folder(checkpoint: _binding.PathLike) -> Iterator[str]:
+    """Yields the hidden folder of a checkpoint, which keeps the words of groups, and holds its lock. Removes the
+    checkpoint at the end of the block, unless the block raises."""
+    path = _binding.path_text(checkpoint)
+    with only_writer(path, temporary=True):
+        folder = os.path.join(path, FOLDER)
+        remove_others(folder, "*", {LOCK, *result_names(folder)})
+        yield folder
+        remove_others(folder, "*", {LOCK})
+
+
+def _identity(part: InputFile | SmallFiles) -> object:
+    """Returns what distinguishes files from others, whichever the current folder is."""
+    return part.anchored().identity
+
+
+def _identity_of(settings: CountSettings) -> str:
+    """Returns a hash, in hex, of everything except the files that counts depend on."""
+    read = replace(settings.read, on_error="stop", skipped=None)
+    rest = sorted(settings.matching.items()), settings.prefix_space, read, __version__
+    return hashlib.blake2b(
+        repr((header_of(settings), rest)).encode("utf-8", "surrogatepass"), digest_size=16
+    ).hexdigest()
 
 
 def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> Counted:
@@ -297,7 +374,7 @@ def count_task(settings: CountSettings, kinds: Kinds, shares: Sequence[float], i
     """Counts a task in a worker."""
     counter, doubts = WordCounter(settings, kinds, shares, workers=1), Doubts()
     size, doubt, seen = 0, None, list[Seen]()
-    for piece in islice(pieces_of(item.what, kinds, settings.cutting.cut), item.first, None):
+    for piece in pieces_of(item.what, kinds, settings.cutting.cut):
         found = count_piece(counter, doubts, piece)
         size, doubt = size + found.size, doubt or found.doubt
         seen += found.seen

@@ -207,6 +207,11 @@ class Runs:
         write(os.path.join(self._folder, name), {}, words.sorted_blocks(_RUN_WORDS))
         self.names.append(name)
 
+    def remove(self) -> None:
+        """Removes all runs."""
+        while self.names:
+            remove_file(os.path.join(self._folder, self.names.pop()))
+
     def merged(self) -> Iterator[_binding.WordBlock]:
         """Yields the sum of all runs, in blocks for a .counts file."""
         return merged([os.path.join(self._folder, name) for name in self.names], self._folder)

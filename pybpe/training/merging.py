@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +17,11 @@ from ..reading.paths import STDIN, Inputs, is_path_list
 from ..reading.sample import Sample
 from ..support.parallel import RunOptions, run_interruptibly
 from ..support.progress import Progress
-from .counting import count_inputs
+from .counting import checkpoint_folder, count_inputs
 from .counts import Counts
 from .options import TrainOptions
 from .parity import check_inputs, count_languages
 from .plan import Stage, TrainPlan
-from .saved_counting import SavedCounting, resumable
 from .superwords import words_of
 from .word_counter import CountSettings, MergingMemory, default_limit
 
@@ -97,22 +95,13 @@ class TrainInput:
             raise ArgumentError(f"{param('checkpoint')} saves words while they are counted: leave it out with counts")
         if not is_path_list(self.inputs):
             raise ArgumentError(f"{param('checkpoint')}: texts of an iterable cannot be recognized later: pass paths")
-
-    def fingerprint(self) -> dict[str, object]:
-        """Returns what identifies the files: their names, sizes and times; and the sample."""
-        assert self.inputs is not None
-        files = []
-        for path in input_files(self.inputs):
+        for path in input_files(self.inputs or ()):
             if path == STDIN:
                 raise ArgumentError("checkpoint: standard input cannot be recognized later: use a file")
             file = InputFile.look(path)[0]
             if file.size is None:
                 what = "is a pipe or device" if file.remote is None else "is sent only as a whole"
                 raise ArgumentError(f"checkpoint: {file.path} {what}, which cannot be recognized later: use a file")
-            local = [os.path.abspath(path), file.size, file.mtime_ns]
-            files.append(local if file.remote is None else list(file.remote.identity))
-        sample = self.sample
-        return {"inputs": files, "sample": [sample.max_documents, sample.max_bytes, sample.seed]}
 
 
 def train_model(
@@ -123,9 +112,8 @@ def train_model(
     ready = source.ready_counts(plan)
     if checkpoint is not None:
         source.check_checkpoint(plan)
-        with resumable(checkpoint, plan.fingerprint() | source.fingerprint()) as saved:
-            merges = _merge([_count(source, plan, run, saved=saved)], plan, run.progress)
-            model = plan.model(merges)
+        with checkpoint_folder(checkpoint) as folder:
+            model = plan.model(_merge([_count(source, plan, run, folder=folder)], plan, run.progress))
     else:
         model = plan.model(_merge([_count(source, plan, run, ready)], plan, run.progress))
     if len(model.tokens) < options.vocab_size:
@@ -139,7 +127,7 @@ def _count(
     plan: TrainPlan,
     run: RunOptions,
     ready: Counts | None = None,
-    saved: SavedCounting | None = None,
+    folder: str | None = None,
 ) -> TrainWords:
     options = plan.options
     merging = MergingMemory(run.memory_limit or default_limit(), plan.stages[-1].size)
@@ -149,7 +137,7 @@ def _count(
         counted = ready.words
     elif options.parity is None:
         assert source.inputs is not None
-        counted = count_inputs(source.inputs, plan.count, source.sample, run, saved, merging).words
+        counted = count_inputs(source.inputs, plan.count, source.sample, run, folder, merging).words
     else:
         assert isinstance(source.inputs, Mapping)
         counted = count_languages(source.inputs, (options.parity, options.parity_per), plan.count, source.sample, run)

@@ -175,23 +175,6 @@ class TrainPlan:
             values |= {"parity": list(self.options.parity), "parity_per": self.options.parity_per}
         return {name: value for name, value in values.items() if value}
 
-    def fingerprint(self) -> dict[str, object]:
-        """Returns the plan in types that JSON can hold."""
-        return {
-            **{name: getattr(self.options, name) for name in (*_MERGING, "vocab_size", "special_ids")},
-            **self._set_options(),
-            "words": None if self.words is None else self.words.regex,
-            "pattern": self.count.pattern.regex,
-            "tables": self.count.pattern.tables,
-            "special_tokens": list(self.count.specials),
-            "normalizer": self.count.normalizer,
-            "text_key": self.count.read.text_key,
-            "encoding": self.count.read.encoding,
-            "documents": self.count.read.documents,
-            "base": None if self.base is None else self.base.fingerprint,
-            **({} if self.options.like is None else {"like": self.options.like.fingerprint}),
-        }
-
     def model(self, merged: Sequence[tuple[int, int, int]]) -> Model:
         """Returns the tokenizer with the merges that the trainer made."""
         options = self.options

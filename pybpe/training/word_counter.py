@@ -229,7 +229,7 @@ class WordCounter:
 
     def write(self, path: _binding.PathLike, header: Mapping[str, object]) -> int:
         """Writes all words to a .counts file, atomically, and returns their number. With a memory limit, they need not
-        fit into memory. Afterwards the counter is empty."""
+        fit into memory. Afterwards the counter is empty, and its runs are removed."""
         return run_interruptibly(self._write, path, header, patience=1.0)
 
     def _write(self, path: _binding.PathLike, header: Mapping[str, object]) -> int:
@@ -237,28 +237,21 @@ class WordCounter:
             blocks = counts_file.sorted_blocks(self._merge_tables())
         else:
             blocks = self._sorted()
-        return counts_file.write(path, header, _while_wanted(blocks))
+        words = counts_file.write(path, header, _while_wanted(blocks))
+        if self._runs is not None:
+            self._runs.remove()
+        return words
 
     def _sorted(self) -> Iterator[_binding.WordBlock]:
         """Writes all tables as runs, and yields the words of all runs."""
         assert self._runs is not None
-        self.spill()
-        yield from self._runs.merged()
-
-    def spill(self) -> None:
-        """Writes all tables as runs: as one run, unless they could be too large together."""
-        assert self._runs is not None
-        if self._table_limit is None:
-            words = self._merge_tables()
-            if len(words):
-                self._runs.add(words)
-            return
         for tables in self._free.values():
             while tables:
                 self._spill(tables.pop())
         if self._total is not None:
             self._spill(self._total)
             self._total, self._total_room = None, 0
+        yield from self._runs.merged()
 
     def close(self) -> None:
         """Removes temporary files."""

@@ -33,9 +33,7 @@ from llmc_compat import chat, checkpoint, evals, safetensors_file
 from llmc_compat.shards import DataLoader, read_shard, write_shard
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.token_files import TokenFile
-from pybpe.training.saved_counting import Place, SavedCounting
 
-SETTINGS = {"vocab_size": 300}
 EXTREMES = (0, 1, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1)
 SAMPLE = "Hello, world! 1234 \u4f60\u597d\n\n  the end<|endoftext|>".encode()
 
@@ -100,14 +98,6 @@ def _read_counts(path: Path) -> None:
     assert pybpe.Counts.load(again).to_dict() == counts.to_dict()
 
 
-def _read_state(path: Path) -> None:
-    try:
-        found = SavedCounting(str(path.parent), SETTINGS)
-    except pybpe.errors.ArgumentError:  # belongs to another training run
-        return
-    assert min(found.place) > -(10**20) and all(isinstance(name, str) for name in found.runs.names)
-
-
 def _read_npy(path: Path) -> None:
     ids = TokenFile(path).read()
     assert ids.ndim == 1 and int(ids.astype("u8").sum()) >= 0
@@ -146,7 +136,6 @@ FORMATS = {
     "eval": Format(".bin", _read_eval, 16),
     "model": Format(".bin", _read_model, 32),
     "counts": Format(".counts", _read_counts, 200, 1 << 21),
-    "state.json": Format("/state.json", _read_state, 100),
     "manifest": Format("/manifest.json", lambda path: Manifest.load(path.parent), 400),
     "npy": Format(".npy", _read_npy, 128),
     "mask": Format(".mask", chat.read_mask, 16),
@@ -173,13 +162,9 @@ def make_samples(folder: Path) -> dict[str, bytes]:
 
     write_shard(out / "x.bin", numpy.arange(40, dtype="u2"))
     numpy.save(out / "small.npy", numpy.arange(40, dtype="<u2"))
-    (out / "training").mkdir()
-    training = SavedCounting(str(out / "training"), SETTINGS)
-    training.runs.add(pybpe.Counts.from_dict({"aaaa": 5, "abab": 7}).words)
-    training.save(Place(0, 1, 8))
     names = {
         "tokenizer.bin": "tok.bin", "tokenizer.json": "tok.json", "tiktoken": "tok.tiktoken", "shard": "x.bin",
-        "eval": "e.bin", "counts": "x.counts", "state.json": "training/state.json", "manifest": "manifest.json",
+        "eval": "e.bin", "counts": "x.counts", "manifest": "manifest.json",
         "npy": "small.npy", "safetensors": "hf/model.safetensors",
     }  # fmt: skip
     samples = {name: (out / file).read_bytes() for name, file in names.items()}

@@ -27,10 +27,10 @@ from pybpe.support.parallel import RunOptions  # noqa: E402
 from pybpe.tokens import run as dataset_run  # noqa: E402
 from pybpe.tokens import shared_store  # noqa: E402
 from pybpe.tokens.mix import mixing, shuffling  # noqa: E402
-from pybpe.training import saved_counting  # noqa: E402
+from pybpe.training import counting  # noqa: E402
 from pybpe.training.counting import count_to_file  # noqa: E402
 
-saved_counting.SECONDS = 0.0  # counts after every piece
+counting.LEAST_TASK, counting._TASKS_OF_GROUP = 3000, 1  # keeps counts often
 dataset_run.CHECKPOINT_SECONDS = shared_store._PATIENCE_SECONDS = 0.0
 shared_store._THREADS = 1
 planning.TASK_BYTES = 6000

@@ -1,19 +1,16 @@
 """Superwords (two stages of training) and whole characters, against their definitions and Hugging Face."""
 
 import json
-import os
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from killed import run_and_die
 from reference import superwords as reference
 from texts import chinese, english, mixed
 
 import pybpe
 from pybpe.cli import main
-from pybpe.training import saved_counting
 
 
 def random_text(rng: random.Random, alphabet: str, words: int) -> str:
@@ -111,16 +108,6 @@ def test_workers_executors_and_memory_limits_change_nothing(tmp_path: Path) -> N
     sample = {"max_bytes": 100_000, "seed": 7}
     one, three = (pybpe.train(paths, workers=workers, **sample, **arguments).merges for workers in (1, 3))
     assert one == three
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs fork")
-def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths, saved = corpus_files(tmp_path), tmp_path / "saved"
-    monkeypatch.setattr(saved_counting, "SECONDS", 0.0)
-    assert run_and_die(4, pybpe.train, paths, vocab_size=900, superwords=True, checkpoint=saved)
-    for other in ({"transition": 0.5, "superwords": True}, {}, {"superwords": True, "whole_characters": True}):
-        with pytest.raises(pybpe.errors.ArgumentError, match="another training run"):
-            pybpe.train(paths, vocab_size=900, checkpoint=saved, **other)
 
 
 def test_a_base_gets_superwords() -> None:
