@@ -219,8 +219,8 @@ class _Group(NamedTuple):
 class _Item(NamedTuple):
     """What is counted at once."""
 
-    number: int
     what: Any  # Piece | Task
+    number: int
     counter: Any  # a WordCounter; None for a worker, which has its own
 
 
@@ -305,7 +305,7 @@ class _Counting:
             for group in groups:
                 for what in group.items:
                     begun.append(group)
-                    yield _Item(next(numbers), what, group.counter if self._run.executor is None else None)
+                    yield _Item(what, next(numbers), group.counter if self._run.executor is None else None)
 
         numbers, last, size = count(), None, 0
         for item, found in self._results(items(), ordered):
