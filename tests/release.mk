@@ -1,8 +1,24 @@
-# What users get: the site and the packages.
+# What users get: the site and the packages. To release a version:
+#
+# 1. Complete and date its section in CHANGELOG.md.
+# 2. Set the version in pybpe/_version.py and, as PYBPE_VERSION and PYBPE_VERSION_NUMBER, in csrc/pybpe.h. File formats and C
+#    error codes never change meaning: a new layout gets a new version number of its own. Run tests/vectors/versions/make.py
+#    and commit the folder that it writes. tests/py/test_versions.py reads the files of all releases.
+# 3. Run make test-all test-extras exhaustive faults, make fuzz seconds=600, and make cross. If a hot path changed, run
+#    make bench and update benchmarks/RESULTS.md. make cross-wheel-aarch64 takes hours.
+# 4. Run make docs, and look at the first page and the viewer, in light and dark colors.
+# 5. Run make release-check. It builds the sdist, the wheel from the sdist and a bill of materials in build/release/dist/,
+#    twice, and compares the bytes. It tries the wheel with every python3.10, python3.11 and so on (or PYTHONS="path path").
+# 6. Commit, and tag the commit with the version. On GitHub, publishing a release starts .github/workflows/wheels.yml, which
+#    builds, tests, attests and uploads a wheel for every platform. Before the first release, register this workflow at the
+#    package index as a trusted publisher, with the environment `pypi`. To upload by hand, let auditwheel tag the wheel.
+#
+# The repository has no public address yet. When it has one, add [project.urls] to pyproject.toml, and let setup.py make the
+# links of the page on a package index absolute.
 
 ### What users get
 
-.PHONY: docs release-check reproducible
+.PHONY: docs plots release-check reproducible
 
 # The site. Its tokenizers are trained while it is built: on Python's own help texts, and on the tutorial's novel. With
 # --quiet, mkdocs would not see its own warnings, such as those of broken links, which are errors here.
@@ -31,6 +47,10 @@ $(RELEASE)/stamp: tests/requirements-release.txt
 	$(PYTHON) -m venv $(RELEASE)
 	$(RELEASE)/bin/python -m pip install --quiet --no-compile --require-hashes -r $<
 	touch $@
+
+## draw the plots of docs/ from the tables of benchmarks/RESULTS.md
+plots:
+	$(VENV)/python docs/site/plots.py
 
 # Two builds of the same commit, in other folders and at another time, give the same bytes.
 reproducible release-check: export SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),946684800)

@@ -10,6 +10,13 @@ vectors for parsing on ARM", 2024):
     shifted      ba.......           dc......              by 1
                  dcba....                                  by 2
                  dcbadcba                                  by 4; then 4 bits of each of two neighbors
+
+To add another instruction set, write a file like this one: NAME_classify and NAME_range, PRETOK_KERNEL, and
+pretok_NAME(), which returns the kernel, or NULL if this processor lacks the instructions. The attribute is the
+compiler's target(...), so no flag is needed. Declare it in pretok_splitter.h, and add it to `kernel_choose` in pretok.c,
+the widest first. Add the name to the lists in tests/c/test_pretok.c and test_encode.c, tests/fuzz/fuzz_pretok.c,
+tests/py/test_pretok.py and test_determinism.py, which compare it with `swar`. For a processor that you do not have, add
+a target to tests/cross.mk. Keep the code only if it is faster.
 */
 #include "pretok/pretok_kernel.h"
 

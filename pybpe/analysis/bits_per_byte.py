@@ -27,14 +27,14 @@ _BLOCK = 1 << 20  # tokens
 
 @dataclass(frozen=True)
 class BitsPerByte:
-    """What `bits_per_byte` returns. To combine batches or processes, add their `nats` and their `text_bytes`, and
-    divide once: the mean of the figures of batches is another number.
+    """The result of `bits_per_byte`. To combine batches or processes, add their `nats` and their `text_bytes`, and
+    divide once. The mean of the figures of batches is a different number.
 
     Attributes:
         nats: the sum of the losses.
         text_bytes: the bytes of text that the tokens stand for.
         tokens: the number of tokens whose losses are in `nats`.
-        special_tokens: how many special tokens the model predicted.
+        special_tokens: the number of special tokens that the model predicted.
         counts_special: whether their losses are in `nats`.
     """
 
@@ -60,26 +60,28 @@ class BitsPerByte:
 def bits_per_byte(
     tok: Tokenizer, ids: Paths | Array, losses: float | Array, *, limit: int | None = None, count_special: bool = False
 ) -> BitsPerByte:
-    """Returns how many bits a model needs for a byte of text, from its loss for each token.
+    """Returns the number of bits that a model needs for a byte of text, from its losses.
 
-    `tok.byte_lengths` has the bytes of each token: a part of a character counts as what it is. If a normalizer
-    changed the text, they are the bytes of the changed text.
+    `tok.byte_lengths` has the bytes of tokens. A part of a character counts with its own bytes. If there is a
+    normalizer, they are the bytes of the normalized text.
 
     Args:
-        ids: the tokens that the model predicted, an array of integers; -1 leaves out a prediction. Or a token file, or
-            several that are one stream: the model predicted each of its tokens but the first.
-        losses: -ln p of each of these tokens, an array of floats of the shape of `ids`, as torch's cross_entropy(...,
-            reduction="none") gives. For files, in their order, in any shape; if there are as many losses as tokens, the
-            first token has one too. Or one number: the mean over these tokens (a mean of the means of unequal batches
-            is not). Losses are in nats; nobody can see whether a number is in bits, which ln 2 would turn into nats.
+        ids: the tokens that the model predicted, an array of integers. -1 leaves out a prediction. You can also pass
+            one or several token files, which are one stream. Then the model predicted all its tokens but the first.
+        losses: -ln p of these tokens, an array of floats with the shape of `ids`, for example from torch's
+            cross_entropy(..., reduction="none"). For files, the shape does not matter. If there are as many losses as
+            tokens, the first token has one too. You can also pass one number, the mean over these tokens. (The mean of
+            the means of unequal batches is different.) Losses must be in nats. If yours are in bits, multiply them by
+            ln 2.
         limit: the number of predictions, if the evaluation stopped before the end of `ids`.
-        count_special: True adds the losses of special tokens, so that the result is how many bits the documents take
-            together with where they end. False leaves special tokens out. A mean cannot leave them out.
+        count_special: True adds the losses of special tokens, which tell where documents end. False leaves special
+            tokens out. A mean cannot leave them out.
 
     Raises:
-        ArgumentError: `losses` does not fit `ids`, or has a value that is not finite, or negative; an id is not in the
-            vocabulary; a manifest says that another tokenizer made a file, or that files are in another order; a mean
-            includes special tokens; or there is no text. FileError, FormatError: a file cannot be read, or is damaged.
+        ArgumentError: `losses` does not fit `ids`, or has a value that is not finite, or negative. Or an id is not in
+            the vocabulary, or, according to a manifest, another tokenizer made a file, or files are in another order.
+            Or a mean includes special tokens, or there is no text. FileError, FormatError: a file cannot be read, or is
+            damaged.
 
     >>> tok = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")], ["<s>"])
     >>> bits_per_byte(tok, numpy.array([256, 33, 257]), numpy.array([2.0, 1.0, 9.0]) * math.log(2)).value

@@ -191,25 +191,26 @@ def compare(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Comparison:
-    """Measures tokenizers on the same texts: compression, fertility, fairness between languages, use of the vocabulary.
+    """Measures tokenizers on the same documents: compression, fertility, fairness between languages, use of the
+    vocabulary.
 
-    docs/comparing.md explains each measure. Sizes are measured before any normalizer. The special tokens of
-    all the tokenizers separate plain text; they do not count as text or as tokens. Templates are not applied.
+    docs/comparing.md explains the measures. Sizes are measured before any normalizer. The special tokens of all the
+    tokenizers separate plain text, and count neither as text nor as tokens. Templates are not applied.
 
     Args:
         tokenizers: one or more, as name -> tokenizer or as a list.
-        on: a mapping from a language, or any other name for a kind of text, to its texts: paths as in `pybpe.train`
-            (also of parquet files), or an iterable of separate texts.
+        on: a mapping from a language, or any other name for a kind of text, to its documents: paths (see
+            `pybpe.train`), or an iterable of strings.
         text_key: the key, or the column, of the text in a record.
-        encoding: encoding of the files; None: as in `pybpe.binarize`.
-        workers: number of threads; None for all CPUs. The result is the same for any number.
-        progress: whether to show a progress bar; None shows it on a terminal.
+        encoding: encoding of the files. None decides for every file: see `pybpe.binarize`.
+        workers: number of threads. None uses all CPUs. The result is the same for any number.
+        progress: whether to show a progress bar. None shows it on a terminal.
 
     Returns:
         The Comparison. print() shows it as tables.
 
     Raises:
-        ArgumentError: there is no tokenizer or no text; a name is invalid; or a tokenizer has no token for a byte.
+        ArgumentError: there is no tokenizer or no text, a name is invalid, or a tokenizer has no token for a byte.
         FileError, FormatError: as in `pybpe.train`.
     """
     named = named_tokenizers(tokenizers)

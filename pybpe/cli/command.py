@@ -1,4 +1,11 @@
-"""A command of the command line: its help, its arguments, and the function that does its work."""
+"""A command of the command line: its help, its arguments, and the function that does its work.
+
+To add a command: a function `add_NAME` in a module of this folder (or in llmc_compat/cli.py), whose docstring is the
+help. It adds the arguments with the methods of Command, and ends with `runs`. Options that several functions have are
+fields of a dataclass: see `option` in arguments.py. The function that runs the command passes the options to a function
+of the package with `call`, and prints the result with `report`, so that --json works. Its name and summary are in
+_GROUPS of __init__.py, and the names that other programs have for it in _OTHER_COMMANDS. Test it in test_cli.py.
+"""
 
 from __future__ import annotations
 

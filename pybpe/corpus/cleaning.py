@@ -75,53 +75,56 @@ def clean(
     force: bool = False,
     progress: bool | None = None,
 ) -> Report:
-    """Cleans a corpus: runs each requested step, in the order of the arguments. Documents keep their order.
+    """Cleans a corpus: runs the steps that you request, in the order of the arguments. Documents keep their order.
 
-    A run that was interrupted, even killed, resumes when called again with the same arguments and writes identical
-    output. Until it finishes, a hidden folder next to `out` holds the results so far. It can grow as large as the
-    uncompressed output, plus 0.7 kB per document for near duplicates. Afterward a small hidden file there says how
-    `out` was made.
+    If a run is interrupted, or even killed, make the same call again: it resumes and writes identical output. Until it
+    finishes, a hidden folder next to `out` holds the results so far. It can grow as large as the uncompressed output,
+    plus 0.7 kB per document for near duplicates. Afterward a small hidden file there records how `out` was made.
 
     Args:
-        inputs: paths, URLs, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet, Arrow; also .gz, .bz2, .xz,
-            .zst; "-" for standard input.
-        out: the output file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. Records keep their other fields or columns;
-            times and decimal numbers of columns become strings, and what JSON cannot hold, such as bytes, is refused.
+        inputs: paths, URLs, folders or globs of text, JSON lines (.jsonl, .ndjson), parquet or Arrow, also compressed
+            (.gz, .bz2, .xz, .zst), or "-" for standard input.
+        out: the output file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. Records keep their other fields or columns.
+            Times and decimal numbers of columns become strings. pybpe refuses values that JSON cannot hold, such as
+            bytes.
         normalizer: "NFC" or "NFKC".
         filters: limits on measured properties of the text.
         languages: ISO 639-1 codes of the languages to keep. Records get the fields "pybpe_language" and
             "pybpe_language_confidence".
-        min_confidence: 0 to 1; documents whose language is detected with less confidence are dropped.
+        min_confidence: drops documents whose language is detected with less confidence, from 0 to 1.
         scorers: tuples (name, function, max_score). A document is dropped if function(text) returns more than
             max_score. With several workers, the function must be importable: defined at the top level of a module.
         scrub_pii: replaces personal data with <EMAIL> and so on. True for all of pii.KINDS, or a list of some.
-        dedup: "exact" keeps the first of documents with the same text; "normalized" compares only letters and digits.
-        near_dedup: a Jaccard similarity, such as 0.8. Documents that are at least this similar are linked; of all
-            documents linked directly or through others, the first is kept. Records get the field "pybpe_cluster",
-            which is the same for linked documents; `binarize(split_by="hash")` puts a cluster into one split.
+        dedup: "exact" keeps the first of several documents with the same text. "normalized" compares only letters and
+            digits.
+        near_dedup: a Jaccard similarity, such as 0.8. Documents that are at least this similar are linked. Of all
+            documents that are linked directly or through others, the first is kept. Linked documents get the same value
+            in the field "pybpe_cluster", and `binarize(split_by="hash")` puts a cluster into one split.
         keep_near: keep near duplicates too, with their "pybpe_cluster".
         dedup_paragraphs: of identical paragraphs of at least 30 bytes, keep only the first in the corpus.
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
             lines), "line", or "jsonl" (JSON lines, whatever the file's name).
         text_key: the field of a JSON record, or the column, that holds the text.
-        encoding: the encoding of text and JSON lines, such as "gb18030"; None: as in `pybpe.binarize`.
-        on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it and lists it, with a
-            warning at the end. If more than half of the records are not valid, the run stops. See docs/records.md.
-        skipped: the file that lists skipped records, as JSON lines; None is the name of `out` with .skipped.jsonl after
-            it.
-        memory_limit: bytes of memory for finding duplicates, approximately: at least 32 for each document with
-            near_dedup, otherwise 4, and 4 for each paragraph. None means 1 GiB, or what is needed.
-        workers: the number of processes; None uses all CPUs, or one for a small corpus. The output is the same for
-            any number. With an executor: the number of its workers; None submits 64 tasks at once.
+        encoding: the encoding of text and JSON lines, such as "gb18030". None decides for every file: see
+            `pybpe.binarize`.
+        on_error: what to do at a record that is not valid. "stop" raises an error. "skip" skips and lists it, and warns
+            you at the end. If more than half of the records are not valid, the run stops. See docs/inputs.md.
+        skipped: a file for the list of skipped records, as JSON lines. None is the name of `out` with .skipped.jsonl
+            after it.
+        memory_limit: approximate bytes of memory for finding duplicates: at least 32 per document with near_dedup,
+            otherwise 4, and 4 per paragraph. None means 1 GiB, or more if needed.
+        workers: the number of processes. None uses all CPUs, or one for a small corpus. The output is the same for any
+            number. With an executor, pass the number of its workers. None submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers can read the inputs.
         task_timeout: as in `pybpe.binarize`.
         resume: False starts over and ignores an unfinished run.
-        force: True replaces `out`. Otherwise pybpe refuses to replace a file, unless an equal call wrote it: then the
-            report of that call is returned, or with scorers, whose code may have changed, the work is done again.
+        force: True replaces `out`. Otherwise pybpe refuses to replace a file, unless an equal call wrote it. Then it
+            returns the report of that call. With scorers, it does the work again, because their code may have changed.
         progress: as in `pybpe.train`.
 
     Returns:
-        A report of what was dropped and why, with histograms and samples; `.save("report.html")` writes it.
+        A report of the dropped documents and the reasons, with histograms and samples. `.save("report.html")` writes
+        it.
 
     Raises:
         ArgumentError, FileError, FormatError: bad arguments, files or records. WorkerError: a worker died.

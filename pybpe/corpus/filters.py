@@ -1,4 +1,4 @@
-"""Heuristic filters: numeric measures of texts, and limits on them.
+"""Heuristic filters: numeric measures of documents, and limits on them.
 
 Sources of the rules and thresholds:
 
@@ -31,36 +31,36 @@ GOPHER_REPEATED_NGRAMS = {5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.10}
 
 @dataclass(frozen=True)
 class Filters:
-    """Limits on texts. A text that violates a limit is dropped, with the name of the first such limit as the reason.
-    None means no limit.
+    """Limits on documents. pybpe drops a document that violates a limit, with the name of the first such limit as the
+    reason. None means no limit.
 
     Attributes:
         min_chars, max_chars: number of characters.
         min_words, max_words: number of words. Gopher: 50 to 100,000.
-        min_mean_word_length, max_mean_word_length: characters per word, over words in scripts with spaces, if those are
+        min_mean_word_length, max_mean_word_length: characters per word, over words in scripts with spaces, if these are
             the majority. Gopher: 3 to 10.
         max_symbol_ratio: the share of non-space characters that are neither letters nor digits ("special" in ROOTS). A
-            Chinese character carries as much as several letters, so it counts as LETTERS_PER_UNIT letters; otherwise
-            every Chinese text would look as full of symbols as program code. Nearly all paragraphs of English and
-            Chinese books are below 0.12; half the paragraphs of program code are above 0.16.
+            Chinese character carries as much as several letters, so it counts as LETTERS_PER_UNIT letters. Otherwise,
+            Chinese would look as full of symbols as program code. Nearly all paragraphs of English and Chinese books
+            are below 0.12. Half the paragraphs of program code are above 0.16.
         max_digit_ratio: the share of non-space characters that are digits.
         max_hashes_per_word: "#" characters and ellipses per word. Gopher: 0.1.
         min_alphabetic_words: share of words that contain a letter. Gopher: 0.8.
         min_distinct_words: number of distinct words, ignoring case.
         max_repeated_words: share of words equal to the text's most frequent word.
         max_repeated_lines: share of lines that repeat an earlier one. Gopher: 0.3.
-        max_repeated_line_chars: share of characters in such lines. Gopher: 0.2; FineWeb: 0.1.
+        max_repeated_line_chars: share of characters in such lines. Gopher: 0.2. FineWeb: 0.1.
         max_repeated_paragraphs: share of paragraphs, separated by blank lines, that repeat an earlier one. Gopher: 0.3.
         max_repeated_paragraph_chars: share of characters in such paragraphs. Gopher: 0.2.
         max_top_ngrams: n -> share of characters in the most frequent n consecutive words. Gopher: GOPHER_TOP_NGRAMS.
-        max_repeated_ngrams: n -> share of characters in n consecutive words that occurred before, each character
-            counted once. Gopher: GOPHER_REPEATED_NGRAMS.
+        max_repeated_ngrams: n -> share of characters in n consecutive words that occurred before. A character counts
+            once. Gopher: GOPHER_REPEATED_NGRAMS.
         max_bullet_lines: share of lines that begin with a bullet. Gopher: 0.9.
         max_ellipsis_lines: share of lines that end with an ellipsis. Gopher: 0.3.
-        max_short_lines: share of lines under 30 columns; a Chinese character takes two. FineWeb: 0.67.
+        max_short_lines: share of lines under 30 columns. A Chinese character takes two. FineWeb: 0.67.
         min_terminal_lines: share of lines that end with punctuation. FineWeb: 0.12.
 
-    Only the repeats count, not the first occurrence, as in FineWeb's code.
+    Only the repeats count, not the first occurrence, like in FineWeb's code.
 
     Raises:
         ArgumentError: a limit is not a number or is negative, a limit of a share is above 1, a minimum exceeds its
@@ -115,8 +115,8 @@ class Filters:
 
     @classmethod
     def gopher(cls, **changes: Any) -> Filters:
-        """Returns Gopher's rules, except the one on English stop words; RefinedWeb uses the same. `changes` override
-        some."""
+        """Returns Gopher's rules, except the one on English stop words. RefinedWeb uses the same rules. `changes`
+        override some."""
         rules: dict[str, Any] = {
             "min_words": 50,
             "max_words": 100_000,
@@ -142,7 +142,7 @@ class Filters:
         return cls.gopher(**{**rules, **changes})
 
     def limits(self) -> list[tuple[str, Any]]:
-        """Returns (name, limit) of each limit that is set; n-gram limits have n in their names."""
+        """Returns (name, limit) for every limit that is set. Limits of n-grams have n in their names."""
         found = []
         for field in fields(self):
             value = getattr(self, field.name)
@@ -153,7 +153,7 @@ class Filters:
         return found
 
     def reasons(self, texts: Sequence[str]) -> list[str | None]:
-        """Returns why each text is dropped, or None if it is kept.
+        """Returns the reasons for which texts are dropped, in order: None for a text that is kept.
 
         >>> Filters(min_chars=5, max_digit_ratio=0.5).reasons(["hi", "a text", "1234567 a"])
         ['min_chars', None, 'max_digit_ratio']

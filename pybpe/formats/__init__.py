@@ -2,6 +2,9 @@
 
 pybpe's own formats have a version, a number that begins at 1. It is raised when an older pybpe would read the new files
 to a different result; a reader accepts its own version and all older ones. A file without the field has version 1.
+
+To add a format: a module here, its name in FORMATS and its ending in _ENDINGS of export.py, its mark in load.py, and a
+round trip in tests/py/test_formats.py. Refuse with UnsupportedError a tokenizer that the format cannot represent.
 """
 
 from __future__ import annotations

@@ -56,34 +56,34 @@ class Place(NamedTuple):
 
 
 class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
-    """The documents of texts as batches of packed rows: int64 arrays of shape (batch_size, sequence_length + 1).
-    Inputs are `rows[:, :-1]`, targets `rows[:, 1:]`. `tok.eot_token` begins each document.
+    """Documents as batches of packed rows: int64 arrays of shape (batch_size, sequence_length + 1). Inputs are
+    `rows[:, :-1]`, targets `rows[:, 1:]`. `tok.eot_token` begins every document.
 
-    An iteration goes on where the last one stopped. With PyTorch, this is an IterableDataset: pass it to a DataLoader
-    with batch_size=None. Worker processes are not needed, since threads encode; if there are some, they share the
+    Iteration continues where the last one stopped. With PyTorch, this is an IterableDataset: pass it to a DataLoader
+    with batch_size=None. You need no worker processes, because threads encode. If there are some, they share the
     documents.
 
     Args:
-        tok, inputs, documents, text_key, encoding: as in `pybpe.binarize`. What can be read only once, such as standard
-            input, is refused.
+        tok, inputs, documents, text_key, encoding: see `pybpe.binarize`. An input that can be read only once, such as
+            standard input, is refused.
         sequence_length: tokens per row, without the last target.
-        packing: "fill": a row takes the longest documents of the window that fit. When none fits, the shortest is cut:
-            the rest of it goes to another row, after an end of text of its own. A document that is longer than a row
-            gives full rows and a rest. "cut": documents follow one another, and are cut where a row is full.
+        packing: with "fill", a row takes the longest documents of the window that fit. When none fits, the shortest is
+            cut, and its rest goes to another row, after an end of text of its own. A document that is longer than a row
+            becomes full rows and a rest. With "cut", documents follow one another, and are cut where a row is full.
         window: rows that are packed together. Tokens of a window that do not fill a row at its end are dropped.
         shuffle: shuffle the tasks of the corpus (ranges of 2 to 16 MiB, or whole compressed files), and the documents
-            of each window, by `seed` and the epoch. Without it, windows come in the order of the inputs.
-        repeat: True: epochs follow one another without end. False: an iteration ends with its epoch, whose last batch
-            may be smaller, and the next one is the next epoch.
+            of a window, by `seed` and the epoch. Without it, windows come in the order of the inputs.
+        repeat: with True, epochs follow one another without end. With False, an iteration ends with its epoch, whose
+            last batch may be smaller, and the next iteration is the next epoch.
         rank, num_replicas: this process's number, and the number of processes. None for both asks torch.distributed.
-        on_error: "skip" skips records that are not valid, with a warning at the end of an epoch; see `pybpe.binarize`.
-        workers: the number of threads; 1 encodes when the caller asks for a batch. None means all CPUs, or 1 in a
-            worker process.
+        on_error: "skip" skips records that are not valid, and warns you at the end of an epoch. See `pybpe.binarize`.
+        workers: the number of threads. 1 encodes when you ask for a batch. None means all CPUs, or 1 in a worker
+            process.
 
     Raises:
-        ArgumentError: an argument is not valid; in an iteration, this process has too little text for one row, or most
-            records are not valid. UnsupportedError: the tokenizer has dropout. FileError, FormatError: a file cannot be
-            read, has changed, or has a record that is not valid.
+        ArgumentError: an argument is not valid, or, in an iteration, this process has too little text for one row, or
+            most records are not valid. UnsupportedError: the tokenizer has dropout. FileError, FormatError: a file
+            cannot be read, has changed, or has a record that is not valid.
     """
 
     def __init__(

@@ -42,14 +42,13 @@ class Mixture:
     """Sources of tokens that training sees mixed by weight, for `create_dataloader`.
 
     Attributes:
-        sources: by name: a folder that `binarize`, `prepare` or `pack` wrote; or token files or an array of ids, as
-            PackedSequences takes them. The order of the names does not matter.
-        weights: the share of each source in every epoch, by name. Only their ratio counts; 0 leaves a source out. None
-            means the number of its windows, so that an epoch sees each window once. They can change between epochs:
-            `loader.sampler.set_weights(...)`.
+        sources: name -> a folder that `binarize`, `prepare`, `mix` or `pack` wrote, token files, or an array of ids
+            (see PackedSequences). The order of the names does not matter.
+        weights: name -> the share of the source in an epoch. Only their ratio counts, and 0 leaves a source out. None
+            means the number of its windows, so that an epoch sees every window once. You can change them between epochs
+            with `loader.sampler.set_weights(...)`.
         split: the split of folders to read.
-        epoch_samples: the number of windows in an epoch, over all processes; None means as many as there are in all
-            sources.
+        epoch_samples: the number of windows in an epoch, over all processes. None means all windows of all sources.
 
     Raises:
         ArgumentError: a value is invalid.
@@ -70,7 +69,7 @@ class Mixture:
             object.__setattr__(self, "epoch_samples", whole_number("epoch_samples", self.epoch_samples, 1))
 
     def sampler(self, opened: Mapping[str, PackedSequences], **options: Any) -> MixtureSampler:
-        """Returns a sampler of the opened sources; options as in ResumableSampler."""
+        """Returns a sampler of the opened sources, with the options of ResumableSampler."""
         windows = {name: len(source) for name, source in opened.items()}
         data = {
             "sequence_length": next(iter(opened.values())).sequence_length,

@@ -1,4 +1,4 @@
-"""Texts and token files for PyTorch: datasets of windows, and a DataLoader that resumes.
+"""Text and token files for PyTorch: datasets of windows, and a DataLoader that resumes.
 
     loader = create_dataloader("novel.txt", tok, batch_size=8, sequence_length=256)
     for inputs, targets in loader:     # int64, shape (batch_size, sequence_length) each
@@ -57,8 +57,8 @@ def _torch() -> Any:
 
 
 def torch_class(name: str) -> Any:
-    """Returns a class of torch.utils.data, since PyTorch and frameworks check for its subclasses; without PyTorch,
-    `object`."""
+    """Returns a class of torch.utils.data, because PyTorch and frameworks check for its subclasses. Without PyTorch,
+    returns `object`."""
     try:
         return getattr(_torch().utils.data, name)
     except MissingExtraError:
@@ -66,7 +66,7 @@ def torch_class(name: str) -> Any:
 
 
 class Samples(Sequence[tuple[Any, Any]]):
-    """The samples of a batch, without a tensor for each: item i is (inputs, targets) of sample i. `both` is an int64
+    """The samples of a batch, without a tensor per sample: item i is (inputs, targets) of sample i. `both` is an int64
     tensor of shape (2, samples, sequence_length)."""
 
     def __init__(self, both: Any) -> None:
@@ -114,7 +114,7 @@ class WindowDataset:
         return both
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        """Inputs and targets, each an int64 tensor of shape (sequence_length,)."""
+        """Returns inputs and targets, two int64 tensors of shape (sequence_length,)."""
         import torch
 
         inputs, targets = torch.from_numpy(self.batch([index]))
@@ -133,19 +133,19 @@ class WindowDataset:
 class TokenDataset(WindowDataset):
     """Windows of token files, of files of text or of ids, as (inputs, targets), for PyTorch's DataLoader.
 
-    Window i holds the tokens i * stride .. i * stride + sequence_length; its targets are shifted by one token. Only
-    full windows count: range(0, len(ids) - sequence_length, stride), as tutorials write it.
+    Window i holds the tokens i * stride .. i * stride + sequence_length, and its targets are shifted by one token. Only
+    full windows count: range(0, len(ids) - sequence_length, stride), as in tutorials.
 
     Args:
-        source: files: a path, a glob pattern or a list of them; or an array of ids: for a text, pass
-            `tok.encode_to_numpy(text)`. Files named *.bin and *.npy hold tokens (see TokenStream); others hold text,
-            which is encoded in memory, each file as one document, with <|endoftext|> between them. For more text than
-            fits in memory, use `pybpe.binarize` first. A folder that `binarize`, `prepare`, `mix` or `pack` wrote means
-            the token files of its train split.
-        tokenizer: encodes files of text. It may be None for tokens; if given, it must be the one that the manifest next
-            to the files states, and their first million ids must be in its vocabulary.
+        source: a path, a glob pattern, a list of them, or an array of ids. For a text in memory, pass
+            `tok.encode_to_numpy(text)`. Files named *.bin and *.npy hold tokens (see TokenStream). Others hold text,
+            which is encoded in memory, one document per file, with <|endoftext|> between them. For more text than fits
+            in memory, use `pybpe.binarize` first. A folder that `binarize`, `prepare`, `mix` or `pack` wrote means the
+            token files of its train split.
+        tokenizer: encodes files of text. It may be None for tokens. Otherwise it must be the one in the manifest next
+            to the files, and their first million ids must be in its vocabulary.
         sequence_length: tokens per window.
-        stride: tokens between the starts of two windows; None means sequence_length, so that windows do not overlap.
+        stride: tokens between the starts of two windows. None means sequence_length, so that windows do not overlap.
         dtype: the dtype of token files without a header: see TokenStream.
 
     Raises:
@@ -175,7 +175,7 @@ class TokenDataset(WindowDataset):
         super().__init__([self.packed])
 
     def sampler(self, **options: Any) -> ResumableSampler:
-        """Returns a sampler of the windows, whose states belong to these tokens and windows; options as in
+        """Returns a sampler of the windows, whose states belong to these tokens and windows. It has the options of
         ResumableSampler."""
         packed = self.packed
         data = {"windows": [packed.sequence_length, packed.stride], "tokens": packed.stream.fingerprint()}
@@ -189,7 +189,7 @@ class MixtureDataset(WindowDataset):
     Args:
         mixture: the sources.
         tokenizer: None, or the tokenizer that made the tokens, which is checked.
-        sequence_length: tokens per window. Windows do not overlap; of folders that `pack` wrote, they are the rows.
+        sequence_length: tokens per window. Windows do not overlap. In folders that `pack` wrote, they are the rows.
         dtype: the dtype of token files without a header: see TokenStream.
 
     Raises:

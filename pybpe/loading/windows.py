@@ -25,8 +25,8 @@ from . import documents
 
 
 class Window(NamedTuple):
-    """One sequence: `targets` are `inputs` shifted by one token; both are int64, as PyTorch needs them, of shape
-    (length,), and independent copies."""
+    """One sequence: `targets` are `inputs` shifted by one token. Both are int64 arrays of shape (length,), as PyTorch
+    needs them, and independent copies."""
 
     inputs: numpy.ndarray[Any, Any]
     targets: numpy.ndarray[Any, Any]
@@ -38,15 +38,15 @@ class PackedSequences:
     Nothing is read until it is needed. Files form one stream, in their order. The object can be pickled, and shared by
     threads. It is a map-style dataset for PyTorch's DataLoader.
 
-    In files of packed rows, which `pack` writes, the windows are the rows. The last target of each is the end-of-text
+    In files of packed rows, which `pack` writes, the windows are the rows. The last target of a row is the end-of-text
     token that begins the next row of the file, or ends the file.
 
     Args:
         path: a path, a glob pattern, several of them, or an array of ids: see TokenStream. llm.c's shards, .npy,
             and files without a header.
         sequence_length: tokens in `inputs`, and in `targets`.
-        stride: tokens from the start of one window to the start of the next; None means sequence_length, so that
-            each token is a target exactly once.
+        stride: tokens from the start of one window to the start of the next. None means sequence_length, so that every
+            token is a target exactly once.
         drop_last: False adds one shorter window for targets at the end that are in no full window.
         dtype: the dtype of files without a header: see TokenStream.
         eot_id: the id of <|endoftext|>; only the methods about documents need it. None means what the manifest next to
@@ -116,7 +116,7 @@ class PackedSequences:
         return f"PackedSequences({len(self)} windows, sequence_length={self.sequence_length}, stride={self.stride})"
 
     def __getitem__(self, index: int) -> Window:
-        """Returns window `index`; negative indexes count from the end. Raises IndexError if there is no such window,
+        """Returns window `index`. Negative indexes count from the end. Raises IndexError if there is no such window,
         and FormatError if the file has become shorter since it was opened, or if an id is negative."""
         ids = self.ids(index)
         return Window(ids[:-1].astype(numpy.int64), ids[1:].astype(numpy.int64))
@@ -152,7 +152,7 @@ class PackedSequences:
     # Documents
 
     def document_ids(self, index: int) -> numpy.ndarray[Any, Any]:
-        """Returns the document of each of a window's inputs, from 0: int32, shape (length,)."""
+        """Returns the documents of a window's inputs, from 0: int32, shape (length,)."""
         if self._eot_id is None:
             raise ArgumentError(
                 f"documents are found by <|endoftext|>: pass its id, such as tok.eot_token, as {param('eot_id')}"
@@ -160,7 +160,8 @@ class PackedSequences:
         return documents.document_ids(self[index].inputs, self._eot_id, self._eot)
 
     def position_ids(self, index: int) -> numpy.ndarray[Any, Any]:
-        """Returns the position of each input in its document: int32, shape (length,). See documents.position_ids."""
+        """Returns the positions of a window's inputs in their documents: int32, shape (length,). See
+        documents.position_ids."""
         return documents.position_ids(self.document_ids(index))
 
     def cu_seqlens(self, index: int) -> numpy.ndarray[Any, Any]:

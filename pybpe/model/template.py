@@ -1,4 +1,4 @@
-"""Templates: the special tokens to put around an encoded text, or around a pair of texts.
+"""Templates: the special tokens to put around an encoded text, or around a pair of them.
 
 They do the same as Hugging Face's TemplateProcessing, and have the same syntax.
 """
@@ -41,7 +41,7 @@ class TemplatePiece(NamedTuple):
 
 @dataclass(frozen=True)
 class Template:
-    """The special tokens that `Tokenizer.encode(..., add_special_tokens=True)` puts around texts.
+    """The special tokens that `Tokenizer.encode(..., add_special_tokens=True)` puts around text.
 
     Attributes:
         single: the pieces for one text.
@@ -67,7 +67,8 @@ class Template:
 
     @classmethod
     def parse(cls, single: str | Sequence[str], pair: str | Sequence[str] = "$A $B:1") -> Template:
-        """Parses Hugging Face's syntax: $A and $B are the texts, the rest are special tokens, and ":1" sets the type.
+        """Parses Hugging Face's syntax: $A and $B are the first and the second text, the rest are special tokens, and
+        ":1" sets the type.
 
         Args:
             single, pair: pieces separated by spaces, or a list of pieces (if a special token contains a space).
@@ -79,8 +80,7 @@ class Template:
 
     @classmethod
     def around(cls, bos: str | None = None, eos: str | None = None) -> Template:
-        """Returns the template that puts `bos` before and `eos` after each text. Raises ArgumentError if both are
-        None."""
+        """Returns the template that puts `bos` before and `eos` after a text. Raises ArgumentError if both are None."""
         if bos is None and eos is None:
             raise ArgumentError("bos and eos are both None: pass at least one of them")
 
@@ -98,7 +98,7 @@ class Template:
 
     @property
     def special_tokens(self) -> list[str]:
-        """The special tokens of the template, in order, each once."""
+        """The special tokens of the template, in order, without repeats."""
         return list(dict.fromkeys(p.text for p in (*self.single, *self.pair) if not p.is_sequence))
 
     def check(self, specials: Mapping[str, int]) -> None:

@@ -10,7 +10,20 @@ second step splits each piece as a separate text, and so on:
     \\p{N}{1,3}(?then)gpt2         "pi is 3.14" -> "pi is ", "3", ".", "14" -> "pi", " is", " ", "3", ".", "14"
 
 (?then) is not valid in any regular expression, so no other program mistakes a sequence for a regular expression.
-(?bytes) at the beginning of a step makes it read bytes: each byte as the character with that code point.
+(?bytes) at the beginning of a step makes it read bytes: every byte as the character with that code point.
+
+To add a built-in pattern (most regular expressions run in C without this):
+
+1. csrc/pybpe.h: a constant in `enum pybpe_pattern`, with the next number. tokenizer.bin stores it, so it never changes.
+   csrc/pybpe_train.h: the name in the comment of `pybpe_pattern_find`. csrc/pretok/pattern.c: the name, and the regular
+   expression with and without PYBPE_PATTERN_DIGITS1.
+2. csrc/pretok/pretok_splitter.h: a CUT_... constant. pretok.c: its case in `cutter_of`. pretok_kernel.h: a
+   PRETOK_CUTTER with the rules, in the order of the constants. If `pretok_rules` cannot express the pattern: masks in
+   pretok_cl100k.h, the same rules one word at a time in pretok_scan.c, and the argument for safe cuts at the top of
+   pretok_cut.c.
+3. NAMES below, and published spellings in _SPELLINGS. The names in the help of TrainOptions, and in trainer.py.
+4. tests/py/test_pretok.py (every code point against `regex`; run `make exhaustive`), tests/c/test_pretok.c and
+   test_cut.c, the number of patterns in tests/fuzz/fuzz_pretok.c and fuzz_encode.c.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def binarize(
             always UTF-8.
         on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it and lists it in
             skipped.jsonl in `out`, with a warning at the end. If more than half of the records are not valid, the run
-            stops. See docs/records.md.
+            stops. See docs/inputs.md.
         name: NAME of the files; None uses the first input's name without its extension.
         pack: True packs the documents into rows of `sequence_length` tokens, as `pybpe.pack` does: `out` then has only
             the rows. `format` must be a format of `pybpe.pack`, and eot "prepend". `out` must have

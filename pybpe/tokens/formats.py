@@ -8,6 +8,11 @@ borders, which are sequence numbers from 0. Each document is one sequence here.
 llmq (github.com/IST-DASLab/llmq, src/training/dataloader.cpp and scripts/tokenize_data.py) has a header of 256 int32:
 "BIN.TOK\\n"; version 2; bytes per id, always 4; the number of ids; the size of the vocabulary; 1 if a mask of one bit
 per id follows the ids, which this module does not write. Then the ids as int32.
+
+To add a format: a Format in FORMATS (a file that is a header and the ids needs only `header` and `read`), the help of
+--format in options.py, the docstring of `binarize`, the ending of its files in corpus_folder.py (or a folder would be
+read as text), and docs/file-formats.md. Test it against the library that reads it in test_dataset_formats.py, and with
+kills and failing system calls: its name in test_resume.py, test_executors.py and tests/faults/operations.py.
 """
 
 from __future__ import annotations

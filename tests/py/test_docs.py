@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import doctest
 import importlib
+import inspect
 import io
 import json
 import os
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from texts import chinese, english
@@ -127,6 +128,12 @@ def test_the_translated_page_has_the_code_of_the_other_one(page: Path) -> None:
     assert set(ours) <= set(theirs)
 
 
+def test_the_plots_show_the_results() -> None:
+    """`make plots` draws them again."""
+    for name, content in runpy.run_path(str(ROOT / "docs/site/plots.py"))["drawn"]().items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == content, name
+
+
 def test_the_first_page_names_every_page() -> None:
     index = ROOT / "docs" / "index.md"
     assert "](docs/index.md)" in WITH_CODE[0].read_text(encoding="utf-8")
@@ -229,9 +236,103 @@ def unknown(words: list[str], options: Options) -> list[str]:
 def test_the_options_that_a_page_names_exist(page: Path, options: Options) -> None:
     text = page.read_text(encoding="utf-8")
     wrong = [f"{' '.join(words)}: {name}" for words in calls(text) for name in unknown(words, options)]
-    alone = re.findall(r"`(--[a-z][a-z-]*)(?=[ =`])", text)  # with an underscore it is one of llm.c's scripts
     known = set().union(*options.values())
-    assert wrong + [name for name in alone if name not in known] == []
+    named = [] if page.name == "RESULTS.md" else options_named(text)  # which names options of the benchmarks
+    assert wrong + [name for name in named if name not in known] == []
+
+
+def options_named(text: str) -> list[str]:
+    """Returns the options in `...` of a text, without those of other programs, and of llm.c's scripts, which have an
+    underscore."""
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    ours = [span for span in spans if not span.startswith(OTHER_PROGRAMS)]
+    return [option for span in ours for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*(?![\w-])", span)]
+
+
+OTHER_PROGRAMS = (
+    "mypy ",
+    "xcode-select ",
+    "git ",
+    "pip ",
+    "make ",
+    '"--train-file',
+    "python ",
+    "mpiexec ",
+    "cargo ",
+    "perf ",
+    "--write_",
+    "taskset ",
+)
+
+
+# ---------------------------------------------------------------------------------------------------
+# Names of Python
+
+DOTTED = re.compile(r"(?<![\w./-])(?:pybpe|llmc_compat)(?:\.\w+)+(?![\w/])")
+FOREIGN_NAMES = {"pybpe.load"}  # an example of a name that does not exist
+FILE_ENDINGS = ("h", "c", "mk", "py", "md", "json", "bin", "html", "js", "a", "so", "pc", "wasm")
+ARGUMENT = re.compile(r"\b([a-z]\w*)=(?![=>])")
+
+
+def resolves(name: str) -> bool:
+    """Returns whether a dotted name exists. Modules of extras that are not installed cannot be looked into."""
+    parts = name.split(".")
+    found: object = importlib.import_module(parts[0])
+    for number, part in enumerate(parts[1:], 2):
+        if not hasattr(found, part):
+            try:
+                found = importlib.import_module(".".join(parts[:number]))
+            except ModuleNotFoundError as error:
+                return error.name is not None and not error.name.startswith(("pybpe", "llmc_compat"))
+        else:
+            found = getattr(found, part)
+    return True
+
+
+@parametrize_pages(PAGES)
+def test_the_names_that_a_page_names_exist(page: Path) -> None:
+    named = set(DOTTED.findall(page.read_text(encoding="utf-8"))) - FOREIGN_NAMES
+    assert [name for name in sorted(named) if name.split(".")[-1] not in FILE_ENDINGS and not resolves(name)] == []
+
+
+@pytest.fixture(scope="module")
+def parameters() -> set[str]:
+    """Returns the names of all parameters of public functions and methods, and of those of llmc_compat."""
+    modules = ["pybpe", "pybpe.loading", "pybpe.corpus", "pybpe.viz", "pybpe.like_tiktoken"]
+    modules += [f"llmc_compat.{name}" for name in ("check", "checkpoint", "chat", "evals", "shards", "workspace")]
+    modules += ["llmc_compat.gpt2_config", "llmc_compat.resize", "llmc_compat.huggingface"]
+    owners = [value for name in modules for value in vars(importlib.import_module(name)).values()]
+    owners += [getattr(pybpe, name) for name in pybpe.__all__]
+    owners += [member for owner in owners if inspect.isclass(owner) for member in vars(owner).values()]
+    functions = [getattr(owner, "__func__", owner) for owner in owners]
+    return {
+        parameter
+        for function in functions
+        if (inspect.isfunction(function) or inspect.isclass(function)) and has_signature(function)
+        for parameter in inspect.signature(function).parameters
+    }
+
+
+def has_signature(function: Any) -> bool:
+    try:
+        return bool(inspect.signature(function))
+    except ValueError:
+        return False
+
+
+# Arguments of other libraries, and variables of make and of programs.
+FOREIGN_ARGUMENTS = set(
+    "mp_context vocab_size in_order sampler shouting use_distributed_sampler max_length train_file count known"
+    " files modules seconds hours path".split()
+)
+
+
+@parametrize_pages([page for page in WITH_CODE if page not in TRANSLATED])
+def test_the_arguments_that_a_page_names_exist(page: Path, parameters: set[str]) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    spans = [span for span in re.findall(r"`([^`\n]+)`", text) if not span.startswith(OTHER_PROGRAMS)]
+    named = {name for span in spans for name in ARGUMENT.findall(span)}
+    assert named - parameters - FOREIGN_ARGUMENTS == set()
 
 
 def test_stale_names_are_found(options: Options) -> None:
@@ -239,6 +340,9 @@ def test_stale_names_are_found(options: Options) -> None:
     assert files_named("see `a/a_1.h`, b.py, d*.[ch]; not llm.c, f.txt, x.cu") == {"a/a_1.h", "b.py", "d*.[ch]"}
     text = "`pybpe train --vocab-size 5` and\npybpe llmc check \\\n    --jsn -b 4 | grep --x\n"
     assert [unknown(words, options) for words in calls(text)] == [[], ["--jsn"]]
+    assert options_named("`--x`, `use --y 1`, `make --z`, `--a_b`, --c") == ["--x", "--y"]
+    assert resolves("pybpe.Tokenizer.encode") and resolves("pybpe.loading.Mixture")
+    assert not resolves("pybpe.Tokenizer.encoed") and not resolves("pybpe.laoding")
 
 
 # ---------------------------------------------------------------------------------------------------

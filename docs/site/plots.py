@@ -1,0 +1,86 @@
+"""Draws the plots of docs/ from the tables of benchmarks/RESULTS.md, as SVG: `make plots`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from math import log2
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDTH, GRAY, COLORS = 640, "#888", ("#3b82c4", "#d97706")
+
+
+def table(heading: str) -> list[list[str]]:
+    """Returns the cells of the first table under a heading of the results, with its first row."""
+    text = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1]
+    rows = re.findall(r"^\|(.*)\|$", text.split("\n## ", 1)[0].split("|\n\n")[0] + "|", re.MULTILINE)
+    return [[cell.strip() for cell in row.split("|")] for row in rows if not set(row) <= set("|- ")]
+
+
+def picture(height: int, parts: Iterator[str]) -> str:
+    font = 'font-family="sans-serif" font-size="13"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {font} fill="{GRAY}">'
+    return "\n".join([head, *parts, "</svg>\n"])
+
+
+def label(x: float, y: float, text: str, anchor: str = "start", color: str = GRAY) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}">{escape(text)}</text>'
+
+
+def compression() -> Iterator[str]:
+    """A line for every language: bytes per token by vocabulary size."""
+    head, *rows = table("Compression by vocabulary size")
+    sizes = [int(name.replace(",", "")) for name in head[1:]]
+    left, bottom, width, height = 50, 250, 480, 220
+    yield label(left, 15, "bytes per token")
+    for value in range(1, 6):
+        y = bottom - height * value / 5
+        yield f'<path d="M{left} {y:.1f}h{width}" stroke="{GRAY}" stroke-opacity=".3"/>'
+        yield label(left - 8, y + 4, str(value), "end")
+    places = [left + width * log2(size / sizes[0]) / log2(sizes[-1] / sizes[0]) for size in sizes]
+    for x, name in zip(places, head[1:]):
+        yield label(x, bottom + 20, name, "middle")
+    yield label(left + width / 2, bottom + 42, "tokens in the vocabulary", "middle")
+    for (language, *cells), color in zip(rows, COLORS):
+        line = [(x, bottom - height * float(cell) / 5) for x, cell in zip(places, cells)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
+        yield f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2.5"/>'
+        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{color}"/>' for x, y in line)
+        apart = 12 if language == rows[-1][0] else -4
+        yield label(line[-1][0] + 10, line[-1][1] + apart, language.partition(",")[0], color=color)
+
+
+def packing() -> Iterator[str]:
+    """Two bars for every kind of document and T: the cuts of best-fit and fill as a share of concat's."""
+    left, width, top = 230, 300, 40
+    yield label(left, 15, "cut documents, as a share of those that concat cuts")
+    for percent in (0, 25, 50, 75, 100):
+        x = left + width * percent / 100
+        yield f'<path d="M{x:.1f} {top - 8}V{top + 30 * 10}" stroke="{GRAY}" stroke-opacity=".3"/>'
+        yield label(x, top - 12, f"{percent}%", "middle")
+    for number, (name, tokens, padding, _, best, _, fill, concat) in enumerate(
+        table("Padding and cuts of packed rows")[1:]
+    ):
+        y = top + 30 * number
+        yield label(left - 8, y + 15, f"{re.sub('[0-9,]+ ', '', name.replace(', ', ' ', 1))}, T = {tokens}", "end")
+        for bar, cuts, color in ((0, best, COLORS[0]), (11, fill, COLORS[1])):
+            share = int(cuts.replace(",", "")) / int(concat.replace(",", ""))
+            yield f'<rect x="{left}" y="{y + bar:.1f}" width="{width * share:.1f}" height="10" fill="{color}"/>'
+        yield label(left + width + 10, y + 15, f"pads {padding}")
+    for x, method, color in ((left, "best-fit", COLORS[0]), (left + 80, "fill", COLORS[1])):
+        yield label(x, top + 30 * 10 + 20, method, color=color)
+
+
+PICTURES = {"compression.svg": (300, compression), "packing.svg": (370, packing)}
+
+
+def drawn() -> dict[str, str]:
+    """Returns file in docs/ -> picture."""
+    return {name: picture(height, parts()) for name, (height, parts) in PICTURES.items()}
+
+
+if __name__ == "__main__":
+    for name, content in drawn().items():
+        (ROOT / "docs" / name).write_text(content, encoding="utf-8")
