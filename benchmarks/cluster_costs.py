@@ -36,7 +36,7 @@ import pybpe
 from pybpe.reading import planning
 from pybpe.support.parallel import RunOptions
 from pybpe.support.remote import map_by_executor
-from pybpe.tokens import shared_store
+from pybpe.tokens import workers
 
 NODE = """
 import asyncio, sys
@@ -100,7 +100,7 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
             future: Future[object] = Future()
             start = time.process_time()
             future.set_result(function(*pickle.loads(pickle.dumps(args))))
-            name = args[3].__name__  # type: ignore[attr-defined]
+            name = getattr(args[3], "func", args[3]).__name__
             seconds.setdefault(name, []).append(time.process_time() - start)
             return future
 
@@ -108,8 +108,8 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
     text = sum(manifest.text_bytes.values())
     ids = sum(record.bytes for records in manifest.shards.values() for record in records)
     return {
-        "encode": sum(seconds["make_part"]) / text * 1e9,
-        "copy": sum(seconds["make_shard"]) / ids * 1e9,
+        "encode": sum(seconds["_written"]) / text * 1e9,
+        "copy": sum(seconds["_made"]) / ids * 1e9,
         "id_bytes": ids / text,
     }
 
@@ -117,18 +117,18 @@ def worker_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path) -> dict[str, 
 def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Cluster, tasks: int) -> dict[str, float]:
     """Measures client and scheduler with tasks that are so small that messages are all that costs."""
     size = os.path.getsize(corpus)
-    is_shared, shared_store.is_shared = shared_store.is_shared, lambda *_: False
+    is_shared, workers.is_shared = workers.is_shared, lambda *_: False
     client, scheduler, _ = cluster.measure(
         lambda: pybpe.binarize(tok, corpus, scratch / "tokens", executor=cluster.executor, force=True)
     )
-    shared_store.is_shared = is_shared
+    workers.is_shared = is_shared
     costs = {"token_client": client / size * 1e9, "token_scheduler": scheduler / size * 1e9}
 
     usual = planning.TASK_BYTES
     planning.TASK_BYTES = size // tasks
     figures = {}
     for each in (1, 16):
-        shared_store.tasks_per_part = lambda *_, each=each: each
+        workers.tasks_per_message = lambda *_, each=each: each
         out = scratch / f"bundles{each}"
         figures[each] = cluster.measure(
             lambda out=out: pybpe.binarize(
@@ -150,7 +150,7 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
         "task_client": max(0.0, per_task),
         "bundle_seconds": one[2] / tasks,
     }
-    shared_store.tasks_per_part = lambda *_: 8
+    workers.tasks_per_message = lambda *_: 8
     shards = {}
     many_shards = tasks * 4 // 15
     for count in (2, many_shards):

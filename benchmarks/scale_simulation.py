@@ -26,8 +26,8 @@ from itertools import count
 from pathlib import Path
 
 TASK_BYTES = 1 << 24  # as in pybpe/reading/planning.py
-MOST_TASKS, PER_WORKER = 64, 8  # as in pybpe/tokens/shared_store.py
-PUBLISHING = 16  # threads, as in pybpe/tokens/shared_store.py
+MOST_TASKS, PER_WORKER = 64, 8  # as in pybpe/tokens/workers.py
+PLANNING = 16  # threads, as in pybpe/tokens/binarization.py
 WORKERS_PER_NODE = 64
 SHARD_TOKENS = 10**8
 ID_BYTES = 2
@@ -219,7 +219,7 @@ def without(costs: dict[str, float], size: float, workers: int, latency: float) 
         read=TASK_BYTES,
         write=0,
         compute=costs["encode"] * gigabytes,
-        client=costs["token_client"] * gigabytes + latency / PUBLISHING,
+        client=costs["token_client"] * gigabytes + latency / PLANNING,
         scheduler=costs["token_scheduler"] * gigabytes,
     )
 
@@ -234,7 +234,7 @@ def shared(costs: dict[str, float], size: float, workers: int, latency: float) -
         read=text,
         write=text * costs["id_bytes"],
         compute=costs["encode"] * text / 1e9,
-        client=costs["bundle_client"] + (each - 1) * costs["task_client"] + latency * (1 + each / PUBLISHING),
+        client=costs["bundle_client"] + (each - 1) * costs["task_client"] + latency * (1 + each / PLANNING),
         scheduler=costs["bundle_scheduler"],
     )
     shard = SHARD_TOKENS * ID_BYTES
@@ -244,7 +244,7 @@ def shared(costs: dict[str, float], size: float, workers: int, latency: float) -
         read=shard,
         write=shard,
         compute=costs["copy"] * shard / 1e9,
-        client=costs["shard_client"] + latency * (1 + 5 / PUBLISHING),
+        client=costs["shard_client"] + latency * 2,
         scheduler=costs["shard_scheduler"],
     )
 

@@ -37,7 +37,6 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
@@ -48,17 +47,15 @@ from pybpe.errors import ArgumentError, FormatError, LimitError, ShardTooSmallEr
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import read_file
-from pybpe.reading.text_encoding import Doubts
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
-from pybpe.support.output_files import give_name, make_folder, remove_file, remove_others, unfinished_folder
-from pybpe.support.parallel import RunOptions
-from pybpe.tokens.encoding import Encoded, Part
+from pybpe.support.output_files import make_folder, remove_file, remove_others, unfinished_folder
+from pybpe.support.task_results import results_in, write_results
 from pybpe.tokens.finished import finished_manifest
 from pybpe.tokens.manifest import check_name, manifest_name
 from pybpe.tokens.options import Layout, OutputOptions
-from pybpe.tokens.spool import TYPECODES, Reached, Segment
-from pybpe.tokens.store import AppendStore
+from pybpe.tokens.results import TYPECODES, Encoded, Segment, Stream, task_data
+from pybpe.tokens.shards import make_here, make_shards
 
 from .header import HEADER_BYTES, header, header_numbers
 from .records import Record, read_records
@@ -242,8 +239,8 @@ def write_chat(
         except ArgumentError as error:  # another tokenizer made the token files
             raise ArgumentError(f"{error}: choose another folder, or pass {param(force=True)}") from None
     with only_writer(folder), _emptied(layout.unfinished):
-        store = AppendStore(layout, len(options.names), partial(_encoded, layout, chat, sources, options.splits))
-        conversations, shards = _write_shards(layout, store)
+        found = _encoded(layout, chat, sources, options.splits)
+        conversations, shards = _write_shards(layout, found, len(options.names))
         trained = {split: _write_masks(chat, paths) for split, paths in shards.items()}
         tokens = {split: sum(len(_binding.Shard(path)) for path in paths) for split, paths in shards.items()}
         _binding.write_file(os.path.join(layout.unfinished, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
@@ -260,30 +257,27 @@ class _HiddenLayout(Layout):
         return unfinished_folder(os.path.join(self.folder, self.name))
 
 
-def _write_shards(layout: Layout, store: AppendStore) -> tuple[int, dict[str, list[str]]]:
+def _write_shards(layout: Layout, found: Iterator[Encoded], splits: int) -> tuple[int, dict[str, list[str]]]:
     """Writes the shards into the hidden folder. Returns the number of conversations, and the paths by split."""
-    run, last = RunOptions(progress=False), Part(0, "", {}, [Reached()] * len(store.names))
+    results = os.path.join(layout.unfinished, "results")
+    write_results(results, task_data(found, splits, layout.marks))
+    streams = [Stream(split, layout.marks) for split in range(splits)]
+    conversations = 0
+    for result in results_in(results):
+        header = result.header()
+        conversations += header["size"]
+        for stream in streams:
+            stream.take(header["splits"])
     try:
-        for step in store.steps(last, run, Doubts()):
-            last = Part(last.tasks + step.tasks, "", {}, step.splits)
-            store.note(last)
-    finally:
-        store.close()
-    try:
-        shards = store.shards(last)
+        made = make_shards(layout, streams, [results], layout.unfinished, make_here, progress=False)
     except ShardTooSmallError as error:
         least = layout.output.least_tokens
         told = f"{os.path.basename(error.path)}: would have {error.tokens} tokens, and llm.c needs {least}"
         remedy = f"add conversations, or use other {param('splits')}, or a smaller {param('min_shard_tokens')}"
         raise LimitError(f"{layout.folder}: {told}: {remedy}") from None
-    store.make(shards, run)
-    paths: dict[str, list[str]] = {}
-    for number, (split, found) in enumerate(zip(store.names, shards)):
-        paths[split] = [os.path.join(layout.unfinished, record.file) for record in found]
-        for index, path in enumerate(paths[split]):
-            give_name(store.unnamed(number, index), path)
-        remove_file(os.path.join(layout.unfinished, f"{split}.starts"))
-    return last.tasks, paths
+    remove_file(results)
+    paths = {split: [os.path.join(layout.unfinished, record.file) for record in some] for split, some in made.items()}
+    return conversations, paths
 
 
 def _encoded(
@@ -291,11 +285,8 @@ def _encoded(
     chat: ChatFormat,
     sources: Iterable[_binding.PathLike | BinaryIO],
     splits: Sequence[float],
-    first: int,
-    options: RunOptions,
-    doubts: Doubts,
 ) -> Iterator[Encoded]:
-    """Yields the tokens of each conversation: see AppendStore."""
+    """Yields the tokens of each conversation."""
     told, typecode = False, TYPECODES[layout.output.dtype]
     for record in (record for source in sources for record in read_records(source)):
         try:
@@ -309,7 +300,7 @@ def _encoded(
                 f"{record.file}: line {record.number}: the shards cannot represent {names}: left out here and in"
                 " all other conversations"
             )
-        yield Encoded([Segment(hash_split(record.line, splits), array(typecode, ids), 1, 0, True)], 0, 1)
+        yield Encoded([Segment(hash_split(record.line, splits), array(typecode, ids), 1, 0, True)], 1)
 
 
 @contextmanager

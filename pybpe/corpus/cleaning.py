@@ -34,7 +34,7 @@ from ..support.output_files import (
     write_through,
 )
 from ..support.parallel import RunOptions
-from ..support.task_results import Result, result_paths
+from ..support.task_results import Result, task_folder, task_path
 from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
 from .duplicates import without_paragraphs
 from .filters import Filters
@@ -166,7 +166,8 @@ def clean(
         if not force and (made := record.made(list_path)) is not None:
             remove_folder(folder)
             return Report(made[0], steps.filters, near_dedup, made[1])
-        paths = result_paths(folder, identity_of(steps), described, resume)
+        results_folder = task_folder(folder, identity_of(steps), resume)
+        paths = [task_path(results_folder, each) for each in described]
         try:
             results = run_tasks(steps, tasks, staged, paths, run)
             if not any(result.header()["tally"]["documents"].get("in") for result in results):

@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from multiprocessing.context import BaseContext
 
-from .. import _binding
 from .._version import __version__
 from ..arguments import param
 from ..errors import ArgumentError
@@ -29,7 +28,7 @@ from ..support import platform
 from ..support.parallel import RunOptions, worker_count
 from ..support.progress import Progress
 from ..support.remote import map_by_executor, versions
-from ..support.task_results import Result, results_in
+from ..support.task_results import Result, headers_of, results_in, write_results
 from .steps import Steps
 from .work import Work
 
@@ -79,9 +78,10 @@ def run_tasks(
 def _is_done(path: str, skips: bool) -> bool:
     """Returns whether a task has a result. A run that stops at bad records does a task again in which one was
     skipped."""
-    if not os.path.exists(path):
+    headers = headers_of(path, is_read=True)
+    if headers is None:
         return False
-    return skips or not any(Seen.of(seen).bad for result in results_in(path) for seen in result.header()["seen"])
+    return skips or not any(Seen.of(seen).bad for header in headers for seen in header["seen"])
 
 
 def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack: ExitStack) -> Iterator[None]:
@@ -104,7 +104,7 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
         return
     tasks = (anchored(task) for _, task in orders)
     for (path, _), (_, result) in zip(orders, map_by_executor(work.collected, tasks, run)):
-        _binding.write_file(path, result)
+        write_results(path, [result])
         yield
 
 

@@ -12,7 +12,7 @@ from .. import _binding
 from .._lazy import Array, numpy
 from ..normalize import normalize_text
 from ..reading.planning import Task
-from ..support.task_results import packed
+from ..support.task_results import packed, write_results
 from .duplicates import counted_paragraphs, normalized
 from .measures import characters
 from .near_duplicates import Banding
@@ -53,9 +53,7 @@ class Work:
     def write(self, order: tuple[str, Task]) -> None:
         """Writes a task's results, one after another, to a file that appears complete or not at all."""
         path, task = order
-        with _binding.Output(path) as output:
-            for part in self.run(task):
-                output.write(part)
+        write_results(path, self.run(task))
 
     def _batch(self, batch: Batch, found: _Found) -> None:
         steps, tally = self.steps, found.tally

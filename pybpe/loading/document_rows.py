@@ -34,9 +34,9 @@ from ..reading.text_encoding import Doubts
 from ..support.parallel import RunOptions
 from ..support.permutation import shuffled_numbers
 from ..tokenizer import Tokenizer
-from ..tokens.encoding import Encoded, TaskEncoder, run_local
+from ..tokens.encoding import TaskEncoder, run_local
 from ..tokens.finished import hashed
-from ..tokens.spool import TYPECODES, EotPlacer
+from ..tokens.results import TYPECODES, Encoded, EotPlacer
 from .sampling import CANNOT_GO_ON, process_of
 from .torch_data import this_process, torch_class
 
@@ -234,16 +234,15 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         encoder = TaskEncoder(self._tok, self._kinds, (1.0,), self._dtype.name)
         records, placer = SkippedRecords(), EotPlacer("prepend", self._mark)
         task, begun = start.task, 0
-        for found in run_local(
-            encoder, (plan.fixed(tasks[number], plan.task_bytes) for number in mine), workers, self._doubts
-        ):
+        fixed = (plan.fixed(tasks[number], plan.task_bytes) for number in mine)
+        for found in run_local(encoder, workers, fixed, self._doubts):
             self._doubts.tell(found.doubt)
             for seen in found.seen:
                 records.add(seen)
             ids, starts = self._placed(placer, found)
             first, begun = task + begun - share[0], begun + len(starts)
             yield task, *((ids, starts) if by_task else _every(ids, starts, first, share[1]))
-            if found.tasks:
+            if found.ends_task:
                 records.check()
                 task, begun = task + 1, 0
         records.finish(None)
@@ -259,9 +258,9 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             if segment.ends_document:
                 ids.append(self._mark)
             marks += segment.marks + segment.ends_document
-        if found.tasks:
+        if found.ends_task:
             ids.append(self._mark)
-        placed, starts = placer.place(ids, marks + found.tasks)
+        placed, starts = placer.place(ids, marks + found.ends_task)
         return numpy.asarray(placed, self._dtype), numpy.asarray(starts, numpy.int64)
 
     def _windows_of(self, start: Place, chunks: Iterator[tuple[int, Array, Array]]) -> Iterator[tuple[Place, _Window]]:

@@ -84,21 +84,6 @@ class Seen:
         return seen
 
 
-class SkipState:
-    """How far a run has come, as JSON values.
-
-    Attributes:
-        records: the number of records, bad ones included.
-        skipped: the number of bad ones.
-        path, end: the last piece: its file, and where it ends.
-        lines: the number of line ends of this file before that place; None if the run did not read all of them.
-    """
-
-    def __init__(self, records: int = 0, skipped: int = 0, path: str = "", end: int = 0, lines: int | None = 0) -> None:
-        self.records, self.skipped = records, skipped
-        self.path, self.end, self.lines = path, end, lines
-
-
 class SkippedRecords:
     """Adds up the records of a run, and lists the bad ones.
 
@@ -106,36 +91,32 @@ class SkippedRecords:
         write: takes the lines of the list: JSON objects with the file; the line (from 1) and the byte at which it
             begins, or the row (from 0); and the reason.
         names: the names of files that have other names on disk.
-        state: where an earlier run stopped.
-
-    Attributes:
-        state: how far this run has come.
-        first: the first line of the list, if this object wrote it.
     """
 
     def __init__(
         self,
         write: Callable[[bytes], object] = lambda data: None,
         names: Mapping[str, str] | None = None,
-        state: SkipState | None = None,
     ) -> None:
         self._write, self._names = write, names or {}
-        self.state = state or SkipState()
-        self.first = b""
+        self._records = self._skipped = 0
+        # The last piece: its file, where it ends, and the number of line ends before that place, None if unknown.
+        self._path, self._end = "", 0
+        self._lines: int | None = 0
+        self._first = b""
 
     def add(self, seen: Seen) -> None:
         """Adds the next piece of the corpus."""
-        state = self.state
-        follows = seen.path == state.path and seen.start == state.end
-        before = 0 if seen.start == 0 else state.lines if follows else None
+        follows = seen.path == self._path and seen.start == self._end
+        before = 0 if seen.start == 0 else self._lines if follows else None
         lines = b"".join(self._line(seen, bad, before) for bad in seen.bad)
         if lines:
             self._write(lines)
-            self.first = self.first or lines.partition(b"\n")[0]
-        state.records += seen.records
-        state.skipped += len(seen.bad)
-        state.path, state.end = seen.path, seen.end
-        state.lines = None if before is None else before + seen.lines
+            self._first = self._first or lines.partition(b"\n")[0]
+        self._records += seen.records
+        self._skipped += len(seen.bad)
+        self._path, self._end = seen.path, seen.end
+        self._lines = None if before is None else before + seen.lines
 
     def _line(self, seen: Seen, bad: BadRecord, before: int | None) -> bytes:
         place: dict[str, object] = {"file": self._names.get(seen.path, seen.path)}
@@ -148,40 +129,28 @@ class SkippedRecords:
 
     def check(self, at_end: bool = False) -> None:
         """Raises ArgumentError if more than half of many records are bad; at the end of a run, of any number."""
-        state = self.state
-        if 2 * state.skipped > state.records and (at_end or state.records >= LEAST_RECORDS):
+        if 2 * self._skipped > self._records and (at_end or self._records >= LEAST_RECORDS):
             raise ArgumentError(
-                f"{state.skipped} of the first {state.records} records are not valid{self._example()}."
+                f"{self._skipped} of the first {self._records} records are not valid{self._example()}."
                 f" {param(on_error='skip')} skips them only if they are at most half of all: check the key of the text,"
                 f" {param('text_key')}"
             )
 
-    def finish(self, listed: str | None, first: bytes = b"") -> dict[str, Any]:
-        """Ends the run: warns if records were skipped.
-
-        Args:
-            listed: the file that lists them, if there is one.
-            first: its first line.
-
-        Returns:
-            What a manifest says: the number of records, and how many of them were skipped.
-
-        Raises:
-            ArgumentError: more than half of all records are bad.
-        """
-        self.first = self.first or first
+    def finish(self, listed: str | None) -> dict[str, Any]:
+        """Ends the run: warns if records were skipped. `listed` is the file that lists them, if there is one. Returns
+        what a manifest says: the number of records, and how many of them were skipped. Raises ArgumentError if more
+        than half of all records are bad."""
         self.check(at_end=True)
-        state = self.state
-        if state.skipped:
+        if self._skipped:
             where = f": {listed} lists them" if listed is not None else ""
-            count = f"{state.skipped} of {state.records} records are not valid{self._example()}"
-            warn(f"{count}. {'They were' if state.skipped > 1 else 'It was'} skipped{where}")
-        return {"records": state.records, "skipped": state.skipped}
+            count = f"{self._skipped} of {self._records} records are not valid{self._example()}"
+            warn(f"{count}. {'They were' if self._skipped > 1 else 'It was'} skipped{where}")
+        return {"records": self._records, "skipped": self._skipped}
 
     def _example(self) -> str:
-        if not self.first:
+        if not self._first:
             return ""
-        found = json.loads(self.first)
+        found = json.loads(self._first)
         what = "row" if "row" in found else "line" if found["line"] is not None else "offset"
         where = f"{'byte' if what == 'offset' else what} {found[what]}"
         return f", such as {found['file']}: {where}: {found['reason']}"

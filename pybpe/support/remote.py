@@ -209,11 +209,9 @@ class SharedFolder(NamedTuple):
                 found = stream.read().decode("latin-1")
         return found == self.number
 
-    def new_file(self, name: str, ending: str = "") -> str:
-        """Returns the path of a new file. If a cluster repeats a task, the names differ. Raises WorkerError if this
-        machine sees another folder of this name, or none."""
+    def check(self) -> None:
+        """Raises WorkerError if this machine sees another folder of this name, or none."""
         if not self.is_seen():
             raise WorkerError(
                 f"{self.path}: all workers must see this folder of the run: put the output on a shared disk"
             )
-        return os.path.join(self.path, f"{name}-{secrets.token_hex(4)}{ending}")

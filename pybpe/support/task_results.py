@@ -4,7 +4,11 @@ are left.
 A task has one file, which appears complete or not at all. Its name is a hash of everything that the results depend on:
 the run's settings, and the ranges of the inputs that the task reads. So if some inputs change, the results of tasks
 that read others stay. A file has one result after another, because a task may read more text than fits in memory. Each
-has a header of 8 bytes (its length, little-endian), JSON, then sections of bytes whose names and sizes the header has.
+is: the length and the CRC-32 of its header, 4 bytes each, little-endian; the header, JSON; then sections of bytes whose
+names, sizes and CRC-32 the header has.
+
+Files are not synced, which would take long for many tasks, so a power failure may damage some. Whoever reads them
+compares the CRC-32.
 """
 
 from __future__ import annotations
@@ -12,64 +16,121 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import reduce
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._binding import Data
 from .._lazy import Array, numpy
 from ..errors import FormatError, file_errors
-from .output_files import make_folder, remove_others
+from . import platform
+from .locking import FOLDER, STAGED
+from .output_files import make_folder, remove_entry, remove_file
+
+TASKS = "tasks"  # a folder in a hidden folder
+_NUMBERS = 8  # bytes before a header
+_BUFFER = 1 << 16
+_UNFINISHED = ".tmp"  # the ending of a file
 
 
-def result_paths(folder: str, identity: str, tasks: Iterable[bytes], resume: bool) -> list[str]:
-    """Returns the path of each task's results in a folder. Removes other files there, or all without `resume`.
-    `identity` is a hash of the settings; `tasks` are what distinguishes each task from others (see
-    planning.described)."""
-    paths = [result_path(folder, identity, task) for task in tasks]
-    remove_others(make_folder(folder), "*", set(map(os.path.basename, paths)) if resume else ())
-    return paths
+def task_folder(hidden: str, identity: str, resume: bool = True, keeps: bool = False) -> str:
+    """Makes the folder for the results of tasks, in the hidden folder of an output. `identity` is a hash of the
+    settings. If no run with these has left results, or without `resume`, removes everything that another run has left
+    in the hidden folder, except staged inputs and the lock; not with `keeps`."""
+    made = os.path.join(hidden, TASKS, identity[:32])
+    if not keeps and not (resume and os.path.isdir(made)):
+        with file_errors(make_folder(hidden), "cannot be emptied"):
+            for name in os.listdir(hidden):
+                if name != FOLDER and not name.startswith(STAGED):
+                    remove_entry(os.path.join(hidden, name))
+    for name in os.listdir(make_folder(made)):
+        if name.endswith(_UNFINISHED):  # left by a kill
+            remove_file(os.path.join(made, name))
+    return made
 
 
-def result_path(folder: str, identity: str, task: bytes) -> str:
-    """Returns the path of a task's results in a folder. The arguments are as in `result_paths`."""
-    key = bytes.fromhex(identity)
-    return os.path.join(folder, f"task-{hashlib.blake2b(task, digest_size=16, key=key).hexdigest()}")
-
-
-def result_names(folder: str) -> list[str]:
-    """Returns the names of the files of all tasks that have results in a folder, also those of other runs."""
-    return [name for name in os.listdir(folder) if name.startswith("task-") and not name.endswith(".tmp")]
+def task_path(folder: str, task: bytes) -> str:
+    """Returns the path of a task's results. `task` is what distinguishes it from others (see planning.described)."""
+    return os.path.join(folder, hashlib.blake2b(task, digest_size=16).hexdigest())
 
 
 def packed(header: Mapping[str, Any], sections: Mapping[str, Sequence[Data]]) -> list[Data]:
-    """Returns a result in the file's format, in parts, as its sections are. The header has the number of
-    `documents`."""
-    sizes = {name: sum(memoryview(part).nbytes for part in parts) for name, parts in sections.items()}
+    """Returns a result in the file's format, in parts, as its sections are."""
+    sizes = {
+        name: (
+            sum(memoryview(part).nbytes for part in parts),
+            reduce(lambda crc, part: zlib.crc32(part, crc), parts, 0),
+        )
+        for name, parts in sections.items()
+    }
     head = json.dumps({**header, "sections": sizes}).encode()
-    return [len(head).to_bytes(8, "little"), head, *chain.from_iterable(sections.values())]
+    numbers = len(head).to_bytes(4, "little") + zlib.crc32(head).to_bytes(4, "little")
+    return [numbers, head, *chain.from_iterable(sections.values())]
+
+
+def write_results(path: str, parts: Iterable[Data]) -> int:
+    """Writes the results of a task: parts that `packed` returned. Several workers may write the same file. Returns its
+    size."""
+    size = 0
+    temporary = f"{path}-{secrets.token_hex(4)}{_UNFINISHED}"
+    try:
+        with file_errors(temporary, "cannot be written"):
+            stream = open(temporary, "wb", buffering=_BUFFER)
+        with stream:
+            for part in parts:
+                with file_errors(temporary, "cannot be written"):
+                    size += stream.write(part)
+            with file_errors(temporary, "cannot be written"):
+                stream.flush()
+        with file_errors(path, "cannot be written"):
+            platform.replace_file(temporary, path)
+    except BaseException:
+        remove_file(temporary)
+        raise
+    return size
+
+
+class Section(NamedTuple):
+    """A section of a result."""
+
+    path: str  # the file
+    at: int  # where it begins
+    size: int  # its bytes
+    crc: int  # its CRC-32
+
+    def read(self) -> bytes:
+        """Returns its bytes. Raises FormatError if they are not those that were written, and removes the file."""
+        data = _read(self.path, self.at, self.size)
+        if zlib.crc32(data) != self.crc:
+            raise _damaged(self.path, self.at)
+        return data
 
 
 class Result:
-    """A result in the file of a task: the number of its `documents`, and where it ends there."""
+    """A result in the file of a task: its sections, and where it ends there. Raises FormatError if it is damaged, and
+    removes the file, as all its methods do: then the next run does the task again."""
 
     def __init__(self, path: str, start: int) -> None:
         self._path, self._start = path, start
         header, at = self._header()
-        self.documents: int = header["documents"]
-        self._places: dict[str, tuple[int, int]] = {}
-        for name, size in header["sections"].items():
-            self._places[name] = at, size
+        self.documents: int = header.get("documents", 0)
+        self.sections: dict[str, Section] = {}
+        for name, (size, crc) in header["sections"].items():
+            self.sections[name] = Section(path, at, size, crc)
             at += size
         self.end = at
 
     def _header(self) -> tuple[dict[str, Any], int]:
-        size = int.from_bytes(self._read(self._start, 8), "little")
-        at = self._start + 8
-        try:
-            return json.loads(self._read(at, size)), at + size
-        except ValueError:
-            raise FormatError(f"{self._path}: damaged; delete its folder and run the command again", at) from None
+        numbers = _read(self._path, self._start, _NUMBERS)
+        size, at = int.from_bytes(numbers[:4], "little"), self._start + _NUMBERS
+        head = _read(self._path, at, size)
+        if zlib.crc32(head) != int.from_bytes(numbers[4:], "little"):
+            raise _damaged(self._path, at)
+        return json.loads(head), at + size
 
     def header(self) -> dict[str, Any]:
         """Returns its JSON. It is read again, because the headers of all results can be large."""
@@ -77,38 +138,27 @@ class Result:
 
     def section(self, name: str) -> bytes:
         """Returns the bytes of a section."""
-        return self._read(*self._places[name])
+        return self.sections[name].read()
 
     def array(self, name: str, dtype: str, columns: int = 1) -> Array:
         """Returns the numbers of a section: shape (rows, columns)."""
         return numpy.frombuffer(self.section(name), dtype).reshape(-1, columns)
 
     def row(self, name: str, dtype: str, columns: int, row: int) -> Array:
-        """Returns one row of a section."""
+        """Returns one row of a section. Does not compare the CRC-32."""
         size = numpy.dtype(dtype).itemsize * columns
-        return numpy.frombuffer(self._read(self._places[name][0] + size * row, size), dtype)
+        return numpy.frombuffer(_read(self._path, self.sections[name].at + size * row, size), dtype)
 
     def mapped(self, name: str, dtype: str, columns: int) -> Array:
-        """Returns the rows of a section. Only the rows that are used are read."""
-        at, size = self._places[name]
+        """Returns the rows of a section. Only the rows that are used are read. Does not compare the CRC-32."""
+        _, at, size, _ = self.sections[name]
         with file_errors(self._path, "cannot be read"):
             try:
                 return numpy.memmap(
                     self._path, dtype, "r", at, (size // (numpy.dtype(dtype).itemsize * columns), columns)
                 )
             except ValueError:
-                raise self._shorter(at) from None
-
-    def _read(self, at: int, size: int) -> bytes:
-        with file_errors(self._path, "cannot be read"), open(self._path, "rb") as stream:
-            stream.seek(at)
-            data = stream.read(size)
-        if len(data) < size:
-            raise self._shorter(at)
-        return data
-
-    def _shorter(self, at: int) -> FormatError:
-        return FormatError(f"{self._path}: became shorter; delete its folder and run the command again", at)
+                raise _damaged(self._path, at) from None
 
 
 def results_in(path: str) -> Iterator[Result]:
@@ -118,5 +168,41 @@ def results_in(path: str) -> Iterator[Result]:
         size = os.path.getsize(path)
     while start < size:
         result = Result(path, start)
+        if result.end > size:
+            raise _damaged(path, start)
         yield result
         start = result.end
+
+
+def headers_of(path: str, is_read: bool = False) -> list[dict[str, Any]] | None:
+    """Returns the headers of the results of a task; None if there is no whole file. With `is_read`, reads all sections
+    to see whether it is."""
+    try:
+        found = list(results_in(path)) if os.path.exists(path) else []
+        for section in chain.from_iterable(result.sections.values() for result in found if is_read):
+            section.read()
+        return [result.header() for result in found] or None
+    except FormatError:
+        return None
+
+
+def size_of(path: str) -> int:
+    """Returns the size of a file; -1 if there is none. Another program may have removed it, or a part of it."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return -1
+
+
+def _read(path: str, at: int, size: int) -> bytes:
+    data = b""
+    with file_errors(path, "cannot be read"), suppress(FileNotFoundError), open(path, "rb", buffering=0) as stream:
+        data = platform.read_at(stream.fileno(), size, at)
+    if len(data) < size:
+        raise _damaged(path, at)
+    return data
+
+
+def _damaged(path: str, at: int) -> FormatError:
+    remove_file(path)
+    return FormatError(f"{path}: damaged: run the same command again, which makes it again", at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from .. import _binding
 from .._lazy import futures
@@ -21,15 +22,15 @@ from ..support.locking import FOLDER, only_writer
 from ..support.output_files import give_name, output_file, unfinished_folder
 from ..support.parallel import RunOptions
 from ..tokenizer import Tokenizer
-from .encoding import EncodingJob, TaskEncoder
-from .finished import Goal, call_of, hashed
+from .encoding import TaskEncoder, run_local
+from .finished import Goal, call_of, finish_publishing, hashed
 from .formats import LLMC
 from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions
-from .run import TokenRun
-from .spool import KEEP
-from .store import AppendStore, Store
+from .results import KEEP
+from .run import Job, write_token_files
 
+_PLANNING_THREADS = 16  # if workers do the tasks: each waits for the disk, or for a file system on other machines
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
 
 
@@ -64,7 +65,7 @@ def binarize(
     """Encodes a corpus into token files.
 
     A run that was interrupted, even killed, resumes when called again with the same arguments and writes identical
-    files.
+    files. Until it ends, it needs disk space for the tokens twice.
 
     Args:
         tok: the tokenizer.
@@ -122,8 +123,7 @@ def binarize(
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
             the inputs under the same names. If they see `out` under the same name, they write the token files
             themselves, and no token passes through this process; otherwise they send their tokens, which this process
-            writes. The files are the same for any number of workers and any executor. Needs disk space for the ids
-            twice, or nearly once if there are many shards.
+            writes. The files are the same for any number of workers and any executor.
         task_timeout: the number of seconds that a worker of the executor may take for a task, which has 16 MiB of text
             (a compressed file is one task); a worker gets up to 64 of these at once. If one takes longer, because its
             worker hangs, the run stops with an error that names the file; the same call resumes. None waits forever.
@@ -171,6 +171,8 @@ def binarize(
 
     def write(folder: str) -> tuple[Tokenizer, Manifest]:
         with only_writer(folder):
+            if rows is None:
+                finish_publishing(folder)
             staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
             layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
             decided = options.decided(staged.files, kinds, goal.folder)
@@ -202,8 +204,8 @@ def encode_files(
 ) -> int:
     """Encodes a corpus into one array, in parallel. Memory use does not grow with the corpus.
 
-    Tokens are written straight to the file; there is no other copy of them. An interrupted run resumes when called
-    again with the same arguments.
+    An interrupted run resumes when called again with the same arguments. Until it ends, it needs disk space for the
+    tokens twice.
 
     Args:
         out: a .npy file, which `numpy.load(out, mmap_mode="r")` opens: shape (tokens,), uint16 or uint32; or a .bin
@@ -260,27 +262,29 @@ def write_dataset(
     with_tokenizer: bool = False,
 ) -> Manifest:
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
-    `with_tokenizer` is as in TokenRun.write."""
+    `with_tokenizer` is as in write_token_files."""
     tok, splits = layout.tok, options.split.splits
     check_mark(kinds, tok.special_tokens, tok.model.matching, staged.files)
     plan = planning.Plan(staged.files, kinds, options.split, tok._encoder.cutting)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
-    encoding = EncodingJob(plan, encoder, staged.identity)
-    identity = _identity(layout, options)
-    store: Store = AppendStore(layout, len(splits), encoding.encoded)
-    if run.executor is not None and layout.output.form.index is None:
-        from .shared_store import SharedStore, is_shared
-
-        if is_shared(layout.unfinished, run):
-            identity = hashed(identity, "workers")
-            store = SharedStore(layout, encoding, identity)
-    work = TokenRun(layout, store, identity, encoding=encoding, resume=resume)
+    read = (options.read.documents, options.read.text_key, options.read.encoding)
+    threads = 1 if run.executor is None else _PLANNING_THREADS
+    job = Job(
+        hashed(described(tok), read, options.split, layout.marks, planning.TASK_BYTES),
+        len(splits),
+        ((planning.described(task, staged.identity), task) for task in plan.tasks(threads)),
+        partial(run_local, encoder, run.workers),
+        encoder,
+        staged.files,
+    )
     inputs = [(staged.names.get(path, path), size) for path, size in zip(staged.files.paths, staged.files.sizes)]
     encodings = {
         staged.names.get(file.path, file.path): file.encoding for file in staged.files.singles if file.encoding
     }
     known = Manifest(options.settings(), described(tok), inputs=inputs, encodings=encodings)
-    made = work.write(run, staged.files.known_size, known, with_tokenizer)
+    made = write_token_files(
+        layout, job, run, staged.files.known_size, known, resume=resume, with_tokenizer=with_tokenizer
+    )
     if plan.hashed:
         tell_shares(splits, made)
     return made

@@ -1,30 +1,28 @@
-"""Encodes tasks into segments, ids with the split that they belong to: with threads, or the workers of an executor."""
+"""Encodes tasks into segments, ids with the split that they belong to."""
 
 from __future__ import annotations
 
 import string
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
-from itertools import accumulate, chain, groupby, islice, pairwise, tee
-from operator import itemgetter
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate, chain, groupby, pairwise
+from typing import NamedTuple
 
 from .. import _binding
-from .._lazy import pickle
 from ..arguments import Text
 from ..model import END_OF_TEXT, PLAIN
 from ..reading.bad_records import Seen
 from ..reading.division import add_documents, divide, lent_divider, shares_of
 from ..reading.documents import RECORDS, Kinds, overlaps
 from ..reading.pieces import PIECE_BYTES
-from ..reading.planning import Identity, Piece, Plan, Task, anchored, hashed_tasks, pieces_of
+from ..reading.planning import Piece, Task, pieces_of
 from ..reading.rows import Texts
 from ..reading.text_encoding import Doubts
-from ..support.parallel import RunOptions, map_ordered
+from ..support.parallel import map_ordered
 from ..tokenizer import Tokenizer
 from ..tokenizer.encoding import AllowedSpecial
-from .spool import TYPECODES, Reached, Segment
+from .results import TYPECODES, Encoded, Segment
 
 _LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
 _SMALL = 1 << 12  # bytes of a piece
@@ -169,83 +167,30 @@ def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Tasks, by threads or by an executor's workers
+# Tasks
 
 
-class Encoded(NamedTuple):
-    """Some work of a run."""
+def run_local(encoder: TaskEncoder, workers: int | None, tasks: Iterable[Task], doubts: Doubts) -> Iterator[Encoded]:
+    """Encodes tasks with threads, which share a task piece by piece."""
 
-    segments: Sequence[Segment]  # in order
-    size: int  # the amount of input read for them, such as bytes of text
-    tasks: int = 0  # how many tasks end with them
-    doubt: str | None = None  # what to say about a file that is not UTF-8 (see text_encoding.py)
-    seen: Sequence[Seen] = ()  # the records of the pieces, in order
-    plan: str = ""  # as in Part, if the run can resume after its inputs have changed
-    # As in Part: a store adds this and `kept` when it has the tokens of a task that ends.
-    splits: Sequence[Reached] = ()
-    kept: Any = None
-
-
-class Part(NamedTuple):
-    """What a run has done up to the end of some task: a line of its log (run.py)."""
-
-    tasks: int  # the number of finished tasks
-    plan: str  # their hash: see `hashed_tasks`
-    skipped: Mapping[str, Any]  # the fields of a SkipState: the records so far, bad ones included
-    splits: Sequence[Reached]  # how far each split has come
-    kept: Any = None  # what the store must know to find the tokens, as JSON values
-    listed: str = ""  # the lines about records that were skipped since the part before
-
-
-class EncodingJob(NamedTuple):
-    """The work of binarize: the tasks of a plan, what encodes them, and what distinguishes files from others with the
-    same names."""
-
-    plan: Plan
-    encoder: TaskEncoder
-    identity: Identity
-
-    def encoded(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
-        """Yields the tokens of all tasks from number `first`. Raises WorkerError if a worker died and the executor
-        cannot continue."""
-        found, done = tee(islice(self.hashed(), first, None))
-        tasks = map(itemgetter(0), found)
-        if options.executor is not None:
-            from ..support.remote import map_by_executor
-
-            call = partial(run_task, pickle.dumps(self.encoder))
-            results: Iterator[Encoded] = map(itemgetter(1), map_by_executor(call, map(anchored, tasks), options))
-        else:
-            results = run_local(self.encoder, tasks, options.workers, doubts)
-        for result in results:
-            yield result._replace(plan=next(done)[1]) if result.tasks else result
-
-    def hashed(self, threads: int = 1) -> Iterator[tuple[Task, str]]:
-        """Yields each task with the hash of all tasks up to it. `threads` is as in Plan.tasks."""
-        return hashed_tasks(self.plan.tasks(threads), self.identity)
-
-
-def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Encoded]:
-    """Runs tasks with threads, which share a task piece by piece."""
-
-    def items() -> Iterator[tuple[list[Piece], int]]:
+    def items() -> Iterator[tuple[list[Piece], bool]]:
         for task in tasks:
             for some in _groups(encoder.task_pieces(task)):
-                yield some, 0
-            yield [], 1
+                yield some, False
+            yield [], True
 
     return map_ordered(partial(_encode, encoder, doubts), items(), workers)
 
 
-def _encode(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], int]) -> Encoded:
-    some, tasks = item
+def _encode(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], bool]) -> Encoded:
+    some, ends_task = item
     segments = segments_of(encoder, some)  # which also notes the records
     size, doubt, seen = 0, None, list[Seen]()
     for piece in some:
         size, doubt = size + piece.size, doubt or piece.doubt(doubts.look)
         if piece.seen.end:
             seen.append(piece.seen)
-    return Encoded(segments, size, tasks, doubt, seen)
+    return Encoded(segments, size, ends_task, doubt, seen)
 
 
 def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -262,29 +207,10 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
-def run_task(pickled: bytes, task: Task) -> Encoded:
-    """Runs a task in a worker."""
-    segments: list[Segment] = []
-    seen: list[Seen] = []
-    size, doubt = 0, None
-    for result in task_results(_encoder(pickled), task):
-        segments += result.segments
-        seen += result.seen
-        size += result.size
-        doubt = doubt or result.doubt
-    return Encoded(segments, size, 1, doubt, seen)
-
-
 def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Encoded]:
     """Yields the results of a task's pieces, in groups."""
     for some in _groups(encoder.task_pieces(task)):
-        yield _encode(encoder, Doubts(), (some, 0))
-
-
-@lru_cache(maxsize=2)
-def _encoder(pickled: bytes) -> TaskEncoder:
-    """Unpickles the encoder once per worker, not once per task."""
-    return pickle.loads(pickled)  # type: ignore[no-any-return]
+        yield _encode(encoder, Doubts(), (some, False))
 
 
 # ----------------------------------------------------------------------------------------------------

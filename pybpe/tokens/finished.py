@@ -25,19 +25,28 @@ from typing import NamedTuple
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import param
+from ..arguments import counted, param
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import Staged
 from ..reading.input_file import InputFile
 from ..reading.small_files import SMALL_BYTES, Corpus, SmallFiles
 from ..reading.streams import file_sha256
+from ..support import platform
 from ..support.locking import FOLDER, LOCK, only_writer
-from ..support.output_files import real_output, remove_entry, remove_folder, unfinished_folder
+from ..support.output_files import (
+    make_folder,
+    real_output,
+    remove_entry,
+    remove_file,
+    remove_folder,
+    unfinished_folder,
+)
+from ..support.task_results import size_of
 from ..tokenizer import Tokenizer
 from .formats import FLAT
 from .manifest import (
-    LOG_NAME,
+    FILE_NAMES,
     REPLACED,
     ROWS,
     FileRecord,
@@ -49,7 +58,6 @@ from .manifest import (
     manifest_name,
     split_paths,
 )
-from .spool import size_of
 
 TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 
@@ -182,13 +190,44 @@ def _refusal(folder: str, what: str) -> ArgumentError:
 # What is in a folder of token files
 
 
+def publish(folder: str, tells: bool = False) -> None:
+    """Moves finished files into their output folder, the manifest last. Removes the files that the manifest there
+    lists, and with `tells`, says so. That manifest is put aside first, because it would be wrong from then on, and
+    still lists them after a kill."""
+    rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
+    manifest, names = manifest_name(rows), os.listdir(rows)
+    older = replaced_files(folder, Manifest.load(rows).tokenizer.get("fingerprint"))
+    older = [name for name in older if os.path.lexists(os.path.join(folder, name))]
+    if older and tells:
+        warn(f"{folder}: replacing {counted(len(older), 'file')} of an earlier run, such as {older[-1]}")
+    make_folder(aside)
+    with file_errors(folder, "cannot be written"):
+        for name in FILE_NAMES:
+            if os.path.exists(os.path.join(folder, name)):
+                platform.replace_file(os.path.join(folder, name), os.path.join(aside, name))
+                platform.sync_folder(aside)
+        platform.sync_folder(folder)
+        for name in set(older) - set(names) - set(FILE_NAMES):
+            remove_file(os.path.join(folder, name))
+        for some in (set(names) - {manifest}, {manifest}):
+            for name in some:
+                platform.replace_file(os.path.join(rows, name), os.path.join(folder, name))
+            platform.sync_folder(folder)
+    remove_work(folder)
+
+
+def finish_publishing(folder: str) -> None:
+    """Ends what a call was doing in `publish` when it was killed."""
+    rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
+    if os.path.isdir(aside) and os.path.exists(os.path.join(rows, manifest_name(rows))):
+        publish(folder)
+
+
 def remove_work(folder: str) -> None:
-    """Removes the work of a run that has ended, finished or given up. The log is removed last, so that a kill in
-    between changes nothing."""
+    """Removes the work of a run that has ended, finished or given up."""
     hidden = os.path.join(folder, FOLDER)
     with file_errors(hidden, "cannot be removed"):
-        names = set(os.listdir(hidden)) - {LOCK}
-        for name in [*sorted(names - {LOG_NAME}), *(names & {LOG_NAME})]:
+        for name in sorted(set(os.listdir(hidden)) - {LOCK}):
             remove_entry(os.path.join(hidden, name))
 
 
@@ -239,7 +278,7 @@ def replaced_files(folder: str, fingerprint: object) -> list[str]:
     """Returns the names of the files that earlier runs wrote, finished or not, with their manifest, and that another
     run removes: not the tokenizer if it has the fingerprint of the other run's, which may read it there."""
     hidden = os.path.join(folder, FOLDER)
-    places = (folder, os.path.join(hidden, REPLACED), os.path.join(hidden, ROWS))
+    places = (folder, os.path.join(hidden, REPLACED))
     names = dict.fromkeys(name for place in places for name in files_of_manifest(place))
     return [name for name in names if name not in TOKENIZER_NAMES or _fingerprint(folder, name) != fingerprint]
 

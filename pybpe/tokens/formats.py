@@ -18,6 +18,7 @@ kills and failing system calls: its name in test_resume.py, test_executors.py an
 from __future__ import annotations
 
 import io
+import os
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,10 +31,9 @@ from ..formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_np
 from ..reading.file_types import LLMQ_MAGIC
 from ..reading.rows import pyarrow_parquet
 from ..reading.streams import open_unchanged
-from ..support.output_files import give_name
 from ..tokenizer import Tokenizer
 from .manifest import FILE_NAME, HIDDEN_NAME, ShardRecord
-from .spool import ID_BYTES, SpoolFiles
+from .results import ID_BYTES
 from .token_files import TokenFile
 
 _MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
@@ -63,9 +63,9 @@ class Format:
         equal_shards: whether the shards of a split have equal size.
         largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16; 0 if never.
         manifest: the name of the manifest.
-        index: index(files, record, path) writes another file for a split, which has one token file. None means that
-            there is no such file. `files` and `record` are the tokens of the split.
-        index_name: returns its path, given the path of the token file.
+        index: index(blocks, dtype, record, folder) writes another file for a split, which has one token file, and
+            returns its name. None means that there is no such file. blocks() yields where documents begin; `record` is
+            of the token file.
         of_tokenizer: a file that describes the tokenizer, if there is one: its name, and what returns its content.
         check_packages: raises MissingExtraError if a package is not installed.
     """
@@ -82,8 +82,7 @@ class Format:
     equal_shards: bool = False
     largest_uint16_vocabulary: int = 1 << 16
     manifest: str = FILE_NAME
-    index: Callable[[SpoolFiles, ShardRecord, str], None] | None = None
-    index_name: Callable[[str], str] | None = None
+    index: Callable[[Callable[[], Iterator[Array]], str, ShardRecord, str], str] | None = None
     of_tokenizer: tuple[str, Callable[[Tokenizer], bytes]] | None = None
     check_packages: Callable[[], object] = lambda: None
 
@@ -162,32 +161,33 @@ RAW = Format(
 )
 
 
-def _index_name(path: str) -> str:
-    return path.removesuffix(".bin") + ".idx"
-
-
-def _write_index(files: SpoolFiles, record: ShardRecord, path: str) -> None:
-    count, unfinished = record.documents, files.base + ".idx"
-    with _binding.Output(unfinished) as output:
-        output.write(_MEGATRON_MAGIC + struct.pack("<QBQQ", 1, _MEGATRON_TYPES[files.dtype], count, count + 1))
-        for starts in _starts(files, record):
+def _write_index(blocks: Callable[[], Iterator[Array]], dtype: str, record: ShardRecord, folder: str) -> str:
+    count, name = record.documents, record.file.removesuffix(".bin") + ".idx"
+    with _binding.Output(os.path.join(folder, name)) as output:
+        output.write(_MEGATRON_MAGIC + struct.pack("<QBQQ", 1, _MEGATRON_TYPES[dtype], count, count + 1))
+        for starts in _with_ends(blocks(), record.tokens):
             lengths = numpy.diff(starts)
             if len(lengths) and int(lengths.max()) > 2**31 - 1:
-                raise LimitError(f"{path}: a document has {lengths.max()} tokens, but Megatron's index allows 2^31 - 1")
+                raise LimitError(
+                    f"{record.file}: a document has {lengths.max()} tokens, but Megatron's index allows 2^31 - 1"
+                )
             output.write(lengths.astype("<i4"))
-        for starts in _starts(files, record):
-            output.write((starts[:-1] * ID_BYTES[files.dtype]).astype("<i8"))
+        for starts in _with_ends(blocks(), record.tokens):
+            output.write((starts[:-1] * ID_BYTES[dtype]).astype("<i8"))
         for at in range(0, count + 1, _BLOCK):
             output.write(numpy.arange(at, min(at + _BLOCK, count + 1), dtype="<i8"))
-    give_name(unfinished, _index_name(path))
+    return name
 
 
-def _starts(files: SpoolFiles, record: ShardRecord) -> Iterator[Array]:
+def _with_ends(blocks: Iterator[Array], tokens: int) -> Iterator[Array]:
     """Yields where documents begin, in blocks, each with the end of its last document."""
-    for first in range(0, record.documents, _BLOCK):
-        last = min(first + _BLOCK, record.documents)
-        starts = numpy.array(files.read_starts(first, min(last + 1, record.documents)), dtype=numpy.int64)
-        yield starts if last < record.documents else numpy.append(starts, record.tokens)
+    last = numpy.empty(0, dtype=numpy.int64)
+    for starts in blocks:
+        found = numpy.concatenate([last, starts])
+        if len(found) > 1:
+            yield found
+        last = found[-1:]
+    yield numpy.append(last, tokens)
 
 
 MEGATRON = Format(
@@ -196,7 +196,6 @@ MEGATRON = Format(
     read=_read_flat,
     header=lambda tokens, dtype, n_vocab: b"",
     index=_write_index,
-    index_name=_index_name,
     largest_uint16_vocabulary=65499,  # Megatron itself uses uint16 below 65500
 )
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import instance
@@ -28,14 +27,13 @@ from ..reading.text_encoding import Doubts
 from ..support.locking import only_writer
 from ..support.parallel import RunOptions, end_if_unwanted
 from ..tokenizer import Tokenizer
-from .encoding import Encoded, text_length
-from .finished import Goal, TokenFolder, hashed
-from .manifest import Manifest, split_paths
+from .encoding import text_length
+from .finished import Goal, TokenFolder, finish_publishing, hashed
+from .manifest import Manifest, ShardRecord, split_paths
 from .options import Layout, OutputOptions
 from .overlap import check_copies, check_documents_apart
-from .run import TokenRun
-from .spool import TYPECODES, Segment
-from .store import AppendStore
+from .results import TYPECODES, Encoded, Segment
+from .run import Job, write_token_files
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 
@@ -85,18 +83,20 @@ def join(
     output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     identity = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):
+        finish_publishing(target)
         made = Goal(target, force).made(identity, tok)
         if made is not None:
             return made
         check_documents_apart([(part.path, part) for part in parts])
         layout = Layout(tok, output, target, output.name or "", {}, identity)
-        store = AppendStore(layout, len(settings["splits"]), partial(_copied, parts, layout))
-        run = TokenRun(layout, store, identity, ("joining", "B"), resume=resume)
-        total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
+        tasks = [(repr((copy.split, copy.folder.sha256, copy.record)).encode(), copy) for copy in _copies(parts)]
+        encoded = partial(_copied, layout)
+        job = Job(identity, len(settings["splits"]), tasks, encoded, doing=("joining", "B"))
+        total = sum(copy.record.bytes for _, copy in tasks)
         inputs = [input for part in parts for input in part.manifest.inputs]
         encodings = {name: encoding for part in parts for name, encoding in part.manifest.encodings.items()}
         known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs, encodings=encodings)
-        return run.write(RunOptions(progress=progress), total, known)
+        return write_token_files(layout, job, RunOptions(progress=progress), total, known, resume=resume)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -137,22 +137,29 @@ def _described(part: TokenFolder) -> dict[str, Any]:
 # Reading
 
 
-def _copied(
-    parts: Sequence[TokenFolder], layout: Layout, first: int, options: RunOptions, doubts: Doubts
-) -> Iterator[Encoded]:
-    """Yields the tokens of all shards from number `first`: see AppendStore."""
-    every = (
-        (split, part, record, record is records[-1])
-        for split, name in enumerate(SPLIT_NAMES)
-        for part in parts
-        for records in [part.manifest.shards.get(name, [])]
-        for record in records
-    )
-    for split, part, record, is_last in islice(every, first, None):
+class _Copy(NamedTuple):
+    """A token file to copy."""
+
+    split: int  # index into SPLIT_NAMES
+    folder: TokenFolder
+    record: ShardRecord
+    is_last: bool  # whether it is the last one of its split and folder
+
+
+def _copies(parts: Sequence[TokenFolder]) -> Iterator[_Copy]:
+    for split, name in enumerate(SPLIT_NAMES):
+        for part in parts:
+            records = part.manifest.shards.get(name, [])
+            yield from (_Copy(split, part, record, record is records[-1]) for record in records)
+
+
+def _copied(layout: Layout, copies: Iterable[_Copy], doubts: Doubts) -> Iterator[Encoded]:
+    """Yields the tokens of files: see Job."""
+    for split, part, record, is_last in copies:
         for block in layout.output.form.read(part.checked(record), layout.output.dtype):
             end_if_unwanted()
             ids = array(TYPECODES[layout.output.dtype], block.tobytes())
             marks = _binding.count_id(ids, layout.tok.eot_token or 0)
             yield Encoded([Segment(split, ids, marks, text_length(layout.tok, ids), False)], len(ids) * ids.itemsize)
         end = Segment(split, array(TYPECODES[layout.output.dtype]), 0, 0, is_last)  # of the last document, or no end
-        yield Encoded([end], 0, 1)
+        yield Encoded([end], 0, True)

@@ -18,14 +18,14 @@ from ..formats import VERSION_KEY, check_version_of
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, read_file
 from ..support.locking import FOLDER
+from ..support.task_results import TASKS
 from ..tokenizer import Tokenizer
 
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
-LOG_NAME = "parts.log"  # of a run, in a hidden folder
-ROWS = "rows"  # there, too: what `pack` has written
-REPLACED = "replaced"  # there, too: the manifest of the files that rows are replacing
+ROWS = "rows"  # in a hidden folder: files that get their names when all of them are there
+REPLACED = "replaced"  # there, too: the manifest of the files that they are replacing
 VERSION = 2  # 1 had ranges of inputs in each shard
 
 
@@ -368,15 +368,15 @@ def record_file(path: str) -> FileRecord:
 
 
 def _has_work(path: str) -> bool:
-    return os.path.isfile(path) or (os.path.isdir(path) and bool(os.listdir(path)))
+    return os.path.isdir(path) and bool(os.listdir(path))
 
 
 def is_unfinished(folder: str) -> bool:
-    """Returns whether a run that writes to a folder was killed or is still running. A manifest is newer than the log of
-    its own run, which may have been killed while it removed the log."""
+    """Returns whether a run that writes to a folder was killed or is still running. A manifest is newer than the work
+    of its own run, which may have been killed before it removed that."""
     hidden, manifest = os.path.join(folder, FOLDER), os.path.join(folder, manifest_name(folder))
     with suppress(FileNotFoundError), file_errors(hidden, "cannot be examined"):
-        places = [os.path.join(hidden, name) for name in (LOG_NAME, ROWS)]
+        places = [os.path.join(hidden, name) for name in (TASKS, ROWS)]
         begun = [os.stat(place).st_mtime_ns for place in places if _has_work(place)]
         return bool(begun) and not (os.path.exists(manifest) and os.stat(manifest).st_mtime_ns >= max(begun))
     return False

@@ -25,7 +25,7 @@ from ..tokenizer import Tokenizer
 from .finished import Goal
 from .formats import FLAT, FORMATS, LLMC, Format
 from .manifest import Manifest, check_name
-from .spool import EOT_MODES, ID_BYTES, KEEP
+from .results import EOT_MODES, ID_BYTES, KEEP, Marks
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
 METHODS = ("best-fit", "fill", "concat")  # of packing
@@ -254,6 +254,11 @@ class Layout(NamedTuple):
     name: str  # {name} in the format's file names
     source_names: Mapping[str, str]  # the manifest's names for files that have other names on disk
     call: str = ""  # the hash of the call that writes them
+
+    @property
+    def marks(self) -> Marks:
+        """Where the marks go."""
+        return Marks(self.output.mode, self.tok.eot_token, self.output.dtype)
 
     @property
     def unfinished(self) -> str:

@@ -28,7 +28,7 @@ from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
 from ..training.options import TrainOptions
 from .binarization import name_of, write_dataset
-from .finished import TOKENIZER_NAMES, Goal, call_of
+from .finished import TOKENIZER_NAMES, Goal, call_of, finish_publishing
 from .manifest import Manifest
 from .options import DatasetOptions, Layout, OutputOptions
 
@@ -107,6 +107,8 @@ def prepare_dataset(
     options.output.for_vocabulary(training.vocab_size, mark)  # and what it would otherwise refuse after training
     kinds = Kinds(options.read, mark)
     with only_writer(folder):
+        if folder == goal.folder:
+            finish_publishing(folder)
         staged = stage(given, folder, options.read, [folder])
         check_mark(kinds, counting.specials, counting.matching, staged.files)
         options = options.decided(staged.files, kinds, goal.folder)

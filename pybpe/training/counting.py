@@ -31,11 +31,11 @@ from ..reading.sample import Sample, flat_texts
 from ..reading.small_files import Corpus, SmallFiles
 from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
-from ..support.locking import FOLDER, LOCK, only_writer
-from ..support.output_files import remove_others
+from ..support.locking import FOLDER, only_writer
+from ..support.output_files import remove_folder, remove_others
 from ..support.parallel import RunOptions, map_ordered, run_interruptibly
 from ..support.progress import Progress
-from ..support.task_results import result_names, result_path
+from ..support.task_results import TASKS, task_folder, task_path
 from . import counts_file
 from .counts import Counts, header_of
 from .counts_file import Runs
@@ -265,6 +265,8 @@ class _Counting:
         files in it get the words of the groups that have none there yet."""
         with Progress("counting", self._total, "B", self._run.progress) as bar:
             if folder is not None:
+                folder = task_folder(folder, _identity_of(self._settings), keeps=True)
+                remove_others(folder, "*.counts", ())  # what a kill left of a group
                 sizes = dict(self._kept(groups, folder, bar))
                 return stack.enter_context(closing(self._counter(Runs(folder, list(sizes))))), sum(sizes.values())
             counter = stack.enter_context(closing(self._counter()))
@@ -278,11 +280,11 @@ class _Counting:
 
     def _kept(self, groups: Iterable[_Group], folder: str, bar: Progress) -> Iterator[tuple[str, int]]:
         """Yields the name of each group's file, and the size of the group."""
-        ready, identity = list[tuple[str, int]](), _identity_of(self._settings)
+        ready = list[tuple[str, int]]()
 
         def missing() -> Iterator[_Group]:
             for group in groups:
-                path = result_path(folder, identity, group.name)
+                path = task_path(folder, group.name)
                 if not os.path.exists(path):
                     yield group._replace(path=path, counter=self._counter(Runs(folder)))
                     continue
@@ -344,9 +346,8 @@ def checkpoint_folder(checkpoint: _binding.PathLike) -> Iterator[str]:
     path = _binding.path_text(checkpoint)
     with only_writer(path, temporary=True):
         folder = os.path.join(path, FOLDER)
-        remove_others(folder, "*", {LOCK, *result_names(folder)})
         yield folder
-        remove_others(folder, "*", {LOCK})
+        remove_folder(os.path.join(folder, TASKS))
 
 
 def _identity(part: InputFile | SmallFiles) -> object:

@@ -24,19 +24,17 @@ from pybpe.corpus import decisions  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.sample import Sample  # noqa: E402
 from pybpe.support.parallel import RunOptions  # noqa: E402
-from pybpe.tokens import run as dataset_run  # noqa: E402
-from pybpe.tokens import shared_store  # noqa: E402
+from pybpe.tokens import workers  # noqa: E402
 from pybpe.tokens.mix import mixing, shuffling  # noqa: E402
 from pybpe.training import counting  # noqa: E402
 from pybpe.training.counting import count_to_file  # noqa: E402
 
 counting.LEAST_TASK, counting._TASKS_OF_GROUP = 3000, 1  # keeps counts often
-dataset_run.CHECKPOINT_SECONDS = shared_store._PATIENCE_SECONDS = 0.0
-shared_store._THREADS = 1
+workers._PATIENCE_SECONDS = 0.0
 planning.TASK_BYTES = 6000
 mixing.LEAST_MEMORY = 1
 decisions.DEFAULT_MEMORY = 1  # as many passes as possible
-shuffling._TASK_TOKENS = 2000
+shuffling._PART_TOKENS = 2000
 
 SPECIALS = [
     "<|endoftext|>", "<|padding|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>",

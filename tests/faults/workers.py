@@ -35,11 +35,9 @@ import shim
 from operations import content, documents, small_tokenizer
 
 import pybpe
-from pybpe.tokens import run
 from pybpe.training import counting
 
 counting.LEAST_TASK = 5000
-run.CHECKPOINT_SECONDS = 0.0
 HANG = 90  # seconds; afterward the process prints its stacks and ends
 
 

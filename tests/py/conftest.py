@@ -14,7 +14,6 @@ from openai_ranks import fill_cache
 
 import pybpe
 from pybpe.reading import planning
-from pybpe.tokens import run
 from pybpe.training import counting
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,10 +94,9 @@ def tok() -> pybpe.Tokenizer:
 
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes a corpus many tasks, and binarize make a checkpoint after each."""
+    """Makes a corpus many tasks."""
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
     monkeypatch.setattr(counting, "LEAST_TASK", 15_000)
-    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
 
 
 @pytest.fixture

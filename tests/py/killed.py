@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pybpe import _binding
-from pybpe.tokens import spool
 
 
 def die_at(point: int) -> None:
@@ -24,7 +23,6 @@ def die_at(point: int) -> None:
 
     for name in ("replace", "unlink", "fsync", "truncate"):
         setattr(os, name, counted(getattr(os, name)))
-    spool._write = counted(spool._write)
     _binding.Output.commit = counted(_binding.Output.commit)  # type: ignore[method-assign]
 
 

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from pybpe.cli import main
 from pybpe.corpus import clean
 from pybpe.errors import FormatError, PybpeWarning
 from pybpe.reading import bad_records
+from pybpe.reading.bad_records import Seen
 from pybpe.support.locking import FOLDER
+from pybpe.support.task_results import headers_of
 
 BAD = [
     b"{", b"[]", b"7", b'{"text": null}', b'{"id": 1}', b'{"text": 5}', b'{"text": "\xff"}', b"null",
@@ -122,13 +125,12 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     pybpe.binarize(tok, path, tmp_path / "whole", on_error="skip", **given)
     with pytest.raises(FormatError, match="not JSON.* Finished work is kept"):
         pybpe.binarize(tok, path, tmp_path / "out", **given)
-    lines = (tmp_path / "out" / FOLDER / "parts.log").read_bytes().splitlines()
-    assert json.loads(lines[-1][9:])["tasks"] > 1
+    assert len(list((tmp_path / "out" / FOLDER / "tasks").glob("*/*"))) > 1
     pybpe.binarize(tok, path, tmp_path / "out", on_error="skip", **given)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
-    assert run_and_die(45, pybpe.binarize, tok, path, tmp_path / "other", **{**given, "on_error": "skip"})
-    lines = (tmp_path / "other" / FOLDER / "parts.log").read_bytes().splitlines()
-    assert json.loads(lines[-1][9:])["skipped"]["skipped"] == 1
+    assert run_and_die(11, pybpe.binarize, tok, path, tmp_path / "other", **{**given, "on_error": "skip"})
+    headers = [headers_of(str(path)) for path in (tmp_path / "other" / FOLDER / "tasks").glob("*/*")]
+    assert any(Seen.of(seen).bad for header in chain(*filter(None, headers)) for seen in header["seen"])
     with pytest.raises(FormatError, match="the line at byte"):
         pybpe.binarize(tok, path, tmp_path / "other", **given)
 

@@ -169,8 +169,8 @@ def test_counts_of_other_settings_stay_and_are_not_used(
         for each in options:
             with pytest.raises(InterruptedError):
                 train(**each)
-            names = {path.name for path in folder.iterdir()}
-            assert kept < names and all(name.startswith("task-") for name in names)
+            names = {str(path) for path in folder.rglob("*") if path.is_file()}
+            assert kept < names and all(len(Path(name).relative_to(folder).parts) == 3 for name in names)
             kept = names
     assert train(pattern="cl100k").model == pybpe.train(inputs, vocab_size=600, pattern="cl100k").model
     assert os.listdir(tmp_path) == []
@@ -184,13 +184,13 @@ def test_counts_that_are_damaged_are_refused_and_missing_ones_made(
         patch.setattr("pybpe.training.merging._merge", not_merged)
         train()
     folder = tmp_path / "x" / FOLDER
-    first, second = sorted(folder.glob("task-*"))[:2]
+    first, second = sorted(folder.glob("tasks/*/*"))[:2]
     first.write_bytes(first.read_bytes()[:-1])
-    with pytest.raises(pybpe.errors.FormatError, match=r"task-.*not a complete"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"tasks/.*not a complete"):
         train()
     first.unlink()
     second.rename(f"{second}.123.tmp")  # as a kill leaves it
-    (folder / "run000000-0a1b2c3d.counts").write_bytes(b"pybpecnt")
+    (first.parent / "run000000-0a1b2c3d.counts").write_bytes(b"pybpecnt")
     assert train().model == pybpe.train(corpus, vocab_size=600, special_tokens=SPECIALS).model
     assert os.listdir(tmp_path) == []
 

@@ -24,7 +24,7 @@ from pybpe.loading import DocumentRows
 from pybpe.reading import files, pieces, planning, small_files
 from pybpe.reading.splits import hash_split
 from pybpe.tokens.encoding import TaskEncoder
-from pybpe.tokens.spool import Segment
+from pybpe.tokens.results import Segment
 
 
 def hashed(data: bytes) -> int:

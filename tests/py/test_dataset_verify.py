@@ -338,8 +338,7 @@ def test_shards_that_the_manifest_does_not_list_are_named(tok: pybpe.Tokenizer, 
     (out / "notes.txt").write_text("mine")
     assert [problem.file for problem in verify(out, tok)[1]] == ["corpus_train_000007.bin"]
     (out / "corpus_train_000007.bin").unlink()
-    (out / FOLDER).mkdir()
-    (out / FOLDER / "parts.log").write_text("{}")
+    (out / FOLDER / "tasks" / "settings").mkdir(parents=True)
     assert faults(out, tok) == []  # a run that has not removed the manifest has changed nothing
     (out / "manifest.json").unlink()
     with pytest.raises(pybpe.errors.ArgumentError, match="has not finished: run its command again"):

@@ -3,7 +3,6 @@
 import os
 import pickle
 import random
-import shutil
 import signal
 import subprocess
 import time
@@ -14,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, content, documents, jsonl, small_tokenizer, write_corpus
+from corpora import EOT, content, documents, jsonl, small_tokenizer, tokens_of, write_corpus
 from texts import english
 
 import pybpe
 from pybpe.errors import ShardTooSmallError
 from pybpe.reading import planning
-from pybpe.support import remote
 from pybpe.support.remote import SharedFolder
-from pybpe.tokens import run, shared_store, store
+from pybpe.tokens import results, workers
 from pybpe.tokens.verification import verify
 
 HIDDEN = ".pybpe-unfinished"
@@ -32,7 +30,7 @@ HIDDEN = ".pybpe-unfinished"
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Documents in a text, in JSON lines, and one that is longer than a task."""
     monkeypatch.setattr(planning, "TASK_BYTES", 7000)
-    monkeypatch.setattr(shared_store, "tasks_per_part", lambda *_: 2)
+    monkeypatch.setattr(workers, "tasks_per_message", lambda *_: 2)
     folder = tmp_path / "corpus"
     folder.mkdir()
     (folder / "a.txt").write_bytes(EOT.join(documents(100)).encode())
@@ -84,7 +82,7 @@ def test_same_files(
 ) -> None:
     tok = small_tokenizer()
     expected = pybpe.binarize(tok, corpus, tmp_path / "one", workers=1, **settings)
-    monkeypatch.setattr(store, "_MARK_TOKENS", 1000)
+    monkeypatch.setattr(results, "_RESULT_TOKENS", 1000)
     how: dict[str, Any] = {"many": {"workers": 8}, "threads": {"executor": threads}}
     how["shuffled"] = {"executor": Shuffled(5), "workers": 4}
     for name, given in how.items():
@@ -102,20 +100,20 @@ def test_another_process_imports_what_it_needs(tmp_path: Path, small_tasks: None
 
 
 @pytest.mark.parametrize("eot", ["prepend", "append", "none"])
-def test_parts_that_begin_after_a_mark(
+def test_tasks_that_begin_and_end_at_marks(
     eot: str, tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan says that they begin inside a document, so they are made twice."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 500)
-    monkeypatch.setattr(shared_store, "tasks_per_part", lambda *_: 1)
-    made, make_part = [], shared_store.make_part
-    monkeypatch.setattr(shared_store, "make_part", lambda order: made.append(order.plan) or make_part(order))
+    """A task cannot know whether it begins inside a document: the tokens of one piece without tasks are right."""
     (tmp_path / "in.txt").write_text(EOT.join(" a b c"[: n % 7] for n in range(1000)), newline="")
-    more: dict[str, Any] = {"split_by": "token", "splits": (1,), "eot": eot}
-    pybpe.binarize(small_tokenizer(), tmp_path / "in.txt", tmp_path / "one", **more)
-    pybpe.binarize(small_tokenizer(), tmp_path / "in.txt", tmp_path / "workers", **more, executor=threads)
-    assert content(tmp_path / "workers") == content(tmp_path / "one")
-    assert 15 < len(set(made)) < len(made) < 2 * len(set(made))
+    more: dict[str, Any] = {"split_by": "token", "splits": (1,), "eot": eot, "min_shard_tokens": 0}
+    whole = pybpe.binarize(small_tokenizer(), tmp_path / "in.txt", tmp_path / "whole", **more)
+    for size in (1, 100, 500, 501, 502, 503):
+        monkeypatch.setattr(planning, "TASK_BYTES", size)
+        pybpe.binarize(small_tokenizer(), tmp_path / "in.txt", tmp_path / f"one{size}", **more)
+        pybpe.binarize(small_tokenizer(), tmp_path / "in.txt", tmp_path / f"many{size}", **more, executor=threads)
+        for name in ("one", "many"):
+            assert tokens_of(tmp_path / f"{name}{size}", "train") == tokens_of(tmp_path / "whole", "train")
+            assert pybpe.Manifest.load(tmp_path / f"{name}{size}").shards == whole.shards
 
 
 def test_encode_files(corpus: Path, tmp_path: Path, threads: Executor) -> None:
@@ -129,7 +127,7 @@ def test_encode_files(corpus: Path, tmp_path: Path, threads: Executor) -> None:
 def test_empty_bundles_and_sources(tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small files, some empty, and a stream whose name is not that of the file on disk."""
     monkeypatch.setattr(planning, "TASK_BYTES", 9000)
-    monkeypatch.setattr(shared_store, "tasks_per_part", lambda *_: 1)
+    monkeypatch.setattr(workers, "tasks_per_message", lambda *_: 1)
     (tmp_path / "corpus").mkdir()
     for number, text in enumerate(documents(30)):
         (tmp_path / "corpus" / f"{number:02d}.txt").write_text(text if number % 3 else "")
@@ -158,10 +156,8 @@ def _in_a_folder_of_its_own() -> None:
 
 def _writing_elsewhere() -> None:
     """Makes a worker's files invisible to this process, as when it sees a copy of the folder."""
-    new_file = SharedFolder.new_file
-    SharedFolder.new_file = lambda self, name, ending="": (  # type: ignore[method-assign]
-        new_file(self, name, ending).replace(HIDDEN, "elsewhere")
-    )
+    write = workers.write_results
+    workers.write_results = lambda path, parts: write(f"{path}-elsewhere", parts)
 
 
 def test_a_folder_that_is_not_shared(corpus: Path, tmp_path: Path) -> None:
@@ -183,7 +179,7 @@ def test_a_worker_that_does_not_see_the_folder_of_the_others(
 
 
 def test_a_copy_of_the_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_store, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "_PATIENCE_SECONDS", 0.0)
     with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=_writing_elsewhere) as executor:
         with pytest.raises(
             pybpe.errors.WorkerError, match="a worker wrote [0-9]+ bytes, but this machine does not see them"
@@ -192,45 +188,12 @@ def test_a_copy_of_the_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.
     assert not list((tmp_path / "out").glob("*.bin"))
 
 
-def test_a_damaged_log_or_part(
-    corpus: Path, tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What follows a damaged line is made again. If a part is damaged, so is everything."""
-    tok, out = small_tokenizer(), tmp_path / "out"
-    pybpe.binarize(tok, corpus, tmp_path / "one")
-    with monkeypatch.context() as patch:
-        patch.setattr(shared_store, "make_shard", None)
-        with pytest.raises(pybpe.errors.WorkerError, match="TypeError"):
-            pybpe.binarize(tok, corpus, out, executor=threads)
-    (hidden,) = (out / HIDDEN).glob("workers-*")
-    lines = (out / HIDDEN / "parts.log").read_bytes().splitlines(keepends=True)
-    assert len(lines) - 2 == len(list(hidden.glob("part-*"))) > 8  # the first line and the last one are of the run
-
-    def again(name: str, *log: bytes) -> Path:
-        shutil.copytree(out, tmp_path / name)
-        path = tmp_path / name / HIDDEN / "parts.log"
-        path.write_bytes(b"".join(log))
-        return path
-
-    for number, damaged in enumerate((lines[4][:-5], b"[1, 2]\n", b"\0" * 50 + b"\n", lines[6])):
-        log = again(f"{number}", *lines[:4], damaged, *lines[5:])
-        assert len(run.PartsLog(str(log.parent)).parts) == 3
-        pybpe.binarize(tok, corpus, tmp_path / f"{number}", executor=threads)
-        assert content(tmp_path / f"{number}") == content(tmp_path / "one")
-
-    for number, change in enumerate((lambda path: os.truncate(path, 9), os.unlink), 10):
-        log = again(f"{number}", *lines)
-        change(min(log.parent.glob("workers-*/part-*/train.tokens")))
-        pybpe.binarize(tok, corpus, tmp_path / f"{number}", executor=threads)
-        assert content(tmp_path / f"{number}") == content(tmp_path / "one")
-
-
 def test_a_changed_context_is_refused(tmp_path: Path) -> None:
     """Its hash is in the message, so a worker does not unpickle a file that another program wrote."""
     shared = SharedFolder.begin(str(tmp_path))
     (tmp_path / "context").write_bytes(pickle.dumps("another"))
     with pytest.raises(pybpe.errors.WorkerError, match="has been changed"):
-        shared_store.make_part(shared_store.Order((), shared, "0" * 64, "", ()))
+        workers._written(shared, "0" * 64, [])
 
 
 def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
@@ -239,17 +202,17 @@ def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
     pybpe.binarize(tok, corpus, tmp_path / "one")
     with ProcessPoolExecutor(2, mp_context=get_context("fork")) as executor:
         victim = executor.submit(os.getpid).result()
-        seen, done = shared_store._await, []
+        seen, done = workers._await, []
 
         def check(path: str, size: int) -> None:
             seen(path, size)
             done.append(path)
-            if len(done) == 13:  # two parts, each with two files of three splits
+            if len(done) == 5:
                 os.kill(victim, signal.SIGKILL)
                 while not executor._broken:  # until the pool notices, another worker could do all other tasks
                     time.sleep(0.01)
 
-        shared_store._await = check
+        workers._await = check
         try:
             with pytest.raises(
                 pybpe.errors.WorkerError,
@@ -257,30 +220,11 @@ def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
             ):
                 pybpe.binarize(tok, corpus, out, executor=executor, workers=1)
         finally:
-            shared_store._await = seen
-    assert len((out / HIDDEN / "parts.log").read_bytes().splitlines()) > 3
+            workers._await = seen
+    assert len(list((out / HIDDEN / "tasks").glob("*/*"))) >= 5
     with ProcessPoolExecutor(2, mp_context=get_context("fork")) as executor:
         pybpe.binarize(tok, corpus, out, executor=executor, workers=2)
     assert content(out) == content(tmp_path / "one")
-
-
-def test_the_disk_never_has_all_tokens_twice(
-    corpus: Path, tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The tokens of a part are removed when no shard needs them any longer."""
-    left: list[tuple[int, int]] = []
-    seen = shared_store._await
-
-    def check(path: str, size: int) -> None:
-        seen(path, size)
-        folder = next(folder for folder in Path(path).parents if folder.name.startswith("workers-"))
-        left.append((len(list(folder.glob("part-*/train.tokens"))), len(list(folder.glob("shard-*")))))
-
-    monkeypatch.setattr(shared_store, "_await", check)
-    monkeypatch.setattr(remote, "_PENDING", 2)
-    pybpe.binarize(small_tokenizer(), corpus, tmp_path / "o", shard_tokens=6000, splits=(1,), executor=threads)
-    most = max(count for count, _ in left)
-    assert most > 8 and left[-1][0] <= 3 and max(parts + shards // 2 for parts, shards in left) <= most + 4
 
 
 class LostInTime(Executor):

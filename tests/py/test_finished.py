@@ -18,7 +18,7 @@ from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
 from pybpe.loading.mixture import folder_paths
 from pybpe.support import platform
-from pybpe.tokens import run, store
+from pybpe.tokens import finished, run
 from pybpe.tokens.pack import packing
 from pybpe.tokens.verification import verify
 from pybpe.training import counting
@@ -482,7 +482,7 @@ def test_packing_that_fails_or_is_killed_leaves_the_old_rows_or_a_run_that_goes_
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(platform, "replace_file", kill)
-            patch.setattr(packing, "remove_work", interrupted)
+            patch.setattr(finished, "remove_work", interrupted)
             pack("b", force=True)
         if calls == 1:
             with pytest.raises(pybpe.errors.ArgumentError, match="has not finished: run its command again"):
@@ -506,7 +506,7 @@ def test_a_killed_call_that_would_replace_files_leaves_them_usable(
     binarize("a.txt", "data")
     before = content("data")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(run.TokenRun, "_replace_older", interrupted)
+        patch.setattr(run, "publish", interrupted)
         binarize("b.txt", "data", force=True)
     caplog.set_level("INFO", "pybpe")
     assert verify("data", tok)[1] == [] and "or remove data/.pybpe-unfinished to give it up" in caplog.text
@@ -516,7 +516,7 @@ def test_a_killed_call_that_would_replace_files_leaves_them_usable(
     binarize("a.txt", "data")
     assert content("data").items() >= before.items()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(store.AppendStore, "publish", interrupted)
+        patch.setattr(finished, "remove_file", interrupted)
         binarize("b.txt", "data", force=True)
     for call in (lambda: verify("data", tok), lambda: folder_paths("data"), lambda: OF_TOKENS["pack"]("data", "no")):
         with pytest.raises(pybpe.errors.ArgumentError, match="has not finished: run its command again"):

@@ -140,7 +140,7 @@ def test_memory_does_not_change_the_bytes(
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     for memory in (20_000, 300_000):
         assert mixed(str(memory), memory_limit=memory) == expected
-    monkeypatch.setattr(shuffling, "_TASK_TOKENS", 100)
+    monkeypatch.setattr(shuffling, "_PART_TOKENS", 100)
     assert mixed("tasks", memory_limit=100_000) == expected
 
 

@@ -216,7 +216,7 @@ def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Pa
     unfinished = tmp_path / "unfinished"
     pybpe.binarize(tok, data / "c.txt", unfinished, format="raw")
     (unfinished / ".pybpe-unfinished").mkdir(exist_ok=True)
-    (unfinished / ".pybpe-unfinished" / "parts.log").write_text("{}")
+    (unfinished / ".pybpe-unfinished" / "tasks" / "settings").mkdir(parents=True)
     (unfinished / "manifest.json").unlink()
     ids = numpy.arange(9)
     for sources, options, length, message in (

@@ -63,7 +63,7 @@ def test_a_refused_writer_has_changed_nothing(marked: Path, tmp_path: Path, name
     out, (write, locked) = tmp_path / "out", WRITERS[name]
     folder = out / locked
     (folder / FOLDER).mkdir(parents=True)
-    for file in ("tokenizer.json", "tokenizer.bin", "README.md", f"{FOLDER}/input-0", f"{FOLDER}/parts.log"):
+    for file in ("tokenizer.json", "tokenizer.bin", "README.md", f"{FOLDER}/input-0", f"{FOLDER}/rows"):
         (folder / file).write_bytes(b"of the other")
     with another_process_holds(folder):
         before = content(out)

@@ -15,7 +15,7 @@ import pybpe
 from pybpe.errors import Error, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.splits import hash_split
-from pybpe.tokens import preparation, run
+from pybpe.tokens import binarization, preparation
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_run_that_died_while_it_encoded(
     settings = {"vocab_size": 400, **settings}
     pybpe.prepare(corpus, tmp_path / "undisturbed", **settings)
     with monkeypatch.context() as patch:
-        patch.setattr(run.TokenRun, "write", died)
+        patch.setattr(binarization, "write_token_files", died)
         with pytest.raises(KeyboardInterrupt):
             pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
     pybpe.prepare(corpus, tmp_path / "out", **settings)

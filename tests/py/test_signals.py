@@ -131,14 +131,13 @@ def test_temporary_files_go_when_the_command_is_ended(tmp_path: Path, corpus: Pa
 INTERRUPTED = """
 import signal, sys
 from pybpe.__main__ import main
-from pybpe.tokens import spool
+from pybpe.tokens import run
 
-def write_and_interrupt(*given, write=spool._write):
-    spool._write = write
+def write_and_interrupt(*given, write=run.write_results):
     write(*given)
     signal.raise_signal(signal.SIGINT)
 
-spool._write = write_and_interrupt
+run.write_results = write_and_interrupt
 sys.exit(main())
 """
 
@@ -150,7 +149,7 @@ def test_an_interrupted_command_says_how_to_resume(tmp_path: Path) -> None:
         arguments = ["binarize", "-t", "tok.json", "in.txt", "-o", name, "--split-by", "hash", *extra]
         run = [sys.executable, "-c", INTERRUPTED, *arguments]
         done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-        assert (tmp_path / name / FOLDER / "train.tokens").exists()
+        assert len(list((tmp_path / name / FOLDER / "tasks").glob("*/*"))) == 1
         said = "pybpe: interrupted; to resume, run the same command again\n"
         assert (done.returncode, done.stderr) == (130, said)
 

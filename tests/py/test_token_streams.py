@@ -280,7 +280,7 @@ def test_only_files_that_the_manifest_lists_are_read(raw: Path, tmp_path: Path) 
         TokenStream(raw / "train.bin")
     (raw / "manifest.json").unlink()  # as a run does before it replaces the files
     (raw / ".pybpe-unfinished").mkdir(exist_ok=True)
-    (raw / ".pybpe-unfinished" / "parts.log").touch()
+    (raw / ".pybpe-unfinished" / "tasks" / "settings").mkdir(parents=True)
     with pytest.raises(pybpe.errors.ArgumentError, match="raw: the run that writes to this folder has not finished"):
         TokenStream(tmp_path / "train.bin")
 

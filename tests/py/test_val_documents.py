@@ -14,7 +14,6 @@ import pybpe
 from pybpe.cli import main
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.reading import planning
-from pybpe.tokens import run
 from pybpe.tokens.verification import verify
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*this file is empty")
@@ -25,7 +24,6 @@ TEXTS = documents(60)
 def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Sixty documents in files of all kinds, with empty documents among them, which do not count."""
     monkeypatch.setattr(planning, "TASK_BYTES", 2000)
-    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_bytes(b"\xef\xbb\xbf" + (EOT + EOT.join([*TEXTS[:15], "", TEXTS[15], ""])).encode())

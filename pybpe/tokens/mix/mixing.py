@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ... import _binding
@@ -15,12 +16,11 @@ from ...support.locking import only_writer
 from ...support.parallel import RunOptions
 from ...tokenizer import Tokenizer
 from ..binarization import described
-from ..finished import Goal, TokenFolder, call_of, hashed
+from ..finished import Goal, TokenFolder, call_of, finish_publishing, hashed
 from ..manifest import Manifest, passes
 from ..options import Layout, OutputOptions
 from ..overlap import check_documents_apart
-from ..run import TokenRun
-from ..store import AppendStore
+from ..run import Job, write_token_files
 from .amounts import asked_tokens
 from .drawing import Drawn, draw_all, everything
 from .recipe import Recipe, load_recipe
@@ -90,6 +90,7 @@ def mix(
     sources = open_sources(given.sources, tok, folder)
     asked_tokens(given, _sizes(given, sources))  # refuses what is impossible, before anything is written
     with only_writer(folder):
+        finish_publishing(folder)
         calls = [source.sha256 for source in sources]
         call = call_of((given.content, given.seed, tok.model.fingerprint, output, calls))
         made = Goal(folder, force).made(call, tok)
@@ -125,10 +126,10 @@ def _mixed(layout: Layout, recipe: Recipe, sources: Sequence[TokenFolder], lengt
     settings = {**layout.output.settings(), "sequence_length": length, "mixture": mixture}
     states = [state_of(source) for source in sources]
     identity = hashed(states, sections, shuffle.buckets, settings, layout.name)
-    resume = shuffle.is_direct or shuffle.has_buckets()
-    store = AppendStore(layout, splits, shuffle.encoded)
-    work = TokenRun(layout, store, identity, ("shuffling", "token"), resume=resume)
-    return work.write(run, sum(section.tokens for section in sections), Manifest(settings, described(layout.tok)))
+    encoded = partial(shuffle.encoded, progress=run.progress)
+    job = Job(identity, splits, shuffle.tasks(), encoded, doing=("shuffling", "token"))
+    known = Manifest(settings, described(layout.tok))
+    return write_token_files(layout, job, run, sum(section.tokens for section in sections), known)
 
 
 def _sizes(recipe: Recipe, sources: Sequence[TokenFolder]) -> dict[str, int]:

@@ -7,17 +7,17 @@ so the order does not depend on how many buckets there are:
     a b c d e f g h      ->     [ c g a ] [ h b d ] [ e f ]  ->  g a c  b h d  f e
 
 A bucket is two files: NUMBER.tokens has the ids of its documents, each after its mark, and NUMBER.index an item for
-each document. The first task of the run distributes the documents among all buckets. If it is killed, it starts again:
-it takes as long as copying the tokens. The next tasks sort one bucket after another. If everything fits in memory,
-there are no buckets: the documents are read where they are.
+each document. First the documents are distributed among all buckets. If that is killed, it starts again: it takes as
+long as copying the tokens. Then each task sorts a bucket. If everything fits in memory, there are no buckets: the
+documents are read where they are.
 """
 
 from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -28,12 +28,11 @@ from ...reading.splits import SPLIT_NAMES
 from ...reading.streams import open_input
 from ...reading.text_encoding import Doubts
 from ...support import platform
-from ...support.output_files import make_folder
-from ...support.parallel import RunOptions
+from ...support.output_files import make_folder, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
-from ..encoding import Encoded, text_length
-from ..spool import ID_BYTES, TYPECODES, Segment
+from ..encoding import text_length
+from ..results import ID_BYTES, TYPECODES, Encoded, Segment
 from .drawing import Documents, Drawn, drawing_keys, writing_keys
 
 DEFAULT_MEMORY = 1 << 30
@@ -41,7 +40,7 @@ LEAST_MEMORY = 1 << 20
 _DOCUMENT_BYTES = 128  # memory for a document while a bucket is sorted
 _WRITE_BYTES = 1 << 16  # a block has about this much for each bucket
 _BLOCK_BYTES = 1 << 24  # the least size of a block
-_TASK_TOKENS = 1 << 20
+_PART_TOKENS = 1 << 20
 _INDEX = [("first", "u8"), ("second", "u8"), ("tokens", "i8")]  # both keys of a document, and its tokens
 
 
@@ -74,7 +73,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Writes the documents of all sections. A task is the distribution among buckets, or about a million tokens."""
+    """Writes the documents of all sections. A task is a bucket, or a section if there are no buckets."""
 
     tok: Tokenizer  # the tokenizer that made the tokens
     folder: str  # where the buckets are
@@ -106,25 +105,28 @@ class Shuffle:
         except (FileError, FormatError):
             return False
 
-    def encoded(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Encoded]:
-        """Yields the tokens of all tasks from number `first`. One thread does everything: it mostly copies memory."""
-        number = 0 if self.is_direct else 1
-        if first < number:
-            self._distribute(options.progress)
-            yield Encoded([], 0, 1)
+    def tasks(self) -> Iterator[tuple[bytes, tuple[Section, int]]]:
+        """Yields each task, after what distinguishes it from others: a section and the number of its bucket."""
         for section, buckets in self._numbered():
             for bucket in buckets:
-                ordered = self._of_sources(section) if self.is_direct else self._bucket(bucket)
-                for at in range(0, ordered.tokens, _TASK_TOKENS):
-                    if number >= first:
-                        end = min(at + _TASK_TOKENS, ordered.tokens)
-                        found, documents = ordered.part(at, end)
-                        ids = array(TYPECODES[self.dtype])
-                        ids.frombytes(found.data.cast("B"))
-                        size = text_length(self.tok, ids)
-                        segment = Segment(section.split, ids, documents, size, end == ordered.tokens)
-                        yield Encoded([segment], len(ids), 1)
-                    number += 1
+                yield f"{section.split} {bucket}".encode(), (section, bucket)
+
+    def encoded(
+        self, tasks: Iterable[tuple[Section, int]], doubts: Doubts, progress: bool | None = None
+    ) -> Iterator[Encoded]:
+        """Yields the tokens of tasks. One thread does everything: it mostly copies memory."""
+        for section, bucket in tasks:
+            if not self.is_direct and not self.has_buckets():
+                self._distribute(progress)
+            ordered = self._of_sources(section) if self.is_direct else self._bucket(bucket)
+            for at in range(0, ordered.tokens, _PART_TOKENS):
+                end = min(at + _PART_TOKENS, ordered.tokens)
+                found, documents = ordered.part(at, end)
+                ids = array(TYPECODES[self.dtype])
+                ids.frombytes(found.data.cast("B"))
+                size = text_length(self.tok, ids)
+                yield Encoded([Segment(section.split, ids, documents, size, end == ordered.tokens)], len(ids))
+            yield Encoded([], 0, True)
 
     def _numbered(self) -> Iterator[tuple[Section, range]]:
         """Yields the sections with the numbers of their buckets."""
@@ -191,8 +193,16 @@ class Shuffle:
         return base + ".tokens", base + ".index"
 
     def _distribute(self, progress: bool | None) -> None:
-        """Distributes all documents among the buckets."""
-        make_folder(self.folder)
+        """Distributes all documents among the buckets, which appear when all are complete."""
+        new = replace(self, folder=f"{self.folder}-new")
+        for folder in (self.folder, new.folder):
+            remove_folder(folder)
+        make_folder(new.folder)
+        new._fill(progress)
+        with file_errors(self.folder, "cannot be written"):
+            os.rename(new.folder, self.folder)
+
+    def _fill(self, progress: bool | None) -> None:
         paths = [path for number in range(sum(self.buckets)) for path in self._paths(number)]
         for path in paths:
             with file_errors(path, "cannot be written"):

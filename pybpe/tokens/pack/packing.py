@@ -21,18 +21,17 @@ from ..._lazy import Array, numpy
 from ...arguments import instance, param, shown
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
 from ...reading.streams import read_file
-from ...support import platform
 from ...support.locking import FOLDER, only_writer
-from ...support.output_files import make_folder, remove_file, remove_folder
+from ...support.output_files import make_folder, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, hidden_folder, remove_work, replaced_files
+from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, finish_publishing, hidden_folder, publish
 from ..formats import FLAT, FORMATS, LLMC
-from ..manifest import FILE_NAMES, REPLACED, ROWS, FileRecord, Manifest, ShardRecord, manifest_name
+from ..manifest import ROWS, FileRecord, Manifest, ShardRecord
 from ..options import RowOptions
-from ..spool import ID_BYTES
-from ..store import check_least
+from ..results import ID_BYTES
+from ..shards import check_least
 from ..token_files import MarksFirst, TokenStream, with_marks_first
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
 from .rows import WRITERS, Columns, NewShard, columns_of
@@ -100,7 +99,7 @@ def pack(
     goal, pad_id = options.goal(out, force), _pad_id(tok, pad)
     rows = os.path.join(goal.folder, FOLDER, ROWS)
     with only_writer(goal.folder):
-        _publish(goal.folder)
+        finish_publishing(goal.folder)
         made = goal.made(source.manifest.call or source.sha256, tok)
         if made is not None:
             return made
@@ -110,7 +109,7 @@ def pack(
         except BaseException:
             remove_folder(rows)  # nothing resumes
             raise
-        _publish(goal.folder)
+        publish(goal.folder)
     return Manifest.load(goal.folder)
 
 
@@ -131,7 +130,7 @@ def write_and_pack(
     folder = hidden_folder(goal.folder)
     if os.path.isdir(goal.folder):
         with only_writer(goal.folder):
-            _publish(goal.folder)
+            finish_publishing(goal.folder)
     with only_writer(os.path.dirname(folder), temporary=True):
         try:
             tok, made = write(folder)
@@ -167,30 +166,6 @@ def _pad_id(tok: Tokenizer, pad: str | None) -> int:
     if not isinstance(pad, str) or pad not in tok.special_tokens:
         raise ArgumentError(f"{param('pad')} must be one of the tokenizer's special tokens, not {shown(pad)}")
     return tok.special_tokens[pad]
-
-
-def _publish(folder: str) -> None:
-    """Moves finished rows into their output folder, if there are any, perhaps of a call that was killed meanwhile; the
-    manifest comes last. Removes the files that the manifest there lists. It is put aside first, because it would be
-    wrong from then on, and still lists them after a kill."""
-    rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
-    manifest = manifest_name(rows)
-    if not os.path.exists(os.path.join(rows, manifest)):
-        return
-    names, fingerprint = os.listdir(rows), Manifest.load(rows).tokenizer.get("fingerprint")
-    with file_errors(folder, "cannot be written"):
-        for name in FILE_NAMES:
-            if os.path.exists(os.path.join(folder, name)):
-                platform.replace_file(os.path.join(folder, name), os.path.join(make_folder(aside), name))
-                platform.sync_folder(aside)
-        platform.sync_folder(folder)
-        for name in set(replaced_files(folder, fingerprint)) - set(names):
-            remove_file(os.path.join(folder, name))
-        for some in (set(names) - {manifest}, {manifest}):
-            for name in some:
-                platform.replace_file(os.path.join(rows, name), os.path.join(folder, name))
-            platform.sync_folder(folder)
-        remove_work(folder)
 
 
 # ----------------------------------------------------------------------------------------------------
