@@ -55,25 +55,27 @@ def listed_steps() -> Iterator[tuple[dict[str, Any], bool]]:
                     yield {**step, "behavior": "Removed", "invert": True}, in_bytes
 
 
-def read_step(step: dict[str, Any], in_bytes: bool) -> Pattern | None:
+def read_step(step: dict[str, Any], in_bytes: bool, version: str = "1.0") -> Pattern | None:
     """Returns the pattern of a step, or None if pybpe refuses it or C has it built in."""
     try:
-        pattern = steps._read_step(step, in_bytes, "")
+        pattern = steps._read_step(step, in_bytes, "", version)
     except FormatError:
         return None
     return pattern if pattern.is_custom else None
 
 
-def known_steps() -> dict[tuple[str, str, bool, str, bool], str]:
-    """Returns the regular expressions by what a tokenizer.json says: type, behavior, invert, regex, after ByteLevel."""
-    found: dict[tuple[str, str, bool, str, bool], str] = {}
+def known_steps() -> dict[tuple[str, str, bool, str, bool], tuple[str, bool]]:
+    """Returns the regular expressions by what a tokenizer.json says: type, behavior, invert, regex, after ByteLevel;
+    each with whether this holds in version 2.0 too."""
+    found: dict[tuple[str, str, bool, str, bool], tuple[str, bool]] = {}
     for step, in_bytes in listed_steps():
         pattern = read_step(step, in_bytes)
         if pattern is None:
             continue
         kind, text = step["type"], step.get("pattern", {}).get("Regex", "")
         behavior = step.get("behavior") or ("Isolated" if step["individual_digits"] else "Contiguous")
-        found[kind, behavior, step.get("invert", False), text, in_bytes] = pattern.regex
+        in_2 = in_bytes or read_step(step, in_bytes, "2.0") == pattern
+        found[kind, behavior, step.get("invert", False), text, in_bytes] = pattern.regex, in_2
     return found
 
 
@@ -124,7 +126,7 @@ def generate_patterns() -> str:
     ranges: list[str] = []
     rows: list[str] = []
     patterns: list[str] = []
-    for expression in dict.fromkeys(known_steps().values()):
+    for expression in dict.fromkeys(spelled for spelled, _ in known_steps().values()):
         all_ranges, classes, own_rows = tables_of(expression)
         usual, others = exceptions(runs_of(all_ranges, categories))
         numbers = ", ".join(map(str, usual))
@@ -159,8 +161,9 @@ def quoted(text: str) -> str:
 
 def generate_steps() -> str:
     entries = [
-        f'{{"{kind}", "{behavior}", {int(bool(invert))}, {int(in_bytes)}, {quoted(text)},\n     {quoted(spelled)}}}'
-        for (kind, behavior, invert, text, in_bytes), spelled in known_steps().items()
+        f'{{"{kind}", "{behavior}", {int(bool(invert))}, {int(in_bytes)}, {int(not in_2)}, {quoted(text)},'
+        f"\n     {quoted(spelled)}}}"
+        for (kind, behavior, invert, text, in_bytes), (spelled, in_2) in known_steps().items()
     ]
     separator = ",\n    "
     return f"""\

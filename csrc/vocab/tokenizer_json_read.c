@@ -8,6 +8,8 @@ vocabulary and the merges; this file reads what is around them:
     decoder         must be ByteLevel
     model           its other settings; most must have their usual values
 
+In version 2.0 byte_level in the model replaces the step ByteLevel, and role_to_token may name what ends a document.
+
 Each part that is read means exactly the same as in Hugging Face's library. Any other is refused: the error names it, and
 its offset is the part's. Truncation, padding and the post-processor are for the caller: they do not change the ids of
 a text. The rules are the same as in pybpe/formats in Python, which says where in Hugging Face's source they come from.
@@ -20,6 +22,7 @@ typedef struct known_step {
     const char *type, *behavior;
     bool invert;
     bool in_bytes;     /* it comes after ByteLevel, so it sees the characters that stand for bytes */
+    bool only_1;       /* in version 2.0 of the file, the same regular expression gives other words */
     const char *given; /* the regular expression of a Split */
     const char *regex; /* as pybpe spells it */
 } known_step;
@@ -33,6 +36,7 @@ typedef struct json_file {
     const uint8_t *text;
     const pybpe_allocator *mem;
     pybpe_error *err;
+    bool is_2;             /* version 2.0 */
     uint8_t *room;         /* for strings without their escapes, as long as the text */
     pybpe_vocab_spec spec; /* without tokens and merges */
     /* The added tokens: */
@@ -295,8 +299,10 @@ static int read_byte_level(json_file *f, const json_member *step, const json_mem
     if (code != PYBPE_OK) {
         return code;
     }
-    if (f->in_bytes) {
-        return refuse_part(f, step->begin, "the pre_tokenizer has ByteLevel twice");
+    if (f->in_bytes || f->is_2) {
+        return refuse_part(f, step->begin,
+                           f->is_2 ? "the pre_tokenizer has ByteLevel, for which version 2.0 has model.byte_level"
+                                   : "the pre_tokenizer has ByteLevel twice");
     }
     if (spaced && f->seen > 0) {
         return refuse_part(f, step->begin, "the pre_tokenizer has ByteLevel with add_prefix_space after another step");
@@ -315,7 +321,8 @@ static const char *known_regex(const json_file *f, const json_member *members, c
     for (size_t i = 0; pattern < 0 && i < sizeof KNOWN_STEPS / sizeof *KNOWN_STEPS; i++) {
         const known_step *k = &KNOWN_STEPS[i];
         if (is_string(&members[STEP_TYPE], k->type) && strcmp(behavior, k->behavior) == 0 && k->invert == invert &&
-            k->in_bytes == f->in_bytes && strlen(k->given) == n && memcmp(k->given, f->room, n) == 0) {
+            k->in_bytes == f->in_bytes && !(k->only_1 && f->is_2) && strlen(k->given) == n &&
+            memcmp(k->given, f->room, n) == 0) {
             return k->regex;
         }
     }
@@ -326,7 +333,9 @@ static const char *known_regex(const json_file *f, const json_member *members, c
 static int read_splitting(json_file *f, const json_member *step, const json_member *members, const json_member *given) {
     static const char *const behaviors[] = {"Isolated", "Contiguous", "Removed", "MergedWithPrevious",
                                             "MergedWithNext"};
-    const char *behavior = is_string(&members[STEP_TYPE], "Punctuation") ? "Isolated" : "";
+    const bool is_usual =
+        members[STEP_BEHAVIOR].begin == NULL && (f->is_2 || is_string(&members[STEP_TYPE], "Punctuation"));
+    const char *behavior = is_usual ? "Isolated" : "";
     bool invert = false;
     bool singly = false;
     size_t n = 0;
@@ -398,6 +407,7 @@ static int read_pre_tokenizer(json_file *f, const json_member *given) {
     if (code != PYBPE_OK) {
         return code;
     }
+    f->in_bytes = f->in_bytes || f->is_2; /* see read_settings */
     if (!f->in_bytes || f->steps_count == 0) {
         return refuse_part(f, given->begin != NULL ? given->begin : f->text,
                            "the pre_tokenizer must have one ByteLevel, and a step that splits the text");
@@ -440,6 +450,7 @@ enum {
     MODEL_SUFFIX,
     MODEL_FALLBACK,
     MODEL_WHOLE,
+    MODEL_BYTES,
     MODEL_DROPOUT,
     MODEL_UNKNOWN,
     MODEL_FUSES,
@@ -453,6 +464,7 @@ static int read_settings(json_file *f, const json_member *members) {
     const json_member *dropout = &members[MODEL_DROPOUT];
     const json_member *unknown = &members[MODEL_UNKNOWN];
     bool falls_back = false;
+    bool has_bytes = false;
     bool whole_words = false;
     bool fuses = false; /* says what Hugging Face does with a byte that has no token; here that is an error */
     if (members[MODEL_TYPE].begin != NULL && !is_string(&members[MODEL_TYPE], "BPE")) {
@@ -467,6 +479,7 @@ static int read_settings(json_file *f, const json_member *members) {
     }
     int code = read_bool(f, &members[MODEL_FALLBACK], &falls_back);
     code = code == PYBPE_OK ? read_bool(f, &members[MODEL_WHOLE], &whole_words) : code;
+    code = code == PYBPE_OK ? read_bool(f, &members[MODEL_BYTES], &has_bytes) : code;
     code = code == PYBPE_OK ? read_bool(f, &members[MODEL_FUSES], &fuses) : code;
     if (code == PYBPE_OK && !is_absent(unknown) && *unknown->begin != '"') {
         return refuse_part(f, unknown->begin, "model.unk_token is %.*s; expected a string or null", shown(unknown),
@@ -474,6 +487,9 @@ static int read_settings(json_file *f, const json_member *members) {
     }
     if (code == PYBPE_OK && falls_back) {
         return refuse_part(f, members[MODEL_FALLBACK].begin, "model.byte_fallback is true; pybpe supports only false");
+    }
+    if (code == PYBPE_OK && f->is_2 && !has_bytes) {
+        return refuse_part(f, f->text, "model.byte_level is not true; pybpe supports only true in version 2.0");
     }
     if (code == PYBPE_OK && !is_absent(dropout) && !is_raw(dropout, "0") && !is_raw(dropout, "0.0")) {
         return refuse_part(f, dropout->begin,
@@ -484,8 +500,9 @@ static int read_settings(json_file *f, const json_member *members) {
     return code;
 }
 
-/* Finds the special that ends a document: the one that pybpe wrote down, or the one with a usual name. */
-static int read_end(json_file *f, const json_member *own) {
+/* Finds the special that ends a document: the one that pybpe wrote down, the one in the roles of version 2.0, or the one
+   with a usual name. */
+static int read_end(json_file *f, const json_member *own, const json_member *roles) {
     static const char *const usual[] = {"<|endoftext|>", "<|end_of_text|>"};
     json_member members[2] = {{.name = "eos"}, {.name = "version"}};
     size_t n;
@@ -504,10 +521,16 @@ static int read_end(json_file *f, const json_member *own) {
             return code;
         }
     }
+    json_member role = {.name = "eos_token"};
+    int code = f->is_2 && !is_absent(roles) ? read_object(f, roles, &role, 1) : PYBPE_OK;
+    if (code == PYBPE_OK && role.begin != NULL) {
+        code = read_text(f, &role, f->room, &n);
+        f->spec.eot_id = code == PYBPE_OK ? special_named(f, f->room, n) : PYBPE_NO_ID;
+    }
     for (size_t i = 0; i < sizeof usual / sizeof *usual && f->spec.eot_id == PYBPE_NO_ID; i++) {
         f->spec.eot_id = special_named(f, (const uint8_t *)usual[i], strlen(usual[i]));
     }
-    return PYBPE_OK;
+    return code;
 }
 
 /* Whether the pattern makes one word of a text. Makes the splitter at the first call. */
@@ -564,11 +587,12 @@ static int check_words(json_file *f, const json_member *added) {
 All together
 */
 
-enum { TOP_VERSION, TOP_NORMALIZER, TOP_PRE, TOP_DECODER, TOP_ADDED, TOP_MODEL, TOP_MEMBERS };
+enum { TOP_VERSION, TOP_NORMALIZER, TOP_PRE, TOP_DECODER, TOP_ADDED, TOP_ROLES, TOP_MODEL, TOP_MEMBERS };
 
 static int read_around(json_file *f, json_member *top, json_member *model) {
-    if (top[TOP_VERSION].begin != NULL && !is_string(&top[TOP_VERSION], "1.0")) {
-        return refuse_part(f, top[TOP_VERSION].begin, "the format has version %.*s; pybpe supports \"1.0\"",
+    f->is_2 = is_string(&top[TOP_VERSION], "2.0");
+    if (top[TOP_VERSION].begin != NULL && !f->is_2 && !is_string(&top[TOP_VERSION], "1.0")) {
+        return refuse_part(f, top[TOP_VERSION].begin, "the format has version %.*s; pybpe supports \"1.0\" and \"2.0\"",
                            shown(&top[TOP_VERSION]), top[TOP_VERSION].begin);
     }
     json_member decoder = {.name = "type"};
@@ -581,7 +605,7 @@ static int read_around(json_file *f, json_member *top, json_member *model) {
     code = code == PYBPE_OK ? read_normalizer(f, &top[TOP_NORMALIZER]) : code;
     code = code == PYBPE_OK ? read_all_added(f, &top[TOP_ADDED]) : code;
     code = code == PYBPE_OK ? read_pre_tokenizer(f, &top[TOP_PRE]) : code;
-    code = code == PYBPE_OK ? read_end(f, &model[MODEL_OWN]) : code;
+    code = code == PYBPE_OK ? read_end(f, &model[MODEL_OWN], &top[TOP_ROLES]) : code;
     return code == PYBPE_OK ? check_words(f, &top[TOP_ADDED]) : code;
 }
 
@@ -592,6 +616,7 @@ static int read_file(json_file *f, size_t n, pybpe_vocab **out) {
         [MODEL_SUFFIX] = {.name = "end_of_word_suffix"},
         [MODEL_FALLBACK] = {.name = "byte_fallback"},
         [MODEL_WHOLE] = {.name = "ignore_merges"},
+        [MODEL_BYTES] = {.name = "byte_level"},
         [MODEL_DROPOUT] = {.name = "dropout"},
         [MODEL_UNKNOWN] = {.name = "unk_token"},
         [MODEL_FUSES] = {.name = "fuse_unk"},
@@ -604,6 +629,7 @@ static int read_file(json_file *f, size_t n, pybpe_vocab **out) {
                                     [TOP_PRE] = {.name = "pre_tokenizer"},
                                     [TOP_DECODER] = {.name = "decoder"},
                                     [TOP_ADDED] = {.name = "added_tokens"},
+                                    [TOP_ROLES] = {.name = "role_to_token"},
                                     [TOP_MODEL] = {.name = "model", .inner = model, .inner_count = MODEL_MEMBERS}};
     const size_t valid = pybpe_utf8_valid(f->text, n);
     if (valid < n) {

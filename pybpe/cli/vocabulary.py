@@ -62,8 +62,9 @@ def add_export(command: Command) -> None:
     command.option("-o --output OUT", "the file or folder to write; - is stdout", required=True, path="writes folder")
     command.option(
         "--format F",
-        "json, bin, files, tiktoken or pretrained (default: by the ending of OUT); gguf; nanochat, for its folder;"
-        " or byte_lengths: a table of the bytes of text of every id, in *.npy or *.pt (PyTorch)",
+        "json, bin, files, tiktoken or pretrained (default: by the ending of OUT); json2, version 2.0 of"
+        " tokenizer.json, which only tokenizers 1.0 reads; gguf; nanochat, for its folder; or"
+        " byte_lengths: a table of the bytes of text of every id, in *.npy or *.pt (PyTorch)",
     )
     command.option(
         "--pattern P",

@@ -131,6 +131,10 @@ def _write_json(model: Model, path: _binding.PathLike) -> None:
     _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
 
 
+def _write_json_2(model: Model, path: _binding.PathLike) -> None:
+    _binding.write_file(path, tokenizer_json.dumps(model, "2.0").encode("utf-8"))
+
+
 def _write_version_1(model: Model, path: _binding.PathLike) -> None:
     if (len(model.tokens), model.eot_id) != (50257, 50256):
         warn(
@@ -150,6 +154,7 @@ _OF_BIN = _OF_JSON | {"chat_template", "visible"}
 _OF_RANKS = _OF_JSON | _NAMED | {"normalizer"}
 _FORMATS = {
     "json": _Format("tokenizer.json", set(), _write_json),
+    "json2": _Format("version 2.0 of tokenizer.json", {"prefix_space", "aliases", "dropout"}, _write_json_2),
     "bin": _Format("tokenizer.bin", _OF_BIN, lambda model, path: model.to_vocab().save(path, 2)),
     "bin1": _Format("tokenizer.bin", _OF_BIN, _write_version_1),
     "files": _Format(

@@ -7,38 +7,51 @@ The built-in patterns are the same everywhere, so only functions for other patte
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ..arguments import by_caller
 from ..errors import UnsupportedError
 from ..pattern import OF_BYTES, Pattern, PatternLike, portable, unnamed
 
+if TYPE_CHECKING:
+    from ..pattern.dialects import Dialect
 
-def for_hugging_face(pattern: Pattern) -> str:
-    """Returns a regular expression that gives the same words in Hugging Face's engine, Oniguruma. That of a built-in
-    pattern does so in transformers.js too. The pattern must have one step. UnsupportedError names the part of the
-    pattern for which no such expression is known."""
+
+def engine(version: str) -> Dialect:
+    """Returns the dialect of the regular expressions in a tokenizer.json of this version. Version 1.0 of the library
+    tokenizers, which writes version 2.0, has fancy-regex; the versions before it have Oniguruma."""
+    from ..pattern.dialects import ONIGURUMA, RUST
+
+    return ONIGURUMA if version == "1.0" else RUST
+
+
+def for_hugging_face(pattern: Pattern, version: str = "1.0") -> str:
+    """Returns a regular expression that gives the same words in Hugging Face's engine. That of a built-in pattern does
+    so in transformers.js too. The pattern must have one step. UnsupportedError names the part of the pattern for which
+    no such expression is known."""
     if not pattern.is_custom:
         return portable(pattern.regex)
-    from ..pattern.dialects import ONIGURUMA, REGEX, translate
+    from ..pattern.dialects import REGEX, translate
 
     try:
         if pattern.regex.startswith(OF_BYTES):
             from .step_trees import of_characters
 
             return of_characters(pattern.regex)
-        return translate(pattern.regex, REGEX, ONIGURUMA)
+        return translate(pattern.regex, REGEX, engine(version))
     except UnsupportedError as error:
         raise UnsupportedError(
-            f"Hugging Face's engine (Oniguruma) may split text differently: {error}; write that part in another way"
+            f"Hugging Face's engine ({'Oniguruma' if version == '1.0' else 'fancy-regex'}) may split text differently:"
+            f" {error}; write that part in another way"
         ) from None
 
 
-def from_hugging_face(regex: str, drops: bool) -> Pattern:
-    """Returns the pattern that gives the same words as a regular expression for Oniguruma, or raises UnsupportedError.
-    With `drops`, Hugging Face drops what does not match, so the pattern must match all text."""
-    from ..pattern.dialects import ONIGURUMA, REGEX, translate
+def from_hugging_face(regex: str, drops: bool, version: str) -> Pattern:
+    """Returns the pattern that gives the same words as a regular expression for Hugging Face's engine, or raises
+    UnsupportedError. With `drops`, Hugging Face drops what does not match, so the pattern must match all text."""
+    from ..pattern.dialects import REGEX, translate
 
-    return Pattern(unnamed(translate(regex, ONIGURUMA, REGEX, whole=drops)))
+    return Pattern(unnamed(translate(regex, engine(version), REGEX, whole=drops)))
 
 
 def check_for_hugging_face(pattern: Pattern) -> None:

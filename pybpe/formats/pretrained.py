@@ -434,6 +434,10 @@ def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
     does not support."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(backend, "to_str"):
+        if type(backend).__module__.partition(".")[0] == "tokenizers":
+            raise ArgumentError(
+                "an object of tokenizers 1.0 does not show its parts: pass its file to from_file instead"
+            )
         raise ArgumentError(
             "expected a tokenizers.Tokenizer or a fast tokenizer of transformers, not"
             f" {type(tokenizer).__module__}.{type(tokenizer).__name__}"
@@ -482,6 +486,11 @@ def to_hf(model: Model) -> Any:
         from tokenizers import Tokenizer
     except ImportError:
         raise MissingExtraError("tokenizers is not installed: pip install 'pybpe[hf]'") from None
+    if not hasattr(Tokenizer, "from_str"):
+        raise MissingExtraError(
+            "tokenizers 1.0 makes no object from a text: pip install 'pybpe[hf]', which has a version before it; or"
+            " save a tokenizer.json, which its Tokenizer.from_file reads"
+        )
     made: Any = Tokenizer.from_str(text)
     made.eos_token, made.chat_template = model.eot, model.chat_template  # as in transformers; `from_hf` reads them
     if model.config is not None:

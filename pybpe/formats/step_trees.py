@@ -10,7 +10,7 @@ from typing import Any
 from .._lazy import regex
 from ..errors import FormatError, UnsupportedError
 from ..pattern import OF_BYTES, Pattern, unnamed
-from ..pattern.dialects import ONIGURUMA, REGEX, parse, written
+from ..pattern.dialects import ONIGURUMA, REGEX, Dialect, parse, written
 from ..pattern.dialects.tree import (
     Alt,
     Atomic,
@@ -58,7 +58,7 @@ PUNCTUATION = intersection(
 )
 
 
-def of_split(step: JsonObject, name: str) -> Node:
+def of_split(step: JsonObject, name: str, dialect: Dialect) -> Node:
     """Returns the matches of a Split. Raises FormatError if it has none that pybpe reads."""
     given = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
     string, regex = given.get("String"), given.get("Regex")
@@ -67,7 +67,7 @@ def of_split(step: JsonObject, name: str) -> Node:
     if not isinstance(regex, str):
         raise FormatError(f"{name}: the pre_tokenizer splits with {given!r:.80}, which is not a Regex or a String")
     try:
-        return parse(regex, ONIGURUMA)
+        return parse(regex, dialect)
     except UnsupportedError as error:
         raise FormatError(f"{name}: the pre_tokenizer splits with {regex!r:.80}: {error}") from None
 

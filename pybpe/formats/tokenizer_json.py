@@ -4,6 +4,11 @@ Files that pybpe writes load in `tokenizers.Tokenizer.from_file` and give the sa
 schema that its model supports: BPE over bytes, and around it what pipeline.py reads. It never guesses: for anything
 else it raises an error that names the part.
 
+There are two versions. Every version of the library reads 1.0; 2.0 is the one that its version 1.0 writes. Of what
+pybpe reads, 2.0 spells differently: byte_level in the model, where 1.0 has a step ByteLevel; regular expressions for
+another engine; templates with ids; merges, which are always pairs; and role_to_token, which says what ends a document.
+Sources of 2.0: tokenizers/tk-serialize/SPEC.md and tk-convert/src/convert.rs in Hugging Face's repository.
+
 Facts that only pybpe uses (how the tokenizer was trained, what ends a document, the chat template) are in the model
 under the key "pybpe", which Hugging Face ignores.
 """
@@ -11,14 +16,14 @@ under the key "pybpe", which Hugging Face ignores.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .. import _binding
 from ..arguments import by_caller, is_unicode, utf8
 from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError, warn
-from ..model import Model
+from ..model import Model, end_of_text
 from ..pattern import Pattern
 from . import VERSION_KEY, added_tokens, check_version_of, pipeline, steps
 from .pipeline import JsonObject, part
@@ -38,17 +43,18 @@ _PLAIN_MODEL = {
     "byte_fallback": False,
     "ignore_merges": False,
 }
+_EOS_ROLE = "eos_token"  # of role_to_token
 _UNKNOWN = {"unk_token": str, "fuse_unk": bool}  # what Model.unknown has, without empty values
 _ALWAYS_PLAIN = ("type", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 
 
-def dumps(model: Model) -> str:
+def dumps(model: Model, version: str = "1.0") -> str:
     """Returns the text of a tokenizer.json. Raises UnsupportedError if a special token has the same spelling as an
-    ordinary token, so the format cannot distinguish them."""
-    return json.dumps(to_object(model), ensure_ascii=False, indent=2) + "\n"
+    ordinary token, so the format cannot distinguish them, or if version 2.0 cannot hold the pattern or template."""
+    return json.dumps(to_object(model, version), ensure_ascii=False, indent=2) + "\n"
 
 
-def to_object(model: Model) -> JsonObject:
+def to_object(model: Model, version: str = "1.0") -> JsonObject:
     """Returns a tokenizer.json as a JSON object."""
     names = token_names(model)
     word = added_tokens.taken_as_word(model, model.specials)
@@ -58,32 +64,43 @@ def to_object(model: Model) -> JsonObject:
             " save as tokenizer.bin instead"
         )
     own = {key: getattr(model, key) for key in _OWN_FACTS if getattr(model, key) is not None}
-    own |= {"regex": regex} if (regex := steps.own_spelling(model.pattern)) is not None else {}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
+    own |= {"regex": regex} if (regex := steps.own_spelling(model.pattern, version)) is not None else {}
+    settings = {**_PLAIN_MODEL, **model.unknown, "dropout": model.dropout or None, "ignore_merges": model.whole_words}
+    parts = {
+        "vocab": {name: i for i, name in enumerate(names) if name},
+        "merges": _write_merges(names, model.merges, version),
+        "pybpe": {VERSION_KEY: _OWN_VERSION, **model.training, **own},
+    }
+    shared = {
         "added_tokens": added_tokens.write(model),
         "normalizer": {"type": model.normalizer} if model.normalizer is not None else None,
-        "pre_tokenizer": steps.write_pre_tokenizer(model.pattern, model.prefix_space),
-        "post_processor": pipeline.write_post_processor(model.template, model.specials),
-        "decoder": {**steps.BYTE_LEVEL, "use_regex": True},
-        "model": {
-            **_PLAIN_MODEL,
-            **model.unknown,
-            "dropout": model.dropout or None,
-            "ignore_merges": model.whole_words,
-            "vocab": {name: i for i, name in enumerate(names) if name},
-            "merges": _write_merges(names, model.merges),
-            "pybpe": {VERSION_KEY: _OWN_VERSION, **model.training, **own},
-        },
+    }
+    start = {"version": version, "truncation": None, "padding": None}
+    if version == "1.0":
+        return {
+            **start,
+            **shared,
+            "pre_tokenizer": steps.write_pre_tokenizer(model.pattern, model.prefix_space),
+            "post_processor": pipeline.write_post_processor(model.template, model.specials),
+            "decoder": {**steps.BYTE_LEVEL, "use_regex": True},
+            "model": {**settings, **parts},
+        }
+    del settings["dropout"]
+    return {
+        **start,
+        "role_to_token": {_EOS_ROLE: model.eot} if model.eot is not None else None,
+        **shared,
+        "pre_tokenizer": steps.write_splits(model.pattern, version),
+        "post_processor": pipeline.write_runs(model.template, model.specials),
+        "decoder": {"type": "ByteLevel"},
+        "model": {**settings, "byte_level": True, **parts},
     }
 
 
-def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]]) -> list[Any]:
-    """Returns merges as strings, which every version of Hugging Face's tokenizers reads; or as pairs, if Hugging Face
-    would drop one of the strings."""
-    if any(names[left].startswith(NO_MERGE) for left, _ in merges):
+def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]], version: str) -> list[Any]:
+    """Returns merges as strings, which every version of Hugging Face's tokenizers reads in version 1.0; or as pairs, if
+    Hugging Face would drop one of the strings, and in version 2.0."""
+    if version != "1.0" or any(names[left].startswith(NO_MERGE) for left, _ in merges):
         return [[names[left], names[right]] for left, right in merges]
     return [f"{names[left]} {names[right]}" for left, right in merges]
 
@@ -168,7 +185,7 @@ def _refuse_other_files(data: Any, name: str) -> None:
 def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformers: bool) -> Model:
     """Returns the model without tokens and merges."""
     model = part(data, "model", dict, name)
-    _refuse_options(data, model, name)
+    version = _refuse_options(data, model, name)
     if not of_transformers:
         _warn_of_call_settings(data, name)
     normalizer = pipeline.read_normalizer(data.get("normalizer"), name)
@@ -180,12 +197,17 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     regex = facts.pop("regex", None)
     if not is_unicode(json.dumps(facts, ensure_ascii=False)):
         raise FormatError(f"{name}: model.pybpe contains a lone surrogate, which is not valid Unicode")
+    pre_tokenizer = data.get("pre_tokenizer")
+    if version != "1.0":
+        pre_tokenizer = steps.with_byte_level(pre_tokenizer, name)
     if pattern is None:
-        pattern = steps.read_pattern(data.get("pre_tokenizer"), regex if isinstance(regex, str) else None, name)
+        pattern = steps.read_pattern(pre_tokenizer, regex if isinstance(regex, str) else None, name, version)
     if (decoder := pipeline.type_of(data.get("decoder"))) not in (None, "ByteLevel"):
         raise FormatError(f"{name}: the decoder is {decoder!r}; pybpe supports ByteLevel")
-    template = pipeline.read_post_processor(data.get("post_processor"), added.specials, name)
+    template = pipeline.read_post_processor(data.get("post_processor"), added.specials, name, version)
     fields = {key: fact for key, kind in _OWN_FACTS.items() if isinstance(fact := facts.pop(key, None), kind)}
+    if version != "1.0" and "eos" not in fields and (eos := _read_eos(data, added.specials, name)) is not None:
+        fields["eos"] = eos
     return Model(
         (),
         (),
@@ -200,7 +222,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
             key: part(model, key, kind, name) for key, kind in _UNKNOWN.items() if model.get(key) not in (None, False)
         },
         matching=added.matching,
-        prefix_space=steps.read_prefix_space(data.get("pre_tokenizer"), name),
+        prefix_space=steps.read_prefix_space(pre_tokenizer, name),
         dropout=_read_dropout(model, name),
         **fields,
     )
@@ -214,12 +236,26 @@ def _read_dropout(model: JsonObject, name: str) -> float:
     return float(dropout)
 
 
-def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
-    if data.get("version", "1.0") != "1.0":
-        raise FormatError(f"{name}: the format has version {data['version']!r}; pybpe supports 1.0")
+def _read_eos(data: JsonObject, specials: Mapping[str, int], name: str) -> str | None:
+    """Returns Model.eos as role_to_token says it, which may name a token that is not there."""
+    roles = {} if data.get("role_to_token") is None else part(data, "role_to_token", dict, name)
+    eos = part(roles, _EOS_ROLE, str, f"{name}: role_to_token") if _EOS_ROLE in roles else None
+    return eos if eos in specials and eos != end_of_text(specials, None) else None
+
+
+def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> str:
+    """Returns the version. Raises FormatError for another one, and for settings that pybpe does not support."""
+    version = data.get("version", "1.0")
+    if version not in ("1.0", "2.0"):
+        raise FormatError(f"{name}: the format has version {version!r:.80}; pybpe supports 1.0 and 2.0")
+    if version == "2.0" and not part(model, "byte_level", bool, name):
+        raise FormatError(f"{name}: model.byte_level is False; pybpe supports only True")
+    if version == "2.0" and model.get("dropout"):
+        raise FormatError(f"{name}: model.dropout is {model['dropout']!r:.80}, which version 2.0 does not have")
     for key in _ALWAYS_PLAIN:
         if (model.get(key) or _PLAIN_MODEL[key]) != _PLAIN_MODEL[key]:
             raise FormatError(f"{name}: model.{key} is {model[key]!r:.80}; pybpe supports only {_PLAIN_MODEL[key]!r}")
+    return str(version)
 
 
 def _warn_of_call_settings(data: JsonObject, name: str) -> None:

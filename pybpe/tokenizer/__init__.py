@@ -173,8 +173,8 @@ class Tokenizer:
         """Makes a tokenizer that gives Hugging Face's ids.
 
         Args:
-            tokenizer: a tokenizers.Tokenizer, or a fast tokenizer of transformers, whose chat template and
-                end-of-text token the result keeps.
+            tokenizer: a tokenizers.Tokenizer of a version before 1.0, or a fast tokenizer of transformers, whose chat
+                template and end-of-text token the result keeps.
             pattern: as in `from_file`.
 
         Raises:
@@ -190,7 +190,8 @@ class Tokenizer:
         Args:
             path: the file or folder to write.
             format: "json" (tokenizer.json, which Hugging Face tokenizers read; if they read a custom pattern
-                differently, they refuse the file, and this method warns), "bin" (llm.c's tokenizer.bin), "bin1" (its
+                differently, they refuse the file, and this method warns), "json2" (its version 2.0, which only
+                version 1.0 of tokenizers reads), "bin" (llm.c's tokenizer.bin), "bin1" (its
                 version 1, which llm.c accepts only for GPT-2's 50,257 tokens; for others this warns), "files" (a folder
                 with vocab.json, merges.txt, and a tokenizer_config.json that has the special tokens), "tiktoken"
                 (ranks; its reader also needs the pattern and the special tokens), "pretrained" (see
@@ -242,7 +243,7 @@ class Tokenizer:
 
         Raises:
             UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
-            MissingExtraError: tokenizers is not installed.
+            MissingExtraError: tokenizers is not installed, or its version is 1.0 or newer.
         """
         return formats.pretrained.to_hf(formats.export.held(self._model, "pretrained"))
 

@@ -426,6 +426,8 @@ typedef struct file_parts {
 #define SPLIT(regex, behavior)                                                                                         \
     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"" behavior "\"}"
 #define SEQUENCE(steps) "{\"type\":\"Sequence\",\"pretokenizers\":[" steps "]}"
+#define SECOND "\"version\":\"2.0\","
+#define IN_BYTES "\"byte_level\":true,"
 #define DIGITS "{\"type\":\"Digits\",\"individual_digits\":true}"
 #define ADDED(members) "[{\"id\":259,\"content\":\"<|e|>\"" members "}]"
 
@@ -542,6 +544,18 @@ static void test_whole_files(void) {
                             "", ""});
     EXPECT_IDS(v, "12", '1', '2');
     pybpe_vocab_free(v);
+
+    /* Version 2.0: a role says what ends a document, and a Split has a usual behavior. */
+    v = loaded((file_parts){ADDED(""),
+                            SEQUENCE(DIGITS ",{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\s?\\\\p{L}+\"}}"),
+                            SECOND "\"role_to_token\":{\"bos_token\":1,\"eos_token\":\"<|e|>\"},", IN_BYTES});
+    EXPECT_IDS(v, "12 th<|e|>th", '1', '2', 257 - 1, 'h', 259, 257);
+    CHECK_EQ(pybpe_vocab_get_spec(v).eot_id, 259);
+    pybpe_vocab_free(v);
+    v = loaded((file_parts){"[{\"id\":259,\"content\":\"<|endoftext|>\"}]", DIGITS,
+                            SECOND "\"role_to_token\":{\"eos_token\":\"<|e|>\"},", IN_BYTES});
+    CHECK_EQ(pybpe_vocab_get_spec(v).eot_id, 259);
+    pybpe_vocab_free(v);
 }
 
 static void test_refused_parts(void) {
@@ -549,7 +563,16 @@ static void test_refused_parts(void) {
         file_parts parts;
         const char *message;
     } cases[] = {
-        {{"[]", BYTE_LEVEL, "\"version\":\"2.0\",", ""}, "version \"2.0\""},
+        {{"[]", BYTE_LEVEL, "\"version\":\"3.0\",", ""}, "version \"3.0\""},
+        {{"[]", BYTE_LEVEL, SECOND, IN_BYTES}, "the pre_tokenizer has ByteLevel, for which version 2.0 has"},
+        {{"[]", DIGITS, SECOND, ""}, "model.byte_level is not true"},
+        {{"[]", DIGITS, SECOND, "\"byte_level\":null,"}, "byte_level is null"},
+        {{"[]", DIGITS, "", IN_BYTES}, "must have one ByteLevel"},
+        {{"[]", "null", SECOND, IN_BYTES}, "must have one ByteLevel, and a step"},
+        {{"[]", SPLIT("\\\\s+$", "Isolated"), SECOND, IN_BYTES}, "the pre_tokenizer has the step"},
+        {{"[]", SEQUENCE("{\"type\":\"Punctuation\",\"behavior\":\"x\"}," BYTE_LEVEL), "", ""}, "has the step"},
+        {{"[]", DIGITS, SECOND "\"role_to_token\":[],", IN_BYTES}, "role_to_token is not a JSON object"},
+        {{"[]", DIGITS, SECOND "\"role_to_token\":{\"eos_token\":1},", IN_BYTES}, "eos_token is missing"},
         {{"[]", BYTE_LEVEL, "\"normalizer\":{\"type\":\"Lowercase\"},", ""},
          "the normalizer is {\"type\":\"Lowercase\"}"},
         {{"[]", BYTE_LEVEL, "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[null,null]},", ""},

@@ -157,7 +157,7 @@ def test_other_arguments(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         (lambda: tok.prune(5), "keep must be ids"),  # type: ignore[arg-type]
         (lambda: tok.prune(), "pass keep or vocab_size"),
         (lambda: tok.prune([1], vocab_size=260), "pass keep or vocab_size"),
-        (lambda: tok.save(tmp_path / "x.bin", 2), "format must be one of json, bin, bin1, files"),  # type: ignore[arg-type]
+        (lambda: tok.save(tmp_path / "x.bin", 2), "format must be one of json, json2, bin, bin1, files"),  # type: ignore[arg-type]
         (lambda: tok.prune([numpy.zeros((2, 2), int)]), "an id in keep must be an integer"),  # type: ignore[list-item]
         (lambda: tok.prune([9999]), "an id in keep must be at most 268, not 9999"),
         (lambda: gaps.prune([97, 257]), "keep: id 257 is unused"),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tiktoken as openai
@@ -67,6 +68,11 @@ def bin1(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
     return pybpe.Tokenizer.from_file(folder / "tokenizer.bin")
 
 
+def json2(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    tok.save(folder / "second.json", "json2")
+    return pybpe.Tokenizer.from_file(folder / "second.json")
+
+
 def files(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
     tok.save(folder / "gpt2", "files")
     return pybpe.Tokenizer.from_file(folder / "gpt2/vocab.json", special_tokens=SPECIALS)
@@ -85,7 +91,7 @@ def tiktoken(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
     return pybpe.Tokenizer.from_tiktoken(tok.to_tiktoken())
 
 
-WAYS = [json_file, bin2, bin1, files, ranks, pretrained, hf, tiktoken]
+WAYS = [json_file, json2, bin2, bin1, files, ranks, pretrained, hf, tiktoken]
 
 
 @pytest.mark.parametrize("special_ids", ["first", "after_bytes", "last"])
@@ -207,11 +213,12 @@ def held(tok: pybpe.Tokenizer) -> list[object]:
     return [*seen, *shown, *(tok.encode(text, add_special_tokens=True) for text in texts() if not tok.model.dropout)]
 
 
-HOLDING = [json_file, bin2, folder_of_files, ranks, pretrained, hf, tiktoken]
+HOLDING = [json_file, json2, bin2, folder_of_files, ranks, pretrained, hf, tiktoken]
 NOWHERE_ELSE = {"prefix_space", "dropout", "template"}
 IN_CONFIG = {"chat_template", "visible", "eos"}
 REFUSED: dict[Way, set[str]] = {
     json_file: set(),
+    json2: {"prefix_space", "specials", "dropout"},
     pretrained: {"specials"},
     hf: {"specials"},
     bin2: {*NOWHERE_ELSE, "matching", "specials", "chat_template", "visible"},
@@ -260,7 +267,7 @@ def test_what_targets_cannot_hold_is_refused(tmp_path: Path) -> None:
             target()
     with pytest.raises(
         pybpe.errors.ArgumentError,
-        match="format must be one of json, bin, bin1, files, tiktoken, pretrained, gguf, byte_lengths, nanochat, not",
+        match="must be one of json, json2, bin, bin1, files, tiktoken, pretrained, gguf, byte_lengths, nanochat, not",
     ):
         trained().save(tmp_path / "t", "xml")
     with pytest.raises(pybpe.errors.ArgumentError, match="xml is not a known format"):
@@ -476,3 +483,12 @@ def test_a_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(pybpe.errors.MissingExtraError, match="pip install"):
         for_nanochat().save(tmp_path / "out", "nanochat")
     assert not list(tmp_path.iterdir())
+
+
+def test_objects_of_tokenizers_1_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = type("Tokenizer", (), {"__module__": "tokenizers"})
+    monkeypatch.setitem(sys.modules, "tokenizers", SimpleNamespace(Tokenizer=newer))
+    with pytest.raises(pybpe.errors.MissingExtraError, match=r"pip install 'pybpe\[hf\]'.*Tokenizer.from_file reads"):
+        trained().to_hf()
+    with pytest.raises(pybpe.errors.ArgumentError, match="pass its file to from_file instead"):
+        pybpe.Tokenizer.from_hf(newer())

@@ -305,7 +305,7 @@ def test_a_pre_tokenizer_that_would_give_other_words_is_refused(
         ({"post_processor": {"type": "Unknown"}}, "Unknown"),
         ({"post_processor": TWO_IDS}, "not a special token"),
         ({"post_processor": OF_TEXT}, "expected a Sequence or a SpecialToken, found {'Text'"),
-        ({"version": "2.0"}, "the format has version '2.0'"),
+        ({"version": "3.0"}, "the format has version '3.0'"),
         ({"model": {"type": "WordPiece"}}, "WordPiece"),
         ({"model": {"byte_fallback": True}}, "byte_fallback"),
         ({"model": {"dropout": 1.5}}, "dropout"),
