@@ -29,6 +29,7 @@ from .documents import read_records as read_records
 from .documents import shingle_hashes as shingle_hashes
 from .documents import write_records as write_records
 from .encoder import Encoder as Encoder
+from .encoder import Ids as Ids
 from .encoder import ShortCalls as ShortCalls
 from .shards import MARKS as MARKS
 from .shards import SHARD_FORMATS as SHARD_FORMATS

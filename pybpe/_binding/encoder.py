@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from itertools import accumulate, chain
+from typing import Any, NamedTuple, TypeVar
 
-from .._lazy import numpy
+from .._lazy import Array, numpy
 from ..errors import OutOfMemoryError
 from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
 from .text import Pretok, Specials
@@ -14,6 +15,8 @@ from .vocabulary import Vocab
 
 _NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; no other character grows more
 _LIST_STEP = 1 << 20  # ids that become Python's ints in one call; other threads and Ctrl-C wait for it
+
+View = TypeVar("View")
 
 
 class _Scratch:
@@ -24,31 +27,86 @@ class _Scratch:
     def __init__(self, encoder: Any) -> None:
         self.cache = make_handle("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
         self.err = ffi.new("pybpe_error *")
-        self.count = ffi.new("size_t *")
         self._block: Any = None  # BLOCK bytes, allocated at the first use; memory that is not touched costs nothing
+        self._one = [ffi.new(kind) for kind in ("const uint8_t *[1]", "size_t[1]", "uint64_t[1]")]
+        self._text = ffi.new("pybpe_texts *", {"starts": self._one[0], "lengths": self._one[1], "count": 1})
 
     def room(self, size: int) -> Any:
-        """Returns memory for `size` bytes of ids. The caller must copy the ids, because the next call reuses the
-        memory: fresh memory for the greatest possible number of ids would cost more than the copy."""
+        """Returns memory for `size` bytes of ids, which the next call reuses: fresh memory for the greatest possible
+        number of ids would cost more than a copy of the ids."""
         if size > self.BLOCK:
             return new_uncleared("uint32_t[]", size // 4 + 1)
         if self._block is None:
             self._block = new_uncleared("uint32_t[]", self.BLOCK // 4)
         return self._block
 
+    def find(self, texts: Sequence[str | Data]) -> tuple[Any, int, Any, object]:
+        """Returns where the texts are, for C; their total length; room for the end of each; and an object that must
+        live until C has read them, as must the texts. Raises TypeError if one of several texts is neither bytes nor a
+        str without lone surrogates."""
+        if len(texts) == 1 and not isinstance(texts[0], str):
+            view = ffi.from_buffer("uint8_t[]", texts[0])
+            starts, lengths, ends = self._one
+            starts[0], lengths[0] = view, len(view)
+            return self._text, len(view), ends, view
+        texts = texts if isinstance(texts, list) else list(texts)
+        starts, lengths = new_uncleared("const uint8_t *[]", len(texts)), new_uncleared("size_t[]", len(texts))
+        size = lib.texts_find(id(texts), starts, lengths)
+        if size < 0:
+            raise TypeError("expected a list of bytes and of strs without lone surrogates")
+        found = ffi.new("pybpe_texts *", {"starts": starts, "lengths": lengths, "count": len(texts)})
+        return found, size, new_uncleared("uint64_t[]", len(texts)), (texts, starts, lengths)
 
-def _find_texts(texts: list[str | bytes]) -> tuple[Any, int, object]:
-    """Returns where the texts are, for C; their total length; and what must be kept until C has read them, as must the
-    list. Raises TypeError if a text has another type, or is a str with lone surrogates."""
-    starts, lengths = new_uncleared("const uint8_t *[]", len(texts)), new_uncleared("size_t[]", len(texts))
-    size = lib.texts_find(id(texts), starts, lengths)
-    if size < 0:
-        raise TypeError("expected a list of bytes and of strs without lone surrogates")
-    return (
-        ffi.new("pybpe_texts *", {"starts": starts, "lengths": lengths, "count": len(texts)}),
-        size,
-        (starts, lengths),
-    )
+
+class Ids(NamedTuple):
+    """The ids of some texts: see Encoder.encode."""
+
+    room: Any  # memory that begins with all ids in order
+    ends: Any  # the index at which the ids of each text end
+    texts: int  # the number of texts
+    ints: Any  # Python's ints of ids: see id_lists.h
+
+    def total(self) -> int:
+        """Returns the number of ids."""
+        return self.ends[self.texts - 1] if self.texts else 0
+
+    def lists(self) -> list[list[int]]:
+        """Returns a list of ids for each text. Each id must have 4 bytes."""
+        if self.texts == 1:
+            return [_list(self.ints, self.room, self.ends[0])]
+        found: list[list[int]] = []
+        _append_lists(found, self.ints, self.room, self.ends, self.texts)
+        return found
+
+    def compact(self, typecode: str) -> tuple[array[int], array[int]]:
+        """Returns copies of all ids, and of the ends as an array of type Q."""
+        ids, ends = array(typecode), array("Q")
+        ids.frombytes(ffi.buffer(self.room, self.total() * ids.itemsize))
+        ends.frombytes(ffi.buffer(self.ends, 8 * self.texts))
+        return ids, ends
+
+    def arrays(self, dtype: numpy.dtype[Any]) -> tuple[Array, Array]:
+        """Returns copies of all ids, and of the ends as int64, after a 0."""
+        ids: Array = numpy.frombuffer(ffi.buffer(self.room, self.total() * dtype.itemsize), dtype).copy()
+        return ids, numpy.concatenate(([0], self.numpy_ends()))
+
+    def numpy_ends(self) -> Array:
+        """Returns a copy of the ends as int64."""
+        ends: Array = numpy.frombuffer(ffi.buffer(self.ends, 8 * self.texts), numpy.int64).copy()
+        return ends
+
+
+def _list(ints: Any, ids: Any, count: int) -> list[int]:
+    """Returns ids of C as a list."""
+    found: list[list[int]] = []
+    for start in range(0, count, _LIST_STEP):
+        _append_lists(found, ints, ids + start, [min(count - start, _LIST_STEP)], 1)
+    return found[0] if len(found) == 1 else [i for some in found for i in some]
+
+
+def _append_lists(found: list[list[int]], ints: Any, ids: Any, ends: Any, count: int) -> None:
+    if lib.id_lists_append(ints, id(found), ids, ends, count):
+        raise OutOfMemoryError("out of memory: lists of ids")
 
 
 class ShortCalls:
@@ -56,7 +114,7 @@ class ShortCalls:
 
     encode: Callable[[object], list[int] | None]
     encode_ordinary: Callable[[object], list[int] | None]
-    encode_array: Callable[[object], numpy.ndarray[Any, Any] | None]
+    encode_array: Callable[[object], Array | None]
     count: Callable[[object], int | None]
     decode: Callable[[object], str | None]
     decode_bytes: Callable[[object], bytes | None]
@@ -98,119 +156,59 @@ class Encoder:
         except IndexError:
             return _Scratch(self.c)
 
-    def _encode(
-        self, scratch: _Scratch, data: Data, specials: Specials | None, ids: Any, id_bytes: int, cap: int
-    ) -> int:
-        if lib.pybpe_encode(
-            self.c,
-            scratch.cache,
-            ffi.NULL if specials is None else specials.c,
-            data if type(data) is bytes else ffi.from_buffer(data),  # cffi accepts bytes directly, which is faster
-            len(data),
-            ids,
-            id_bytes,
-            cap,
-            scratch.count,
-            scratch.err,
-        ):
-            raise_error(scratch.err)
-        return scratch.count[0]  # type: ignore[no-any-return]
-
-    def encode(self, data: Data, specials: Specials | None) -> list[int]:
-        """Returns the ids of one piece of text."""
-        scratch = self._lease()
-        cap = self.growth * len(data)
-        ids = new_uncleared("uint32_t[]", cap)
-        count = self._encode(scratch, data, specials, ids, 4, cap)
-        self._free.append(scratch)
-        return self._list(ids, count)
-
-    def _list(self, ids: Any, count: int) -> list[int]:
-        found: list[int] = []
-        for start in range(0, count, _LIST_STEP):
-            (some,) = self.lists(ids + start, [min(count - start, _LIST_STEP)])
-            found = found + some if found else some
-        return found
-
-    def lists(self, ids: Any, ends: Any) -> list[list[int]]:
-        """Returns lists of ids, each of which ends at an index of `ids`: memory of C, or an array, of uint32."""
-        found: list[list[int]] = []
-        ids_c = ids if isinstance(ids, ffi.CData) else ffi.from_buffer("uint32_t[]", ids)
-        ends_c = ffi.new("uint64_t[]", ends) if isinstance(ends, list) else ffi.from_buffer("uint64_t[]", ends)
-        if lib.id_lists_append(self._ints, id(found), ids_c, ends_c, len(ends)):
-            raise OutOfMemoryError("out of memory: lists of ids")
-        return found
-
-    def encode_into(self, data: Data, specials: Specials | None, ids: numpy.ndarray[Any, Any]) -> int:
-        """Encodes into an array of uint16 or uint32 with room for growth * len(data) ids. Returns their number."""
-        scratch = self._lease()
-        target = ffi.from_buffer(ids, require_writable=True)
-        count = self._encode(scratch, data, specials, target, ids.itemsize, len(ids))
-        self._free.append(scratch)
-        return count
-
-    def encode_batch(
+    def encode(
         self,
-        texts: list[str | bytes],
+        texts: Sequence[str | Data],
         specials: Specials | None,
-        room: Callable[[int], numpy.ndarray[Any, Any]],
-    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Encodes many short texts.
+        id_bytes: int,
+        view: Callable[[Ids], View],
+        room: Callable[[int], Array] | None = None,
+    ) -> View:
+        """Encodes texts.
 
         Args:
-            texts: bytes, and strs of ASCII. (CPython would keep the UTF-8 of another str: see str_utf8.)
+            texts: one text as bytes or another buffer, or a list of bytes and of strs of ASCII. (CPython would keep the
+                UTF-8 of another str: see str_utf8.)
             specials: the special tokens to look for.
-            room: returns an array of uint16 or uint32 with room for a number of ids.
-
-        Returns:
-            All ids, in the array that `room` returned, and the index at which each text ends in it: shape (texts,),
-            int64.
+            id_bytes: the size of an id: 2 or 4; 0 if only the numbers of ids are needed.
+            view: makes the result from the ids.
+            room: returns an array with room for a number of ids. None means memory that the next call reuses.
 
         Raises:
-            TypeError: a text has another type, or is a str with lone surrogates.
+            TypeError: one of several texts has another type, or is a str with lone surrogates.
         """
-        c_texts, size, _keep = _find_texts(texts)
-        ends = numpy.empty(len(texts), dtype=numpy.int64)
         scratch = self._lease()
-        ids = room(self.growth * size)
+        c_texts, size, ends, _keep = scratch.find(texts)
+        most = self.growth * size
+        if room is not None:
+            memory: Any = room(most)
+            ids = ffi.from_buffer(memory, require_writable=True)
+        else:
+            memory = ids = scratch.room(most * id_bytes) if id_bytes else ffi.NULL
+        specials_c = ffi.NULL if specials is None else specials.c
         if lib.pybpe_encode_batch(
-            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, c_texts,
-            ffi.from_buffer(ids, require_writable=True), ids.itemsize, len(ids),
-            ffi.from_buffer("uint64_t[]", ends, require_writable=True), scratch.err,
+            self.c, scratch.cache, specials_c, c_texts, ids, id_bytes or 4, most if id_bytes else 0, ends, scratch.err
         ):  # fmt: skip
             raise_error(scratch.err)
+        found = view(Ids(memory, ends, len(texts), self._ints))
         self._free.append(scratch)
-        return ids[: int(ends[-1]) if len(ends) else 0], ends
+        return found
 
-    def encode_array(self, data: Data, specials: Specials | None, typecode: str) -> array[int]:
-        """Returns the ids of one piece of text as an array of type H (uint16) or I (uint32)."""
-        scratch = self._lease()
-        ids, cap = array(typecode), self.growth * len(data)
-        room = scratch.room(cap * ids.itemsize)
-        count = self._encode(scratch, data, specials, room, ids.itemsize, cap)
-        ids.frombytes(ffi.buffer(room, count * ids.itemsize))
-        self._free.append(scratch)
-        return ids
-
-    def encode_texts(
-        self, texts: Sequence[bytes], specials: Specials | None, typecode: str
-    ) -> tuple[array[int], array[int]]:
-        """Encodes many short texts. Returns all ids, and the index at which the ids of each text end, as an array of
-        type Q."""
-        some: list[str | bytes] = list(texts)
-        c_texts, size, _keep = _find_texts(some)
-        ends = array("Q", bytes(8 * len(some)))
-        scratch = self._lease()
-        ids, size = array(typecode), self.growth * size
-        room = scratch.room(size * ids.itemsize)
-        if lib.pybpe_encode_batch(
-            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, c_texts, room, ids.itemsize, size,
-            ffi.from_buffer("uint64_t[]", ends, require_writable=True), scratch.err,
-        ):  # fmt: skip
-            raise_error(scratch.err)
-        ids.frombytes(ffi.buffer(room, ends[-1] * ids.itemsize if some else 0))
-        self._free.append(scratch)
-        return ids, ends
+    def of_lists(
+        self,
+        rows: Sequence[Sequence[int]],
+        id_bytes: int,
+        view: Callable[[Ids], View],
+        room: Callable[[int], Array] | None = None,
+    ) -> View:
+        """Does what `encode` does for texts whose ids the caller has."""
+        ids = array("H" if id_bytes == 2 else "I", chain.from_iterable(rows))
+        ends = ffi.new("uint64_t[]", list(accumulate(map(len, rows))))
+        memory: Any = ffi.cast("uint32_t *", ffi.from_buffer(ids))
+        if room is not None:
+            memory = room(len(ids))
+            memory[: len(ids)] = ids
+        return view(Ids(memory, ends, len(rows), self._ints))
 
     def short_calls(self, specials: Specials | None, id_bytes: int, encodes: bool) -> ShortCalls:
         """Returns functions for short texts; if not `encodes`, those that encode always return None. The caller keeps
@@ -223,13 +221,6 @@ class Encoder:
         others = () if encodes else ("encode", "encode_ordinary", "encode_array", "count")
         return ShortCalls(functions | dict.fromkeys(others, _none))
 
-    def count(self, data: Data, specials: Specials | None) -> int:
-        """Returns the number of ids of a piece of text."""
-        scratch = self._lease()
-        count = self._encode(scratch, data, specials, ffi.NULL, 4, 0)
-        self._free.append(scratch)
-        return count
-
     def encode_dropout(self, data: bytes, rate: float, seed: int, offset: int) -> list[int]:
         """Returns the ids of ordinary text with merges left out at random. The text begins at the byte `offset` of the
         whole text."""
@@ -238,18 +229,16 @@ class Encoder:
         ids = new_uncleared("uint32_t[]", len(data) or 1)
         if lib.pybpe_encode_dropout(self.c, how, data, len(data), ids, count, err):
             raise_error(err)
-        return self._list(ids, count[0])
+        return _list(self._ints, ids, count[0])
 
     def encode_words(self, data: Data, ends: Sequence[int]) -> list[int]:
         """Returns the ids of a text that the caller has split into words, which end at the byte offsets `ends`."""
-        scratch = self._lease()
+        scratch, count = self._lease(), ffi.new("size_t *")
         view = ffi.from_buffer(data)
-        ids = new_uncleared("uint32_t[]", len(view) or 1)
-        c_ends = ffi.new("size_t[]", ends)
+        ids, c_ends = new_uncleared("uint32_t[]", len(view) or 1), ffi.new("size_t[]", ends)
         if lib.pybpe_encode_words(
-            self.c, scratch.cache, view, c_ends, len(ends), ids, 4, len(view), scratch.count, scratch.err
-        ):
+            self.c, scratch.cache, view, c_ends, len(ends), ids, 4, len(view), count, scratch.err
+        ):  # fmt: skip
             raise_error(scratch.err)
-        count = scratch.count[0]
         self._free.append(scratch)
-        return self._list(ids, count)
+        return _list(self._ints, ids, count[0])

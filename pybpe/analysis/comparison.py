@@ -288,7 +288,7 @@ def _unreachable(tok: Tokenizer, ids: list[int]) -> list[int]:
     lacking = set(tok.model.lacking_bytes)
     simple = [i for i in ids if lacking.isdisjoint(tok.model.vocab[i])]
     visible = tok._encoder.allowed((), tok.model.visible)
-    found, starts = tok._encoder.batch_arrays([tok.model.vocab[i] for i in simple], visible, tok.model.dtype, 1)
+    found, starts = tok._encoder.arrays([tok.model.vocab[i] for i in simple], visible, 1)
     reached = {i for i, start, end in zip(simple, starts, starts[1:]) if end - start == 1 and found[start] == i}
     reached |= {i for i in ids if not lacking.isdisjoint(tok.model.vocab[i]) and _is_reached(tok, i)}
     return [i for i in ids if i not in reached]

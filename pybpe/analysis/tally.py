@@ -165,7 +165,7 @@ class Tallier:
         found = []
         for name, tok in self._tokenizers.items():
             try:
-                ids, _ = tok._encoder.batch_arrays(texts, None if records else self._visible[name], tok.model.dtype, 1)
+                ids, _ = tok._encoder.arrays(texts, None if records else self._visible[name], 1)
             except ArgumentError as error:  # no token for a byte
                 raise ArgumentError(f"{name}: {error}") from None
             found.append(numpy.bincount(ids))

@@ -20,9 +20,8 @@ from ..other_libraries import TheirName, answer_their_names
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.paths import Inputs, is_path_list, path_list
 from . import offsets
-from .batches import text_list
 from .decoding import DecodeStream, IdDecoder, decoded_batch, has_none_of
-from .encoding import AllowedSpecial, TextEncoder
+from .encoding import AllowedSpecial, TextEncoder, text_list
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -395,7 +394,7 @@ class Tokenizer:
             if short is not None:
                 return short
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
-        return self._encoder.array(text, specials, self._model.dtype, num_threads)
+        return self._encoder.arrays((text,), specials, num_threads)[0]
 
     def encode_batch_to_numpy(
         self,
@@ -413,7 +412,7 @@ class Tokenizer:
         """
         texts = text_list(texts)
         specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
-        return self._encoder.batch_arrays(texts, specials, self._model.dtype, num_threads)
+        return self._encoder.arrays(texts, specials, num_threads)
 
     def encode_with_offsets(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()

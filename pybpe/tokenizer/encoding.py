@@ -1,34 +1,41 @@
 """Turns text into ids for any model. The methods of Tokenizer share this code.
 
 A text is cut at its special tokens. The parts between them are normalized, split into words with the pattern, and
-merged. C does all of this in one call, unless the pattern does not compile.
+merged. C does all of this, for many texts in one call, unless the pattern does not compile. Lists, arrays and counts
+are views of the ids that C wrote: `TextEncoder._view` is the one way to all of them. Only short texts have another
+(csrc/python/short_calls.h).
 
-It encodes long texts in pieces, which it cuts only where a cut does not change any id.
+Long texts are encoded in pieces, cut only where a cut does not change any id. Groups of short texts, and pieces, are
+items of work for threads.
 """
 
 from __future__ import annotations
 
-import array as arrays
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from .. import _binding
-from .._lazy import cached_property, numpy
-from ..arguments import Text, param, utf8
+from .._binding import Ids
+from .._lazy import Array, cached_property, numpy
+from ..arguments import Text, instance, param, utf8
 from ..errors import ArgumentError
 from ..model import Model, matcher, refuse_dropout
 from ..normalize import normalize, prepared
 from ..reading.pieces import PIECE_BYTES, Cutting, text_pieces
-from ..support.parallel import Result, map_ordered, run_interruptibly, worker_count
-from .batches import GROUP_BYTES, GROUP_TEXTS, GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
+from ..support.parallel import map_ordered, run_interruptibly, worker_count
 
 AllowedSpecial = Literal["all"] | Collection[str]
+View = TypeVar("View")
 
 _FEW_TEXTS = 16  # for which one call each takes less time than gathering them
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
-_SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
+_GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread; longer texts are in groups of their pieces
+_GROUP_TEXTS = 1 << 13
+_MOST_GROUPS = 8  # for each of several threads: each group takes 20 microseconds of Python, in which others may wait
+_MOST_EXPECTED = 1 << 28  # ids
 
 
 class TextEncoder:
@@ -44,32 +51,181 @@ class TextEncoder:
         self._model = model
         self._vocab, self._pretok = vocab, model.pattern.pretok if model.pattern.is_custom else None
         self._direct = model.pattern.pretok is not None  # C does it all
-        self._any_encoder = _binding.Encoder(vocab, self._pretok, prepares=self._direct)
-        self._encoder = cast("_binding.Encoder", _NoEncoder(model)) if model.dropout else self._any_encoder
+        self._encoder = _binding.Encoder(vocab, self._pretok, prepares=self._direct)
         self.specials = matcher(model.specials, model.matching)
         what = model.pattern, model.specials, self.specials, model.normalizer, model.prefix_space
         self.cutting = Cutting.of(*what)
         self.cut = self.cutting.cut
         encodes = self._direct and not model.dropout
-        self.short = self._any_encoder.short_calls(self.specials, model.id_bytes, encodes)
+        self.short = self._encoder.short_calls(self.specials, model.id_bytes, encodes)
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
 
     @cached_property
     def _plain_encoder(self) -> _binding.Encoder:
         """The encoder of texts as the pattern sees them."""
-        return self._any_encoder if self._any_encoder.growth == 1 else _binding.Encoder(self._vocab, self._pretok)
+        return self._encoder if self._encoder.growth == 1 else _binding.Encoder(self._vocab, self._pretok)
 
     # ------------------------------------------------------------------------------------------------
-    # One text. `specials` matches the special tokens to look for.
+    # Ids, and views of them. `specials` matches the special tokens to look for.
+
+    def _divide(self, texts: Sequence[Text], num_threads: int | None) -> _Work:
+        """Divides texts into items of work for threads: one, if a call of C takes less time than dividing them."""
+        if num_threads is not None:
+            worker_count(num_threads, "num_threads")
+        try:
+            size = sum(map(len, texts))  # type: ignore[arg-type]
+        except TypeError:  # a buffer without a length, or not a text
+            size = sum(len(utf8(text)) for text in texts)
+        if self._direct and size <= _GROUP_BYTES and len(texts) <= _GROUP_TEXTS:
+            return _Work((_Group(0, texts),), size, 0)
+        threads = worker_count(num_threads)
+        if len(texts) == 1:
+            return _Work(self._pieces(texts, 0), size, threads if size > PIECE_BYTES else 1)
+        return _Work(self._groups(texts, threads), size, threads)
+
+    def _groups(self, texts: Sequence[Text], threads: int) -> Iterator[_Group]:
+        try:
+            sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))  # type: ignore[arg-type]
+        except TypeError:
+            sizes = numpy.fromiter((len(utf8(text)) for text in texts), numpy.int64, len(texts))
+        ends = numpy.cumsum(sizes)
+        share = int(sizes.sum()) // (1 if threads == 1 else _MOST_GROUPS * threads)
+        group_bytes = min(max(share, _GROUP_BYTES), 4 * _GROUP_BYTES)
+        first = 0
+        for stop in (*numpy.flatnonzero(sizes > _GROUP_BYTES).tolist(), len(texts)):
+            while first < stop:
+                until = int(numpy.searchsorted(ends, ends[first] - sizes[first] + group_bytes))
+                until = min(max(until, first + 1), first + _GROUP_TEXTS, stop)
+                yield _Group(first, texts[first:until])
+                first = until
+            if stop < len(texts):
+                yield from self._pieces(texts, stop)
+                first = stop + 1
+
+    def _pieces(self, texts: Sequence[Text], i: int) -> Iterator[_Group]:
+        return (_Group(i, (piece,)) for piece in text_pieces(texts[i], self.cut))
+
+    def _views(
+        self,
+        work: _Work,
+        specials: _binding.Specials | None,
+        id_bytes: int,
+        view: Callable[[Ids], View],
+        room: Callable[[int], Array] | None = None,
+    ) -> Iterable[tuple[int, View]]:
+        """Returns the index of the first text of each group, and view(the ids of its texts), which a thread calls. The
+        arguments are as in _binding.Encoder.encode."""
+
+        def encode(group: _Group) -> tuple[int, View]:
+            return group.first, self._view(group.texts, specials, id_bytes, view, room)
+
+        return map_ordered(encode, work.groups, work.threads) if work.threads > 1 else map(encode, work.groups)
+
+    def _view(
+        self,
+        texts: Sequence[Text],
+        specials: _binding.Specials | None,
+        id_bytes: int,
+        view: Callable[[Ids], View],
+        room: Callable[[int], Array] | None = None,
+    ) -> View:
+        """Encodes several short texts, or one text or piece. All ids but those of short calls come from here."""
+        refuse_dropout(self._model, "encoding needs a seed")
+        if not self._direct:
+            rows = [self._split_and_encode(text, specials) for text in texts]
+            return self._encoder.of_lists(rows, id_bytes, view, room)
+        if len(texts) != 1:
+            return self._encoder.encode(_ascii_or_bytes(texts), specials, id_bytes, view, room)
+        data = utf8(texts[0])
+        return _interruptibly(len(data), self._encoder.encode, (data,), specials, id_bytes, view, room)  # type: ignore[no-any-return]
+
+    def _split_and_encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
+        """Returns the ids of a text whose pattern Python's regex package runs."""
+        ids: list[int] = []
+        for segment, special in segments(bytes(utf8(text)), specials):
+            data = self._prepared(segment)
+            ids += self._encoder.encode_words(data, self._model.pattern.word_ends(data))
+            if special is not None:
+                ids.append(special)
+        return ids
 
     def encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
         """Returns the ids of a text."""
-        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _SHORT_TEXT:  # short texts must be fast
-            return self._encoder.encode(utf8(text), specials)
-        ids: list[int] = []
-        for piece in text_pieces(text, self.cut):
-            ids += self._encode_piece(piece, specials)
-        return ids
+        if isinstance(text, (str, bytes)) and len(text) <= _GROUP_BYTES:  # the same, sooner
+            return self._view((text,), specials, 4, Ids.lists)[0]
+        return self._lists((text,), specials, 1)[0]
+
+    def batch(
+        self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
+    ) -> list[list[int]]:
+        """Returns the ids of each text, computed by threads."""
+        few = len(texts) <= _FEW_TEXTS and specials is self.specials
+        if few and self._divide(texts, num_threads).threads == 0:
+            return [self.short.encode(text) or self.encode(text, specials) for text in texts]
+        return self._lists(texts, specials, num_threads)
+
+    def _lists(
+        self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
+    ) -> list[list[int]]:
+        rows: list[list[int]] = [[] for _ in texts]
+        for first, found in self._views(self._divide(texts, num_threads), specials, 4, Ids.lists):
+            if len(found) == 1 and rows[first]:  # a piece of a long text
+                rows[first] += found[0]
+            else:
+                rows[first : first + len(found)] = found
+        return rows
+
+    def arrays(
+        self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
+    ) -> tuple[Array, Array]:
+        """Returns the ids of all texts in one array, and the index at which each text begins."""
+        work, dtype = self._divide(texts, num_threads), self._model.dtype
+        if work.threads == 0:
+            return self._view(texts, specials, dtype.itemsize, partial(Ids.arrays, dtype=dtype))
+        found, spare = GrowingIds(dtype, work.size), list[Array]()
+        row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
+
+        def room(size: int) -> Array:
+            """A few buffers serve all groups, because fresh memory would cost a fifth of the time."""
+            try:
+                buffer = spare.pop()  # not after a test whether there is one: another thread may take it meanwhile
+            except IndexError:
+                buffer = numpy.empty(2 * PIECE_BYTES, dtype)
+            return buffer if len(buffer) >= size else numpy.empty(size, dtype)
+
+        def view(ids: Ids) -> tuple[Array, int, Array]:
+            return ids.room, ids.total(), ids.numpy_ends()
+
+        groups = self._views(work, specials, dtype.itemsize, view, found.room if work.threads == 1 else room)
+        for first, (ids, count, ends) in groups:
+            row_offsets[first + 1 : first + 1 + len(ends)] = found.count + ends  # a later piece of a text overwrites it
+            if work.threads == 1:
+                found.took(count)
+            else:
+                found.append(ids[:count])
+                spare.append(ids)
+        return found.result(), row_offsets
+
+    def compact(self, text: Text, specials: _binding.Specials | None, typecode: str) -> array[int]:
+        """Returns the ids of a text as an array of type H or I."""
+        found, view = array(typecode), partial(Ids.compact, typecode=typecode)
+        for _, (ids, _) in self._views(self._divide((text,), 1), specials, found.itemsize, view):
+            if found:
+                found.extend(ids)
+            else:
+                found = ids
+        return found
+
+    def compact_batch(
+        self, texts: Sequence[bytes], specials: _binding.Specials | None, typecode: str
+    ) -> tuple[array[int], array[int]]:
+        """Encodes short texts with one call. Returns all ids, as an array of type H or I, and the index at which those
+        of each text end."""
+        return self._view(texts, specials, array(typecode).itemsize, partial(Ids.compact, typecode=typecode))
+
+    def count(self, text: Text, specials: _binding.Specials | None) -> int:
+        """Returns the number of ids of a text."""
+        return sum(count for _, count in self._views(self._divide((text,), 1), specials, 0, Ids.total))
 
     def with_dropout(self, text: Text, specials: _binding.Specials | None, rate: float, seed: int) -> list[int]:
         """Returns the ids of a text with merges left out at random."""
@@ -80,7 +236,7 @@ class TextEncoder:
             start = 0
             for end in [len(data)] if self._direct else self._model.pattern.word_ends(data):
                 word = data[start:end]
-                ids += _interruptibly(self._plain_encoder.encode_dropout, word, rate, seed, place + start)
+                ids += _interruptibly(len(word), self._plain_encoder.encode_dropout, word, rate, seed, place + start)
                 start = end
             place += len(data)
             if special is not None:
@@ -98,76 +254,12 @@ class TextEncoder:
                 continue
             at = self.cut(pending, max(1, len(pending) // 2))
             if at < len(pending):
-                yield from self._encode_piece(bytes(pending[:at]), specials)
+                yield from self.encode(bytes(pending[:at]), specials)
                 del pending[:at]
                 enough = _ITERABLE_BYTES
             else:  # there is no cut; looking again after each text would take quadratic time
                 enough = 2 * len(pending)
-        yield from self._encode_piece(bytes(pending), specials)
-
-    def array(
-        self, text: Text, specials: _binding.Specials | None, dtype: Any, num_threads: int | None
-    ) -> numpy.ndarray[Any, Any]:
-        """Returns the ids as an array of shape (tokens,)."""
-        if num_threads is not None:
-            num_threads = worker_count(num_threads, "num_threads")
-        size = len(text) if isinstance(text, (str, bytes)) else len(utf8(text))
-        ids = GrowingIds(dtype, size)
-        if num_threads == 1 or size <= PIECE_BYTES:
-            for piece in text_pieces(text, self.cut):
-                ids.took(self._encode_into(piece, specials, ids.room(self._encoder.growth * len(piece))))
-        else:
-            for part in self._parts(text, specials, dtype, worker_count(num_threads)):
-                ids.append(part)
-        return ids.result()
-
-    def compact(self, text: Text, specials: _binding.Specials | None, typecode: str) -> arrays.array[int]:
-        """Returns the ids as an array of type H or I, for callers that do not need numpy, which takes a tenth of a
-        second to import."""
-        found = arrays.array(typecode)
-        for piece in text_pieces(text, self.cut):
-            if self._direct:
-                part = _interruptibly(self._encoder.encode_array, piece, specials, typecode)
-            else:
-                part = arrays.array(typecode, self._encode_piece(piece, specials))
-            if found:
-                found.extend(part)
-            else:
-                found = part
-        return found
-
-    def compact_batch(
-        self, texts: Sequence[bytes], specials: _binding.Specials | None, typecode: str
-    ) -> tuple[arrays.array[int], arrays.array[int]] | None:
-        """Encodes short texts with one call. Returns all ids, as an array of type H or I, and the index at which those
-        of each text end; None if this tokenizer needs a call for each text."""
-        return self._encoder.encode_texts(texts, specials, typecode) if self._direct else None
-
-    def _parts(
-        self, text: Text, specials: _binding.Specials | None, dtype: Any, num_threads: int
-    ) -> Iterator[numpy.ndarray[Any, Any]]:
-        """Yields the ids of a text in parts, each valid until the next is requested. A few buffers serve all parts,
-        because fresh memory would cost a fifth of the time."""
-        spare: list[numpy.ndarray[Any, Any]] = []
-
-        def encode(piece: _binding.Data) -> tuple[numpy.ndarray[Any, Any], int]:
-            try:
-                buffer = spare.pop()  # not after a test whether there is one: another thread may take it meanwhile
-            except IndexError:
-                buffer = numpy.empty(2 * PIECE_BYTES, dtype=dtype)
-            if len(buffer) < self._encoder.growth * len(piece):
-                buffer = numpy.empty(self._encoder.growth * len(piece), dtype=dtype)
-            return buffer, self._encode_into(piece, specials, buffer)
-
-        for buffer, count in map_ordered(encode, text_pieces(text, self.cut), num_threads):
-            yield buffer[:count]
-            spare.append(buffer)
-
-    def count(self, text: Text, specials: _binding.Specials | None) -> int:
-        """Returns the number of ids of a text."""
-        if not self._direct:
-            return sum(len(self._encode_piece(piece, specials)) for piece in text_pieces(text, self.cut))
-        return sum(_interruptibly(self._encoder.count, piece, specials) for piece in text_pieces(text, self.cut))
+        yield from self.encode(bytes(pending), specials)
 
     def normalized(self, text: Text, specials: _binding.Specials | None) -> bytes:
         """Returns the text in which tokens have offsets: `text`, normalized between its special tokens."""
@@ -204,132 +296,9 @@ class TextEncoder:
             return {}
         return {first: len(self._model.tokens[ids[first]]) - 1}
 
-    def _encode_piece(self, piece: _binding.Data, specials: _binding.Specials | None) -> list[int]:
-        if self._direct:
-            return _interruptibly(self._encoder.encode, piece, specials)
-        ids: list[int] = []
-        for segment, special in segments(bytes(piece), specials):
-            data = self._prepared(segment)
-            ids += self._encoder.encode_words(data, self._model.pattern.word_ends(data))
-            if special is not None:
-                ids.append(special)
-        return ids
-
     def _prepared(self, segment: bytes) -> bytes:
         """Returns a text between special tokens as the pattern sees it."""
         return bytes(prepared(segment, self._model.normalizer, self._model.prefix_space))
-
-    def _encode_into(
-        self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]
-    ) -> int:
-        """Writes the ids to the start of an array with room for them. Returns the number of ids."""
-        if self._direct:
-            return _interruptibly(self._encoder.encode_into, piece, specials, ids)
-        found = self._encode_piece(piece, specials)
-        ids[: len(found)] = found
-        return len(found)
-
-    # ------------------------------------------------------------------------------------------------
-    # Many texts
-
-    def batch(
-        self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
-    ) -> list[list[int]]:
-        """Returns the ids of each text, computed by threads."""
-
-        def encode(group: TextGroup) -> tuple[int, list[list[int]]]:
-            return group.first, self._group_lists(group, specials)
-
-        num_threads = worker_count(num_threads, "num_threads")
-        if self._is_small(texts):
-            if len(texts) <= _FEW_TEXTS and specials is self.specials:
-                return [self.short.encode(text) or self.encode(text, specials) for text in texts]
-            return self._group_lists(TextGroup(0, texts), specials)
-        sizes = text_sizes(texts)
-        rows: list[list[int]] = [[] for _ in texts]
-        for first, found in map_ordered(encode, self._groups(texts, sizes, num_threads), num_threads):
-            for i, ids in enumerate(found, first):
-                if rows[i]:  # a long text comes in pieces
-                    rows[i] += ids
-                else:
-                    rows[i] = ids
-        return rows
-
-    def batch_arrays(
-        self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any, num_threads: int | None
-    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns the ids of all texts in one array, and the index at which each text begins."""
-        num_threads = worker_count(num_threads, "num_threads")
-        if self._is_small(texts):
-            found = GrowingIds(dtype, sum(map(len, texts)))  # type: ignore[arg-type]
-            ids, ends = self._encode_short(texts, specials, found.room)
-            found.took(len(ids))
-            return found.result(), numpy.concatenate([[0], ends])
-        sizes = text_sizes(texts)
-        found = GrowingIds(dtype, int(sizes.sum()))
-        room = found.room if num_threads == 1 else partial(numpy.empty, dtype=dtype)
-        row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
-
-        def encode(group: TextGroup) -> tuple[int, numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-            return group.first, *self._group_arrays(group, specials, room)
-
-        for first, ids, ends in map_ordered(encode, self._groups(texts, sizes, num_threads), num_threads):
-            row_offsets[first + 1 : first + 1 + len(ends)] = found.count + ends  # a later piece of a text overwrites it
-            if num_threads == 1:
-                found.took(len(ids))
-            else:
-                found.append(ids)
-        return found.result(), row_offsets
-
-    def _is_small(self, texts: Sequence[Text]) -> bool:
-        """Returns whether one call of C encodes the texts in less time than it takes to divide them among threads."""
-        try:
-            return self._direct and len(texts) <= GROUP_TEXTS and sum(map(len, texts)) <= GROUP_BYTES  # type: ignore[arg-type]
-        except TypeError:  # a buffer without a length, or not a text
-            return False
-
-    def _groups(self, texts: Sequence[Text], sizes: numpy.ndarray[Any, Any], num_threads: int) -> Iterator[TextGroup]:
-        """Yields items of work, each for one thread: many short texts, or a piece of a long text."""
-        for group in text_groups(texts, sizes, _SHORT_TEXT, num_threads):
-            if group.is_long:
-                yield from (TextGroup(group.first, [piece], True) for piece in text_pieces(group.texts[0], self.cut))
-            else:
-                yield group
-
-    def _group_lists(self, group: TextGroup, specials: _binding.Specials | None) -> list[list[int]]:
-        """Returns the ids of each text."""
-        if not self._direct or group.is_long:
-            return [self.encode(text, specials) for text in group.texts]
-        room = partial(numpy.empty, dtype=numpy.uint32)
-        return self._encoder.lists(*self._encode_short(group.texts, specials, room))
-
-    def _group_arrays(
-        self,
-        group: TextGroup,
-        specials: _binding.Specials | None,
-        room: Callable[[int], numpy.ndarray[Any, Any]],
-    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns the ids of texts at the start of the array that room(number of ids) returns, and the index at which
-        each text ends there."""
-        if self._direct and not group.is_long:
-            return self._encode_short(group.texts, specials, room)
-        texts = list(map(utf8, group.texts))
-        ids = room(self._encoder.growth * sum(map(len, texts)))
-        ends = numpy.empty(len(texts), dtype=numpy.int64)
-        count = 0
-        for i, text in enumerate(texts):
-            count += self._encode_into(text, specials, ids[count:])
-            ends[i] = count
-        return ids[:count], ends
-
-    def _encode_short(
-        self,
-        texts: Sequence[Text],
-        specials: _binding.Specials | None,
-        room: Callable[[int], numpy.ndarray[Any, Any]],
-    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """See _binding.Encoder.encode_batch."""
-        return self._encoder.encode_batch(ascii_or_bytes(texts), specials, room)
 
     # ------------------------------------------------------------------------------------------------
     # Which special tokens to look for
@@ -356,7 +325,7 @@ class TextEncoder:
     def _refuse_specials(self, text: Text, forbidden: _binding.Specials) -> None:
         begin = 0
         for piece in text_pieces(text, self.cut):  # no special token spans two pieces
-            found = _interruptibly(forbidden.find, piece)
+            found = _interruptibly(len(piece), forbidden.find, piece)
             if found is not None:
                 start, end, number = found
                 special = self._text_of(number, bytes(piece[start:end]))
@@ -391,17 +360,6 @@ class TextEncoder:
         return self._matchers[texts]
 
 
-class _NoEncoder:
-    """Stands in for the encoder of a tokenizer with dropout, whose ids depend on a seed."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def __getattr__(self, name: str) -> Any:
-        refuse_dropout(self._model, "encoding needs a seed")
-        raise AttributeError(name)
-
-
 def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:
     """Yields the texts so that no surrogate pair is split between two of them. Their bytes are then the same as in the
     joined text."""
@@ -428,6 +386,77 @@ def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[
     yield data[begin:], None
 
 
-def _interruptibly(function: Callable[..., Result], piece: _binding.Data, *args: object) -> Result:
-    """Calls function(piece, *args). Ctrl-C works at once, even if the piece is long."""
-    return run_interruptibly(function, piece, *args) if len(piece) > _LONG_PIECE else function(piece, *args)
+class _Group(NamedTuple):
+    """Consecutive texts of a batch, or a piece of one."""
+
+    first: int  # the index of the first text in the batch
+    texts: Sequence[Text]
+
+
+class _Work(NamedTuple):
+    """Texts, divided into items of work for threads."""
+
+    groups: Iterable[_Group]
+    size: int  # the characters or bytes of all texts
+    threads: int  # 0: one item that takes less time than to hand it to a thread
+
+
+def text_list(texts: Iterable[Text]) -> list[Text]:
+    """Returns the texts of a batch as a list. Raises ArgumentError if the caller passed one text instead of several."""
+    if isinstance(texts, (str, bytes, bytearray, memoryview)):
+        raise ArgumentError(f"expected a sequence of texts, not one {type(texts).__name__}: pass [text]")
+    instance("texts", texts, Iterable, "a sequence of texts")
+    return list(texts)
+
+
+def _ascii_or_bytes(texts: Sequence[Text]) -> list[str | bytes]:
+    """Returns the texts as a new list in which every str is ASCII, which is the same in UTF-8; the others are bytes.
+    Does not trust what a subclass of str reports about itself."""
+    try:
+        if all(map(str.isascii, texts)):  # type: ignore[arg-type]
+            return list(texts)  # type: ignore[arg-type]
+        return [text if str.isascii(text) else str.encode(text) for text in texts]  # type: ignore[arg-type, misc]
+    except (TypeError, UnicodeEncodeError):  # bytes; surrogates
+        return [bytes(utf8(text)) for text in texts]
+
+
+class GrowingIds:
+    """An array of ids that grows at its end.
+
+    Attributes:
+        count: the number of ids.
+    """
+
+    def __init__(self, dtype: numpy.dtype[Any], expected: int) -> None:
+        """`expected` is a guess of the number of ids. Memory that is not touched costs nothing, but the system may
+        refuse a large amount of it."""
+        self.count = 0
+        self._ids = numpy.empty(min(expected, _MOST_EXPECTED), dtype=dtype)
+
+    def room(self, size: int) -> Array:
+        """Returns the free end of the array, with room for at least `size` ids."""
+        need = self.count + size
+        if need > len(self._ids):
+            grown = numpy.empty(max(need, 2 * self.count), dtype=self._ids.dtype)
+            grown[: self.count] = self._ids[: self.count]
+            self._ids = grown
+        return self._ids[self.count :]
+
+    def took(self, count: int) -> None:
+        """Says that the room begins with `count` ids."""
+        self.count += count
+
+    def append(self, ids: Array) -> None:
+        """Adds a copy of some ids."""
+        self.room(len(ids))[: len(ids)] = ids
+        self.took(len(ids))
+
+    def result(self) -> Array:
+        """Returns all ids. The object must not be used any more, and no view of its room may be left."""
+        self._ids.resize(self.count, refcheck=False)
+        return self._ids
+
+
+def _interruptibly(size: int, function: Callable[..., View], *args: object) -> View:
+    """Calls function(*args), which handles `size` bytes. Ctrl-C works at once, even if these are many."""
+    return run_interruptibly(function, *args) if size > _LONG_PIECE else function(*args)

@@ -110,16 +110,9 @@ class TaskEncoder(NamedTuple):
 
     def _encode(self, documents: Sequence[bytes], kind: str) -> tuple[array[int], Sequence[int]]:
         """Returns the ids of documents, and the index at which those of each one end."""
-        encoder, ends = self.tok._encoder, list[int]()
+        encoder = self.tok._encoder
         specials = encoder.allowed((), () if kind in RECORDS else "all")
-        found = encoder.compact_batch(documents, specials, TYPECODES[self.dtype])
-        if found is not None:
-            return found
-        ids = array(TYPECODES[self.dtype])
-        for document in documents:
-            ids += encoder.compact(document, specials, ids.typecode)
-            ends.append(len(ids))
-        return ids, ends
+        return encoder.compact_batch(documents, specials, TYPECODES[self.dtype])
 
     def _segment(self, piece: Piece, split: int, ids: array[int], size: int) -> Segment:
         """Returns the size of the text. `size` is the bytes that were encoded, marks included."""

@@ -115,7 +115,7 @@ def test_a_text_in_parts_gives_the_ids_of_the_whole() -> None:
     """C knows where a part begins, so the ids do not depend on how a text is divided."""
     tok = pybpe.train(iter([english()[:50_000]]), vocab_size=700, special_tokens=["<|endoftext|>"])
     text = english()[:20_000].encode()
-    encoder = tok._encoder._any_encoder
+    encoder = tok._encoder._plain_encoder
     whole = encoder.encode_dropout(text, 0.2, 9, 0)
     at = tok._encoder.cut(text, 9000)
     assert 9000 <= at < len(text)
