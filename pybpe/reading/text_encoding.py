@@ -116,6 +116,8 @@ _CONTROLS = bytes((*range(9), 11, *range(14, 27)))  # of ASCII, which texts in a
 _LEAST_VALID = 0.5  # the share of characters beyond ASCII that are valid UTF-8: below 0.3 in other encodings
 _DETECTED_BYTES = 200_000  # more do not help chardet
 _LEAST_CONFIDENCE = 0.1  # of chardet's best guess
+# One of these fits almost any text in another that is damaged, which chardet leaves out: then it has less than 0.2.
+_LEAST_OF_EAST_ASIAN = dict.fromkeys(("gb18030", "big5hkscs", "euc_jp", "cp932", "cp949"), 0.25)
 _LEAST_MARGIN = 1.2  # its confidence, relative to that of the next guess that gives another text
 _WIDER = {"shift_jis_2004": "cp932", "euc_jis_2004": "euc_jp", "koi8-u": "koi8-r"}  # these fit rare characters only
 _SHOWN = 24  # characters
@@ -173,7 +175,7 @@ def encoding_of(path: str, parts: Sequence[bytes], is_whole: bool) -> str | None
             found.append((name, confidence, texts))
         if len(found) == 2:
             break
-    if found and found[0][1] >= _LEAST_CONFIDENCE:
+    if found and found[0][1] >= _LEAST_OF_EAST_ASIAN.get(found[0][0], _LEAST_CONFIDENCE):
         if len(found) == 1 or found[0][1] >= _LEAST_MARGIN * found[1][1]:
             return found[0][0]
     if is_whole and wrong < _ENOUGH:
