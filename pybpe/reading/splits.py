@@ -27,6 +27,8 @@ DEFAULT_SPLITS = (8, 1, 1)
 SPLIT_BY = ("auto", "hash", "token")
 FEW = 200  # documents; with fewer, the shares of a hash may be far from those that the caller wants
 _LOOK_BYTES = 1 << 22  # of a text, in which its documents are counted
+_FAR = 2.0  # a share is far from another that is this many times larger or smaller
+_LARGE_PART, _MOST_LOOKED = 20, 1 << 30  # a document of a 20th of all text is large, in a file of so many bytes at most
 
 _FIRST_BYTES = 1 << 16  # the size of the first read; most documents are shorter
 _HASHES = 2**64
@@ -94,17 +96,48 @@ class SplitOptions:
             return replace(self, split_by="hash")
         if recorded in SPLIT_BY[1:]:
             return replace(self, split_by=recorded)
-        are_many = sum(not file.is_empty for file in files) >= FEW
+        name, are_many = first_of([file.path for file in files]), sum(not file.is_empty for file in files) >= FEW
         count = FEW if are_many else count_documents(files, kinds, FEW, _LOOK_BYTES)
+        why = f"only {counted(count, 'document')}" if count else ""
         if count == FEW:
-            return replace(self, split_by="hash")
-        if count:
-            name = first_of([file.path for file in files])
-            note(
-                f"{name}: only {counted(count, 'document')}, so each file is split in order, between words"
-                f" ({param(split_by='hash')} keeps documents whole)"
-            )
+            large = _too_large(files, kinds, self.splits)
+            if large is None:
+                return replace(self, split_by="hash")
+            name, why = large, "one document is so large that the splits would have other shares"
+        if why:
+            keeps = f"{param(split_by='hash')} keeps documents whole"
+            note(f"{name}: {why}, so each file is split in order, between words ({keeps})")
         return replace(self, split_by="token")
+
+
+def are_far(sizes: Sequence[int], splits: Sequence[float]) -> bool:
+    """Returns whether the sizes of splits are far from their shares."""
+    wanted = [share / sum(splits) for share in splits]
+    shares = [size / max(1, sum(sizes)) for size in sizes]
+    return any(not want / _FAR <= share <= want * _FAR for share, want in zip(shares, wanted))
+
+
+def _too_large(files: Sequence[InputFile], kinds: Kinds, splits: Sequence[float]) -> str | None:
+    """Returns the path of a text with a document that leaves the splits far from their shares, wherever the others go;
+    or None. (Records stay whole however they are split, and the text of compressed files has an unknown size.)"""
+    total = sum(file.size or 0 for file in files)
+    sizes, path = [0] * len(splits), ""
+    for file in files:
+        size = file.size or 0
+        if size * _LARGE_PART < total or size > _MOST_LOOKED or file.packing is not None or kinds.is_divided(file):
+            continue
+        with file.open() as stream:
+            begin, whole = 0, [(sys.maxsize, sys.maxsize)]
+            for end, following in marks(stream, kinds) if kinds.kind(file) == "special" else whole:
+                amount = min(end - begin, size)
+                if amount * _LARGE_PART >= total:
+                    at, path = stream.tell(), path or file.path
+                    sizes[hash_split_of_range(stream, begin, end, splits)] += amount
+                    stream.seek(at)
+                begin = following
+    rest = max(0, total - sum(sizes)) / sum(splits)
+    found = [size + int(rest * share) for size, share in zip(sizes, splits)]
+    return path if path and are_far(found, splits) else None
 
 
 def hash_split(document: bytes, splits: Sequence[float]) -> int:

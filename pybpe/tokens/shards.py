@@ -58,16 +58,18 @@ def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
     raise AssertionError  # one shard is always possible
 
 
-def check_least(path: str, tokens: int, least: int, reader: str = "llm.c") -> None:
-    """Raises ShardTooSmallError if the last or only shard of a split has fewer than `least` tokens."""
+def check_least(path: str, tokens: int, least: int, reader: str = "llm.c", total: int | None = None) -> None:
+    """Raises ShardTooSmallError if the last or only shard of a split has fewer than `least` tokens. `total` is the
+    number of tokens in all splits, if others can be chosen."""
     if tokens < least:
+        is_enough = total is not None and total >= least
         ways = {
-            "splits": f"use other splits ({param(splits=(1,))} writes only train)",
-            "split_by": f"use {param(split_by='token')}",
+            "splits": f"use other splits ({param(splits=(1,))} writes only train)" if is_enough else "",
+            "split_by": f"use {param(split_by='token')}" if is_enough else "",
             "min_shard_tokens": f"allow it with {param(min_shard_tokens=0)}",
-            "": "add more text",
         }
-        some = ", or ".join(way for name, way in ways.items() if not name or can_pass(name))
+        some = ", or ".join(filter(None, (way for name, way in ways.items() if can_pass(name))))
+        some = some if is_enough and some else f"add more text{', or ' if some else ''}{some}"
         raise ShardTooSmallError(
             f"{path}: would have {tokens} tokens, but {reader} needs at least {least} in every shard: {some}",
             path,
@@ -75,8 +77,8 @@ def check_least(path: str, tokens: int, least: int, reader: str = "llm.c") -> No
         )
 
 
-def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
-    """Returns how many tokens each shard of a split of so many tokens gets.
+def sizes_of(layout: Layout, split: str, tokens: int, total: int) -> list[int]:
+    """Returns how many tokens each shard of a split of so many tokens gets. All splits have `total` tokens.
 
     Shards of equal size have at most `shard_tokens` tokens. Others have `shard_tokens`, and the last one the rest, but
     at least `min_shard_tokens`; it may be that much longer instead.
@@ -87,7 +89,7 @@ def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
     """
     form, most, least = layout.output.form, layout.output.shard_tokens, layout.output.least_tokens
     if form.equal_shards:
-        check_least(layout.path(split, 0), tokens, least, form.reader)
+        check_least(layout.path(split, 0), tokens, least, form.reader, total)
         sizes = shard_sizes(tokens, most, least)
         size = form.header_bytes + sizes[0] * ID_BYTES[layout.output.dtype]
         if form.max_bytes and size > form.max_bytes:
@@ -99,7 +101,7 @@ def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
     full_size = max(most, least)
     full = max(0, (tokens - max(1, least)) // full_size) if form.has_shards else 0
     last = tokens - full * full_size
-    check_least(layout.path(split, full), last, least, form.reader)
+    check_least(layout.path(split, full), last, least, form.reader, total)
     return [full_size] * full + [last]
 
 
@@ -235,7 +237,8 @@ def make_shards(
         ShardTooSmallError, LimitError: as sizes_of.
     """
     names = SPLIT_NAMES[: len(streams)]
-    sizes = [sizes_of(layout, name, stream.tokens) for name, stream in zip(names, streams)]
+    total = sum(stream.tokens for stream in streams)
+    sizes = [sizes_of(layout, name, stream.tokens, total) for name, stream in zip(names, streams)]
     splits = [_Shards(layout, number, some, folder) for number, some in enumerate(sizes)]
     records: Records = {name: [] for name in names}
     waiting: list[tuple[str, ShardRecord]] = []

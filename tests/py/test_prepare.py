@@ -12,7 +12,7 @@ from corpora import content, small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.errors import Error, PybpeWarning
+from pybpe.errors import Error, PybpeWarning, ShardTooSmallError
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.splits import hash_split
 from pybpe.tokens import binarization, preparation
@@ -196,6 +196,49 @@ def test_few_documents_are_split_by_token(tmp_path: Path, caplog: pytest.LogCapt
         assert fresh.settings["split_by"] == way and grown.settings["split_by"] == "token"
     (tmp_path / "b.txt").write_text("<|endoftext|>".join(f"text {i}" for i in range(300)))
     assert pybpe.binarize(tok, tmp_path / "b.txt", tmp_path / "marks", **given).settings["split_by"] == "hash"
+
+
+def test_one_huge_text_among_many_is_split_by_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Wherever its hash would put it, if the other splits then had too little, or that split too much."""
+    tok, given = small_tokenizer(), {"min_shard_tokens": 0, "name": "x"}
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i in range(250):
+        (folder / f"{i:03}.txt").write_text(f"text {i} " * 20)
+    texts = {
+        split: next(
+            f"{i} " * size for i in range(1000) if hash_split((f"{i} " * size).encode(), (8.0, 1.0, 1.0)) == split
+        )
+        for split, size in ((0, 1000), (1, 9000), (2, 9000))
+    }
+    for huge, way in (
+        ("x", "hash"),
+        (texts[0], "hash"),
+        (texts[0] * 60, "token"),
+        (texts[1], "token"),
+        (texts[2], "token"),
+    ):
+        for joined in (False, True):
+            path = folder / "huge.txt"
+            path.write_text("short<|endoftext|>" * joined + huge + "<|endoftext|>last" * joined)
+            caplog.clear()
+            with caplog.at_level("INFO", "pybpe"):
+                made = pybpe.binarize(tok, folder, tmp_path / "out", **given)
+            told = [each for each in caplog.messages if "huge.txt: one document is so large that" in each]
+            assert (made.settings["split_by"], len(told)) == (way, way == "token")
+            (tmp_path / "out").rename(tmp_path / f"out{len(list(tmp_path.iterdir()))}")
+    with pytest.warns(PybpeWarning, match="the shares of the splits differ"):
+        pybpe.binarize(tok, folder, tmp_path / "out", split_by="hash", **given)
+
+
+def test_more_text_is_only_advised_where_no_other_split_would_do(tmp_path: Path) -> None:
+    for words, advice in (
+        (1200, r"use other splits .*, or use split_by='token', or allow"),
+        (100, "add more text, or allow"),
+    ):
+        (tmp_path / "a.txt").write_text("word " * words)
+        with pytest.raises(ShardTooSmallError, match=f"needs at least 257 in every shard: {advice}"):
+            pybpe.binarize(small_tokenizer(), tmp_path / "a.txt", tmp_path / "out", resume=False)
 
 
 def test_one_novel_needs_no_option(tmp_path: Path) -> None:
