@@ -73,7 +73,7 @@ def _add_workspace(command: Command) -> None:
     with command.group("model"):
         command.options(ModelOptions)
     with command.group("reading"):
-        command.options(ReadOptions, "text_key", "encoding", "documents")
+        command.options(ReadOptions, "text_key", "encoding", "keep_crlf", "documents")
     with command.group("splitting"):
         command.options(SplitOptions)
     add_pack_options(command)

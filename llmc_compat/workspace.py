@@ -138,6 +138,7 @@ def make_workspace(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
+    keep_crlf: bool = False,
     pack: bool = False,
     packing: str | None = None,
     workers: int | None = None,
@@ -159,8 +160,8 @@ def make_workspace(
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
         pad_vocab: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
         seed: the random seed for the model's weights.
-        splits, split_by, val_documents, shard_tokens, documents, text_key, encoding, workers, progress: as in
-            `pybpe.binarize`; the train and val splits are required.
+        splits, split_by, val_documents, shard_tokens, documents, text_key, encoding, keep_crlf, workers, progress: as
+            in `pybpe.binarize`; the train and val splits are required.
         pack, packing: packs the documents into rows of `sequence_length` tokens, as in `pybpe.binarize`. Train with -t
             of this length. The CPU trainer's T is 64.
         force: True replaces a workspace of other inputs or settings, trained models included. Otherwise the call

@@ -46,6 +46,7 @@ def train(
     counts: Counts | Mapping[Text, int] | None = None,
     text_key: str = "text",
     encoding: str | None = None,
+    keep_crlf: bool = False,
     documents: str = "auto",
     on_error: str = "stop",
     skipped: _binding.PathLike | None = None,
@@ -116,6 +117,7 @@ def train(
         skipped: a file for the list of skipped records, as JSON lines. None writes no list.
         encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252". None decides for every file: see
             `binarize`.
+        keep_crlf: see `binarize`.
         documents: how to read files whose names do not end in .jsonl or .ndjson. "auto" decides by their content,
             "jsonl" reads JSON lines, and any other value of `pybpe.binarize` reads text.
         max_documents, max_bytes: use only a sample of this size. Documents are records, ranges of 1 MiB of plain text,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._lazy import numpy
 from ..arguments import Text, counted, instance, is_unicode, param, shown
 from ..errors import ArgumentError, warn
+from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
 from .measures import RARE, efficiency, gini, renyi_entropy, zipf
@@ -188,6 +189,7 @@ def compare(
     *,
     text_key: str = "text",
     encoding: str | None = None,
+    keep_crlf: bool = False,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Comparison:
@@ -203,6 +205,7 @@ def compare(
             `pybpe.train`), or an iterable of strings.
         text_key: the key, or the column, of the text in a record.
         encoding: encoding of the files. None decides for every file: see `pybpe.binarize`.
+        keep_crlf: see `pybpe.binarize`.
         workers: number of threads. None uses all CPUs. The result is the same for any number.
         progress: whether to show a progress bar. None shows it on a terminal.
 
@@ -217,7 +220,7 @@ def compare(
     if not named:
         raise ArgumentError(f"{param('tokenizers')} is empty: pass at least one tokenizer")
     _check_languages(on)
-    tallier = Tallier(named, text_key, encoding, workers)
+    tallier = Tallier(named, ReadOptions(text_key, encoding, keep_crlf), workers)
     tallies = {}
     for language, inputs in on.items():
         tallies[language] = tallier.tally(inputs, progress)

@@ -96,12 +96,8 @@ class _PieceTally(NamedTuple):
 class Tallier:
     """Counts tokens of named tokenizers."""
 
-    def __init__(
-        self, tokenizers: Mapping[str, Tokenizer], text_key: str, encoding: str | None, workers: int | None
-    ) -> None:
-        instance("text_key", text_key, str, "a str")
-        self._tokenizers = tokenizers
-        self._text_key, self._encoding = text_key, encoding
+    def __init__(self, tokenizers: Mapping[str, Tokenizer], read: ReadOptions, workers: int | None) -> None:
+        self._tokenizers, self._read = tokenizers, read
         self._workers = worker_count(workers)
         self._marks = _binding.Specials.of(_distinct(map(hidden_specials, tokenizers.values())))
         specials = _binding.Specials.of(_distinct(tok.special_tokens for tok in tokenizers.values()))
@@ -130,8 +126,7 @@ class Tallier:
 
     def _items(self, inputs: Any) -> tuple[Iterator[_Taken], int | None]:
         if is_path_list(inputs):
-            read = ReadOptions(self._text_key, self._encoding)
-            files, kinds = corpus_files(inputs, read), Kinds(read)
+            files, kinds = corpus_files(inputs, self._read), Kinds(self._read)
             pieces = (enumerate(pieces_of(whole(file), kinds, self._cut)) for file in files)
             return (_Taken(piece, number > 0) for some in pieces for number, piece in some), files.known_size
         instance("on", inputs, Iterable, "paths or an iterable of texts")
@@ -143,7 +138,7 @@ class Tallier:
     def _look(self, item: _Taken) -> _PieceTally:
         piece = item.piece
         if not piece.is_text:
-            texts = piece.texts(self._text_key)
+            texts = piece.texts(self._read.text_key)
             size = TextSize()
             for text in texts:
                 size += text_size(text)

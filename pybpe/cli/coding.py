@@ -64,7 +64,7 @@ def add_encode(command: Command) -> None:
         )
         command.option("--seed N", "for dropout: the same N gives the same ids", int)
     with command.group("reading"):
-        command.options(ReadOptions, "encoding")
+        command.options(ReadOptions, "encoding", "keep_crlf")
         command.option(
             "--documents HOW",
             "auto (default) refuses JSON lines; file encodes them as one text, with braces and keys",
@@ -153,7 +153,8 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
     path = "-" if args.file is None else args.file
     one_of("documents", args.documents, ("auto", "file"))
     with hinting_at_text([path]):
-        return open_source(path, args.encoding, "accept" if args.documents == "file" else "refuse")
+        records = "accept" if args.documents == "file" else "refuse"
+        return open_source(path, args.encoding, args.keep_crlf, records)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError,
 from ..reading.bad_records import list_name, remove_list
 from ..reading.file_types import RECORD_OF_RUN, holds_records, is_binary, llmc_file, no_text, says_records
 from ..reading.files import text_file
-from ..reading.input_file import tell_of_encodings
+from ..reading.input_file import tell_of_crlf, tell_of_encodings
 from ..reading.streams import Peekable
 from ..reading.text_encoding import check_encoding
 from ..reading.unpacking import ENDINGS, packing_of_content
@@ -188,12 +188,13 @@ def load_all(paths: list[str]) -> dict[str, pybpe.Tokenizer]:
     return loaded
 
 
-def open_source(path: str, encoding: str | None = None, records: str = "warn") -> BinaryIO:
+def open_source(path: str, encoding: str | None = None, keep_crlf: bool = False, records: str = "warn") -> BinaryIO:
     """Opens a text for reading, and decompresses it if needed. - is standard input. `records` says what to do with JSON
     lines, whose braces and keys would be text: "warn", "refuse" or "accept"."""
     tell_terminal(path)
-    file = text_file(path, encoding)
+    file = text_file(path, encoding, keep_crlf)
     tell_of_encodings([file], check_encoding(encoding))
+    tell_of_crlf([file])
     stream = Peekable(file.open())
     head = stream.peek()
     if records != "accept" and (says_records(file.path) or holds_records(head, file.path)):

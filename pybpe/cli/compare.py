@@ -51,7 +51,7 @@ def add_compare(command: Command) -> None:
         path="texts",
     )
     with command.group("reading"):
-        command.options(ReadOptions, "text_key", "encoding")
+        command.options(ReadOptions, "text_key", "encoding", "keep_crlf")
     command.runtime("workers")
     command.progress()
     command.runs(_run_compare)
@@ -75,7 +75,7 @@ def _run_differences(args: argparse.Namespace) -> int:
     a, b = map(load, args.tokenizers)
     facts = differences(a, b)
     if args.file is not None:
-        with open_source(args.file, args.encoding) as stream:
+        with open_source(args.file, args.encoding, args.keep_crlf) as stream:
             facts["text"] = differences_on(a, b, stream.read())
     report(args, facts, "\n".join(_difference_lines(facts, max(0, args.count))))
     return 0 if facts["equal"] else 1

@@ -109,7 +109,7 @@ def _pieces_to_count(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> It
     if "-" in paths:
         tell_terminal("-")
     with hinting_at_text(paths):
-        read = ReadOptions(args.text_key, args.encoding, args.documents)
+        read = ReadOptions(args.text_key, args.encoding, args.keep_crlf, args.documents)
         files = corpus_files(paths, read)
     for part in files.parts:
         yield from pieces_of(whole(part), Kinds(ReadOptions(args.text_key, read.encoding)), cut)

@@ -64,7 +64,7 @@ def add_inspect(command: Command) -> None:
     command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*", path="texts")
     command.option("--count N", "how many tokens of each kind to show (default: 10)", int, default=10)
     with command.group("reading"):
-        command.options(ReadOptions, "text_key", "encoding")
+        command.options(ReadOptions, "text_key", "encoding", "keep_crlf")
     command.runtime("workers")
     command.runs(_run_inspect)
 
@@ -200,7 +200,7 @@ def add_viz(command: Command) -> None:
     command.output("the page; - is stdout")
     command.option("--max-bytes N", "show the first N bytes of the text (default: 100k)", parse_bytes)
     with command.group("reading"):
-        command.options(ReadOptions, "encoding")
+        command.options(ReadOptions, "encoding", "keep_crlf")
     command.runs(_run_viz)
 
 
@@ -227,7 +227,7 @@ def _read(args: argparse.Namespace, max_bytes: int) -> tuple[bytes, str, int]:
         return os.fsencode(args.text), "", 0
     if args.file is None:
         return pybpe.viz.SAMPLE.encode("utf-8"), "a sample", 0
-    with hinting_at_text([args.file]), open_source(args.file, args.encoding) as stream:
+    with hinting_at_text([args.file]), open_source(args.file, args.encoding, args.keep_crlf) as stream:
         text = b""
         # Reads one byte more than the page shows, to find out whether there are more.
         while len(text) <= max_bytes and (more := stream.read(max_bytes + 1 - len(text))):

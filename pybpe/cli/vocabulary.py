@@ -114,7 +114,7 @@ def add_prune(command: Command) -> None:
     command.option("--vocab-size N", "keep the first N tokens instead", parse_amount)
     add_remap(command)
     with command.group("reading"):
-        command.options(ReadOptions, "text_key", "encoding")
+        command.options(ReadOptions, "text_key", "encoding", "keep_crlf")
     command.runtime("workers")
     command.runs(_run_prune)
 

@@ -65,6 +65,7 @@ def clean(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
+    keep_crlf: bool = False,
     on_error: str = "stop",
     skipped: _binding.PathLike | None = None,
     memory_limit: int | None = None,
@@ -107,6 +108,7 @@ def clean(
         text_key: the field of a JSON record, or the column, that holds the text.
         encoding: the encoding of text and JSON lines, such as "gb18030". None decides for every file: see
             `pybpe.binarize`.
+        keep_crlf: see `pybpe.binarize`.
         on_error: what to do at a record that is not valid. "stop" raises an error. "skip" skips and lists it, and warns
             you at the end. If more than half of the records are not valid, the run stops. See docs/inputs.md.
         skipped: a file for the list of skipped records, as JSON lines. None is the name of `out` with .skipped.jsonl

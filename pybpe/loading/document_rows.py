@@ -64,8 +64,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
     documents.
 
     Args:
-        tok, inputs, documents, text_key, encoding: see `pybpe.binarize`. An input that can be read only once, such as
-            standard input, is refused.
+        tok, inputs, documents, text_key, encoding, keep_crlf: see `pybpe.binarize`. An input that can be read only
+            once, such as standard input, is refused.
         sequence_length: tokens per row, without the last target.
         packing: with "fill", a row takes the longest documents of the window that fit. When none fits, the shortest is
             cut, and its rest goes to another row, after an end of text of its own. A document that is longer than a row
@@ -103,6 +103,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         documents: str = "auto",
         text_key: str = "text",
         encoding: str | None = None,
+        keep_crlf: bool = False,
         on_error: str = "stop",
         workers: int | None = None,
     ) -> None:
@@ -125,7 +126,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
                 f"{param(repeat=False)} with {self._replicas} processes: they get different numbers of rows, and would"
                 " wait for one another at the end: count batches instead"
             )
-        read = ReadOptions(text_key, encoding, documents, on_error)
+        read = ReadOptions(text_key, encoding, keep_crlf, documents, on_error)
         self._kinds, self._files = Kinds(read, tok.model.eot), corpus_files(inputs, read)
         for file in self._files.singles:
             if file.size is None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import ArgumentError, FormatError, file_error, file_errors, warn
@@ -104,6 +104,25 @@ def corpus_of(places: Iterable[Place]) -> Found:
                 found.cleaned.append(prefix + name)
     kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
     return Found(kept, *map(sorted, found[1:]))
+
+
+def places_of(folder: str, found: Sequence[str], content: Callable[[str], bytes]) -> list[Place]:
+    """Returns a folder that is not on this machine's disk, and those in it.
+
+    Args:
+        folder: its URL, or the path of an archive.
+        found: the paths of all files in it.
+        content: as in Place.
+    """
+    places = dict[str, Place]()
+    for path in found:
+        *folders, name = path.split("/")
+        prefix = f"{folder}/"
+        for each in folders:
+            places.setdefault(prefix, Place(prefix, set(), [], content)).folders.add(each)
+            prefix += f"{each}/"
+        places.setdefault(prefix, Place(prefix, set(), [], content)).names.append(name)
+    return [place for prefix, place in places.items() if "/." not in prefix[len(folder) :]]
 
 
 def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> Found:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -20,9 +21,10 @@ from typing import BinaryIO
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from ..errors import Error, FormatError
+from ..errors import Error, FormatError, file_errors
 from .streams import DerivedStream
 
+_BLOCK = 1 << 17
 _MOST_BYTES = 1 << 26  # of a chapter, so that a small file cannot take much memory
 _CONTAINER, _ENCRYPTED = "META-INF/container.xml", "META-INF/encryption.xml"
 _HIDDEN = frozenset(("head", "script", "style", "nav", "rt", "rp", "template"))
@@ -57,9 +59,17 @@ _ERRORS = (zipfile.BadZipFile, zlib.error, KeyError, ElementTree.ParseError, EOF
 class Epub(DerivedStream):
     """The text of a book as a stream of UTF-8."""
 
+    def __init__(self, name: str, source: BinaryIO) -> None:
+        self._book = source if source.seekable() else _copied(name, source)
+        super().__init__(name, source)
+
+    def close(self) -> None:
+        self._book.close()
+        super().close()
+
     def _begin(self) -> None:
         super()._begin()
-        self._chapters = _chapters(self.name, self._source)
+        self._chapters = _chapters(self.name, self._book)
         self._rest = b""
 
     def _next(self, size: int) -> bytes:
@@ -72,10 +82,17 @@ class Epub(DerivedStream):
         return data
 
 
+def _copied(name: str, source: BinaryIO) -> BinaryIO:
+    """Returns a copy of a book that can only be read from its start, because a reader needs its end first."""
+    with file_errors(name, "cannot be copied to a temporary file"):
+        copy = tempfile.TemporaryFile()
+        while block := source.read(_BLOCK):
+            copy.write(block)
+    return copy
+
+
 def _chapters(name: str, source: BinaryIO) -> Iterator[bytes]:
     """Yields the text of each chapter of a book, which is not empty. Raises FormatError if the file is damaged."""
-    if not source.seekable():
-        raise FormatError(f"{name}: a book must be a file, not a pipe: save it first")
     try:
         book = zipfile.ZipFile(source)
         files = set(book.namelist())

@@ -23,7 +23,16 @@ from ..support.output_files import make_folder
 from ..support.parallel import map_ordered
 from .corpus_folder import Found, corpus_of_folder, is_of_desktop
 from .file_types import NoText, is_json_name, says_records
-from .input_file import InputFile, check_text, form_of_name, needs_text, refusal, tell_of_encodings, tell_of_records
+from .input_file import (
+    InputFile,
+    check_text,
+    form_of_name,
+    needs_text,
+    refusal,
+    tell_of_crlf,
+    tell_of_encodings,
+    tell_of_records,
+)
 from .options import ReadOptions
 from .paths import STDIN, Inputs, first_of, path_list
 from .pieces import PIECE_BYTES
@@ -89,6 +98,9 @@ def _files_of_glob(pattern: str, outputs: Collection[str]) -> Found:
     return found
 
 
+_Looked = tuple[InputFile | SmallFiles, NoText | None]
+
+
 def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Sequence[str] = ()) -> Corpus:
     """Returns the files of a corpus that paths, globs and folders name. Warns about empty files, and about files of a
     folder that it leaves out.
@@ -117,16 +129,18 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
             looked = map_ordered(look, names.kept, _LOOKS_AT_ONCE if is_url(path) else 1)
         else:
             looked = look_at(names.kept, read, known=is_folder)
+        looked = _unarchived(looked, names)
         if is_folder:
             looked = of_records(without_secrets(path), list(looked), read)
         files = Corpus()
         for part, what in looked:
-            if what is not None and (is_named or not what.is_own):
+            is_given = is_named and not (isinstance(part, InputFile) and part.inside)
+            if what is not None and (is_given or not what.is_own):
                 raise refusal(part.path, what)
             if what is not None:
                 names.own.append(part.path)
             else:
-                files.parts.append(part if isinstance(part, SmallFiles) else part.in_form(read.documents).decided())
+                files.parts.append(part if isinstance(part, SmallFiles) else _decided(part, read))
         if is_folder:
             _check_cleaned(names.cleaned, files)
         left_out += names.own
@@ -143,6 +157,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     _tell("this file is empty", "these files are empty", [file.path for file in empty if file.is_empty])
     _tell_of_utf8(files, read.encoding)
     tell_of_encodings(files.singles, read.encoding)
+    tell_of_crlf(files.crlf)
     told = "read as plain text, with its tags or commas"
     _tell(told, told, list(filter(_WITH_MARKUP.search, files.paths)), note)
     tell_of_records(
@@ -157,7 +172,22 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     return files
 
 
-_Looked = tuple[InputFile | SmallFiles, NoText | None]
+def _unarchived(looked: Iterable[_Looked], found: Found) -> Iterator[_Looked]:
+    """Yields what `look` returned, with the files in archives instead of these. Adds those that are left out to what
+    was found."""
+    for part, what in looked:
+        if isinstance(part, InputFile) and part.packing == "zip":
+            inside, files = part.unarchived()
+            if not files:
+                raise ArgumentError(f"{part.path}: no files found in this archive")
+            found.add(inside._replace(kept=[]))
+            yield from files
+        else:
+            yield part, what
+
+
+def _decided(part: InputFile, read: ReadOptions, called: str | None = None) -> InputFile:
+    return part.in_form(read.documents).decided(read.keep_crlf, called)
 
 
 def of_records(folder: str, looked: list[_Looked], read: ReadOptions) -> list[_Looked]:
@@ -211,7 +241,7 @@ def _check_once(found: Sequence[tuple[str, Corpus]]) -> None:
         return
     counts, at = Counter(stamps), iter(stamps)
     check_files_once(
-        (file.path, path, input_identity(file.path) if file.remote is None else file.remote.identity)
+        (file.path, path, input_identity(file.path) if file.remote is None and file.inside is None else file.identity)
         for path, files in found
         for file in files
         if counts[next(at)] > 1
@@ -251,7 +281,7 @@ def _tell(one: str, many: str, paths: Sequence[str], say: Callable[[str], None] 
         say(f"{first_of(paths)}: {many if paths[1:] else one}")
 
 
-def text_file(path: str, encoding: str | None = None) -> InputFile:
+def text_file(path: str, encoding: str | None = None, keep_crlf: bool = False) -> InputFile:
     """Looks at a file that is read as one text. STDIN is standard input. Accepts JSON of any kind as text.
 
     Raises:
@@ -262,7 +292,7 @@ def text_file(path: str, encoding: str | None = None) -> InputFile:
         raise refusal(file.path, what)
     if file.has_rows:
         raise FormatError(f"{file.path}: not one text, but rows ({file.form}), which `pybpe binarize` encodes")
-    return file.decided()
+    return file.decided(keep_crlf)
 
 
 def open_text(path: str, encoding: str | None = None) -> BinaryIO:
@@ -300,9 +330,10 @@ def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequen
             names[copy] = part.path
             found = InputFile.of(copy, part.encoding, called=part.path)
             check_text([found._replace(path=part.path)])
-            found = found.in_form(read.documents).decided(called=part.path)
+            found = _decided(found, read, called=part.path)
             tell_of_encodings([found._replace(path=part.path)], read.encoding)
-            digests[copy] = (part.path, digest, found.encoding)
+            tell_of_crlf([found._replace(path=part.path)])
+            digests[copy] = (part.path, digest, found.encoding, found.is_crlf)
             part = found
         files.parts.append(part)
     return Staged(files, names, digests)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from .. import _binding
 from ..arguments import can_pass, is_url, param, without_secrets
 from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note, warn
+from .corpus_folder import Found
 from .file_types import (
     HEAD_BYTES,
     RANKS_ENDING,
@@ -34,12 +35,14 @@ from .file_types import (
     row_kind,
     says_records,
 )
+from .line_ends import is_crlf, is_crlf_throughout, may_be_crlf, without_returns
 from .paths import STDIN, first_of
 from .streams import JSON_HEAD_BYTES, POINTER, Limited, Peekable, UnchangedStream, open_input, open_stdin
 from .text_encoding import decoded, encoding_of, may_be_utf8, utf16_without_mark
 from .unpacking import packing_of_content, packing_of_name, unpacked
 
 if TYPE_CHECKING:
+    from .archives import Archived
     from .remote import RemoteFile
 
 _BYTE_ORDER_MARKS = (
@@ -68,7 +71,10 @@ class InputFile(NamedTuple):
             that only its reader can look at (see `open_in_form`).
         has_mark: whether it begins with a byte order mark, which shows the encoding and is not read as text.
         is_empty: whether it is known to have no text: no bytes, or only what marks its compression or encoding.
+        inside: the archive that has the file, and where. Its path then begins with that of the archive.
         starts_in_utf8: whether its first bytes are UTF-8, if its encoding is not known yet; otherwise None.
+        is_crlf: whether all lines end with \\r\\n, which is read as \\n. None if the first line does, and `decided`
+            finds out about the others; or if the first bytes of a stream are to show it.
     """
 
     path: str
@@ -82,6 +88,8 @@ class InputFile(NamedTuple):
     has_mark: bool = False
     is_empty: bool = False
     starts_in_utf8: bool | None = None
+    is_crlf: bool | None = False
+    inside: tuple[InputFile, Archived] | None = None
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
@@ -121,6 +129,8 @@ class InputFile(NamedTuple):
             if head and not size:  # as in /proc: only reading shows the length
                 return cls._unread(path, encoding), None
         packing = _packing_of(head, path)
+        if packing == "zip":
+            return cls(path, size, mtime_ns, packing, encoding, form=packing), None
         if packing is not None or len(head) < min(size, JSON_HEAD_BYTES):
             with open_input(path) as stream:
                 head = unpacked(path, packing, stream).read(JSON_HEAD_BYTES)
@@ -139,10 +149,39 @@ class InputFile(NamedTuple):
         name = without_secrets(url)
         with stream:
             head = stream.read(JSON_HEAD_BYTES)
-            if (packing := _packing_of(head, name)) is not None:
+            if (packing := _packing_of(head, name)) == "zip":
+                return cls(name, remote.size, 0, packing, encoding, "", remote, packing), None
+            if packing is not None:
                 stream.seek(0)
                 head = unpacked(name, packing, stream).read(JSON_HEAD_BYTES)
         return cls(name, remote.size, 0, packing, encoding, "", remote)._described(head)
+
+    def unarchived(self) -> tuple[Found, list[tuple[InputFile, NoText | None]]]:
+        """Returns the files in an archive, as a folder's are found, and what `look` returns for those that are kept.
+
+        Raises:
+            FormatError: the archive is damaged, or has a file that cannot be read.
+        """
+        from .archives import files_of_archive
+
+        with self.open_stored() as stream:
+            found, places = files_of_archive(self.path, stream)
+        return found, [self._look_inside(path, place) for path, place in places.items()]
+
+    def _look_inside(self, path: str, place: Archived) -> tuple[InputFile, NoText | None]:
+        file = InputFile(path, place.size, self.mtime_ns, None, self.encoding, inside=(self, place))
+        with file.open_stored() as stream:
+            head = stream.read(JSON_HEAD_BYTES)
+        file = file._replace(packing=_packing_of(head, path))
+        if file.packing == "zip":
+            return file, NoText("a zip archive in another", "unpack the outer one, and pass the folder")
+        if file.packing is not None:
+            with unpacked(path, file.packing, file.open_stored()) as stream:
+                head = stream.read(JSON_HEAD_BYTES)
+        file, what = file._described(head)
+        if what is None and file.has_rows:
+            what = NoText(f"{file.form} in an archive", "unpack it, and pass the folder")
+        return file, what
 
     def _described(self, head: bytes) -> tuple[InputFile, NoText | None]:
         """Returns what `look` returns, judging by the first JSON_HEAD_BYTES of the text. A byte order mark shows the
@@ -161,18 +200,34 @@ class InputFile(NamedTuple):
         form = form_of_name(self.path) or ("jsonl" if holds_records(text, self.path) else "text")
         file = self._replace(encoding=None if encoding == "utf-8" else encoding, form=form, has_mark=marked is not None)
         file = file._replace(is_empty=head == mark, starts_in_utf8=starts_in_utf8 if encoding is None else None)
+        may_be = form == "text" and (is_crlf(text) if len(head) < JSON_HEAD_BYTES else may_be_crlf(text))
+        file = file._replace(is_crlf=None if may_be and self.packing != "epub" else False)
         what = no_text(head[:HEAD_BYTES], self.path)
         if what is None and file.encoding is None and not file.has_rows:
             what = binary_kind(head[:HEAD_BYTES])
         return file, what
 
-    def decided(self, called: str | None = None) -> InputFile:
-        """Returns the file with the encoding of its text, which its content decides if nothing has shown it. Records
-        are in UTF-8. `called` is its name in errors, if different.
+    def decided(self, keep_crlf: bool, called: str | None = None) -> InputFile:
+        """Returns the file with the encoding of its text, and whether its lines end with \\r\\n. The content decides
+        unless something has shown it.
+
+        Args:
+            keep_crlf: whether \\r\\n is read as it is.
+            called: the name of the file in errors, if different.
 
         Raises:
             FormatError: no encoding is clearly the best guess.
         """
+        file = self._in_its_encoding(called)
+        if keep_crlf or file.has_rows or file.form == "jsonl":
+            return file._replace(is_crlf=False)
+        if file.size is None or file.is_crlf is not None:
+            return file._replace(is_crlf=None if file.size is None else file.is_crlf)
+        with file.open() as stream:
+            return file._replace(is_crlf=is_crlf_throughout(stream))
+
+    def _in_its_encoding(self, called: str | None) -> InputFile:
+        """Returns the file with the encoding of its text. Records are in UTF-8."""
         start, size = self.starts_in_utf8, self.size
         if start is None:
             return self
@@ -199,6 +254,9 @@ class InputFile(NamedTuple):
 
     def anchored(self) -> InputFile:
         """Returns the same file for a process whose current folder may differ."""
+        if self.inside is not None:
+            archive, place = self.inside
+            return self._replace(inside=(archive.anchored(), place))
         return self if self.remote is not None else self._replace(folder=os.getcwd())
 
     @property
@@ -214,15 +272,19 @@ class InputFile(NamedTuple):
     @property
     def identity(self) -> tuple[object, ...]:
         """What distinguishes this file from another one with the same name, for runs that resume."""
+        if self.inside is not None:
+            archive, place = self.inside
+            return (*archive.identity, self.path, *place, self.packing, self.encoding, self.is_crlf)
         if self.remote is not None:
-            return (*self.remote.identity, self.packing, self.encoding)
-        return (self.path, self.size, self.mtime_ns, self.packing, self.encoding, self.folder)
+            return (*self.remote.identity, self.packing, self.encoding, self.is_crlf)
+        return (self.path, self.size, self.mtime_ns, self.packing, self.encoding, self.is_crlf, self.folder)
 
     @property
     def is_sequential(self) -> bool:
         """Whether the file can only be read from its start, because offsets in the text are not offsets in the file, or
         it is a stream of rows."""
-        return self.packing is not None or self.encoding is not None or self.form == "arrow"
+        is_text = self.packing is None and self.encoding is None and not self.is_crlf and self.form != "arrow"
+        return not is_text or self.inside is not None
 
     @property
     def has_rows(self) -> bool:
@@ -264,6 +326,7 @@ class InputFile(NamedTuple):
                 stream, file = self._peeked(stream)
             else:
                 stream = decoded(self.path, self.encoding, unpacked(self.path, self.packing, stream))
+                stream = without_returns(self.path, self.is_crlf, stream)
             if start:
                 stream.seek(start)
         return stream if end is None else Limited(stream, end - start), file  # type: ignore[return-value]
@@ -274,7 +337,12 @@ class InputFile(NamedTuple):
         if self.remote is not None:
             return self.remote.open(start, end)
         stream: BinaryIO
-        if self.path == STDIN:
+        if self.inside is not None:
+            from .archives import ArchivedFile
+
+            archive, place = self.inside
+            stream = ArchivedFile(self.path, archive.open_stored(), place)  # type: ignore[assignment]
+        elif self.path == STDIN:
             stream = open_stdin()
         elif self.size is None:
             stream = open_input(self.location)
@@ -299,9 +367,12 @@ class InputFile(NamedTuple):
         if file.starts_in_utf8 is False and file.form == "text":
             head = io.BytesIO(stream.peek())
             file = file._replace(encoding=_encoding_of_start(_shown(self.path), head, JSON_HEAD_BYTES - 1))
-        tell_of_encodings([file], self.encoding)
         file = file._replace(form=self.form or file.form, packing=self.packing)
-        return decoded(self.path, file.encoding, stream), file
+        file = file._replace(is_crlf=self.is_crlf is None and file.is_crlf is None and file.form == "text")
+        tell_of_encodings([file], self.encoding)
+        tell_of_crlf([file])
+        text = decoded(self.path, file.encoding, stream)
+        return without_returns(_shown(self.path), file.is_crlf, text), file
 
     def check(self, status: os.stat_result) -> None:
         """Raises FileChangedError unless this is the status of the file at which the run looked."""
@@ -416,6 +487,13 @@ def tell_of_encodings(files: Iterable[InputFile], given: str | None) -> None:
         else:
             other = f"; {param(encoding='NAME')} says another encoding" if can_pass("encoding") else ""
             warn(f"{first_of(names)}: not UTF-8, read as {encoding}, judging by the text{other}")
+
+
+def tell_of_crlf(files: Iterable[InputFile]) -> None:
+    """Says in which files \\r\\n is read as \\n."""
+    if names := [_shown(file.path) for file in files if file.is_crlf]:
+        other = f"; {param(keep_crlf=True)} keeps it" if can_pass("keep_crlf") else ""
+        note(rf"{first_of(names)}: all lines end with \r\n, read as \n{other}")
 
 
 def tell_of_records(paths: Sequence[str]) -> None:

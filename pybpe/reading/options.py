@@ -20,6 +20,7 @@ class ReadOptions:
     Attributes:
         text_key: the key of the text in a JSON record, or its column in parquet and Arrow.
         encoding: the encoding of files, by Python's name; None, or "auto", if each file is to show it.
+        keep_crlf: whether \\r\\n is read as it is in text files that have it throughout; otherwise as \\n.
         documents: one of DOCUMENTS: what separates documents in files whose name does not show it (see documents.py).
         on_error: one of ON_ERROR: what happens at a record that is not valid (see bad_records.py).
         skipped: the file that lists the records that are skipped; None if the caller decides where the list goes.
@@ -31,6 +32,9 @@ class ReadOptions:
     text_key: str = option("text", "key of a JSON record's text, or its column in parquet and Arrow", "K")
     encoding: str | None = option(
         None, "encoding of the text, such as utf-8, gb18030 or cp1252; auto (default) decides for each file", "E"
+    )
+    keep_crlf: bool = option(
+        False, r"read \r\n as it is; by default it becomes \n in text files in which all lines end with it"
     )
     documents: str = option(
         "auto",
@@ -54,6 +58,7 @@ class ReadOptions:
             raise ArgumentError(f"{param('text_key')} must not be empty")
         if not is_unicode(self.text_key):
             raise ArgumentError(f"{param('text_key')} contains a lone surrogate, which is not valid Unicode")
+        instance("keep_crlf", self.keep_crlf, bool, "True or False")
         one_of("documents", self.documents, DOCUMENTS)
         one_of("on_error", self.on_error, ON_ERROR)
         if self.skipped is not None and not self.skips:

@@ -18,7 +18,7 @@ import re
 import threading
 from base64 import b64encode
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -29,7 +29,7 @@ from .._version import __version__
 from ..arguments import without_secrets
 from ..errors import ArgumentError, Error, FileError, FormatError, MissingExtraError, WorkerError, file_error, note
 from ..support.parallel import map_ordered, run_interruptibly
-from .corpus_folder import Found, Place, corpus_of, is_hidden
+from .corpus_folder import Found, corpus_of, is_hidden, places_of
 
 Result = TypeVar("Result")
 
@@ -228,20 +228,7 @@ def remote_files(url: str) -> tuple[Found, bool]:
         return _of_glob(folder, found, pattern, url.endswith("/")), False
     if not found and not url.endswith("/"):
         return named  # opening it raises an error if there is no such file, either
-    return corpus_of(_places(folder, found)), False
-
-
-def _places(folder: str, found: Sequence[str]) -> list[Place]:
-    """Returns a folder and those in it. `found` has the paths of all files in it."""
-    places = dict[str, Place]()
-    for path in found:
-        *folders, name = path.split("/")
-        prefix = f"{folder}/"
-        for each in folders:
-            places.setdefault(prefix, Place(prefix, set(), [], _content)).folders.add(each)
-            prefix += f"{each}/"
-        places.setdefault(prefix, Place(prefix, set(), [], _content)).names.append(name)
-    return [place for prefix, place in places.items() if "/." not in prefix[len(folder) :]]
+    return corpus_of(places_of(folder, found, _content)), False
 
 
 def _content(url: str) -> bytes:
@@ -260,7 +247,8 @@ def _of_glob(folder: str, found: list[str], pattern: list[str], only_folders: bo
             matched.kept.append(f"{folder}/{place}")
         elif "**" not in pattern:  # otherwise it matches the files in all subfolders already
             inside = found[bisect_left(found, f"{place}/") : bisect_left(found, f"{place}0")]  # 0 follows /
-            matched.add(corpus_of(_places(f"{folder}/{place}", [path[len(place) + 1 :] for path in inside])))
+            paths = [path[len(place) + 1 :] for path in inside]
+            matched.add(corpus_of(places_of(f"{folder}/{place}", paths, _content)))
     return matched
 
 

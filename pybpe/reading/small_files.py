@@ -7,13 +7,14 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, islice, pairwise
 
 from .. import _binding
 from .._lazy import hashlib
 from .file_types import NoText, plain_starts
 from .input_file import InputFile, says_nothing
+from .line_ends import is_crlf, may_be_crlf
 from .options import ReadOptions
 from .text_encoding import are_utf8, may_be_utf8
 
@@ -29,17 +30,20 @@ class SmallFiles:
 
     Attributes:
         paths, sizes, modified: the path of each file, its size (type Q), and its modification time in ns (type q).
+        are_crlf: for each file, 1 if its lines end with \\r\\n, which is read as \\n; otherwise 0.
         folder: as in InputFile.
         size: the sum of the sizes.
     """
 
-    def __init__(self, paths: list[str], sizes: array[int], modified: array[int], folder: str = "") -> None:
-        self.paths, self.sizes, self.modified, self.folder = paths, sizes, modified, folder
+    def __init__(
+        self, paths: list[str], sizes: array[int], modified: array[int], are_crlf: bytes, folder: str = ""
+    ) -> None:
+        self.paths, self.sizes, self.modified, self.are_crlf, self.folder = paths, sizes, modified, are_crlf, folder
         self.size = sum(sizes)
 
     def __iter__(self) -> Iterator[InputFile]:
-        for path, size, mtime_ns in zip(self.paths, self.sizes, self.modified):
-            yield InputFile(path, size, mtime_ns, folder=self.folder, is_empty=not size)
+        for path, size, mtime_ns, crlf in zip(self.paths, self.sizes, self.modified, self.are_crlf):
+            yield InputFile(path, size, mtime_ns, folder=self.folder, is_empty=not size, is_crlf=bool(crlf))
 
     @property
     def path(self) -> str:
@@ -50,22 +54,28 @@ class SmallFiles:
     def identity(self) -> str:
         """A hash of what distinguishes these files from others with the same names."""
         names = "\0".join((*self.paths, self.folder)).encode("utf-8", "surrogateescape")
-        return hashlib.blake2b(names + bytes(self.sizes) + bytes(self.modified), digest_size=16).hexdigest()
+        columns = bytes(self.sizes) + bytes(self.modified) + self.are_crlf
+        return hashlib.blake2b(names + columns, digest_size=16).hexdigest()
 
     def anchored(self) -> SmallFiles:
         """Returns the same files for a process whose current folder may differ."""
-        return SmallFiles(self.paths, self.sizes, self.modified, os.getcwd())
+        return SmallFiles(self.paths, self.sizes, self.modified, self.are_crlf, os.getcwd())
 
     def read(self) -> tuple[memoryview, array[int]]:
-        """Returns all bytes, and the offsets (type Q) between which those of each file are. Raises FileError if a file
-        has changed, or cannot be read."""
+        """Returns the text of all files, and the offsets (type Q) between which that of each is. Raises FileError if a
+        file has changed, or cannot be read."""
         paths = [os.path.join(self.folder, path) for path in self.paths] if self.folder else self.paths
         starts = _binding.FileStarts(paths, SMALL_BYTES, self.size, known=True)
-        if (starts.sizes, starts.modified) == (self.sizes, self.modified):
+        is_unchanged = (starts.sizes, starts.modified) == (self.sizes, self.modified)
+        if is_unchanged and not any(self.are_crlf):
             return starts.data, starts.offsets
         parts = []
-        for file in self:  # the stream says what is wrong
-            with file.open() as stream:
+        for file, (begin, end) in zip(self, pairwise(starts.offsets)):
+            if is_unchanged:
+                data = bytes(starts.data[begin:end])
+                parts.append(data.replace(b"\r", b"") if file.is_crlf else data)
+                continue
+            with file.open() as stream:  # which says what is wrong
                 parts.append(stream.read())
         return memoryview(b"".join(parts)), array("Q", accumulate(map(len, parts), initial=0))
 
@@ -106,6 +116,13 @@ class Corpus:
         return [part for part in self.parts if isinstance(part, InputFile)]
 
     @property
+    def crlf(self) -> Iterator[InputFile]:
+        """The files whose \\r\\n is read as \\n."""
+        for part in self.parts:
+            if isinstance(part, InputFile) or any(part.are_crlf):
+                yield from (file for file in Corpus([part]) if file.is_crlf)
+
+    @property
     def size(self) -> int:
         """The sum of the sizes as they are stored. Standard input and pipes count as 0."""
         return sum(part.size or 0 for part in self.parts)
@@ -140,8 +157,10 @@ def look_at(
                 some[i], read.encoding, sizes[i], modified[i], data[offsets[i] : offsets[i + 1]]
             )
             text = InputFile(some[i], sizes[i], modified[i], is_empty=not sizes[i], starts_in_utf8=in_utf8)
+            text = text._replace(is_crlf=others[i][0].is_crlf)
             small[i] = may_be_small and sizes[i] <= SMALL_BYTES and others[i] == (text, None)
         sums = list(accumulate(sizes, initial=0))
+        are_crlf = bytes(len(some)) if read.keep_crlf else _are_crlf(some, small, starts, data, known)
         begin = 0
         while begin < len(some):
             if not small[begin]:
@@ -150,5 +169,28 @@ def look_at(
                 continue
             most = bisect_right(sums, sums[begin] + _GROUP_BYTES, begin + 2) - 1
             end = next((i for i in range(begin, most) if not small[i]), most)
-            yield SmallFiles(some[begin:end], sizes[begin:end], modified[begin:end]), None
+            yield SmallFiles(some[begin:end], sizes[begin:end], modified[begin:end], are_crlf[begin:end]), None
             begin = end
+
+
+def _are_crlf(
+    paths: Sequence[str], small: Sequence[bool], starts: _binding.FileStarts, data: bytes, known: bool
+) -> bytes:
+    """Returns SmallFiles.are_crlf for some files, of which those that are small matter."""
+    found, offsets = bytearray(len(paths)), starts.offsets
+    sizes = [end - begin for begin, end in pairwise(offsets)]
+    no_returns = b"\r" not in data
+    longer = list[int]()
+    for i, (is_small, size, whole) in enumerate(zip(small, sizes, starts.sizes)):
+        if is_small and not (no_returns and size == whole):
+            start = data[offsets[i] : offsets[i + 1]]
+            if size == whole:
+                found[i] = is_crlf(start)
+            elif may_be_crlf(start) or b"\n" not in start:
+                longer.append(i)
+    if longer:
+        room = sum(starts.sizes[i] for i in longer)
+        rest = _binding.FileStarts([paths[i] for i in longer], SMALL_BYTES, room, known)
+        for i, (begin, end) in zip(longer, pairwise(rest.offsets)):
+            found[i] = is_crlf(rest.data[begin:end])
+    return bytes(found)

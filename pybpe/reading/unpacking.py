@@ -5,6 +5,7 @@
     xz      .xz, .lzma
     zstd    .zst    needs Python 3.14 or the package backports.zstd
     epub    books: see epub.py
+    zip     several files: see archives.py
 
 The first bytes of a file show how it is compressed. If they do not, as for .lzma, the name of the file decides.
 """
@@ -21,7 +22,7 @@ from ..errors import FormatError, MissingExtraError, UnsupportedError
 from .streams import DerivedStream
 
 ENDINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "xz", ".zst": "zstd"}
-_ALL_ENDINGS = tuple(ENDINGS)
+_ALL_ENDINGS = (*ENDINGS, ".zip")
 
 
 def packing_of_name(path: str) -> str | None:
@@ -29,7 +30,7 @@ def packing_of_name(path: str) -> str | None:
     name = path.lower()
     if not name.endswith(_ALL_ENDINGS):  # most files
         return None
-    return next((packing for ending, packing in ENDINGS.items() if name.endswith(ending)), None)
+    return next((packing for ending, packing in ENDINGS.items() if name.endswith(ending)), "zip")
 
 
 _BLOCK = 1 << 17  # the number of bytes that are read at once
@@ -49,6 +50,7 @@ PACKING_MARKS = (
 
 
 _FIRST_TWO = frozenset((b"PK", *(mark[:2] for mark, _ in PACKING_MARKS)))
+ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")  # of an archive, and of an empty one
 _EPUB = b"mimetypeapplication/epub+zip"  # at 30: the first file of the archive
 
 
@@ -75,6 +77,8 @@ def unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
         from .epub import Epub  # its parsers take 20 ms
 
         return Epub(path, stream)  # type: ignore[return-value]
+    if packing == "zip":
+        raise FormatError(f"{path}: a zip archive, which may have several files: unpack it, and pass one of them")
     return _Unpacked(path, stream, packing, *_decompressors(path, packing))  # type: ignore[return-value]
 
 

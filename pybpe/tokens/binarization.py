@@ -16,7 +16,7 @@ from ..reading.documents import Kinds, check_mark
 from ..reading.files import Staged, stage
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
-from ..reading.splits import SplitOptions
+from ..reading.splits import SplitOptions, are_far
 from ..reading.unpacking import without_ending
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import give_name, output_file, unfinished_folder
@@ -31,7 +31,6 @@ from .results import KEEP
 from .run import Job, write_token_files
 
 _PLANNING_THREADS = 16  # if workers do the tasks: each waits for the disk, or for a file system on other machines
-_FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
 
 
 def binarize(
@@ -51,6 +50,7 @@ def binarize(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
+    keep_crlf: bool = False,
     on_error: str = "stop",
     name: str | None = None,
     pack: bool = False,
@@ -70,7 +70,8 @@ def binarize(
     Args:
         tok: the tokenizer.
         inputs: a path or URL, or a list of them: text, JSON lines (.jsonl, .ndjson), parquet (.parquet), Arrow
-            (.arrow, .feather, .ipc); text and JSON lines also compressed (.gz, .bz2, .xz, .zst). A folder means all
+            (.arrow, .feather, .ipc), books (.epub); text and JSON lines also compressed (.gz, .bz2, .xz, .zst); and
+            archives of all but rows (.zip). A folder means all
             files in it, a glob pattern the files it matches, and "-" standard input. A folder that Hugging Face's
             `datasets` saved has the order of the dataset.
         out: the output folder, created if needed.
@@ -109,6 +110,8 @@ def binarize(
             used unchanged. None means UTF-8 for JSON lines; for text, each file shows its encoding: a file that is not
             UTF-8 is read in the encoding that fits best, with a warning, or refused if that is uncertain. Parquet is
             always UTF-8.
+        keep_crlf: True reads \\r\\n in text files as it is. Otherwise it becomes \\n in each file in which every \\n
+            follows a \\r and every \\r precedes a \\n, as Windows writes them; a note says so.
         on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it and lists it in
             skipped.jsonl in `out`, with a warning at the end. If more than half of the records are not valid, the run
             stops. See docs/inputs.md.
@@ -161,7 +164,9 @@ def binarize(
             what = f"in packed rows, the mark begins each document: pass {param(eot='prepend')}, not {output.mode!r}"
             raise ArgumentError(what)
     options = DatasetOptions(
-        ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by, val_documents), output
+        ReadOptions(text_key, encoding, keep_crlf, documents, on_error),
+        SplitOptions(splits, split_by, val_documents),
+        output,
     )
     options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
@@ -197,6 +202,7 @@ def encode_files(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
+    keep_crlf: bool = False,
     workers: int | None = None,
     executor: futures.Executor | None = None,
     progress: bool | None = None,
@@ -211,9 +217,9 @@ def encode_files(
         out: a .npy file, which `numpy.load(out, mmap_mode="r")` opens: shape (tokens,), uint16 or uint32; or a .bin
             file, which has only the ids, little-endian: `numpy.fromfile(out, tok.model.dtype)` reads it.
         eot: "keep": the ids of a text file are `tok.encode` of its text, special tokens included, and `tok.decode`
-            gives the text back; records are concatenated. The other values set what goes between documents, whatever
-            the input had there: "none" for nothing, or the tokenizer's end of text, "prepend" (before each) or
-            "append" (after each).
+            gives the text back, with \\n for \\r\\n unless `keep_crlf`; records are concatenated. The other values set
+            what goes between documents, whatever the input had there: "none" for nothing, or the tokenizer's end of
+            text, "prepend" (before each) or "append" (after each).
         The other arguments are the same as in `binarize`.
 
     Returns:
@@ -231,7 +237,8 @@ def encode_files(
             f"{param(eot='keep')} keeps texts whole: with {param(documents=documents)} pass 'prepend' or 'append'"
         )
     output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0)
-    options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions((1,)), output).for_tokenizer(tok)
+    read = ReadOptions(text_key, encoding, keep_crlf, documents)
+    options = DatasetOptions(read, SplitOptions((1,)), output).for_tokenizer(tok)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
     given = path_list(inputs)
     path = output_file(path)
@@ -281,7 +288,8 @@ def write_dataset(
     encodings = {
         staged.names.get(file.path, file.path): file.encoding for file in staged.files.singles if file.encoding
     }
-    known = Manifest(options.settings(), described(tok), inputs=inputs, encodings=encodings)
+    crlf = [staged.names.get(file.path, file.path) for file in staged.files.crlf]
+    known = Manifest(options.settings(), described(tok), inputs=inputs, encodings=encodings, crlf=crlf)
     made = write_token_files(
         layout, job, run, staged.files.known_size, known, resume=resume, with_tokenizer=with_tokenizer
     )
@@ -321,8 +329,7 @@ def tell_shares(splits: Sequence[float], made: Manifest) -> None:
     sizes = list(made.text_bytes.values())
     wanted = [share / sum(splits) for share in splits]
     shares = [size / max(1, sum(sizes)) for size in sizes]
-    is_far = any(not want / _FACTOR <= share <= want * _FACTOR for share, want in zip(shares, wanted))
-    if is_far:
+    if are_far(sizes, splits):
         figures = (f"{share:.0%} {name} ({want:.0%})" for name, share, want in zip(made.text_bytes, shares, wanted))
         remedy = f"documents stay whole; {param(split_by='token')} divides the text itself"
         warn(f"the shares of the splits differ from those requested: {', '.join(figures)}; {remedy}")

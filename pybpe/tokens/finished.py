@@ -78,12 +78,14 @@ def call_of(settings: object, staged: Staged | None = None) -> str:
         if isinstance(part, SmallFiles):
             names += part.paths
             sizes += part.sizes
-        elif part.remote is not None or part.path in staged.names or part.size is None:
+            others += [part.are_crlf] if any(part.are_crlf) else []
+        elif part.inside or part.remote is not None or part.path in staged.names or part.size is None:
             others.append((len(names), staged.identity(part)))
         else:
             names.append(part.path)
             sizes.append(part.size)
-            others += [(len(names), part.packing, part.encoding)] if part.packing or part.encoding else []
+            if part.is_sequential:
+                others.append((len(names), part.packing, part.encoding, part.is_crlf))
     every = -(-len(names) // _SAMPLED) or 1
     samples = list(map(_sample, names[::every], sizes[::every]))
     return hashed(settings, names, sizes, others, samples)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -96,6 +97,7 @@ def join(
         inputs = [input for part in parts for input in part.manifest.inputs]
         encodings = {name: encoding for part in parts for name, encoding in part.manifest.encodings.items()}
         known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs, encodings=encodings)
+        known = replace(known, crlf=[name for part in parts for name in part.manifest.crlf])
         return write_token_files(layout, job, RunOptions(progress=progress), total, known, resume=resume)
 
 

@@ -101,6 +101,7 @@ class Manifest:
         skipped: if bad records were skipped (`on_error="skip"`): the number of records, how many of them were skipped,
             and the file that lists those. Otherwise None.
         encodings: the encoding in which each of the inputs was read, unless that is UTF-8.
+        crlf: the inputs whose \\r\\n was read as \\n.
     """
 
     settings: Mapping[str, object]
@@ -112,6 +113,7 @@ class Manifest:
     call: str = ""
     inputs: Sequence[Input] = ()
     encodings: Mapping[str, str] = field(default_factory=dict)
+    crlf: Sequence[str] = ()
 
     def __repr__(self) -> str:
         splits = (
@@ -178,7 +180,7 @@ class Manifest:
         del content["inputs"]
         if self.skipped is None:
             del content["skipped"]
-        for name in ("call", "encodings"):
+        for name in ("call", "encodings", "crlf"):
             if not content[name]:
                 del content[name]
         # There may be millions of inputs, and with an indent Python's json takes long for each.
@@ -210,7 +212,7 @@ class Manifest:
             files = [FileRecord(**record) for record in content.get("files", [])]
             facts = (content["settings"], content["tokenizer"], content["text_bytes"])
             manifest = cls(*facts, shards, files, content.get("skipped"), content.get("call", ""), inputs)
-            manifest = replace(manifest, encodings=content.get("encodings", {}))
+            manifest = replace(manifest, encodings=content.get("encodings", {}), crlf=content.get("crlf", []))
             _check_types(manifest)
             if manifest.settings.get("split_by") == "document":
                 raise FormatError(

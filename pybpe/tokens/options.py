@@ -180,6 +180,7 @@ class DatasetOptions:
             "documents": self.read.documents,
             "text_key": self.read.text_key,
             "encoding": self.read.encoding,
+            **({"keep_crlf": True} if self.read.keep_crlf else {}),
         }
 
 

@@ -61,6 +61,7 @@ def prepare(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
+    keep_crlf: bool = False,
     on_error: str = "stop",
     workers: int | None = None,
     executor: futures.Executor | None = None,

@@ -55,6 +55,7 @@ def count_words(
     normalizer: str | None = None,
     text_key: str = "text",
     encoding: str | None = None,
+    keep_crlf: bool = False,
     documents: str = "auto",
     on_error: str = "stop",
     skipped: _binding.PathLike | None = None,
@@ -70,8 +71,8 @@ def count_words(
     """Counts the words of a corpus, to train on them later. This is the first half of `pybpe.train`.
 
     Args:
-        inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, documents, on_error, skipped,
-        max_documents, max_bytes, seed, memory_limit, progress: as in `pybpe.train`.
+        inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, keep_crlf, documents, on_error,
+        skipped, max_documents, max_bytes, seed, memory_limit, progress: as in `pybpe.train`.
         workers: number of threads if there is no executor; None for all CPUs.
         executor: any concurrent.futures.Executor: a process pool, Dask's `Client.get_executor()`, or mpi4py's. Its
             workers must be able to open the files at the same paths. Each task counts 64 to 256 MiB of text (a
@@ -86,7 +87,7 @@ def count_words(
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
     specials = tuple(special_ids_of(special_tokens))  # counts have no ids, so the ids of a mapping do not matter
-    read = ReadOptions(text_key, encoding, documents, on_error, listed(skipped))
+    read = ReadOptions(text_key, encoding, keep_crlf, documents, on_error, listed(skipped))
     settings = CountSettings(Pattern(pattern, digits), specials, normalizer, read)
     run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
     counts = count_inputs(inputs, settings, Sample(max_documents, max_bytes, seed), run)

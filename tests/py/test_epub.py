@@ -1,8 +1,12 @@
-"""Books in EPUB are read as the text of their chapters, from a file, a folder or standard input."""
+"""Books in EPUB are read as the text of their chapters, from a file, a folder, an archive or standard input; and other
+files in archives as from a folder."""
 
+import gzip
 import io
 import random
+import warnings
 import zipfile
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,7 @@ from corpora import content, small_tokenizer, standard_input
 from texts import english
 
 import pybpe
-from pybpe.errors import FormatError, PybpeWarning
+from pybpe.errors import ArgumentError, FormatError, PybpeWarning
 from pybpe.reading.files import open_text
 from pybpe.reading.unpacking import unpacked
 
@@ -66,8 +70,7 @@ def test_a_book_is_the_text_of_its_chapters(tmp_path: Path) -> None:
     assert (tmp_path / "ids.npy").read_bytes() == (tmp_path / "same.npy").read_bytes()
     pipe = io.BytesIO(epub())
     pipe.seekable = lambda: False  # type: ignore[method-assign]
-    with pytest.raises(FormatError, match="x: a book must be a file, not a pipe"):
-        unpacked("x", "epub", pipe).read()
+    assert unpacked("x", "epub", pipe).read().decode() == TEXT + "\nend\n"
 
 
 def test_a_shelf_becomes_token_files(tmp_path: Path) -> None:
@@ -130,3 +133,119 @@ def test_a_chapter_that_unpacks_to_far_more(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "a.epub").write_bytes(epub(b" " * 100_000))
     with pytest.raises(FormatError, match="two.xhtml has more than 64 MiB"):
         pybpe.count_words(tmp_path / "a.epub")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Archives
+
+
+def zipped(path: Path, files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_an_archive_is_read_as_the_folder_in_it(tmp_path: Path) -> None:
+    """The same texts in the same order, documents and splits, however they are packed; a book in it, too."""
+    text = english()
+    chinese = "这是我们第一次来到这个地方，他说他不知道要怎么去，我也不会。大家都在那里等着，天就黑了。\n" * 60
+    files = {
+        "b.txt": text[:30_000].encode(),
+        "a/long.txt": (text * 3).encode(),
+        "a/中.txt": chinese.encode("gb18030"),
+        "a/windows.txt": text[:5000].replace("\n", "\r\n").encode(),
+        "c.epub": epub(),
+        "d.txt.gz": gzip.compress(text[:300].encode()),
+        "empty.txt": b"",
+        "z.txt": b"the last\n",
+    }
+    folder = tmp_path / "shelf"
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    skipped = {
+        "__MACOSX/._b.txt": b"\0",
+        ".git/x": b"x",
+        "a/Thumbs.db": b"\0",
+        "a/": b"",
+        "tokenizer.bin": b"",
+        "x~": b"x",
+    }
+    tok, made = small_tokenizer(), []
+    tok.save(tmp_path / "tokenizer.bin")
+    skipped["tokenizer.bin"] = (tmp_path / "tokenizer.bin").read_bytes()
+    archives = [zipped(tmp_path / f"{method}.zip", skipped | files, method) for method in (0, 8)]
+    (tmp_path / "in").mkdir()
+    archives[1].rename(tmp_path / "in" / "A.ZIP")
+    for split_by in ("hash", "token"):
+        made.clear()
+        for source in (folder, archives[0], tmp_path / "in", tmp_path / "in" / "*.ZIP"):
+            out = tmp_path / f"out{len(made)}-{split_by}"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PybpeWarning)
+                manifest = pybpe.binarize(
+                    tok, source, out, documents="file", split_by=split_by, splits=(1, 1), min_shard_tokens=0, name="x"
+                )
+            assert [Path(path).name for path, _ in manifest.inputs] == [Path(name).name for name in sorted(files)]
+            assert [Path(path).name for path in manifest.crlf] == ["windows.txt"]
+            made.append({name: data for name, data in content(out).items() if name.endswith(".bin")})
+        assert made[0] == made[1] == made[2] == made[3]
+    with ProcessPoolExecutor(1) as executor, warnings.catch_warnings():
+        warnings.simplefilter("ignore", PybpeWarning)
+        pybpe.encode_files(tok, archives[0], tmp_path / "ids.npy", executor=executor)
+        pybpe.encode_files(tok, folder, tmp_path / "same.npy")
+    assert (tmp_path / "ids.npy").read_bytes() == (tmp_path / "same.npy").read_bytes()
+
+
+def test_an_archive_that_cannot_be_read(tmp_path: Path) -> None:
+    """One line that names the file in it."""
+    path, packed = tmp_path / "a.zip", io.BytesIO(epub())
+    lzma_ok = zipped(tmp_path / "lzma.zip", {"a.txt": b"text" * 99}, zipfile.ZIP_LZMA)
+    for files, told in (
+        ({"a.txt": b"text", "b.png": b"\x89PNG\r\n\x1a\n\0\0"}, "a.zip/b.png: not text, but binary data"),
+        (
+            {"in.zip": zipped(tmp_path / "b.zip", {"c.txt": b"text"}).read_bytes()},
+            "a.zip/in.zip: .* in another: unpack",
+        ),
+        ({"x.docx": packed.getvalue().replace(b"mimetypeapp", b"mimetypeApp")}, "a.zip/x.docx: .* a Word document"),
+        ({"x.parquet": b"PAR1\x15\0"}, "a.zip/x.parquet: .*"),
+        ({}, "a.zip: no files found in this archive"),
+    ):
+        zipped(path, files)
+        with pytest.raises((FormatError, ArgumentError), match=told):
+            pybpe.count_words(path)
+    with pytest.raises(FormatError, match="lzma.zip/a.txt: compressed with method 14 of zip, not with deflate: unpack"):
+        pybpe.count_words(lzma_ok)
+    data = bytearray(zipped(path, {"a.txt": b"text"}, zipfile.ZIP_STORED).read_bytes())
+    data[data.index(b"PK\1\2") + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match="a.zip/a.txt: encrypted: only an archive without a password"):
+        pybpe.count_words(path)
+    with pytest.raises(FormatError, match="a.zip: a zip archive, which may have several files: unpack it"):
+        open_text(str(path))
+    with pytest.raises(ArgumentError, match="a.zip: given twice"):
+        pybpe.count_words([zipped(path, {"a.txt": b"text", "b.txt": b"text"}), path])
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_damaged_archive(tmp_path: Path, method: int) -> None:
+    """It gives the text, or an error in one line that names it."""
+    path, rng = tmp_path / "a.zip", random.Random(5)
+    whole = zipped(path, {"a.txt": english()[:2000].encode(), "b.txt": b"text\n" * 20}, method).read_bytes()
+    expected, refused = pybpe.count_words(path), 0
+    for number in range(300):
+        damaged = bytearray(whole)
+        if number % 3:
+            damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        else:
+            del damaged[rng.randrange(len(whole)) :]
+        path.write_bytes(damaged)
+        try:
+            found = pybpe.count_words(path)
+        except (FormatError, ArgumentError) as error:
+            assert len(str(error).splitlines()) == 1 and "a.zip" in str(error)
+            refused += 1
+        else:
+            assert found == expected
+    assert refused > 150

@@ -29,7 +29,7 @@ from pybpe.cli import main
 from pybpe.errors import FormatError, PybpeWarning
 from pybpe.reading.files import corpus_files, open_text
 from pybpe.reading.options import ReadOptions
-from pybpe.reading.text_encoding import doubt_of
+from pybpe.reading.text_encoding import doubt_of, encoding_of
 from pybpe.tokens.manifest import Manifest
 
 TEXT = english()[:20_000]
@@ -251,6 +251,24 @@ def test_a_text_that_begins_as_ascii(tmp_path: Path) -> None:
         pybpe.count_words(path)
     with pytest.warns(PybpeWarning, match="uses these bytes unchanged"):
         pybpe.count_words(path, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"), [(JAPANESE, "euc_jp"), (JAPANESE, "cp932"), (KOREAN, "cp949"), (CHINESE, "gb18030")]
+)
+def test_damaged_text_is_not_read_in_another_encoding(text: str, encoding: str) -> None:
+    """It is read in its own, or refused: a few damaged bytes make it invalid there, but may be valid elsewhere."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        data = bytearray(text[: rng.choice((40, 100, 300))].encode(encoding))
+        for place in rng.sample(range(len(data)), 1 + seed % 3):
+            data[place] = rng.randrange(128, 256)
+        try:
+            found = encoding_of("x", [bytes(data)], True)
+        except FormatError as error:
+            assert "not UTF-8" in str(error)
+        else:
+            assert found == encoding
 
 
 @pytest.mark.parametrize("text", [CHINESE * 9, FRENCH * 99, RUSSIAN, KOREAN, JAPANESE])
@@ -508,3 +526,98 @@ def test_binary_data_is_not_utf16(tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(b"\0" + data)
         with pytest.raises(FormatError, match=r"not text, but binary data.* if it is text, pass encoding"):
             pybpe.count_words(tmp_path / "x")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Line ends of Windows
+
+LINES = "\n".join(["first line", "", *CHINESE.split("，"), "last"]) + "\n"
+LINE_ENDS = {  # content, and whether its \r\n is read as \n
+    "whole": (LINES.replace("\n", "\r\n"), True),
+    "without an end": (LINES.replace("\n", "\r\n")[:-2], True),
+    "longer than a look": (LINES.replace("\n", "\r\n") * 80, True),
+    "longer than a start": ("这" * 2500 + "\r\n" + LINES.replace("\n", "\r\n"), True),
+    "one other line end": (LINES.replace("\n", "\r\n") * 80 + "\n", False),
+    "another first": ("\n" + LINES.replace("\n", "\r\n"), False),
+    "a \\r alone": (LINES.replace("\n", "\r\n") + "\rx\r\n", False),
+    "a \\r at the end": (LINES.replace("\n", "\r\n") + "\r", False),
+    "doubled": (LINES.replace("\n", "\r\r\n"), False),
+    "of old Macs": (LINES.replace("\n", "\r"), False),
+    "none": ("x", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [(name, "utf-8") for name in LINE_ENDS]
+    + [(name, encoding) for name in ("whole", "one other line end") for encoding in ("utf-8-sig", "utf-16", "gb18030")],
+)
+def test_line_ends_of_windows(tmp_path: Path, name: str, encoding: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A file has one kind of line ends throughout, or is read as it is; however it comes, and in whatever encoding."""
+    caplog.set_level("INFO", "pybpe")
+    (text, is_converted), tok = LINE_ENDS[name], small_tokenizer()
+    expected = text.replace("\r\n", "\n") if is_converted else text
+    path, out = tmp_path / "a.txt", tmp_path / "ids.npy"
+    path.write_bytes(text.encode(encoding))
+    packed = tmp_path / "a.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    many = tmp_path / "many"
+    many.mkdir()
+    (many / "0").write_text("one\n")
+    (many / "1").write_bytes(text.encode(encoding))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PybpeWarning)
+        for source, before in ((path, ""), (packed, ""), (many, "one\n")):
+            caplog.clear()
+            pybpe.encode_files(tok, source, out)
+            assert tok.decode(numpy.load(out)) == before + expected
+            told = [line for line in caplog.messages if r"all lines end with \r\n, read as \n; keep_crlf=True" in line]
+            assert len(told) == is_converted
+            pybpe.encode_files(tok, source, out, keep_crlf=True)
+            assert tok.decode(numpy.load(out)) == before + text
+        assert pybpe.count_words(many) == pybpe.count_words(iter(["one\n", expected]))
+        assert pybpe.count_words(many, keep_crlf=True) == pybpe.count_words(iter(["one\n", text]))
+        with standard_input(str(path)):
+            pybpe.encode_files(tok, "-", out)
+        assert tok.decode(numpy.load(out)) == expected
+        for keep_crlf, wanted in ((False, expected), (True, text)):
+            with standard_input(str(path)):
+                if name == "one other line end" and not keep_crlf:  # counting reads it only once
+                    with pytest.raises(FormatError, match=r"standard input: lines end with .* byte \d+, .*keep_crlf=T"):
+                        pybpe.count_words("-")
+                else:
+                    assert pybpe.count_words("-", keep_crlf=keep_crlf) == pybpe.count_words(iter([wanted]))
+
+
+def test_line_ends_of_records_stay(tmp_path: Path) -> None:
+    """A \\r in a text is not a line end of its file, and each way to divide a text sees it in the same way."""
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "a\\r\\nb"}\r\n{"text": "c"}\r\n')
+    assert pybpe.count_words(tmp_path / "a.jsonl") == pybpe.count_words(iter(["a\r\nb", "c"]))
+    path = tmp_path / "a.txt"
+    found = []
+    for data in (b"a \n\nb\nc \n\n", b"a \r\n\r\nb\r\nc \r\n\r\n"):
+        path.write_bytes(data)
+        found.append([pybpe.count_words(path, documents=how).to_dict() for how in ("line", "blank", "file")])
+    assert found[0] == found[1]
+
+
+def test_the_manifest_names_files_with_line_ends_of_windows(tmp_path: Path) -> None:
+    """Their token files are the same for any workers, and those of the same text with other line ends."""
+    tok, folder = small_tokenizer(), tmp_path / "in"
+    folder.mkdir()
+    texts = [(LINES * 400, "big.txt"), (TEXT, "small.txt"), ("a\nb\n", "tiny.txt"), ("a\n\r\n", "mixed.txt")]
+    made = []
+    with ProcessPoolExecutor(2) as executor:
+        for number, run in enumerate(({"workers": 1}, {"workers": 3}, {"executor": executor}, {"workers": 1})):
+            for text, name in texts:
+                data = text.encode() if number == 3 or name == "mixed.txt" else text.replace("\n", "\r\n").encode()
+                (folder / name).write_bytes(data)
+            manifest = pybpe.binarize(
+                tok, folder, tmp_path / f"{number}", split_by="hash", splits=(1, 1), min_shard_tokens=0, **run
+            )
+            crlf = [str(folder / name) for name in ("big.txt", "small.txt", "tiny.txt")] if number < 3 else []
+            assert manifest.crlf == crlf == Manifest.load(tmp_path / f"{number}").crlf
+            made.append({name: data for name, data in content(tmp_path / f"{number}").items() if name.endswith(".bin")})
+    assert made[0] == made[1] == made[2] == made[3]
+    joined = pybpe.join(tok, [tmp_path / "0"], tmp_path / "joined")
+    assert list(joined.crlf) == [str(folder / name) for name in ("big.txt", "small.txt", "tiny.txt")]

@@ -231,7 +231,7 @@ class _Packing(NamedTuple):
         }
         call = call_of((source.call or sha256, astuple(options)))
         made = Manifest(settings, source.tokenizer, source.text_bytes, shards, files, call=call, inputs=source.inputs)
-        made = replace(made, encodings=source.encodings)
+        made = replace(made, encodings=source.encodings, crlf=source.crlf)
         _binding.write_file(os.path.join(out, FORMATS[options.format].manifest), made.to_json())
 
     def _write_split(self, split: str, out: str) -> tuple[dict[str, int], list[ShardRecord], list[FileRecord]]:
