@@ -1,15 +1,18 @@
-"""Vocabularies, their files, and decoding."""
+"""Vocabularies, their files, decoding and encoding."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from .. import errors
-from .._lazy import cached_property, numpy
+from .._lazy import Array, cached_property, numpy
+from ..errors import OutOfMemoryError
 from .core import (
     NO_ID,
+    Data,
     PathLike,
     Strings,
     call,
@@ -19,9 +22,10 @@ from .core import (
     new_uncleared,
     output_bytes,
     path_bytes,
+    raise_error,
     strings_list,
 )
-from .text import NORMALIZERS
+from .text import NORMALIZERS, Pretok, Specials
 
 Item = TypeVar("Item")
 
@@ -271,3 +275,238 @@ def new_bytes(size: int) -> tuple[bytes, Any]:
     PyBytes_FromStringAndSize, no other code may see the object before it is filled."""
     data = bytes(size)  # for large sizes the system supplies zeroed pages without writing them
     return data, ffi.from_buffer("uint8_t[]", data)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Encoding.
+
+
+_NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; no other character grows more
+_LIST_STEP = 1 << 20  # ids that become Python's ints in one call; other threads and Ctrl-C wait for it
+
+View = TypeVar("View")
+
+
+class _Scratch:
+    """The memory with which one thread encodes: a word cache, and buffers that calls reuse."""
+
+    BLOCK = 1 << 23  # bytes; the ids of a piece (reading/pieces.py) of a long text fit, at either id size
+
+    def __init__(self, encoder: Any) -> None:
+        self.cache = make_handle("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
+        self.err = ffi.new("pybpe_error *")
+        self._block: Any = None  # BLOCK bytes, allocated at the first use; memory that is not touched costs nothing
+        self._one = [ffi.new(kind) for kind in ("const uint8_t *[1]", "size_t[1]", "uint64_t[1]")]
+        self._text = ffi.new("pybpe_texts *", {"starts": self._one[0], "lengths": self._one[1], "count": 1})
+
+    def room(self, size: int) -> Any:
+        """Returns memory for `size` bytes of ids, which the next call reuses: fresh memory for the greatest possible
+        number of ids would cost more than a copy of the ids."""
+        if size > self.BLOCK:
+            return new_uncleared("uint32_t[]", size // 4 + 1)
+        if self._block is None:
+            self._block = new_uncleared("uint32_t[]", self.BLOCK // 4)
+        return self._block
+
+    def find(self, texts: Sequence[str | Data]) -> tuple[Any, int, Any, object]:
+        """Returns where the texts are, for C; their total length; room for the end of each; and an object that must
+        live until C has read them, as must the texts. Raises TypeError if one of several texts is neither bytes nor a
+        str without lone surrogates."""
+        if len(texts) == 1 and not isinstance(texts[0], str):
+            view = ffi.from_buffer("uint8_t[]", texts[0])
+            starts, lengths, ends = self._one
+            starts[0], lengths[0] = view, len(view)
+            return self._text, len(view), ends, view
+        texts = texts if isinstance(texts, list) else list(texts)
+        starts, lengths = new_uncleared("const uint8_t *[]", len(texts)), new_uncleared("size_t[]", len(texts))
+        size = lib.texts_find(id(texts), starts, lengths)
+        if size < 0:
+            raise TypeError("expected a list of bytes and of strs without lone surrogates")
+        found = ffi.new("pybpe_texts *", {"starts": starts, "lengths": lengths, "count": len(texts)})
+        return found, size, new_uncleared("uint64_t[]", len(texts)), (texts, starts, lengths)
+
+
+class Ids(NamedTuple):
+    """The ids of some texts: see Encoder.encode."""
+
+    room: Any  # memory that begins with all ids in order
+    ends: Any  # the index at which the ids of each text end
+    texts: int  # the number of texts
+    ints: Any  # Python's ints of ids: see id_lists.h
+
+    def total(self) -> int:
+        """Returns the number of ids."""
+        return self.ends[self.texts - 1] if self.texts else 0
+
+    def lists(self) -> list[list[int]]:
+        """Returns a list of ids for each text. Each id must have 4 bytes."""
+        if self.texts == 1:
+            return [_list(self.ints, self.room, self.ends[0])]
+        found: list[list[int]] = []
+        _append_lists(found, self.ints, self.room, self.ends, self.texts)
+        return found
+
+    def compact(self, typecode: str) -> tuple[array[int], array[int]]:
+        """Returns copies of all ids, and of the ends as an array of type Q."""
+        ids, ends = array(typecode), array("Q")
+        ids.frombytes(ffi.buffer(self.room, self.total() * ids.itemsize))
+        ends.frombytes(ffi.buffer(self.ends, 8 * self.texts))
+        return ids, ends
+
+    def arrays(self, dtype: numpy.dtype[Any]) -> tuple[Array, Array]:
+        """Returns copies of all ids, and of the ends as int64, after a 0."""
+        ids: Array = numpy.frombuffer(ffi.buffer(self.room, self.total() * dtype.itemsize), dtype).copy()
+        return ids, numpy.concatenate(([0], self.numpy_ends()))
+
+    def numpy_ends(self) -> Array:
+        """Returns a copy of the ends as int64."""
+        ends: Array = numpy.frombuffer(ffi.buffer(self.ends, 8 * self.texts), numpy.int64).copy()
+        return ends
+
+
+def _list(ints: Any, ids: Any, count: int) -> list[int]:
+    """Returns ids of C as a list."""
+    found: list[list[int]] = []
+    for start in range(0, count, _LIST_STEP):
+        _append_lists(found, ints, ids + start, [min(count - start, _LIST_STEP)], 1)
+    return found[0] if len(found) == 1 else [i for some in found for i in some]
+
+
+def _append_lists(found: list[list[int]], ints: Any, ids: Any, ends: Any, count: int) -> None:
+    if lib.id_lists_append(ints, id(found), ids, ends, count):
+        raise OutOfMemoryError("out of memory: lists of ids")
+
+
+class ShortCalls:
+    """What csrc/python/short_calls.h describes: functions that return None unless their argument is short and right."""
+
+    encode: Callable[[object], list[int] | None]
+    encode_ordinary: Callable[[object], list[int] | None]
+    encode_array: Callable[[object], Array | None]
+    count: Callable[[object], int | None]
+    decode: Callable[[object], str | None]
+    decode_bytes: Callable[[object], bytes | None]
+
+    def __init__(self, functions: Mapping[str, Callable[[Any], Any]]) -> None:
+        vars(self).update(functions)
+
+
+def _none(_: object) -> None:
+    """Stands in for a function for short texts, where only the long way is right."""
+
+
+class Encoder:
+    """An encoder for one vocabulary. Threads share it: each call borrows a scratch from a free list, whose pop and
+    append are atomic, so no lock is held while encoding.
+
+    Attributes:
+        growth: the most ids for a byte of text, before it is normalized and gets a space.
+    """
+
+    def __init__(self, vocab: Vocab, pretok: Pretok | None = None, prepares: bool = False) -> None:
+        """Makes an encoder. `pretok` splits the texts if the vocabulary's pattern is not built in. If `prepares`, the
+        encoder normalizes texts, and adds spaces before them, as the vocabulary says. If not, the caller does that."""
+        self._keep = (vocab, pretok)
+        pretok_c = pretok.c if pretok is not None else ffi.NULL
+        new = lib.pybpe_encoder_new_pretok if prepares else lib.pybpe_encoder_new_normalized
+        self.c = make_handle("pybpe_encoder", new, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL)
+        # Each text that gets a space has at least one byte.
+        self.growth = (1 if vocab.normalizer is None else _NORMALIZED_GROWTH) + vocab.prefix_space
+        self._free: list[_Scratch] = []
+        self._ints = lib.id_ints_new(vocab.sizes[0])
+        if self._ints == ffi.NULL:
+            raise OutOfMemoryError("out of memory: ints of ids")
+        self._ints = ffi.gc(self._ints, lib.id_ints_free)
+
+    def _lease(self) -> _Scratch:
+        try:
+            return self._free.pop()
+        except IndexError:
+            return _Scratch(self.c)
+
+    def encode(
+        self,
+        texts: Sequence[str | Data],
+        specials: Specials | None,
+        id_bytes: int,
+        view: Callable[[Ids], View],
+        room: Callable[[int], Array] | None = None,
+    ) -> View:
+        """Encodes texts.
+
+        Args:
+            texts: one text as bytes or another buffer, or a list of bytes and of strs of ASCII. (CPython would keep the
+                UTF-8 of another str: see str_utf8.)
+            specials: the special tokens to look for.
+            id_bytes: the size of an id: 2 or 4; 0 if only the numbers of ids are needed.
+            view: makes the result from the ids.
+            room: returns an array with room for a number of ids. None means memory that the next call reuses.
+
+        Raises:
+            TypeError: one of several texts has another type, or is a str with lone surrogates.
+        """
+        scratch = self._lease()
+        c_texts, size, ends, _keep = scratch.find(texts)
+        most = self.growth * size
+        if room is not None:
+            memory: Any = room(most)
+            ids = ffi.from_buffer(memory, require_writable=True)
+        else:
+            memory = ids = scratch.room(most * id_bytes) if id_bytes else ffi.NULL
+        specials_c = ffi.NULL if specials is None else specials.c
+        if lib.pybpe_encode_batch(
+            self.c, scratch.cache, specials_c, c_texts, ids, id_bytes or 4, most if id_bytes else 0, ends, scratch.err
+        ):  # fmt: skip
+            raise_error(scratch.err)
+        found = view(Ids(memory, ends, len(texts), self._ints))
+        self._free.append(scratch)
+        return found
+
+    def of_lists(
+        self,
+        rows: Sequence[Sequence[int]],
+        id_bytes: int,
+        view: Callable[[Ids], View],
+        room: Callable[[int], Array] | None = None,
+    ) -> View:
+        """Does what `encode` does for texts whose ids the caller has."""
+        ids = array("H" if id_bytes == 2 else "I", chain.from_iterable(rows))
+        ends = ffi.new("uint64_t[]", list(accumulate(map(len, rows))))
+        memory: Any = ffi.cast("uint32_t *", ffi.from_buffer(ids))
+        if room is not None:
+            memory = room(len(ids))
+            memory[: len(ids)] = ids
+        return view(Ids(memory, ends, len(rows), self._ints))
+
+    def short_calls(self, specials: Specials | None, id_bytes: int, encodes: bool) -> ShortCalls:
+        """Returns functions for short texts; if not `encodes`, those that encode always return None. The caller keeps
+        this encoder and the specials for as long."""
+        vocab: Vocab = self._keep[0]
+        functions: dict[str, Callable[[Any], Any]] = {}
+        specials_c = ffi.NULL if specials is None else specials.c
+        if lib.short_calls_add(id(functions), self.c, specials_c, vocab.c, self._ints, id_bytes):
+            raise OutOfMemoryError("out of memory: functions for short texts")
+        others = () if encodes else ("encode", "encode_ordinary", "encode_array", "count")
+        return ShortCalls(functions | dict.fromkeys(others, _none))
+
+    def encode_dropout(self, data: bytes, rate: float, seed: int, offset: int) -> list[int]:
+        """Returns the ids of ordinary text with merges left out at random. The text begins at the byte `offset` of the
+        whole text."""
+        how = ffi.new("pybpe_dropout *", {"rate": rate, "seed": seed, "offset": offset})
+        count, err = ffi.new("size_t *"), ffi.new("pybpe_error *")
+        ids = new_uncleared("uint32_t[]", len(data) or 1)
+        if lib.pybpe_encode_dropout(self.c, how, data, len(data), ids, count, err):
+            raise_error(err)
+        return _list(self._ints, ids, count[0])
+
+    def encode_words(self, data: Data, ends: Sequence[int]) -> list[int]:
+        """Returns the ids of a text that the caller has split into words, which end at the byte offsets `ends`."""
+        scratch, count = self._lease(), ffi.new("size_t *")
+        view = ffi.from_buffer(data)
+        ids, c_ends = new_uncleared("uint32_t[]", len(view) or 1), ffi.new("size_t[]", ends)
+        if lib.pybpe_encode_words(
+            self.c, scratch.cache, view, c_ends, len(ends), ids, 4, len(view), count, scratch.err
+        ):  # fmt: skip
+            raise_error(scratch.err)
+        self._free.append(scratch)
+        return _list(self._ints, ids, count[0])

@@ -19,9 +19,8 @@ from ..model.template import Template
 from ..other_libraries import TheirName, answer_their_names
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.paths import Inputs, is_path_list, path_list
-from . import offsets
 from .decoding import DecodeStream, IdDecoder, decoded_batch, has_none_of
-from .encoding import AllowedSpecial, TextEncoder, text_list
+from .encoding import AllowedSpecial, EncodingWithOffsets, TextEncoder, char_starts, spans, text_list
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -416,7 +415,7 @@ class Tokenizer:
 
     def encode_with_offsets(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
-    ) -> offsets.EncodingWithOffsets:
+    ) -> EncodingWithOffsets:
         """Returns the ids, and the span of each token in the text (in the normalized text, if there is a normalizer).
         The span of a special token includes white space that it takes (lstrip, rstrip).
 
@@ -436,7 +435,7 @@ class Tokenizer:
         token_offsets = numpy.frombuffer(self._vocab.packed()[1], dtype=numpy.uint64)
         matched = self._encoder.matched_lengths(text, ids, specials)
         spelled = self._encoder.normalized(text, specials)
-        return offsets.EncodingWithOffsets(ids, *offsets.spans(ids, token_offsets, spelled, matched))
+        return EncodingWithOffsets(ids, *spans(ids, token_offsets, spelled, matched))
 
     def count(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
@@ -526,7 +525,7 @@ class Tokenizer:
             UnicodeDecodeError: the bytes are not UTF-8.
         """
         tokens = [self._model.tokens[i] for i in self._decoder.known_ids(ids)]
-        return b"".join(tokens).decode("utf-8"), offsets.char_starts(tokens)
+        return b"".join(tokens).decode("utf-8"), char_starts(tokens)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Returns the bytes of one id; for a special token, its text as UTF-8. Raises UnknownIdError."""

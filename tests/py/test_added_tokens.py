@@ -23,7 +23,7 @@ from pybpe.formats import added_tokens, vocab_merges
 from pybpe.model import Matching, matcher
 from pybpe.tokenizer.encoding import TextEncoder
 from pybpe.tokens.verification import verify
-from pybpe.viz.data import tokenizer_data
+from pybpe.viz import tokenizer_data
 
 BYTES = {vocab_merges.BYTE_TO_CHAR[i]: i for i in range(256)}
 
@@ -430,7 +430,7 @@ def test_offsets_of_many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "é<m>word " * 40
     expected = theirs.encode(text, add_special_tokens=False).offsets
     for step in (1, 2, 3, 7):
-        monkeypatch.setattr(pybpe.tokenizer.offsets, "_STEP", step)
+        monkeypatch.setattr(pybpe.tokenizer.encoding, "_STEP", step)
         assert ours.encode_with_offsets(text).char_spans == expected
 
 

@@ -17,7 +17,6 @@ from vocabularies import SHAPES, tokenizer_of
 import pybpe
 from pybpe.errors import UnsupportedError
 from pybpe.pattern import automata
-from pybpe.pattern.automata import dfa
 from pybpe.pattern.dialects.parse import REGEX, parse
 
 SIZES = (250, 2000)
@@ -147,8 +146,8 @@ COUNTS: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("pattern", COUNTS.values(), ids=COUNTS.keys())
 def test_counts_of_counts(pattern: Callable[[int], str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Their product is bounded: what would take longer is refused, within a fixed number of steps."""
-    most = dfa._MOST_WORK // 20  # to count lines takes long
-    monkeypatch.setattr(dfa, "_MOST_WORK", most)
+    most = automata._MOST_WORK // 20  # to count lines takes long
+    monkeypatch.setattr(automata, "_MOST_WORK", most)
     refused = 0
 
     def compile_(n: int) -> None:

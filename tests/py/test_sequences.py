@@ -15,7 +15,7 @@ from texts import english, hostile_bytes, mixed
 import pybpe
 from pybpe import _binding
 from pybpe.pattern import THEN, Pattern
-from pybpe.viz.data import pattern_data
+from pybpe.viz import pattern_data
 
 SMOLLM = r"\p{N}(?then)gpt2"
 FALCON = THEN.join([r"[\p{P}$+<=>^`|\x7e]+", "gpt2", r"(?bytes)[0-9\xb2\xb3\xb9\xbc-\xbe]+", "(?bytes)[0-9][0-9][0-9]"])

@@ -20,7 +20,7 @@ import pytest
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from pybpe.tokenizer import decoding, of_model, offsets
+from pybpe.tokenizer import decoding, encoding, of_model
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 BYTES = {i: bytes([i]) for i in range(256)}
@@ -143,7 +143,7 @@ def test_token_to_id_of_a_special_token() -> None:
 @pytest.mark.parametrize("step", [1, 7, 1 << 16])
 def test_offsets_equal_their_definition(small: pybpe.Tokenizer, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """Tests texts of every kind, and bytes that are not UTF-8: each lead byte or single byte counts as a character."""
-    monkeypatch.setattr(offsets, "_STEP", step)
+    monkeypatch.setattr(encoding, "_STEP", step)
     texts = [mixed().encode()[3000:4000], chinese().encode()[:500], b"plain " * 9 + "é".encode() + b" plain" * 9]
     for data in [*texts, b"", b"\x80\x80a\xff", random_bytes(500, 1), *(t[1:-1] for t in texts)]:
         ids, byte_spans, char_spans = small.encode_with_offsets(data)

@@ -22,8 +22,18 @@ import pybpe
 from pybpe import _binding, viz
 from pybpe.model import Matching
 from pybpe.pattern import FROM_RIGHT, NAMES, Digits
-from pybpe.viz import PAGE_SCRIPTS, SAMPLE, _asset, encoder_script, js_regex, make_page, write_page
-from pybpe.viz.data import cut_text, packed_classes, tokenizer_data
+from pybpe.viz import (
+    PAGE_SCRIPTS,
+    SAMPLE,
+    _asset,
+    cut_text,
+    encoder_script,
+    javascript_regex,
+    make_page,
+    packed_classes,
+    tokenizer_data,
+    write_page,
+)
 
 HOSTILE = (
     b"</script><script>alert(1)</script><!-- \" ' ` & \\u003c \x00 \xff\xfe \xe4\xb8 ]]> <|end|> \r\n\t \xe2\x80\xae x"
@@ -349,7 +359,7 @@ def test_translated_patterns_match_the_same(pattern: str) -> None:
     const words = makePretokenizer(input.source, null);
     process.stdout.write(JSON.stringify(input.texts.map(words)));
     """
-    got = run_javascript(encoder_script() + script, {"source": js_regex.translate(pattern), "texts": texts})
+    got = run_javascript(encoder_script() + script, {"source": javascript_regex(pattern), "texts": texts})
     assert got == [list(pybpe.tokenizer.Pattern(pattern)._words(text)) for text in texts]
 
 
@@ -357,7 +367,7 @@ def test_translated_patterns_match_the_same(pattern: str) -> None:
 def test_other_patterns_are_refused_with_the_reason(pattern: str) -> None:
     regex.compile(pattern)
     with pytest.raises(pybpe.errors.UnsupportedError, match=re.escape(UNTRANSLATABLE[pattern])):
-        js_regex.translate(pattern)
+        javascript_regex(pattern)
 
 
 @pytest.mark.filterwarnings("ignore:the pattern")

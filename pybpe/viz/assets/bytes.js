@@ -4,7 +4,7 @@
 // Text represents invalid bytes as Python's "surrogateescape" does: each byte that is not part of valid UTF-8 is one
 // lone surrogate, U+DC80 to U+DCFF. So any bytes can be turned into text, and the text back into the same bytes.
 
-/** Reads numbers and bytes that Python packed (pybpe/viz/data.py). */
+/** Reads numbers and bytes that Python packed (pybpe/viz). */
 class Packed {
   constructor(base64) {
     this.bytes = atob(base64);
