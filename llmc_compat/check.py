@@ -15,7 +15,7 @@ from pybpe.errors import ArgumentError
 
 from .checks.files import Files, Finding, find_files
 from .checks.rules import faults
-from .checks.subjects import Seen, subjects
+from .checks.subjects import Facts, subjects
 from .shards import Batch
 
 
@@ -35,7 +35,7 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
         FileError: a path does not exist. ArgumentError: none of the files is an llm.c file.
     """
     findings: list[Finding] = []
-    seen = Seen(find_files((os.fsdecode(path) for path in paths), findings), batch, findings)
+    seen = Facts(find_files((os.fsdecode(path) for path in paths), findings), batch, findings)
     checked = (paths for kind, paths in vars(seen.files).items() if kind != "others")
     if not (any(checked) or findings):
         raise ArgumentError("none of these is an llm.c file: expected tokenizer.bin, shards, evals or a checkpoint")

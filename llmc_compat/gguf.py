@@ -16,7 +16,7 @@ from pybpe.formats.gguf import header, new_writer, padding
 from pybpe.support.call_paths import check_paths
 
 from .checkpoint import Checkpoint, from_file_type
-from .gpt2_config import GPT2Config, Part
+from .gpt2_config import GPT2Config, StoredTensor
 
 # llm.c's name -> llama.cpp's name.
 _OF_THE_MODEL = {"wte": "token_embd.weight", "wpe": "position_embd.weight",
@@ -25,7 +25,7 @@ _OF_A_LAYER = {"ln1": "attn_norm", "qkv": "attn_qkv", "attproj": "attn_output",
                "ln2": "ffn_norm", "fc": "ffn_up", "fcproj": "ffn_down"}  # fmt: skip
 
 
-def _item_bytes(tensor: Part, dtype: str) -> int:
+def _item_bytes(tensor: StoredTensor, dtype: str) -> int:
     """Returns the size of a weight of the file, for a checkpoint of this type."""
     return 2 if dtype == "bf16" and len(tensor.shape) > 1 and tensor.source != "wpe" else 4
 

@@ -111,7 +111,7 @@ class Sizes:
         return sum(prod(shape) for shape in self.tensor_shapes().values())
 
 
-class Part(NamedTuple):
+class StoredTensor(NamedTuple):
     """A tensor of another program, which stores each layer by itself: its name and shape there, and the tensor and rows
     of llm.c's file that hold it."""
 
@@ -174,7 +174,7 @@ class GPT2Config(Sizes):
             DEPTHS[depth][0] if channels is None else channels,
         )
 
-    def parts(self, of_model: Mapping[str, str], layer: str, of_layer: Mapping[str, str]) -> Iterator[Part]:
+    def parts(self, of_model: Mapping[str, str], layer: str, of_layer: Mapping[str, str]) -> Iterator[StoredTensor]:
         """Yields the tensors of another program, in the order of llm.c's file. wte has no padding there.
 
         Args:
@@ -186,8 +186,8 @@ class GPT2Config(Sizes):
         for source, shape in self.tensor_shapes().items():
             if source in of_model:
                 rows = self.vocab_size if source == "wte" else shape[0]
-                yield Part(of_model[source], (rows, *shape[1:]), source, 0, rows)
+                yield StoredTensor(of_model[source], (rows, *shape[1:]), source, 0, rows)
                 continue
             name = f"{of_layer[source[:-1]]}.{'weight' if source[-1] == 'w' else 'bias'}"
             for i in range(self.num_layers):
-                yield Part(layer.format(i) + name, shape[1:], source, i, i + 1)
+                yield StoredTensor(layer.format(i) + name, shape[1:], source, i, i + 1)

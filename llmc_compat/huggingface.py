@@ -28,7 +28,7 @@ from pybpe.support.call_paths import check_paths
 from pybpe.tokens.manifest import FILE_NAMES
 
 from .checkpoint import Checkpoint, check_dtype, tell_of_nan, to_file_type, write_blocks
-from .gpt2_config import GPT2Config, Part, padded_rows
+from .gpt2_config import GPT2Config, StoredTensor, padded_rows
 from .safetensors_file import SafetensorsFile, write_safetensors
 
 WEIGHTS_NAME = "model.safetensors"
@@ -57,7 +57,7 @@ _FIXED = {
 }
 
 
-def _parts(config: GPT2Config) -> Iterator[Part]:
+def _parts(config: GPT2Config) -> Iterator[StoredTensor]:
     for part in config.parts(_OF_THE_MODEL, "h.{}.", _OF_A_LAYER):
         yield part._replace(shape=part.shape[::-1]) if part.source in _TRANSPOSED else part
 

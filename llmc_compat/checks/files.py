@@ -109,7 +109,7 @@ class Files:
 
 
 @dataclass
-class Found:
+class FoundFiles:
     """Files and names."""
 
     files: Files = field(default_factory=Files)  # each file once, however many links lead to it
@@ -117,9 +117,9 @@ class Found:
     folders: list[str] = field(default_factory=list)  # the given folders, and those found in them
 
 
-def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
+def find_files(paths: Iterable[str], findings: list[Finding]) -> FoundFiles:
     """Finds llm.c's files among the paths, and in folders."""
-    found = Found()
+    found = FoundFiles()
     kinds: dict[str, str] = {}  # by real path
     for path in paths:
         given = not os.path.isdir(path)
@@ -143,7 +143,7 @@ def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
     return found
 
 
-def _walk(folder: str, found: Found) -> Iterator[str]:
+def _walk(folder: str, found: FoundFiles) -> Iterator[str]:
     """Yields all names in a folder, except folders. Links to folders are followed; each folder is visited once."""
     seen = {os.path.realpath(folder)}
     for place, inner, names in os.walk(folder, followlinks=True):

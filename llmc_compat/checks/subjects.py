@@ -27,10 +27,10 @@ Read = TypeVar("Read")
 _NUMBERED = re.compile(r"(.*?)\d+\.bin", re.DOTALL)
 
 
-class Seen:
+class Facts:
     """Everything that was found: for each kind of file, path -> facts. Files that cannot be read become findings."""
 
-    def __init__(self, found: files.Found, given: Batch | None, findings: list[files.Finding]) -> None:
+    def __init__(self, found: files.FoundFiles, given: Batch | None, findings: list[files.Finding]) -> None:
         def read(paths: Iterable[str], reader: Callable[[str], Read | None], *told: str) -> dict[str, Read]:
             known: dict[str, Read] = {}
             for path in paths:
@@ -57,7 +57,7 @@ class Seen:
         has = (any(os.path.lexists(os.path.join(path, name)) for name in files.PLACES) for path in self.folders)
         self.roots = [path for path, is_root in zip(self.folders, has) if is_root]
 
-    def parts(self) -> Iterator[Seen]:
+    def parts(self) -> Iterator[Facts]:
         """Yields what belongs together: everything, or, if llm.c is started in several folders, the files of each."""
 
         def owner(path: str) -> str:
@@ -73,7 +73,7 @@ class Seen:
             yield self
 
 
-def subjects(seen: Seen) -> Subjects:
+def subjects(seen: Facts) -> Subjects:
     """Yields the kind, the path and the facts of each subject."""
     known = _known_splits(seen)
     yield from _files(seen)
@@ -88,7 +88,7 @@ def subjects(seen: Seen) -> Subjects:
         yield from _lacking(seen, root)
 
 
-def _files(seen: Seen) -> Subjects:
+def _files(seen: Facts) -> Subjects:
     batch, given = seen.batch, seen.given
     run = {"B": batch.B, "T": batch.T, "batch": batch, "needs": batch.needs()}
     for path, facts in seen.models.items():
@@ -106,7 +106,7 @@ def _files(seen: Seen) -> Subjects:
         yield "eval", path, facts | {"B": asked.B, "T": asked.T, "n": asked.processes, "each": each}
 
 
-def _together(part: Seen) -> Subjects:
+def _together(part: Facts) -> Subjects:
     by_V = {facts["V"]: path for path, facts in reversed(part.tokenizers.items())}  # one of each V says it all
     for path, facts in {**part.shards, **part.evals}.items():
         for V, other in reversed(by_V.items()):
@@ -121,7 +121,7 @@ def _together(part: Seen) -> Subjects:
         yield "tokenizer and train shards", path, {**facts, "shards": trained}
 
 
-def _encoders(part: Seen, known: dict[str, str]) -> Subjects:
+def _encoders(part: Facts, known: dict[str, str]) -> Subjects:
     """Tokenizers and shards with the manifests that say what belongs together."""
     shards = {os.path.realpath(path): facts["tokens"] for path, facts in part.shards.items()}
     for each in part.manifests:
@@ -139,7 +139,7 @@ def _encoders(part: Seen, known: dict[str, str]) -> Subjects:
         yield "unknown tokenizer", max(unknown, key=unknown.count), {"tokenizer": custom[0]}
 
 
-def _packed(seen: Seen) -> Subjects:
+def _packed(seen: Facts) -> Subjects:
     known = {os.path.realpath(path) for path in seen.shards}
     for described in seen.manifests:
         if (packing := described.manifest.packing) is not None:
@@ -151,7 +151,7 @@ def _packed(seen: Seen) -> Subjects:
                     yield "rows", path, {"wrong": row_fault(blocks, size, mark)}  # type: ignore[arg-type]
 
 
-def _patterns(seen: Seen) -> Subjects:
+def _patterns(seen: Facts) -> Subjects:
     """What else the patterns match by which llm.c finds shards: those with the same name and another number."""
     manifests = [(each.path, {os.path.realpath(path) for _, _, path in each.records}) for each in seen.manifests]
     of_train = (path for path in seen.shards if files.split_of(path) != "test")
@@ -165,7 +165,7 @@ def _patterns(seen: Seen) -> Subjects:
                 yield "beside shards", path, {"there": seen.names.get(path), "pattern": pattern, "manifest": manifest}
 
 
-def _places(seen: Seen) -> Subjects:
+def _places(seen: Facts) -> Subjects:
     """Names that hold something other than what llm.c expects. Files of unknown kind are reported already."""
     for path, there in seen.names.items():
         expected = files.PLACES.get(files.place_of(path) or "", there)
@@ -175,7 +175,7 @@ def _places(seen: Seen) -> Subjects:
             yield "place", path, {"there": there, "expected": expected, "when": when}
 
 
-def _known_splits(seen: Seen) -> dict[str, str]:
+def _known_splits(seen: Facts) -> dict[str, str]:
     """Returns the split of each shard that a manifest lists, and of copies of it, by real path."""
     records = [(split, each, os.path.realpath(path)) for made in seen.manifests for split, each, path in made.records]
     found = {path: split for split, _, path in records}
@@ -186,7 +186,7 @@ def _known_splits(seen: Seen) -> dict[str, str]:
     return found
 
 
-def _splits(seen: Seen, known: dict[str, str]) -> Subjects:
+def _splits(seen: Facts, known: dict[str, str]) -> Subjects:
     """The names of the train and val data, which may lead to one shard, to copies, or to another split."""
     by_real = {os.path.realpath(path): path for path in seen.shards}
     for root, data in ((root, data) for root in seen.folders for data in (files.CPU_DATA, files.STORIES_DATA)):
@@ -202,7 +202,7 @@ def _splits(seen: Seen, known: dict[str, str]) -> Subjects:
             yield "data of a split", paths[split], {**facts, "verb": "trains" if split == "train" else "validates"}
 
 
-def _lacking(seen: Seen, root: str) -> Subjects:
+def _lacking(seen: Facts, root: str) -> Subjects:
     """What a folder lacks in which llm.c is started. On CUDA, -i and -j can name other data, and -e another model."""
 
     def has(*names: str) -> list[str]:

@@ -45,7 +45,7 @@ _TASKS = 1024  # in a corpus, unless they would be smaller than a piece, or larg
 _LEAST_TASKS = 16  # for each process; if there are fewer, every process reads all, and takes every n-th document
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """A place in the documents of one process: the epoch, the number of a task in its order, and of an id of the task,
     where a window begins; and how many rows of the window have been taken."""
 
@@ -132,7 +132,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             if file.size is None:
                 raise ArgumentError(f"{file.path}: can be read only once: copy it to a file first")
         check_mark(self._kinds, tok.special_tokens, tok.model.matching, self._files)
-        self._doubts, self._place = Doubts(), Place()
+        self._doubts, self._place = Doubts(), RowPlace()
         self._identity: dict[str, Any] = {
             "inputs": hashed([part.identity for part in self._files.parts], asdict(read)),
             "tokenizer": tok.model.fingerprint,
@@ -148,7 +148,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
     def set_epoch(self, epoch: int) -> None:
         """Goes to the start of another epoch. The current epoch's number has no effect."""
         if whole_number("epoch", epoch) != self.epoch:
-            self._place = Place(epoch)
+            self._place = RowPlace(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the place after the last batch, as numbers and strings. Each process has its own."""
@@ -165,7 +165,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             wrong = [
                 f"{name} {state[name]!r}, not {value!r}" for name, value in expected.items() if state[name] != value
             ]
-            place = Place(*(whole_number(f"{name} of the state", state[name]) for name in Place._fields))
+            place = RowPlace(*(whole_number(f"{name} of the state", state[name]) for name in RowPlace._fields))
         except (KeyError, TypeError) as error:
             raise ArgumentError(f"not a state of DocumentRows: {error!r}") from None
         if wrong:
@@ -192,16 +192,16 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
                     batch, filled = numpy.empty(shape, dtype=numpy.int64), 0
         if filled:
             yield from self._given(batch[:filled], place._replace(rows=place.rows + at))
-        self._place = Place(self.epoch + 1)
+        self._place = RowPlace(self.epoch + 1)
 
-    def _given(self, batch: Array, after: Place) -> Iterator[Array]:
+    def _given(self, batch: Array, after: RowPlace) -> Iterator[Array]:
         """Yields a batch, after which training is at a place. Raises ArgumentError if it went to another one since."""
         self._place = after
         yield batch
         if self._place is not after:
             raise ArgumentError(CANNOT_GO_ON)
 
-    def _windows(self) -> Iterator[tuple[Place, Array, Array]]:
+    def _windows(self) -> Iterator[tuple[RowPlace, Array, Array]]:
         """Yields the place and the rows of each window, and the order of the rows, without those that were taken."""
         start, share = self._place, self._share()
         plan = Plan(self._files, self._kinds, SplitOptions((1,)), self._tok._encoder.cutting)
@@ -213,7 +213,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
                 rows, order = self._packed(window, place)
                 yield place._replace(rows=taken), rows, order[taken:]
                 taken, any_rows = 0, any_rows or len(rows) > 0
-            if not any_rows and start == Place(start.epoch):
+            if not any_rows and start == RowPlace(start.epoch):
                 raise ArgumentError(
                     f"process {share[0]} of {share[1]} has too few documents for one row of {self._width} ids: pass"
                     f" more text, a shorter {param('sequence_length')} or fewer processes; or say what separates the"
@@ -221,10 +221,10 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
                 )
             if not self._repeat:
                 return
-            start = Place(start.epoch + 1)
+            start = RowPlace(start.epoch + 1)
 
     def _documents(
-        self, start: Place, plan: Plan, tasks: Sequence[Task], share: tuple[int, int]
+        self, start: RowPlace, plan: Plan, tasks: Sequence[Task], share: tuple[int, int]
     ) -> Iterator[tuple[int, Array, Array]]:
         """Yields the documents of this process from a task of an epoch on, in chunks: the number of the task, the ids
         that follow those before, with marks, and at which of them documents begin."""
@@ -264,7 +264,9 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         placed, starts = placer.place(ids, marks + found.ends_task)
         return numpy.asarray(placed, self._dtype), numpy.asarray(starts, numpy.int64)
 
-    def _windows_of(self, start: Place, chunks: Iterator[tuple[int, Array, Array]]) -> Iterator[tuple[Place, _Window]]:
+    def _windows_of(
+        self, start: RowPlace, chunks: Iterator[tuple[int, Array, Array]]
+    ) -> Iterator[tuple[RowPlace, _Window]]:
         """Yields the place and the documents of each window of an epoch, from the one at `start`."""
         window = _Window(self._window * self._width, self._dtype, self._mark)
         place, task, token = start, start.task, 0
@@ -274,7 +276,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
             at = min(max(0, start.token - token), len(ids)) if task == start.task else 0
             while at < len(ids):
                 if not window.filled:
-                    place = Place(start.epoch, task, token + at)
+                    place = RowPlace(start.epoch, task, token + at)
                 at = window.take(ids, starts, at)
                 if window.filled == window.room:
                     yield place, window
@@ -282,7 +284,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         if window.filled:
             yield place, window
 
-    def _packed(self, window: _Window, place: Place) -> tuple[Array, Array]:
+    def _packed(self, window: _Window, place: RowPlace) -> tuple[Array, Array]:
         """Empties a window. Returns its rows, and their order. The window must not be filled before these are used."""
         ids, starts, lengths = window.emptied()
         if self._shuffle:
