@@ -399,11 +399,9 @@ int file_in_check(const file_in *f, const char *path, pybpe_error *err) {
 
 int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_allocator *mem, pybpe_error *err) {
     file_in f;
-    int code = file_in_open(&f, path, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(file_in_open(&f, path, err));
     uint8_t *bytes = NULL;
+    int code = PYBPE_OK;
     if (f.size > SIZE_MAX) { /* LCOV_EXCL_BR_LINE: 32 bits only */
         code = error_set(err, PYBPE_ERR_LIMIT, 0, "%s: too large for memory", path); /* LCOV_EXCL_LINE: 32 bits only */
     } else if (f.size > 0) {
@@ -411,9 +409,7 @@ int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_alloc
         code = bytes == NULL ? error_set_memory(err, path, (size_t)f.size)
                              : file_in_read(&f, path, 0, bytes, (size_t)f.size, err);
     }
-    if (code == PYBPE_OK) {
-        code = file_in_check(&f, path, err);
-    }
+    code = code == PYBPE_OK ? file_in_check(&f, path, err) : code;
     file_in_close(&f);
     if (code != PYBPE_OK) {
         mem_free(mem, bytes);
@@ -598,10 +594,7 @@ int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocato
     }
     char resolved[PATH_MAX];
     const char *target;
-    int code = output_target(path, resolved, &target, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(output_target(path, resolved, &target, err));
     pybpe_output *o = mem_alloc(mem, sizeof *o);
     if (o == NULL) {
         return error_set_memory(err, "an output file", sizeof *o);
@@ -610,9 +603,9 @@ int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocato
     o->path = string_copy(mem, path, 0);
     o->target = string_copy(mem, target, 0);
     o->temp = string_copy(mem, target, room);
-    code = o->path == NULL || o->target == NULL || o->temp == NULL
-               ? error_set_memory(err, "a file name", strlen(target) + room)
-               : output_open_temp(o, room, replaces ? &st : NULL, err);
+    int code = o->path == NULL || o->target == NULL || o->temp == NULL
+                   ? error_set_memory(err, "a file name", strlen(target) + room)
+                   : output_open_temp(o, room, replaces ? &st : NULL, err);
     if (code != PYBPE_OK) {
         pybpe_output_discard(o);
         return code;
@@ -630,10 +623,7 @@ static int output_check(const pybpe_output *o, pybpe_error *err) {
 
 static int output_write_at(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err) {
     const uint8_t *from = data;
-    int code = output_check(o, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(output_check(o, err));
     while (n > 0) {
         const size_t most = (size_t)1 << 30; /* systems limit a call, Linux to 2^31 - 4096 bytes */
         size_t want = n < most ? n : most;   /* LCOV_EXCL_BR_LINE: a test would write or read more than 1 GiB at once */

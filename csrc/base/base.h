@@ -68,6 +68,15 @@ static inline int error_set_failed(pybpe_error *err, int failed, const char *han
     return failed;
 }
 
+/* Ends a function with the code of a call that fails. */
+#define PYBPE_TRY(call)                                                                                                \
+    do {                                                                                                               \
+        const int code_of_call = (call);                                                                               \
+        if (code_of_call != PYBPE_OK) {                                                                                \
+            return code_of_call;                                                                                       \
+        }                                                                                                              \
+    } while (0)
+
 /* Checks an array from outside: it is NULL only if it has no items. `what` names the items in the message. */
 int array_check(const void *items, size_t count, const char *what, pybpe_error *err);
 

@@ -43,20 +43,14 @@ void pybpe_counter_free(pybpe_counter *c) {
 static int batch_add(pybpe_counter *c, const uint8_t *text, size_t n, size_t pos, const size_t *ends, size_t count,
                      pybpe_error *err) {
     pending batch[BATCH];
-    int code = count_table_reserve(c, count, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(count_table_reserve(c, count, err));
     for (size_t i = 0; i < count; i++) {
         pending_set(&batch[i], c, text + pos, ends[i] - pos, text + n);
         pos = ends[i];
     }
     for (size_t i = 0; i < count; i++) {
         uint64_t *word_count;
-        code = count_table_add(c, &batch[i], &word_count, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(count_table_add(c, &batch[i], &word_count, err));
         if (PYBPE_UNLIKELY(__builtin_add_overflow(*word_count, c->weight, word_count))) {
             return count_overflow(err);
         }
@@ -107,8 +101,8 @@ static int texts_begin(const pybpe_counter *c, pybpe_error *err) {
 }
 
 int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
-    int code = texts_begin(c, err);
-    return code == PYBPE_OK ? count_end(c, counter_text_add(c, text, n, err)) : code;
+    PYBPE_TRY(texts_begin(c, err));
+    return count_end(c, counter_text_add(c, text, n, err));
 }
 
 int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts, pybpe_error *err) {
@@ -163,8 +157,8 @@ int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const 
 }
 
 int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err) {
-    int code = count_begin(c, err);
-    return code == PYBPE_OK ? count_table_reserve(c, words > c->words ? words - c->words : 0, err) : code;
+    PYBPE_TRY(count_begin(c, err));
+    return count_table_reserve(c, words > c->words ? words - c->words : 0, err);
 }
 
 pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c) {

@@ -43,10 +43,7 @@ static int slots_merge(pybpe_counter *dst, count_slot *slots, pybpe_error *err) 
     }
     for (size_t i = 0; i < used; i++) {
         uint64_t *count = NULL;
-        int code = count_table_add(dst, &batch[i], &count, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(count_table_add(dst, &batch[i], &count, err));
         if (__builtin_add_overflow(*count, counts[i], count)) {
             return count_overflow(err);
         }
@@ -62,22 +59,20 @@ static int table_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error
         for (size_t ahead = i + MERGE_BATCH; ahead < i + (size_t)2 * MERGE_BATCH; ahead++) {
             record_prefetch(src, ahead);
         }
-        if (code == PYBPE_OK) {
-            code = slots_merge(dst, src->slots + i, err);
-        }
+        code = code == PYBPE_OK ? slots_merge(dst, src->slots + i, err) : code;
     }
     dst->total += src->total;
     return code;
 }
 
 static int both_begin(const pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
-    int code = count_begin(dst, err);
-    return code == PYBPE_OK ? count_begin(src, err) : code;
+    PYBPE_TRY(count_begin(dst, err));
+    return count_begin(src, err);
 }
 
 int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
-    int code = both_begin(dst, src, err);
-    return code == PYBPE_OK ? count_end(dst, table_merge(dst, src, err)) : code;
+    PYBPE_TRY(both_begin(dst, src, err));
+    return count_end(dst, table_merge(dst, src, err));
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -140,28 +135,22 @@ static void arena_move(pybpe_counter *dst, pybpe_counter *src) {
 
 /* Moves all words of a counter with the same seed. */
 static int table_move(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err) {
-    int code = count_table_reserve(dst, src->words, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(count_table_reserve(dst, src->words, err));
     dst->bytes += src->bytes;
     dst->total += src->total;
     arena_move(dst, src);
-    for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i++) {
+    for (size_t i = 0; i <= src->mask; i++) {
         PYBPE_PREFETCH(&dst->slots[slot_start(dst, &src->slots[i + MOVE_AHEAD <= src->mask ? i + MOVE_AHEAD : i])]);
-        code = src->slots[i].key.hi != 0 ? slot_move(dst, &src->slots[i], err) : PYBPE_OK;
+        PYBPE_TRY(src->slots[i].key.hi != 0 ? slot_move(dst, &src->slots[i], err) : PYBPE_OK);
     }
-    return code;
+    return PYBPE_OK;
 }
 
 int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err) {
     pybpe_counter *empty = NULL;
-    int code = both_begin(dst, src, err);
-    code = code == PYBPE_OK ? pybpe_counter_new(&empty, src->pretok, src->specials, &src->mem, err) : code;
-    if (code != PYBPE_OK) {
-        return code;
-    }
-    code = seeds_equal(dst, src) ? table_move(dst, src, err) : table_merge(dst, src, err);
+    PYBPE_TRY(both_begin(dst, src, err));
+    PYBPE_TRY(pybpe_counter_new(&empty, src->pretok, src->specials, &src->mem, err));
+    int code = seeds_equal(dst, src) ? table_move(dst, src, err) : table_merge(dst, src, err);
     pybpe_counter old = *src;
     *src = *empty;
     *empty = old;

@@ -64,10 +64,7 @@ static int entry_set(merge_entry *entry, const pybpe_words_part *parts, size_t n
 static int heap_fill(merge_heap *heap, const pybpe_words_part *parts, size_t count, pybpe_error *err) {
     for (size_t i = 0; i < count; i++) {
         if (parts[i].at < parts[i].count) {
-            int code = entry_set(&heap->entries[heap->count], parts, i, err);
-            if (code != PYBPE_OK) {
-                return code;
-            }
+            PYBPE_TRY(entry_set(&heap->entries[heap->count], parts, i, err));
             heap->count += 1;
         }
     }

@@ -72,10 +72,7 @@ int count_table_reserve(pybpe_counter *c, size_t more, pybpe_error *err) {
         return PYBPE_OK;
     }
     mem_table fresh;
-    int code = table_alloc(c, &fresh, slots, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(table_alloc(c, &fresh, slots, err));
     count_slot *to = fresh.data;
     for (size_t i = 0; i <= c->mask; i++) {
         if (c->slots[i].key.hi != 0) {
@@ -122,10 +119,7 @@ int count_table_insert(pybpe_counter *c, count_slot *slot, const pending *p, pyb
     word_key key = p->key;
     if (p->length > WORD_INLINE_MAX) {
         count_record *record = NULL;
-        int code = arena_add_word(c, p->word, p->length, &record, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(arena_add_word(c, p->word, p->length, &record, err));
         key.hi |= (uint64_t)(uintptr_t)record;
     }
     *slot = (count_slot){key, 0};

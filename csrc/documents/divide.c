@@ -242,10 +242,8 @@ int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *of
             return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of documents decrease");
         }
     }
-    int code = divider_begin(d, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(divider_begin(d, err));
+    int code = PYBPE_OK;
     for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
         if (offsets[i] < offsets[i + 1]) {
             code = document_text_add(d, bytes + offsets[i], bytes + offsets[i + 1], err);
@@ -292,12 +290,9 @@ int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybp
     if (how->splits == 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "there must be at least one split");
     }
-    int code = array_check(how->key, how->key_n, "the bytes of the key", err);
-    code = code == PYBPE_OK ? array_check(how->separator, how->separator_n, "the bytes of the separator", err) : code;
-    code = code == PYBPE_OK ? array_check(how->last, how->splits, "the last hashes of splits", err) : code;
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(array_check(how->key, how->key_n, "the bytes of the key", err));
+    PYBPE_TRY(array_check(how->separator, how->separator_n, "the bytes of the separator", err));
+    PYBPE_TRY(array_check(how->last, how->splits, "the last hashes of splits", err));
     pybpe_divider *d = mem_alloc_zeroed(mem, 1, sizeof *d);
     if (d == NULL) {
         return error_set_memory(err, "a divider", sizeof *d);

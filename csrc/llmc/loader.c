@@ -128,10 +128,7 @@ static int inspect_shards(pybpe_loader *l, pybpe_error *err) {
     }
     uint64_t least = l->world * l->B * l->T + 1;
     for (size_t i = 0; i < l->shards_count; i++) {
-        int code = open_shard(l, i, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(open_shard(l, i, err));
         l->counts[i] = pybpe_shard_count(l->open);
         if (l->counts[i] < least) {
             return error_set(
@@ -196,10 +193,7 @@ static int check_arguments(size_t B, size_t T, int rank, int world, pybpe_error 
 int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T, int rank, int world, int shuffle,
                      const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = check_arguments(B, T, rank, world, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(check_arguments(B, T, rank, world, err));
     pybpe_loader *l = mem_alloc_zeroed(mem, 1, sizeof *l);
     if (l == NULL) {
         return error_set_memory(err, "a DataLoader", sizeof *l);
@@ -210,13 +204,9 @@ int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T
     l->rank = (uint64_t)rank;
     l->world = (uint64_t)world;
     l->shuffle = shuffle != 0;
-    code = find_shards(l, pattern, err);
-    if (code == PYBPE_OK) {
-        code = inspect_shards(l, err);
-    }
-    if (code == PYBPE_OK) {
-        code = alloc_orders(l, err);
-    }
+    int code = find_shards(l, pattern, err);
+    code = code == PYBPE_OK ? inspect_shards(l, err) : code;
+    code = code == PYBPE_OK ? alloc_orders(l, err) : code;
     if (code != PYBPE_OK) {
         pybpe_loader_free(l);
         return code;
@@ -251,10 +241,7 @@ Serving
 static int open_current(pybpe_loader *l, pybpe_error *err) {
     size_t shard = current_shard(l);
     if (l->open_index != shard) {
-        int code = open_shard(l, shard, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(open_shard(l, shard, err));
     }
     if (pybpe_shard_count(l->open) != l->counts[shard]) {
         return error_set(err, PYBPE_ERR_FORMAT, 8,
@@ -283,16 +270,9 @@ int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targets, pybpe_
     size_t tokens = l->B * l->T;
     uint64_t sample = l->shuffle ? l->sample_order[l->sample_at] : l->sample_at;
     uint64_t start = (sample * l->world + l->rank) * tokens;
-    int code = open_current(l, err);
-    if (code == PYBPE_OK) {
-        code = pybpe_shard_read(l->open, start, tokens + 1, l->buffer, err);
-    }
-    if (code == PYBPE_OK) {
-        code = check_ids(l, start, tokens + 1, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(open_current(l, err));
+    PYBPE_TRY(pybpe_shard_read(l->open, start, tokens + 1, l->buffer, err));
+    PYBPE_TRY(check_ids(l, start, tokens + 1, err));
     for (size_t i = 0; i < tokens; i++) {
         inputs[i] = (int32_t)l->buffer[i];
         targets[i] = (int32_t)l->buffer[i + 1];

@@ -96,15 +96,9 @@ int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator 
     }
     uint8_t header[PYBPE_SHARD_HEADER_BYTES];
     int code = file_in_open(&s->file, path, err);
-    if (code == PYBPE_OK) {
-        code = header_check_size(path, s->file.size, err);
-    }
-    if (code == PYBPE_OK) {
-        code = file_in_read(&s->file, path, 0, header, sizeof header, err);
-    }
-    if (code == PYBPE_OK) {
-        code = header_parse(s, header, s->file.size, err);
-    }
+    code = code == PYBPE_OK ? header_check_size(path, s->file.size, err) : code;
+    code = code == PYBPE_OK ? file_in_read(&s->file, path, 0, header, sizeof header, err) : code;
+    code = code == PYBPE_OK ? header_parse(s, header, s->file.size, err) : code;
     if (code != PYBPE_OK) {
         pybpe_shard_free(s);
         return code;
@@ -116,19 +110,14 @@ int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator 
 int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                          pybpe_error *err) {
     *out = NULL;
-    int code = array_check(data, n, "the bytes of a shard", err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(array_check(data, n, "the bytes of a shard", err));
     pybpe_shard *s = shard_alloc("shard in memory", mem, err);
     if (s == NULL) {
         return PYBPE_ERR_MEMORY;
     }
     s->data = data;
-    code = header_check_size(s->path, n, err);
-    if (code == PYBPE_OK) {
-        code = header_parse(s, data, n, err);
-    }
+    int code = header_check_size(s->path, n, err);
+    code = code == PYBPE_OK ? header_parse(s, data, n, err) : code;
     if (code != PYBPE_OK) {
         pybpe_shard_free(s);
         return code;
@@ -171,10 +160,7 @@ int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *i
     }
     while (n > 0) {
         size_t now = n < sizeof buffer / id_bytes ? n : sizeof buffer / id_bytes;
-        int code = file_in_read(&s->file, s->path, offset, buffer, now * id_bytes, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(file_in_read(&s->file, s->path, offset, buffer, now * id_bytes, err));
         ids_widen(buffer, s->id_bytes, now, ids);
         ids += now;
         n -= now;

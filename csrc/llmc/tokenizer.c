@@ -40,16 +40,16 @@ static int tokenizer_of(pybpe_tokenizer **out, pybpe_vocab *vocab, const pybpe_a
 int pybpe_tokenizer_load(pybpe_tokenizer **out, const char *path, const pybpe_allocator *mem, pybpe_error *err) {
     pybpe_vocab *vocab;
     *out = NULL;
-    int code = pybpe_vocab_load(&vocab, path, mem, err);
-    return code == PYBPE_OK ? tokenizer_of(out, vocab, mem, err) : code;
+    PYBPE_TRY(pybpe_vocab_load(&vocab, path, mem, err));
+    return tokenizer_of(out, vocab, mem, err);
 }
 
 int pybpe_tokenizer_load_mem(pybpe_tokenizer **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                              pybpe_error *err) {
     pybpe_vocab *vocab;
     *out = NULL;
-    int code = pybpe_vocab_load_mem(&vocab, data, n, mem, err);
-    return code == PYBPE_OK ? tokenizer_of(out, vocab, mem, err) : code;
+    PYBPE_TRY(pybpe_vocab_load_mem(&vocab, data, n, mem, err));
+    return tokenizer_of(out, vocab, mem, err);
 }
 
 void pybpe_tokenizer_free(pybpe_tokenizer *t) {
@@ -123,13 +123,10 @@ static int tokenizer_encode(const pybpe_tokenizer *t, tokenizer_call call, size_
     if (!size_mul(call.n, most, &room)) {
         return error_set_memory(err, "the ids of a text", SIZE_MAX);
     }
-    int code = cache_take(shared, &c, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
-    code = call.ids == NULL || call.cap >= room
-               ? pybpe_encode(t->encoder, c, call.specials, call.text, call.n, call.ids, 4, call.cap, count, err)
-               : encode_aside(t, c, &call, room, count, err);
+    PYBPE_TRY(cache_take(shared, &c, err));
+    int code = call.ids == NULL || call.cap >= room
+                   ? pybpe_encode(t->encoder, c, call.specials, call.text, call.n, call.ids, 4, call.cap, count, err)
+                   : encode_aside(t, c, &call, room, count, err);
     cache_return(shared, c);
     return code;
 }

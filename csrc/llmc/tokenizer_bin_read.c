@@ -219,25 +219,16 @@ static int vocab_fill(pybpe_vocab *v, const vocab_file *f, pybpe_error *err) {
 int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                          pybpe_error *err) {
     *out = NULL;
-    int code = array_check(data, n, "the bytes of a tokenizer", err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(array_check(data, n, "the bytes of a tokenizer", err));
     if (n > 0 && memchr("{ \t\r\n", data[0], 5) != NULL) { /* a tokenizer.bin begins with 0xC8 */
         return tokenizer_json_read(out, data, n, mem, err);
     }
     vocab_file f = {.data = data, .n = n};
     vocab_sizes sizes = {0};
-    code = file_measure(&f, &sizes, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(file_measure(&f, &sizes, err));
     pybpe_vocab *v;
-    code = vocab_alloc(&v, &sizes, mem, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
-    code = vocab_fill(v, &f, err);
+    PYBPE_TRY(vocab_alloc(&v, &sizes, mem, err));
+    int code = vocab_fill(v, &f, err);
     if (code != PYBPE_OK) {
         pybpe_vocab_free(v);
         return code;
@@ -250,12 +241,9 @@ int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator 
     *out = NULL;
     uint8_t *data;
     size_t n;
-    int code = file_read_all(path, &data, &n, mem, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(file_read_all(path, &data, &n, mem, err));
     pybpe_error inner;
-    code = pybpe_vocab_load_mem(out, data, n, mem, &inner);
+    int code = pybpe_vocab_load_mem(out, data, n, mem, &inner);
     mem_free(mem, data);
     return code == PYBPE_OK ? PYBPE_OK : error_set(err, code, inner.offset, "%s: %s", path, inner.msg);
 }

@@ -78,10 +78,7 @@ static void put_file(uint8_t *data, size_t n, size_t trailer, const pybpe_vocab 
 }
 
 int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err) {
-    int code = check_savable(v, path, version, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(check_savable(v, path, version, err));
     /* No sum here can overflow: each part is already in memory, several times larger. */
     size_t trailer = FILE_HEADER + (size_t)v->offsets[v->count] + v->count;
     size_t custom = v->custom != NULL ? strlen(v->custom) : 0;
@@ -92,7 +89,7 @@ int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_
     }
     put_file(data, n, trailer, v, version);
     pybpe_output *o;
-    code = pybpe_output_open(&o, path, &v->mem, err);
+    int code = pybpe_output_open(&o, path, &v->mem, err);
     if (code == PYBPE_OK) {
         code = pybpe_output_write(o, data, n, err);
         if (code == PYBPE_OK) {

@@ -286,14 +286,11 @@ static void fill_no_match(dfa *a) {
 
 int dfa_new(dfa **out, const pybpe_automaton *t, dfa_plain_fn *plain, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = array_check(t->first, t->ranges, "the first code points of ranges", err);
-    code = code == PYBPE_OK ? array_check(t->class_of, t->ranges, "the classes of ranges", err) : code;
-    code = code == PYBPE_OK ? array_check(t->next, t->states, "the rows of states", err) : code;
-    code = code == PYBPE_OK ? tables_check_classes(t, err) : code;
-    code = code == PYBPE_OK ? tables_check_states(t, err) : code;
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(array_check(t->first, t->ranges, "the first code points of ranges", err));
+    PYBPE_TRY(array_check(t->class_of, t->ranges, "the classes of ranges", err));
+    PYBPE_TRY(array_check(t->next, t->states, "the rows of states", err));
+    PYBPE_TRY(tables_check_classes(t, err));
+    PYBPE_TRY(tables_check_states(t, err));
     const size_t cells = (size_t)t->states * (t->classes + 2);
     const size_t square = (size_t)t->classes * t->classes;
     const size_t size =

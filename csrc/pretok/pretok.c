@@ -153,10 +153,7 @@ int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *ste
         return error_set(err, PYBPE_ERR_VALUE, count, "%zu splitters in sequence; expected 2 to %d", count,
                          SEQUENCE_MAX);
     }
-    const int code = array_check(steps, count, "the splitters of a sequence", err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(array_check(steps, count, "the splitters of a sequence", err));
     for (size_t i = 0; i < count; i++) {
         if (steps[i]->steps.count != 0) {
             return error_set(err, PYBPE_ERR_VALUE, i, "splitter %zu of a sequence is a sequence itself", i);

@@ -33,10 +33,7 @@ static int words_read_all(measuring *m, shingle_reader *r, bool keep, pybpe_erro
     m->words.count = 0;
     while (r->at < r->n) {
         if (m->words.count == m->words.room && (keep || m->words.room == 0)) {
-            int code = words_grow(m, err);
-            if (code != PYBPE_OK) {
-                return code;
-            }
+            PYBPE_TRY(words_grow(m, err));
         }
         m->words.count = keep ? m->words.count : 0;
         shingle_words_read(r, &m->words);

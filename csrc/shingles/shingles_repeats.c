@@ -195,10 +195,7 @@ int shingle_repeats_count(shingle_repeats *r, const shingle_words *w, size_t n, 
     }
     for (; c.slots < 2 * (candidates / c.parts); c.slots *= 2) {
     }
-    int code = table_grow(r, c.slots, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(table_grow(r, c.slots, err));
     all_parts_count(&c, blocks);
     *found = c.found;
     found->top_chars = c.found.top_count > 1 ? c.found.top_count * c.top_length : 0;

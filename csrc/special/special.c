@@ -34,13 +34,8 @@ static int specials_init(pybpe_specials *s, const pybpe_strings *strings, const 
 int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
                              const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = strings_check(strings, "special tokens", err);
-    if (code == PYBPE_OK) {
-        code = array_check(ids, strings->count, "the ids of special tokens", err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(strings_check(strings, "special tokens", err));
+    PYBPE_TRY(array_check(ids, strings->count, "the ids of special tokens", err));
     if (strings_total(strings) >= UINT32_MAX) {
         return error_set(err, PYBPE_ERR_LIMIT, 0,
                          "special tokens of %llu bytes in total are too long: the limit is 4 GiB",
@@ -51,7 +46,7 @@ int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings,
         return error_set_memory(err, "special tokens", sizeof *s);
     }
     s->mem = mem_of(mem);
-    code = specials_init(s, strings, ids, flags, mem, err);
+    int code = specials_init(s, strings, ids, flags, mem, err);
     if (code != PYBPE_OK) {
         pybpe_specials_free(s);
         return code;

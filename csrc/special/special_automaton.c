@@ -116,9 +116,7 @@ int automaton_init(special_automaton *a, const pybpe_strings *strings, const uin
     int code = a->edges == NULL || a->states == NULL || steps == NULL
                    ? error_set_memory(err, "special tokens", slots * sizeof *a->edges)
                    : strings_insert(a, steps, strings, ids, backward, err);
-    if (code == PYBPE_OK) {
-        code = trie_finish(a, steps, mem, err);
-    }
+    code = code == PYBPE_OK ? trie_finish(a, steps, mem, err) : code;
     mem_free(mem, steps);
     if (code != PYBPE_OK) {
         automaton_free(a, mem);

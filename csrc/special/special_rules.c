@@ -160,8 +160,8 @@ static int pass_init(special_pass *pass, const pybpe_strings *all, const uint32_
 
 int special_passes_init(special_pass *passes, const pybpe_strings *strings, const uint32_t *ids, const uint8_t *flags,
                         const pybpe_allocator *mem, pybpe_error *err) {
-    int code = pass_init(&passes[0], strings, ids, flags, 0, mem, err);
-    return code == PYBPE_OK ? pass_init(&passes[1], strings, ids, flags, PYBPE_SPECIAL_LATE, mem, err) : code;
+    PYBPE_TRY(pass_init(&passes[0], strings, ids, flags, 0, mem, err));
+    return pass_init(&passes[1], strings, ids, flags, PYBPE_SPECIAL_LATE, mem, err);
 }
 
 void special_passes_free(special_pass *passes, const pybpe_allocator *mem) {

@@ -39,17 +39,10 @@ static int config_check(const pybpe_train_config *config, pybpe_error *err) {
 static int trainer_init(pybpe_trainer *t, const word_text *texts, size_t texts_count, const pybpe_train_config *config,
                         pybpe_error *err) {
     pair_order *order = config->tie_break == PYBPE_TIE_LEXICOGRAPHIC ? order_lexicographic : order_ids;
-    int code = pair_table_init(&t->pairs, &t->mem, order, t, t->languages_count, err);
-    if (code == PYBPE_OK) {
-        code = train_tokens_init(t, err);
-    }
-    if (code == PYBPE_OK) {
-        code = train_base_apply(t, config, err);
-    }
-    if (code == PYBPE_OK) {
-        code = train_words_lay_out(t, texts, texts_count, config, err);
-    }
-    return code;
+    PYBPE_TRY(pair_table_init(&t->pairs, &t->mem, order, t, t->languages_count, err));
+    PYBPE_TRY(train_tokens_init(t, err));
+    PYBPE_TRY(train_base_apply(t, config, err));
+    return train_words_lay_out(t, texts, texts_count, config, err);
 }
 
 /* Returns a trainer with these settings that must still be initialized, or NULL. */
@@ -83,25 +76,16 @@ static int trainer_finish(pybpe_trainer **out, pybpe_trainer *t, int code) {
 int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uint64_t *counts,
                       const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = config_check(config, err);
-    if (code == PYBPE_OK) {
-        code = strings_check(words, "words", err);
-    }
-    if (code == PYBPE_OK) {
-        code = array_check(counts, words->count, "the counts of words", err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(config_check(config, err));
+    PYBPE_TRY(strings_check(words, "words", err));
+    PYBPE_TRY(array_check(counts, words->count, "the counts of words", err));
     pybpe_trainer *t = trainer_alloc(config, mem, err);
     if (t == NULL) {
         return PYBPE_ERR_MEMORY;
     }
     const word_text text = {words, counts};
-    code = trainer_init(t, &text, 1, config, err);
-    if (code == PYBPE_OK) {
-        code = train_scan_start(t, true, err);
-    }
+    int code = trainer_init(t, &text, 1, config, err);
+    code = code == PYBPE_OK ? train_scan_start(t, true, err) : code;
     return trainer_finish(out, t, code);
 }
 
@@ -113,9 +97,7 @@ static int languages_check(const pybpe_language *languages, size_t count, pybpe_
     for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
         const pybpe_language *l = &languages[i];
         code = strings_check(&l->words, "words of a language", err);
-        if (code == PYBPE_OK) {
-            code = strings_check(&l->measured, "words of a development text", err);
-        }
+        code = code == PYBPE_OK ? strings_check(&l->measured, "words of a development text", err) : code;
         if (code == PYBPE_OK) {
             code = array_check(l->counts, l->words.count, "the counts of a language's words", err);
         }
@@ -141,22 +123,15 @@ static int languages_init(pybpe_trainer *t, const pybpe_language *languages, siz
     }
     int code = trainer_init(t, texts, 2 * count, config, err);
     mem_free(&t->mem, texts);
-    if (code == PYBPE_OK) {
-        code = train_parity_start(t, languages, err);
-    }
+    code = code == PYBPE_OK ? train_parity_start(t, languages, err) : code;
     return code == PYBPE_OK ? train_scan_start(t, false, err) : code;
 }
 
 int pybpe_trainer_new_parity(pybpe_trainer **out, const pybpe_language *languages, size_t count,
                              const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = config_check(config, err);
-    if (code == PYBPE_OK) {
-        code = languages_check(languages, count, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(config_check(config, err));
+    PYBPE_TRY(languages_check(languages, count, err));
     pybpe_trainer *t = trainer_alloc(config, mem, err);
     if (t == NULL) {
         return PYBPE_ERR_MEMORY;

@@ -107,9 +107,7 @@ static int pair_keep(pybpe_trainer *t, uint32_t left, uint32_t right, const side
     }
     uint32_t index;
     int code = pair_table_add(&t->pairs, left, right, &index, err);
-    if (code == PYBPE_OK) {
-        code = pair_places_alloc(&t->pairs, index, n->places_count, err);
-    }
+    code = code == PYBPE_OK ? pair_places_alloc(&t->pairs, index, n->places_count, err) : code;
     if (code == PYBPE_OK) {
         pair *p = &t->pairs.pairs[index];
         p->count = n->weight;
@@ -211,10 +209,7 @@ static void merge_into_existing(pybpe_trainer *t, uint32_t index, uint32_t c, ui
 int train_merge_pair(pybpe_trainer *t, uint32_t index, bool *rescan, pybpe_error *err) {
     uint32_t a = t->pairs.pairs[index].left, b = t->pairs.pairs[index].right, c;
     uint32_t tokens_before = t->tokens_count;
-    int code = train_merge_add(t, a, b, &c, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(train_merge_add(t, a, b, &c, err));
     uint32_t span = t->spans[a] + t->spans[b];
     *rescan = t->tokens_count == tokens_before;
     if (*rescan) {
@@ -224,7 +219,7 @@ int train_merge_pair(pybpe_trainer *t, uint32_t index, bool *rescan, pybpe_error
     t->spans[c] = span;
     merge_rewrite(t, &t->pairs.pairs[index], c);
     uint32_t kept = 0;
-    code = merge_recount(t, a, b, c, &kept, err);
+    int code = merge_recount(t, a, b, c, &kept, err);
     if (code == PYBPE_OK && kept > 0) {
         const pair *p = &t->pairs.pairs[index];
         merge_note_places(t, p->places, p->places_count, c);

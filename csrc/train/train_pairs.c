@@ -98,10 +98,7 @@ int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index
         memset(&counts[t->count * t->columns], 0, size);
     }
     if (2 * need > t->mask) {
-        int code = slots_grow(t, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(slots_grow(t, err));
     }
     *index = (uint32_t)t->count;
     t->pairs[t->count] = (pair){.left = left, .right = right};

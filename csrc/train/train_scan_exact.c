@@ -93,13 +93,8 @@ uint64_t exact_largest(const pybpe_trainer *t) {
 
 static int exact_keep_pair(pybpe_trainer *t, uint32_t left, uint32_t right, exact_cell *cell, pybpe_error *err) {
     uint32_t index;
-    int code = pair_table_add(&t->pairs, left, right, &index, err);
-    if (code == PYBPE_OK) {
-        code = pair_places_alloc(&t->pairs, index, cell->seen.places_count, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(pair_table_add(&t->pairs, left, right, &index, err));
+    PYBPE_TRY(pair_places_alloc(&t->pairs, index, cell->seen.places_count, err));
     pair *p = &t->pairs.pairs[index];
     p->count = cell->seen.weight;
     p->places_count = cell->seen.places_count;

@@ -127,10 +127,7 @@ int filter_count(pybpe_trainer *t, symbol_range s, pybpe_error *err) {
             if (!pair_is_allowed(t, left, right)) {
                 continue;
             }
-            int code = pair_table_add(&t->pairs, left, right, &index, err);
-            if (code != PYBPE_OK) {
-                return code;
-            }
+            PYBPE_TRY(pair_table_add(&t->pairs, left, right, &index, err));
             t->pairs.pairs[index].count += s.weight;
             t->pairs.pairs[index].places_count += 1;
             if (t->languages != NULL) {
@@ -151,9 +148,7 @@ int filter_keep(pybpe_trainer *t, pybpe_error *err) {
             continue;
         }
         code = pair_places_alloc(&t->pairs, (uint32_t)i, n, err);
-        if (code == PYBPE_OK) {
-            code = train_pair_push(t, (uint32_t)i, err);
-        }
+        code = code == PYBPE_OK ? train_pair_push(t, (uint32_t)i, err) : code;
     }
     return code;
 }

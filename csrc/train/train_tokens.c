@@ -134,13 +134,8 @@ static uint32_t token_intern(pybpe_trainer *t, size_t n) {
 /* The token of left + right. */
 int train_token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err) {
     size_t n = (size_t)t->tokens[left].length + t->tokens[right].length;
-    int code = token_bytes_room(t, n, err);
-    if (code == PYBPE_OK) {
-        code = tokens_room(t, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(token_bytes_room(t, n, err));
+    PYBPE_TRY(tokens_room(t, err));
     uint8_t *to = t->token_bytes + t->token_bytes_count;
     const token *x = &t->tokens[left], *y = &t->tokens[right];
     memcpy(to, t->token_bytes + x->offset, x->length);
@@ -150,13 +145,8 @@ int train_token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t
 }
 
 int train_tokens_init(pybpe_trainer *t, pybpe_error *err) {
-    int code = tokens_room(t, err);
-    if (code == PYBPE_OK) {
-        code = token_bytes_room(t, 256, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(tokens_room(t, err));
+    PYBPE_TRY(token_bytes_room(t, 256, err));
     uint32_t order[256];
     train_byte_order(t, order);
     for (unsigned byte = 0; byte < 256; byte++) {

@@ -120,13 +120,8 @@ int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_v
                         const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     vocab_draft d = {.t = t, .specials = &config->specials};
-    int code = t->failed == PYBPE_OK ? draft_check(config, err) : error_set_failed(err, t->failed, "this trainer");
-    if (code == PYBPE_OK) {
-        code = special_start_find(t, config->special_ids, &d.special_start, err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(t->failed == PYBPE_OK ? draft_check(config, err) : error_set_failed(err, t->failed, "this trainer"));
+    PYBPE_TRY(special_start_find(t, config->special_ids, &d.special_start, err));
     train_byte_order(t, d.byte_ids);
     if (!draft_alloc(&d)) {
         draft_free(&d);
@@ -142,7 +137,7 @@ int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_v
                                    .pattern = config->pattern,
                                    .normalizer = config->normalizer,
                                    .custom = config->custom};
-    code = pybpe_vocab_new(out, &spec, mem, err);
+    int code = pybpe_vocab_new(out, &spec, mem, err);
     draft_free(&d);
     return code;
 }

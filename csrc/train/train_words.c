@@ -83,12 +83,8 @@ static int base_coder_new(base_coder *base, const pybpe_trainer *t, const pybpe_
         return PYBPE_OK;
     }
     int code = base_vocab_new(&base->vocab, t, config, err);
-    if (code == PYBPE_OK) {
-        code = pybpe_encoder_new(&base->encoder, base->vocab, &t->mem, err);
-    }
-    if (code == PYBPE_OK) {
-        code = pybpe_cache_new(&base->cache, base->encoder, &t->mem, err);
-    }
+    code = code == PYBPE_OK ? pybpe_encoder_new(&base->encoder, base->vocab, &t->mem, err) : code;
+    code = code == PYBPE_OK ? pybpe_cache_new(&base->cache, base->encoder, &t->mem, err) : code;
     if (code != PYBPE_OK) {
         base_coder_free(base);
     }
@@ -202,10 +198,7 @@ static int word_lay_out(pybpe_trainer *t, const base_coder *base, const uint8_t 
     const symbol_slots to = {(uint8_t *)t->ids.data + (size_t)t->ids.bytes * t->slots, t->ids.bytes};
     size_t count = n;
     if (base->encoder != NULL) {
-        int code = pybpe_encode_words(base->encoder, base->cache, bytes, &n, 1, to.data, to.bytes, n, &count, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(pybpe_encode_words(base->encoder, base->cache, bytes, &n, 1, to.data, to.bytes, n, &count, err));
     }
     for (size_t i = 0; i < count; i++) {
         slot_set(to, i, base->encoder == NULL ? bytes[i] : id_at(to.data, to.bytes, i));
@@ -253,12 +246,8 @@ static int texts_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_
     for (size_t i = 0; i < texts_count && code == PYBPE_OK; i++) {
         size_t used;
         code = words_sort(&texts[i], sorted, &used, &t->mem, err);
-        if (code == PYBPE_OK) {
-            code = runs_room(t, &texts[i], sorted, used, err);
-        }
-        if (code == PYBPE_OK) {
-            code = layout_fill(t, sorted, used, base, &texts[i], (uint32_t)i, err);
-        }
+        code = code == PYBPE_OK ? runs_room(t, &texts[i], sorted, used, err) : code;
+        code = code == PYBPE_OK ? layout_fill(t, sorted, used, base, &texts[i], (uint32_t)i, err) : code;
     }
     return code;
 }

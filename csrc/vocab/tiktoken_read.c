@@ -147,11 +147,8 @@ static int make_ranked(rank_reader *r, json *text, pybpe_vocab **out, const pybp
 int pybpe_vocab_new_ranks(pybpe_vocab **out, const uint8_t *text, size_t n, const pybpe_strings *special_texts,
                           const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = array_check(text, n, "the bytes of a .tiktoken file", err);
-    code = code == PYBPE_OK ? special_texts_check(special_texts, spec, err) : code;
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(array_check(text, n, "the bytes of a .tiktoken file", err));
+    PYBPE_TRY(special_texts_check(special_texts, spec, err));
     /* As many ids may be unused as there are tokens. */
     rank_reader r = {
         .spec = spec, .special_texts = special_texts, .most_ids = 2 * (n / SHORTEST_LINE + 1 + spec->specials_count)};
@@ -162,6 +159,7 @@ int pybpe_vocab_new_ranks(pybpe_vocab **out, const uint8_t *text, size_t n, cons
         r.offsets = mem_alloc_array(mem, r.most_ids + 1, sizeof *r.offsets);
     }
     pybpe_vocab *v = NULL;
+    int code;
     if (r.bytes == NULL || r.offsets == NULL) {
         code = error_set_memory(err, "the tokens of a .tiktoken file", n);
     } else {

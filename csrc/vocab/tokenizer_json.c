@@ -471,10 +471,7 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
     if (sizes.tokens == 0) {
         return refuse(r, NULL, BAD_IDS, err);
     }
-    int code = vocab_alloc(out, &sizes, mem, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(vocab_alloc(out, &sizes, mem, err));
     pybpe_vocab *v = *out;
     if (!lay_offsets(r, v)) {
         return refuse(r, NULL, BAD_IDS, err);
@@ -482,7 +479,7 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
     copy_tokens(r, v);
     vocab_copy_settings(v, r->spec);
     const vocab_source from = source_spec();
-    code = vocab_index(v, &from, err);
+    int code = vocab_index(v, &from, err);
     return code != PYBPE_OK || spellings_differ(r, v) ? code : refuse(r, NULL, BAD_SPELLING, err);
 }
 
@@ -504,9 +501,7 @@ static int read_all(json_reader *r, json *vocab, json *merges, pybpe_vocab **out
         code = vocab_resolve_merges(*out, &from, err);
     }
     bool differ = true;
-    if (code == PYBPE_OK) {
-        code = merges_differ(*out, &differ, err);
-    }
+    code = code == PYBPE_OK ? merges_differ(*out, &differ, err) : code;
     return differ ? code : refuse(r, NULL, BAD_REPEAT, err);
 }
 
@@ -536,9 +531,7 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
     const bool is_ready = r.bytes != NULL && r.tokens != NULL && r.found != NULL;
     code = is_ready ? PYBPE_OK : error_set_memory(err, "the parts of a tokenizer.json", room);
     pybpe_vocab *v = NULL;
-    if (code == PYBPE_OK) {
-        code = read_all(&r, &parts.vocab, &parts.merges, &v, mem, err);
-    }
+    code = code == PYBPE_OK ? read_all(&r, &parts.vocab, &parts.merges, &v, mem, err) : code;
     mem_free(mem, r.bytes);
     mem_free(mem, r.tokens);
     mem_free(mem, r.found);

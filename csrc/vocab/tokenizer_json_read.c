@@ -213,9 +213,7 @@ static int read_all_added(json_file *f, const json_member *added) {
     f->spec.specials = f->ids;
     f->spec.specials_count = f->texts.count;
     f->spec.special_flags = flags_matter(f) ? f->flags : NULL;
-    if (code == PYBPE_OK) {
-        code = check_flags(f);
-    }
+    code = code == PYBPE_OK ? check_flags(f) : code;
     if (code == PYBPE_ERR_VALUE) { /* its offset is an id */
         f->err->offset = (uint64_t)(added->begin - f->text);
         code = PYBPE_ERR_FORMAT;
@@ -245,10 +243,7 @@ static int read_normalizer(json_file *f, const json_member *given) {
         }
         json_member members[2] = {{.name = "type"}, {.name = "normalizers"}};
         step.name = given->name;
-        int code = read_object(f, &step, members, 2);
-        if (code != PYBPE_OK) {
-            return code;
-        }
+        PYBPE_TRY(read_object(f, &step, members, 2));
         const bool is_nfc = is_string(&members[0], "NFC");
         if (is_nfc || is_string(&members[0], "NFKC")) {
             f->spec.normalizer = is_nfc ? PYBPE_NORMALIZER_NFC : PYBPE_NORMALIZER_NFKC;
@@ -294,11 +289,8 @@ static int add_step(json_file *f, const json_member *step, const char *regex) {
 static int read_byte_level(json_file *f, const json_member *step, const json_member *members) {
     bool spaced = false;
     bool splits = true;
-    int code = read_bool(f, &members[STEP_SPACE], &spaced);
-    code = code == PYBPE_OK ? read_bool(f, &members[STEP_REGEX], &splits) : code;
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(read_bool(f, &members[STEP_SPACE], &spaced));
+    PYBPE_TRY(read_bool(f, &members[STEP_REGEX], &splits));
     if (f->in_bytes || f->is_2) {
         return refuse_part(f, step->begin,
                            f->is_2 ? "the pre_tokenizer has ByteLevel, for which version 2.0 has model.byte_level"
@@ -377,10 +369,8 @@ static int read_step(json_file *f, const json_member *step, unsigned depth) {
                                          [STEP_DIGITS] = {.name = "individual_digits"},
                                          [STEP_SPACE] = {.name = "add_prefix_space"},
                                          [STEP_REGEX] = {.name = "use_regex"}};
-    int code = read_object(f, step, members, STEP_MEMBERS);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(read_object(f, step, members, STEP_MEMBERS));
+    int code = PYBPE_OK;
     if (is_string(&members[STEP_TYPE], "ByteLevel")) {
         code = read_byte_level(f, step, members);
     } else if (!is_string(&members[STEP_TYPE], "Sequence")) {
@@ -403,10 +393,7 @@ static int read_step(json_file *f, const json_member *step, unsigned depth) {
 }
 
 static int read_pre_tokenizer(json_file *f, const json_member *given) {
-    int code = is_absent(given) ? PYBPE_OK : read_step(f, given, 0);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(is_absent(given) ? PYBPE_OK : read_step(f, given, 0));
     f->in_bytes = f->in_bytes || f->is_2; /* see read_settings */
     if (!f->in_bytes || f->steps_count == 0) {
         return refuse_part(f, given->begin != NULL ? given->begin : f->text,

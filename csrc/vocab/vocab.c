@@ -33,9 +33,7 @@ void pybpe_vocab_free(pybpe_vocab *v) {
 
 int special_texts_check(const pybpe_strings *texts, const pybpe_vocab_spec *spec, pybpe_error *err) {
     int code = strings_check(texts, "special tokens", err);
-    if (code == PYBPE_OK) {
-        code = array_check(spec->specials, spec->specials_count, "the specials", err);
-    }
+    code = code == PYBPE_OK ? array_check(spec->specials, spec->specials_count, "the specials", err) : code;
     if (code == PYBPE_OK && texts->count != spec->specials_count) {
         code = error_set(err, PYBPE_ERR_VALUE, 0, "%zu texts of special tokens; expected one for each of the %zu ids",
                          texts->count, spec->specials_count);
@@ -126,29 +124,16 @@ static void vocab_copy_spec(pybpe_vocab *v, const pybpe_vocab_spec *spec, const 
 
 int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = strings_check(&spec->tokens, "tokens", err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
-    code = array_check(spec->merges, spec->merges_count, "the merges", err);
-    if (code == PYBPE_OK) {
-        code = array_check(spec->specials, spec->specials_count, "the specials", err);
-    }
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(strings_check(&spec->tokens, "tokens", err));
+    PYBPE_TRY(array_check(spec->merges, spec->merges_count, "the merges", err));
+    PYBPE_TRY(array_check(spec->specials, spec->specials_count, "the specials", err));
     const vocab_sizes sizes = spec_sizes(spec);
     pybpe_vocab *v;
-    code = vocab_alloc(&v, &sizes, mem, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(vocab_alloc(&v, &sizes, mem, err));
     vocab_copy_spec(v, spec, &sizes);
     const vocab_source from = source_spec();
-    code = vocab_index(v, &from, err);
-    if (code == PYBPE_OK) {
-        code = vocab_resolve_merges(v, &from, err);
-    }
+    int code = vocab_index(v, &from, err);
+    code = code == PYBPE_OK ? vocab_resolve_merges(v, &from, err) : code;
     if (code != PYBPE_OK) {
         pybpe_vocab_free(v);
         return code;

@@ -197,9 +197,7 @@ static void fill_records(pybpe_vocab *v) {
 /* Checks everything but the merges. */
 int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
     fill_records(v);
-    int code = check_settings(v, from, err);
-    if (code == PYBPE_OK) {
-        code = index_specials(v, from, err);
-    }
-    return code == PYBPE_OK ? index_ordinary(v, from, err) : code;
+    PYBPE_TRY(check_settings(v, from, err));
+    PYBPE_TRY(index_specials(v, from, err));
+    return index_ordinary(v, from, err);
 }

@@ -39,12 +39,9 @@ static int recover_with(const pybpe_vocab *v, merge_table *table, apply_scratch 
 /* Recovers the merges of an indexed vocabulary from the order of its ids. */
 int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_error *err) {
     merge_table table;
-    int code = merge_table_new(&table, v->count, v->count, v->byte_ids, &v->mem, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    PYBPE_TRY(merge_table_new(&table, v->count, v->count, v->byte_ids, &v->mem, err));
     apply_scratch scratch = {0};
-    code = recover_with(v, &table, &scratch, merges, count, err);
+    int code = recover_with(v, &table, &scratch, merges, count, err);
     apply_scratch_free(&scratch, &v->mem);
     merge_table_free(&table, &v->mem);
     return code;
