@@ -147,12 +147,12 @@ static int marks_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe_e
 }
 
 /* The bytes of a string: in the record, or unescaped at `to`. *ok is false for half of a surrogate pair. */
-static const uint8_t *plain_string(const record_string *string, uint8_t *to, size_t *n, bool *ok) {
+static const uint8_t *plain_string(const json_spelling *string, uint8_t *to, size_t *n, bool *ok) {
     *n = string->n;
     if (!string->escaped) {
         return string->at;
     }
-    *ok = record_unescape(string, to, n) && *ok;
+    *ok = json_unescape(string, to, n) && *ok;
     return to;
 }
 
@@ -174,22 +174,23 @@ static int record_add(pybpe_divider *d, const json_record *found, bool *ok, pybp
 }
 
 static int records_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe_error *err) {
-    const uint8_t *const end = text + n;
-    const uint8_t *at = text;
+    json lines = {text, text + n};
     bool ok = pybpe_utf8_valid(text, n) == n;
     int code = PYBPE_OK;
-    while (at < end && ok && code == PYBPE_OK) {
-        json_record found;
-        ok = record_read(at, end, d->key, d->key_n, &found);
+    while (lines.at < lines.end && ok && code == PYBPE_OK) {
+        const uint8_t *const line = lines.at;
+        json_record found = {.fields = NULL};
+        ok = record_read(&lines, d->key, d->key_n, &found);
         if (ok && !found.blank) {
             code = record_add(d, &found, &ok, err);
             d->records += 1;
         }
-        at = ok ? found.end : at;
-        d->line_ends += ok && at[-1] == '\n'; /* only the last line may lack one */
+        lines.at = ok ? lines.at : line;
+        d->line_ends += ok && lines.at[-1] == '\n'; /* only the last line may lack one */
     }
     if (code == PYBPE_OK && !ok) {
-        return error_set(err, PYBPE_ERR_FORMAT, (uint64_t)(at - text), "this line needs a complete parser of JSON");
+        return error_set(err, PYBPE_ERR_FORMAT, (uint64_t)(lines.at - text),
+                         "this line needs a complete parser of JSON");
     }
     return code;
 }

@@ -4,12 +4,9 @@ record is written in one form: one space after each colon and comma, and no spac
 text has the escapes that Python's json writes with ensure_ascii=False; all other values stay as they are spelled.
 */
 #include "documents/record.h"
-#include "json/json.h"
-
-enum { MAX_NAMES = 64 }; /* a record with more is left to the caller */
 
 /* Whether Python's json would spell the text in the same way: each character has one spelling, except by \u and \/. */
-static bool is_usual(const record_string *string) {
+static bool is_usual(const json_spelling *string) {
     const uint8_t *at = string->at;
     const uint8_t *const end = at + string->n;
     while (string->escaped && (at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
@@ -33,7 +30,7 @@ static uint8_t *string_write(const uint8_t *at, size_t n, uint8_t *to) {
     const uint8_t *const end = at + n;
     *to++ = '"';
     for (;; at++) {
-        const uint8_t *const stop = record_special(at, end);
+        const uint8_t *const stop = json_special(at, end);
         to = bytes_write(at, stop, to);
         at = stop;
         if (at == end) {
@@ -55,81 +52,39 @@ static uint8_t *string_write(const uint8_t *at, size_t n, uint8_t *to) {
     return to;
 }
 
-/* From here on, record_read has checked the line. */
-
-static const uint8_t *space_skip(const uint8_t *at) {
-    while (*at == ' ' || *at == '\t' || *at == '\r') {
-        at += 1;
-    }
-    return at;
+/* Whether a field has this name. */
+static bool is_named(const record_field *field, const uint8_t *name, size_t n) {
+    return field->name.n == n && memcmp(field->name.at, name, n) == 0;
 }
 
-/* The closing quote of the string whose opening quote is at `at`. */
-static const uint8_t *quote_after(const uint8_t *at) {
-    do {
-        at += 1 + (*at == '\\');
-    } while (*at != '"');
-    return at;
-}
-
-/* The end of a value in an object, without the space after it. */
-static const uint8_t *value_end(const uint8_t *at) {
-    size_t depth = 0;
-    for (; depth > 0 || (*at != ',' && *at != '}'); at++) {
-        if (*at == '"') {
-            at = quote_after(at);
-        }
-        depth += *at == '{' || *at == '[';
-        depth -= *at == '}' || *at == ']';
-    }
-    while (at[-1] == ' ' || at[-1] == '\t' || at[-1] == '\r') {
-        at -= 1;
-    }
-    return at;
-}
-
-/* Adds a name to a record's names. Returns false if the record has it, or has too many. */
-static bool name_add(record_string *names, size_t *count, const uint8_t *at, size_t n) {
-    for (size_t i = 0; i < *count; i++) {
-        if (names[i].n == n && memcmp(names[i].at, at, n) == 0) {
-            return false;
+/* Whether a record repeats a name. */
+static bool names_repeat(const json_record *found) {
+    for (size_t i = 1; i < found->count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (is_named(&found->fields[k], found->fields[i].name.at, found->fields[i].name.n)) {
+                return true;
+            }
         }
     }
-    if (*count == MAX_NAMES) {
-        return false;
-    }
-    names[(*count)++] = (record_string){.at = at, .n = n};
-    return true;
+    return false;
 }
 
-/* Writes the record at `at`, whose text has n bytes in UTF-8, without the field whose name is spelled `without`.
-   Returns the place after its line; NULL if a name is repeated or there are too many. */
-static uint8_t *record_write(const uint8_t *at, const json_record *found, const uint8_t *text, size_t n,
-                             record_string without, uint8_t *to) {
-    record_string names[MAX_NAMES];
-    size_t count = 0;
+/* Writes a record whose text has n bytes in UTF-8, perhaps without its cluster. Returns the place after its line. */
+static uint8_t *record_write(const json_record *found, const uint8_t *text, size_t n, bool no_cluster, uint8_t *to) {
     *to++ = '{';
-    for (at = space_skip(at); *at != '}';) { /* at the opening brace, or the comma after a value */
-        const uint8_t *const name = space_skip(at + 1);
-        const uint8_t *const stop = quote_after(name) + 1;
-        if (!name_add(names, &count, name, (size_t)(stop - name))) {
-            return NULL;
-        }
-        const uint8_t *const value = space_skip(space_skip(stop) + 1);
-        const bool is_text = value + 1 == found->text.at;
-        const uint8_t *const end = is_text ? found->text.at + found->text.n + 1 : value_end(value);
-        at = space_skip(end);
-        if ((size_t)(stop - name) == without.n && memcmp(name, without.at, without.n) == 0) {
+    for (const record_field *field = found->fields; field < found->fields + found->count; field++) {
+        if (no_cluster && is_named(field, (const uint8_t *)RECORD_CLUSTER, sizeof RECORD_CLUSTER - 1)) {
             continue;
         }
         if (to[-1] != '{') { /* not the first: no value ends in a brace that opens */
             *to++ = ',';
             *to++ = ' ';
         }
-        to = bytes_write(name, stop, to);
+        to = bytes_write(field->name.at - 1, field->name.at + field->name.n + 1, to);
         *to++ = ':';
         *to++ = ' ';
-        to = is_text && !is_usual(&found->text) ? string_write(text, n, to) : bytes_write(value, end, to);
+        const bool is_text = field->value + 1 == found->text.at;
+        to = is_text && !is_usual(&found->text) ? string_write(text, n, to) : bytes_write(field->value, field->end, to);
     }
     *to++ = '}';
     *to++ = '\n';
@@ -137,49 +92,40 @@ static uint8_t *record_write(const uint8_t *at, const json_record *found, const 
 }
 
 /* Adds a record to the lists of texts and lines, unless its text is empty. */
-static bool record_add_to(pybpe_records *out, const uint8_t *at, const json_record *found, record_string without) {
+static bool record_add_to(pybpe_records *out, const json_record *found, bool no_cluster) {
     uint8_t *const text = out->texts + out->text_offsets[out->count];
     uint8_t *const line = out->lines + out->line_offsets[out->count];
-    size_t n = found->text.n;
-    if (!found->text.escaped) {
-        memcpy(text, found->text.at, n);
-    } else if (!record_unescape(&found->text, text, &n)) {
+    size_t n;
+    if (!json_unescape(&found->text, text, &n) || (n > 0 && names_repeat(found))) {
         return false;
     }
-    if (n == 0) {
-        return true;
+    if (n > 0) {
+        uint8_t *const end = record_write(found, text, n, no_cluster, line);
+        out->count += 1;
+        out->text_offsets[out->count] = (uint64_t)(text - out->texts) + n;
+        out->line_offsets[out->count] = (uint64_t)(end - out->lines);
     }
-    uint8_t *const end = record_write(at, found, text, n, without, line);
-    if (end == NULL) {
-        return false;
-    }
-    out->count += 1;
-    out->text_offsets[out->count] = (uint64_t)(text - out->texts) + n;
-    out->line_offsets[out->count] = (uint64_t)(end - out->lines);
     return true;
 }
 
 int pybpe_records_read(pybpe_records *out, const uint8_t *lines, size_t n, const uint8_t *key, size_t key_n,
                        int no_cluster, pybpe_error *err) {
-    static const uint8_t cluster[] = "\"" RECORD_CLUSTER "\"";
-    const record_string without = {.at = cluster, .n = no_cluster != 0 ? sizeof cluster - 1 : 0};
-    const uint8_t *const end = lines + n;
-    const uint8_t *at = lines;
+    record_field fields[RECORD_FIELDS];
+    json_record found = {.fields = fields};
+    json rest = {lines, lines + n};
     bool ok = pybpe_utf8_valid(lines, n) == n;
     out->count = out->records = out->line_ends = 0;
     out->text_offsets[0] = out->line_offsets[0] = 0;
-    while (ok && at < end) {
-        json_record found;
-        ok = record_read(at, end, key, key_n, &found);
-        if (ok && !found.blank) {
-            ok = record_add_to(out, at, &found, without);
-            out->records += 1;
-        }
-        at = ok ? found.end : at;
-        out->line_ends += ok && at[-1] == '\n'; /* only the last line may lack one */
+    while (ok && rest.at < rest.end) {
+        const uint8_t *const line = rest.at;
+        ok = record_read(&rest, key, key_n, &found) && (found.blank || record_add_to(out, &found, no_cluster != 0));
+        rest.at = ok ? rest.at : line;
+        out->records += ok && !found.blank;
+        out->line_ends += ok && rest.at[-1] == '\n'; /* only the last line may lack one */
     }
     if (!ok) {
-        return error_set(err, PYBPE_ERR_FORMAT, (uint64_t)(at - lines), "this line needs a complete parser of JSON");
+        return error_set(err, PYBPE_ERR_FORMAT, (uint64_t)(rest.at - lines),
+                         "this line needs a complete parser of JSON");
     }
     return PYBPE_OK;
 }

@@ -1,119 +1,66 @@
 /*
-JSON, as far as a tokenizer.json needs it. Every function returns false for what it does not read.
+Reads JSON without making an object for each value. Every function returns false for what it does not read.
+
+Strings are most of a corpus, so they are read 8 bytes at a time. Special bytes end a step: quotes, backslashes, and the
+control characters that a string must not contain.
 */
 #include "json/json.h"
 #include "unicode/unicode.h"
 
-enum { JSON_MAX_DEPTH = 64 /* of brackets */, JSON_MAX_NUMBER = 300 /* bytes */ };
+enum {
+    JSON_MAX_DEPTH = 64,   /* of brackets */
+    JSON_MAX_NUMBER = 300, /* bytes; Python refuses some longer integers */
+    HIGH_FIRST = 0xD800,
+    LOW_FIRST = 0xDC00,
+    LOW_LAST = 0xDFFF
+};
 
 /* The loops keep their position in a variable: through `j` it would be stored and reloaded for every character, since
    bytes may alias anything. */
 
-/* The first quote or backslash, or the end. */
-static const uint8_t *find_quote(const uint8_t *at, const uint8_t *end) {
+/* The high bit of the first byte that is special, and perhaps of bytes after it. */
+static uint64_t special_bytes(uint64_t x) {
+    const uint64_t control = (x - EACH_BYTE(0x20)) & ~x & EACH_BYTE(0x80);
+    return bytes_equal(x, '"') | bytes_equal(x, '\\') | control;
+}
+
+const uint8_t *json_special(const uint8_t *at, const uint8_t *end) {
     for (; end - at >= 8; at += 8) {
-        uint64_t x = load_u64(at);
-        uint64_t found = bytes_equal(x, '"') | bytes_equal(x, '\\');
+        uint64_t found = special_bytes(load_u64(at));
         if (found != 0) {
             return at + __builtin_ctzll(found) / 8;
         }
     }
-    while (at < end && *at != '"' && *at != '\\') {
+    while (at < end && *at != '"' && *at != '\\' && *at >= 0x20) {
         at += 1;
     }
     return at;
 }
 
-/* The first quote or bracket, or the end. Setting bit 5 turns [ and ] into { and }. */
-static const uint8_t *find_bracket(const uint8_t *at, const uint8_t *end) {
-    for (; end - at >= 8; at += 8) {
-        uint64_t x = load_u64(at);
-        uint64_t lower = x | UINT64_C(0x2020202020202020);
-        uint64_t found = bytes_equal(x, '"') | bytes_equal(lower, '{') | bytes_equal(lower, '}');
-        if (found != 0) {
-            return at + __builtin_ctzll(found) / 8;
-        }
-    }
-    while (at < end && *at != '"' && (*at | 0x20) != '{' && (*at | 0x20) != '}') {
-        at += 1;
-    }
-    return at;
+/* Whether the next character is this one; moves past it then. */
+static bool take_here(json *j, uint8_t wanted) {
+    const bool is_here = j->at < j->end && *j->at == wanted;
+    j->at += is_here;
+    return is_here;
 }
 
-/* The closing quote of the string whose first character, after the opening quote, is at `at`; NULL if there is none. */
-static const uint8_t *string_end(const uint8_t *at, const uint8_t *end, bool *escaped) {
-    *escaped = false;
-    while ((at = find_quote(at, end)) < end && *at != '"') {
-        *escaped = true;
-        if (end - at < 2) {
-            return NULL;
-        }
-        at += 2;
-    }
-    return at < end ? at : NULL;
-}
-
-/* Whether a character is part of a number or of a word such as null. */
-static bool is_plain(uint8_t c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ||
-           c == '.';
-}
-
-/* Skips a value. Its brackets are counted, not checked. */
-static bool json_skip_value(json *j) {
-    json_peek(j);
-    const uint8_t *at = j->at;
-    const uint8_t *const end = j->end;
-    size_t depth = 0;
-    bool escaped;
-    do {
-        if (at == end) {
-            return false;
-        }
-        uint8_t c = *at++;
-        if (c == '"') {
-            at = string_end(at, end, &escaped);
-            if (at == NULL) {
-                return false;
-            }
-            at += 1;
-        } else if (c == '{' || c == '[') {
-            depth += 1;
-        } else if (depth == 0) { /* neither a string nor in brackets */
-            if (!is_plain(c)) {
-                return false;
-            }
-            while (at < end && is_plain(*at)) {
-                at += 1;
-            }
-        } else if (c == '}' || c == ']') {
-            depth -= 1;
-        }
-        at = depth > 0 ? find_bracket(at, end) : at;
-    } while (depth > 0);
-    j->at = at;
-    return true;
-}
-
-/* Moves past a string, and checks it. */
-static bool json_check_string(json *j) {
+bool json_read(json *j, json_spelling *string) {
     if (!json_take(j, '"')) {
         return false;
     }
     const uint8_t *at = j->at;
-    while (at < j->end && *at != '"') {
-        const uint8_t c = *at++;
-        if (c == '\\') {
-            const uint8_t letter = at < j->end ? *at++ : 0;
-            if (letter == 'u' ? json_unit(at, j->end) < 0 : json_escaped_char(letter) == 0) {
-                return false;
-            }
-        } else if (c < 0x20) {
+    *string = (json_spelling){.at = at};
+    while ((at = json_special(at, j->end)) < j->end && *at == '\\') {
+        const uint8_t letter = j->end - at > 1 ? at[1] : 0;
+        if (letter == 'u' ? json_unit(at + 2, j->end) < 0 : json_escaped_char(letter) == 0) {
             return false;
         }
+        string->escaped = true;
+        at += letter == 'u' ? 6 : 2;
     }
+    string->n = (size_t)(at - string->at);
     j->at = at;
-    return json_take(j, '"');
+    return take_here(j, '"');
 }
 
 static bool take_digits(json *j) {
@@ -124,22 +71,15 @@ static bool take_digits(json *j) {
     return j->at > start;
 }
 
-/* Whether the next character is this one; moves past it then. */
-static bool take_here(json *j, uint8_t wanted) {
-    const bool is_here = j->at < j->end && *j->at == wanted;
-    j->at += is_here;
-    return is_here;
-}
-
-/* Moves past a number or a word, and checks it. Python refuses some longer numbers. */
+/* Moves past a number or a word. */
 static bool json_check_scalar(json *j) {
-    static const char *const words[] = {"true", "false", "null"};
+    static const char *const words[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
     const uint8_t *const start = j->at;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const size_t n = strlen(words[i]);
         if ((size_t)(j->end - j->at) >= n && memcmp(j->at, words[i], n) == 0) {
             j->at += n;
-            return j->at == j->end || !is_plain(*j->at);
+            return true;
         }
     }
     (void)take_here(j, '-');
@@ -149,15 +89,19 @@ static bool json_check_scalar(json *j) {
         (void)(take_here(j, '-') || take_here(j, '+'));
         valid = take_digits(j);
     }
-    return valid && (j->at == j->end || !is_plain(*j->at)) && j->at - start <= JSON_MAX_NUMBER;
+    return valid && j->at - start <= JSON_MAX_NUMBER;
 }
 
-static bool json_check_name(json *j) { return json_check_string(j) && json_take(j, ':'); }
+/* Moves past a name and its colon. */
+static bool json_check_name(json *j) {
+    json_spelling name;
+    return json_read(j, &name) && json_take(j, ':');
+}
 
-/* Moves past a value, and checks it. */
-static bool json_check_value(json *j) {
+bool json_check_value(json *j) {
     uint64_t kinds = 0; /* of the open brackets, the innermost in bit 0: 1 for an object */
     unsigned depth = 0;
+    json_spelling string;
     for (;;) {
         const uint8_t c = json_peek(j);
         if (c == '{' || c == '[') {
@@ -173,7 +117,7 @@ static bool json_check_value(json *j) {
                 }
                 continue;
             }
-        } else if (!(c == '"' ? json_check_string(j) : json_check_scalar(j))) {
+        } else if (!(c == '"' ? json_read(j, &string) : json_check_scalar(j))) {
             return false;
         }
         while (depth > 0 && json_take(j, kinds & 1 ? '}' : ']')) {
@@ -205,21 +149,9 @@ int json_next(json *j, size_t i, json_member *item) {
     return 1;
 }
 
-/* Reads a name without escapes. */
-static bool json_name(json *j, const uint8_t **name, size_t *n) {
-    json_peek(j);
-    const uint8_t *quote = j->at;
-    if (!json_check_string(j)) {
-        return false;
-    }
-    *name = quote + 1;
-    *n = (size_t)(j->at - quote) - 2;
-    return memchr(*name, '\\', *n) == NULL;
-}
-
-static json_member *member_named(json_member *members, size_t count, const uint8_t *name, size_t n) {
+static json_member *member_named(json_member *members, size_t count, const json_spelling *name) {
     for (size_t i = 0; i < count; i++) {
-        if (n == strlen(members[i].name) && memcmp(name, members[i].name, n) == 0) {
+        if (name->n == strlen(members[i].name) && memcmp(name->at, members[i].name, name->n) == 0) {
             return &members[i];
         }
     }
@@ -235,22 +167,18 @@ bool json_find(json *j, json_member *members, size_t count) {
         return true;
     }
     do {
-        const uint8_t *name;
-        size_t n;
-        if (!json_name(j, &name, &n) || !json_take(j, ':')) {
+        json_spelling name;
+        if (!json_read(j, &name) || name.escaped || !json_take(j, ':')) {
             return false;
         }
-        json_member *member = member_named(members, count, name, n);
+        json_member *member = member_named(members, count, &name);
         if (member != NULL && member->begin != NULL) {
             return false;
         }
         json_peek(j);
         const uint8_t *begin = j->at;
         bool inner = member != NULL && member->inner_count > 0;
-        const bool unchecked = member != NULL && member->unchecked;
-        if (!(inner       ? json_find(j, member->inner, member->inner_count)
-              : unchecked ? json_skip_value(j)
-                          : json_check_value(j))) {
+        if (!(inner ? json_find(j, member->inner, member->inner_count) : json_check_value(j))) {
             return false;
         }
         if (member != NULL) {
@@ -261,50 +189,56 @@ bool json_find(json *j, json_member *members, size_t count) {
     return json_take(j, '}');
 }
 
-/* Reads the escape after a backslash. Refuses surrogates. */
-static bool json_escape(json *j, uint32_t *c) {
-    if (j->at >= j->end) {
-        return false;
+/* The character at \uXXXX, or at two of these that are a surrogate pair. Moves *at past them. Returns -1 for half of a
+   pair. */
+static int32_t unicode_escape(const uint8_t **at, const uint8_t *end) {
+    int32_t c = json_unit(*at + 2, end);
+    *at += 6;
+    if (c < HIGH_FIRST || c > LOW_LAST) {
+        return c;
     }
-    uint8_t letter = *j->at++;
-    *c = json_escaped_char(letter);
-    if (*c != 0) {
-        return true;
+    if (c >= LOW_FIRST || end - *at < 6 || (*at)[0] != '\\' || (*at)[1] != 'u') {
+        return -1;
     }
-    int32_t unit = letter == 'u' ? json_unit(j->at, j->end) : -1;
-    if (unit < 0 || (unit >= 0xD800 && unit <= 0xDFFF)) {
-        return false;
+    int32_t low = json_unit(*at + 2, end);
+    *at += 6;
+    if (low < LOW_FIRST || low > LOW_LAST) {
+        return -1;
     }
-    *c = (uint32_t)unit;
-    j->at += 4;
+    return 0x10000 + ((c - HIGH_FIRST) << 10 | (low - LOW_FIRST));
+}
+
+bool json_unescape(const json_spelling *string, uint8_t *out, size_t *n) {
+    const uint8_t *at = string->at;
+    const uint8_t *const end = at + string->n;
+    uint8_t *to = out;
+    while (at < end) {
+        const uint8_t *stop = memchr(at, '\\', (size_t)(end - at));
+        size_t run = (size_t)((stop == NULL ? end : stop) - at);
+        memcpy(to, at, run);
+        to += run;
+        if (stop == NULL) {
+            break;
+        }
+        at = stop;
+        if (at[1] != 'u') {
+            *to++ = json_escaped_char(at[1]);
+            at += 2;
+            continue;
+        }
+        int32_t c = unicode_escape(&at, end);
+        if (c < 0) {
+            return false;
+        }
+        to += unicode_write(to, (uint32_t)c);
+    }
+    *n = (size_t)(to - out);
     return true;
 }
 
 bool json_string(json *j, uint8_t *out, size_t *n) {
-    if (!json_take(j, '"')) {
-        return false;
-    }
-    const uint8_t *at = j->at;
-    size_t length = 0;
-    while (at < j->end && *at != '"') {
-        uint32_t c = *at++;
-        if (c < 0x20) {
-            return false;
-        }
-        if (c != '\\') {
-            out[length++] = (uint8_t)c;
-            continue;
-        }
-        j->at = at;
-        if (!json_escape(j, &c)) {
-            return false;
-        }
-        at = j->at;
-        length += unicode_write(out + length, c);
-    }
-    j->at = at;
-    *n = length;
-    return json_take(j, '"');
+    json_spelling string;
+    return json_read(j, &string) && json_unescape(&string, out, n);
 }
 
 bool json_id(json *j, uint32_t limit, uint32_t *id) {

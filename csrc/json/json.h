@@ -1,6 +1,7 @@
 /*
-JSON, as far as a tokenizer.json needs it: finding members of an object, strings, and small integers. Also what an
-escape in a string means, which record.c needs too. Internal.
+JSON, as far as a tokenizer.json and JSON lines need it: strings, small integers, members of an object, and whether
+anything else is right. It is checked as RFC 8259 defines it, so that no text is accepted that Python's json refuses; as
+in Python, NaN and the infinities are accepted, too. Internal.
 */
 #ifndef PYBPE_JSON_H
 #define PYBPE_JSON_H
@@ -36,7 +37,6 @@ typedef struct json_member {
     const uint8_t *end;
     struct json_member *inner; /* what to find in the value, which must then be an object */
     size_t inner_count;
-    bool unchecked; /* the brackets of the value are counted, not checked: the caller reads all of it */
 } json_member;
 
 /* Finds members of an object, each of which may occur only once, and moves past the object. All values are checked. */
@@ -46,8 +46,28 @@ bool json_find(json *j, json_member *members, size_t count);
    last item, or -1. */
 int json_next(json *j, size_t i, json_member *item);
 
-/* Reads a string as UTF-8. The result is never longer than the string in the text. */
+/* A string as the text spells it. */
+typedef struct json_spelling {
+    const uint8_t *at; /* its first character, after the quote */
+    size_t n;
+    bool escaped; /* whether there is a backslash in it */
+} json_spelling;
+
+/* Moves past a string, and checks it. */
+bool json_read(json *j, json_spelling *string);
+
+/* Writes the UTF-8 of a string that was read, whose n bytes `out` must have room for. Returns false for a surrogate
+   without its other half. */
+bool json_unescape(const json_spelling *string, uint8_t *out, size_t *n);
+
+/* Reads a string as UTF-8: both of these. */
 bool json_string(json *j, uint8_t *out, size_t *n);
+
+/* Moves past any value, and checks it. Refuses brackets more than 64 deep and numbers of more than 300 bytes. */
+bool json_check_value(json *j);
+
+/* The first byte that a string must escape: a quote, a backslash or a control character; `end` if there is none. */
+const uint8_t *json_special(const uint8_t *at, const uint8_t *end);
 
 /* The character that a letter means after a backslash; 0 if none, or if it is u. */
 static inline uint8_t json_escaped_char(uint8_t letter) {

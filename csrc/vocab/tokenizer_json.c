@@ -13,7 +13,7 @@ must find exactly what a general reader finds.
 #include "json/json.h"
 
 int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]) {
-    json_member parts[2] = {{.name = "vocab", .unchecked = true}, {.name = "merges", .unchecked = true}};
+    json_member parts[2] = {{.name = "vocab"}, {.name = "merges"}};
     json_member model = {.name = "model", .inner = parts, .inner_count = 2};
     json whole = {text, n > 0 ? text + n : text}; /* adding even 0 to NULL is undefined */
     if (!json_find(&whole, &model, 1) || json_peek(&whole) != 0 || whole.at < whole.end || model.begin == NULL ||

@@ -608,8 +608,8 @@ static int read_file(json_file *f, size_t n, pybpe_vocab **out) {
         [MODEL_UNKNOWN] = {.name = "unk_token"},
         [MODEL_FUSES] = {.name = "fuse_unk"},
         [MODEL_OWN] = {.name = "pybpe"},
-        [MODEL_VOCAB] = {.name = "vocab", .unchecked = true},
-        [MODEL_MERGES] = {.name = "merges", .unchecked = true},
+        [MODEL_VOCAB] = {.name = "vocab"},
+        [MODEL_MERGES] = {.name = "merges"},
     };
     json_member top[TOP_MEMBERS] = {[TOP_VERSION] = {.name = "version"},
                                     [TOP_NORMALIZER] = {.name = "normalizer"},

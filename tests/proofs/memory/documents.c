@@ -8,6 +8,7 @@ multiplies polynomials, which CBMC does not know.
 #include <documents/divide.c>
 #include <documents/record.c>
 #include <hash/crc.c>
+#include <json/json.c>
 #include <special/special.c>
 #include <special/special_automaton.c>
 #include <special/special_rules.c>
@@ -43,11 +44,12 @@ bool any_match(special_scan *scan, special_match *match) {
     return true;
 }
 
-bool any_record(const uint8_t *at, const uint8_t *end, const uint8_t *key, size_t key_n, json_record *found) {
-    CHECK(at < end && key == NULL && key_n == 0);
-    found->end = at + any_between(1, (size_t)(end - at));
+bool any_record(json *lines, const uint8_t *key, size_t key_n, json_record *found) {
+    CHECK(lines->at < lines->end && key == NULL && key_n == 0);
+    const bool read = any_bool();
+    lines->at += read ? any_between(1, (size_t)(lines->end - lines->at)) : 0;
     found->blank = any_bool();
-    return any_bool();
+    return read;
 }
 
 int any_addition(pybpe_divider *d, const json_record *found, bool *ok, pybpe_error *err) {
@@ -152,7 +154,7 @@ void prove_make(size_t n) {
 }
 
 /* What records.c shows of unescaping. */
-bool any_unescaped(const record_string *string, uint8_t *to, size_t *n) {
+bool any_unescaped(const json_spelling *string, uint8_t *to, size_t *n) {
     check_readable(string->at, string->n);
     any_fill(to, string->n);
     *n = (size_t)any_between(0, string->n);
@@ -174,7 +176,7 @@ void prove_addition(size_t n) {
     bool ok = true;
     json_record found = {.text = {.at = line, .n = text, .escaped = any_bool()}};
     if (any_bool()) {
-        found.cluster = (record_string){.at = line + text, .n = n - text, .escaped = any_bool()};
+        found.cluster = (json_spelling){.at = line + text, .n = n - text, .escaped = any_bool()};
     }
     divider = (pybpe_divider){.mem = mem_of(NULL)};
 #if !defined(PROVE)
@@ -261,6 +263,6 @@ PROOFS(PROOF(marks, 0, 4, 2, "", "document_text_add:any_document special_scan_ne
                        PROOF(checksum, 0, 18, 2, "", "crc_word:any_crc_word")
                            PROOF(copy, 0, 2, 4, "", "split_of:any_split") PROOF(split, 0, 2, 4, "", "crc_of:any_crc")
                                PROOF(make, 0, 2, 4, "", "crc_tables_fill:any_tables")
-                                   PROOF(addition, 0, 5, 4, "", "record_unescape:any_unescaped document_add:any_added")
+                                   PROOF(addition, 0, 5, 4, "", "json_unescape:any_unescaped document_add:any_added")
                                        DRAWN(lines, 5, 20, 2) DRAWN(blank, 5, 20, 2) DRAWN(marks, 5, 20, 2)
                                            DRAWN(records, 5, 40, 2))
