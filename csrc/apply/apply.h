@@ -26,17 +26,11 @@ typedef struct apply_scratch {
     uint32_t short_ids[APPLY_SHORT_MAX]; /* the tokens of a short word */
     mem_table symbols;                   /* of struct apply_symbol; large; its contents are not kept when it grows */
     size_t symbols_cap;
-    struct apply_run_block *blocks;
-    size_t blocks_cap;
-    struct apply_run *runs;
-    size_t runs_cap;
-    struct apply_head *heap;
+    uint64_t *heap; /* the pairs that merge */
     size_t heap_cap;
-    uint32_t *open_runs; /* rank -> run */
-    size_t open_runs_cap;
     uint32_t *ids; /* the tokens of a long word */
     size_t ids_cap;
-    uint64_t steps; /* the pairs that long words took from the queue; tests limit the steps per byte */
+    uint64_t steps; /* the pairs that long words took from the heap; tests limit the steps per byte */
 } apply_scratch;
 void apply_scratch_free(apply_scratch *s, const pybpe_allocator *mem);
 
