@@ -4,7 +4,7 @@ Applying the merges of a vocabulary to one word. Internal.
     merges.h, merges.c    the merges as a table
     apply_short.c         words of up to APPLY_SHORT_MAX bytes
     apply_long.c          longer words, in O(n log n)
-    apply_blocks.c        the same, several times faster, with a table of the vocabulary's tokens
+    apply_blocks.c        the same, twice as fast for words of megabytes, with a table of the vocabulary's tokens
     apply_chars.c         words that start as characters instead of bytes
 */
 #ifndef PYBPE_APPLY_H
@@ -109,21 +109,19 @@ typedef struct apply_block {
 /* A table of a vocabulary's tokens. Zero it to start. */
 typedef struct apply_blocks_table {
     bool tried;  /* to fill it */
-    bool usable; /* and it worked */
-    bool in_order;
+    bool usable; /* and it worked: the merges are in order */
     apply_token *tokens;
     size_t count;
-    const uint32_t *merges;              /* the vocabulary's */
-    apply_block block;                   /* if the merges are in order; otherwise: */
-    apply_word found;                    /* a block and its tokens */
-    apply_scratch scratch, pair_scratch; /* of the block, and of two tokens */
-    size_t block_bytes;                  /* up to APPLY_BLOCK; fewer in tests */
-    uint32_t *ids;                       /* the result */
-    size_t room;                         /* bytes of a word for which there is room in it */
-    uint64_t steps;                      /* the bytes of all blocks so far; tests limit the steps per byte of a word */
+    const uint32_t *merges; /* the vocabulary's */
+    apply_block block;
+    size_t block_bytes; /* up to APPLY_BLOCK; fewer in tests */
+    uint32_t *ids;      /* the result */
+    size_t room;        /* bytes of a word for which there is room in it */
+    uint64_t steps;     /* the bytes of all blocks so far; tests limit the steps per byte of a word */
 } apply_blocks_table;
 
-/* Fills the table for the merges of `v`, which are also the merges of `t`. If memory is out, it stays unusable. */
+/* Fills the table for the merges of `v`, which are also the merges of `t`. If they are not in order, or memory is out, it
+   stays unusable. */
 void apply_blocks_fill(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t,
                        const pybpe_allocator *mem);
 void apply_blocks_free(apply_blocks_table *c, const pybpe_allocator *mem);

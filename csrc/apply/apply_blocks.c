@@ -10,12 +10,11 @@ So a long word is merged in blocks, each of which starts where the row found so 
     [abab][cc] [dab][ab][c..        the next one starts after the tokens that were kept
               ^ do [cc] and [dab] go together? Then the row continues. Otherwise some of its last tokens are dropped
 
-That holds for every list of merges. How a block is merged, and how two tokens are compared, depends on the list. Merges
-are *in order* if no merge makes a token that an earlier merge uses. The merges of all trainers are in order, but those
-in a file may not be.
+That holds for every list of merges. The rest is only for merges that are *in order*: no merge makes a token that an
+earlier merge uses. The merges of all trainers are in order; for those in a file that are not, there is no table.
 
-If they are, undoing the merges of two tokens, the latest first, shows whether they go together. They do not if at any
-step the two parts that touch are a pair that would merge earlier than the merge that was undone last:
+Undoing the merges of two tokens, the latest first, shows whether they go together. They do not if at any step the two
+parts that touch are a pair that would merge earlier than the merge that was undone last:
 
     abab | cc    ab | cc    ab | c    b | c        (of equal ranks the left one merges first)
 
@@ -25,9 +24,7 @@ the places of each rank are a list that is complete before its turn comes. The o
 two equal tokens, as in aaa: other pairs cannot overlap. A token's id is stored at its first and its last byte, so its
 neighbors can be found without links.
 
-If the merges are not in order, apply_merges merges the block, and the bytes of each two tokens that may go together:
-several times slower, but still faster than apply_merges for the whole word, because a block fits in the processor's
-cache. apply_merges takes over if too many tokens have to be dropped.
+apply_long takes over if too many tokens have to be dropped.
 */
 #include "apply/apply.h"
 
@@ -113,8 +110,7 @@ void apply_blocks_fill(apply_blocks_table *c, const pybpe_vocab_spec *v, const m
     uint8_t *joined = mem_alloc_zeroed(mem, v->tokens.count, 1);
     c->tokens = mem_alloc_array(mem, v->tokens.count + 1, sizeof *c->tokens);
     if (joined != NULL && c->tokens != NULL) {
-        c->in_order = find_tokens(c, v, t, joined);
-        c->usable = !c->in_order || apply_block_new(&c->block, v->merges_count, mem);
+        c->usable = find_tokens(c, v, t, joined) && apply_block_new(&c->block, v->merges_count, mem);
     }
     mem_free(mem, joined);
     if (!c->usable) {
@@ -131,8 +127,6 @@ void apply_blocks_free(apply_blocks_table *c, const pybpe_allocator *mem) {
     mem_free(mem, c->block.joined);
     mem_free(mem, c->block.lists);
     mem_free(mem, c->block.waiting);
-    apply_scratch_free(&c->scratch, mem);
-    apply_scratch_free(&c->pair_scratch, mem);
     mem_free(mem, c->ids);
     *c = (apply_blocks_table){0};
 }
@@ -273,47 +267,15 @@ static void block_merge(apply_blocks_table *c, const merge_table *t, const uint8
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------
-A block and its tokens, with merges in any order
-*/
-
-/* Merges a block, whose tokens are then known to block_first and block_read. Returns false if memory is out. */
-static bool block_merge_any(apply_blocks_table *c, const merge_table *t, const uint8_t *w, size_t n,
-                            const pybpe_allocator *mem) {
-    if (c->in_order) {
-        block_merge(c, t, w, n);
-        return true;
-    }
-    c->found = (apply_word){.bytes = w, .n = n};
-    return apply_merges(t, &c->scratch, &c->found, mem, NULL) == PYBPE_OK;
-}
-
-static uint32_t block_first(const apply_blocks_table *c) { return c->in_order ? c->block.ids[1] : c->found.ids[0]; }
-
 /* Writes the tokens of the block of n bytes to `to`, and returns their number. */
-static size_t block_read(const apply_blocks_table *c, size_t n, uint32_t *to) {
-    const apply_block *b = &c->block;
+static size_t block_read(const apply_block *b, size_t n, uint32_t *to) {
     size_t count = 0;
-    if (!c->in_order) {
-        memcpy(to, c->found.ids, c->found.count * sizeof *to);
-        return c->found.count;
-    }
     for (size_t i = 0; i <= n / 64; i++) {
         for (uint64_t starts = b->starts[i]; starts != 0; starts &= starts - 1) {
             to[count++] = b->ids[64 * i + (size_t)__builtin_ctzll(starts)];
         }
     }
     return count;
-}
-
-/* Whether the token that ends at `at` and the one that begins there go together. */
-static bool tokens_stay(apply_blocks_table *c, const merge_table *t, const uint8_t *at, uint32_t a, uint32_t b,
-                        const pybpe_allocator *mem) {
-    if (c->in_order) {
-        return tokens_go_together(c, t, a, b, MERGE_NONE);
-    }
-    apply_word pair = {.bytes = at - c->tokens[a].length, .n = c->tokens[a].length + c->tokens[b].length};
-    return apply_merges(t, &c->pair_scratch, &pair, mem, NULL) == PYBPE_OK && pair.count == 2 && pair.ids[0] == a;
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -345,19 +307,17 @@ bool apply_blocks(apply_blocks_table *c, const merge_table *t, const uint8_t *w,
         size_t bytes = n - pos < c->block_bytes ? n - pos : c->block_bytes;
         work += bytes;
         if (bytes != merged_bytes || memcmp(w + pos, merged, bytes) != 0) { /* they are often equal in such texts */
-            if (!block_merge_any(c, t, w + pos, bytes, mem)) {
-                return false;
-            }
+            block_merge(c, t, w + pos, bytes);
             merged = w + pos;
             merged_bytes = bytes;
         }
-        if (row > 0 && !tokens_stay(c, t, w + pos, c->ids[row - 1], block_first(c), mem)) {
+        if (row > 0 && !tokens_go_together(c, t, c->ids[row - 1], c->block.ids[1], MERGE_NONE)) {
             pos -= row_shorten(c, &row, back);
             back *= 2;
             continue;
         }
         back = 1;
-        size_t added = block_read(c, bytes, c->ids + row);
+        size_t added = block_read(&c->block, bytes, c->ids + row);
         row += added;
         pos += bytes;
         reached = pos > reached ? pos : reached;

@@ -55,9 +55,7 @@ int apply_chars_fill(merge_table *t, const pybpe_vocab_spec *v, const pybpe_allo
     }
     const size_t entries = APPLY_CHARS + 65536;
     uint32_t *ranks = mem_alloc_array(mem, entries, sizeof *ranks);
-    if (ranks == NULL) {
-        return error_set_memory(err, "the characters of an encoder", entries * sizeof *ranks);
-    }
+    PYBPE_TRY(memory_check(ranks, "the characters of an encoder", entries * sizeof *ranks, err));
     memset(ranks, 0xFF, entries * sizeof *ranks);
     t->char_guards = ranks + APPLY_CHARS;
     for (size_t m = 0; m < v->merges_count; m++) {

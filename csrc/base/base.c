@@ -596,9 +596,7 @@ int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocato
     const char *target;
     PYBPE_TRY(output_target(path, resolved, &target, err));
     pybpe_output *o = mem_alloc(mem, sizeof *o);
-    if (o == NULL) {
-        return error_set_memory(err, "an output file", sizeof *o);
-    }
+    PYBPE_TRY(memory_check(o, "an output file", sizeof *o, err));
     *o = (pybpe_output){.mem = mem_of(mem), .fd = -1};
     o->path = string_copy(mem, path, 0);
     o->target = string_copy(mem, target, 0);

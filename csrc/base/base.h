@@ -62,6 +62,11 @@ static inline int error_set_memory(pybpe_error *err, const char *what, size_t n)
     return PYBPE_ERR_MEMORY;
 }
 
+/* The same unless p, the allocation, is there. */
+static inline int memory_check(const void *p, const char *what, size_t n, pybpe_error *err) {
+    return p != NULL ? PYBPE_OK : error_set_memory(err, what, n);
+}
+
 /* The error of a call after one that left a handle half changed; `failed` is the code of that one. */
 static inline int error_set_failed(pybpe_error *err, int failed, const char *handle) {
     error_fill(err, failed, 0, "%s failed in an earlier call and can only be freed", handle);

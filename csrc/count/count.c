@@ -17,9 +17,7 @@ int pybpe_counter_new(pybpe_counter **out, const pybpe_pretok *p, const pybpe_sp
                       pybpe_error *err) {
     *out = NULL;
     pybpe_counter *c = mem_alloc(mem, sizeof *c);
-    if (c == NULL) {
-        return error_set_memory(err, "a counter", sizeof *c);
-    }
+    PYBPE_TRY(memory_check(c, "a counter", sizeof *c, err));
     *c = (pybpe_counter){.mem = mem_of(mem), .pretok = p, .specials = s, .weight = 1};
     c->seed = p != NULL ? pretok_seed(p) : hash_seed_draw();
     int code = count_table_init(c, err);

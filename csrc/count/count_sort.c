@@ -123,9 +123,7 @@ int pybpe_words_sort(const pybpe_strings *words, uint32_t *order, const pybpe_al
         return code;
     }
     uint32_t *ends = mem_alloc_zeroed(mem, SORT_BUCKETS, sizeof *ends);
-    if (ends == NULL) {
-        return error_set_memory(err, "sorting words", SORT_BUCKETS * sizeof *ends);
-    }
+    PYBPE_TRY(memory_check(ends, "sorting words", SORT_BUCKETS * sizeof *ends, err));
     size_t largest = buckets_fill(words, order, ends);
     sort_entry *room = mem_alloc_array(mem, largest, 2 * sizeof *room);
     if (room == NULL) {

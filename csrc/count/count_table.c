@@ -101,9 +101,7 @@ static int arena_add_word(pybpe_counter *c, const uint8_t *word, size_t length, 
     if (block == NULL || block->cap - block->used < needed) {
         size_t cap = needed > BLOCK_BYTES ? needed : BLOCK_BYTES;
         block = mem_alloc(&c->mem, sizeof *block + cap);
-        if (block == NULL) {
-            return error_set_memory(err, "words", cap);
-        }
+        PYBPE_TRY(memory_check(block, "words", cap, err));
         *block = (count_block){.next = c->blocks, .cap = cap};
         c->blocks = block;
         c->memory += sizeof *block + cap;

@@ -159,9 +159,7 @@ static const uint8_t *plain_string(const json_spelling *string, uint8_t *to, siz
 static int record_add(pybpe_divider *d, const json_record *found, bool *ok, pybpe_error *err) {
     size_t need = found->text.n + found->cluster.n; /* both are in one line */
     uint8_t *scratch = mem_reserve(&d->mem, d->scratch, &d->scratch_room, need, 1);
-    if (scratch == NULL) {
-        return error_set_memory(err, "a record", need);
-    }
+    PYBPE_TRY(memory_check(scratch, "a record", need, err));
     d->scratch = scratch;
     found_document document;
     document.text = plain_string(&found->text, d->scratch, &document.n, ok);
@@ -295,9 +293,7 @@ int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybp
     PYBPE_TRY(array_check(how->separator, how->separator_n, "the bytes of the separator", err));
     PYBPE_TRY(array_check(how->last, how->splits, "the last hashes of splits", err));
     pybpe_divider *d = mem_alloc_zeroed(mem, 1, sizeof *d);
-    if (d == NULL) {
-        return error_set_memory(err, "a divider", sizeof *d);
-    }
+    PYBPE_TRY(memory_check(d, "a divider", sizeof *d, err));
     d->mem = mem_of(mem);
     d->marks = how->marks;
     d->splits = how->splits;

@@ -230,7 +230,7 @@ bool text_is_known(encode_work *work, const uint8_t *text, size_t n) {
    in the cache, and merging it whole, if that is fast, costs less than looking them up. Such a word is cut only to limit
    memory. */
 static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
-    const bool is_fast = n >= MANY_BYTES && work_has_blocks(work, n) && work->c->blocks.in_order;
+    const bool is_fast = n >= MANY_BYTES && work_has_blocks(work, n);
     const size_t least = is_fast ? MANY_BYTES / 4 : 1;
     size_t start = 0;
     if (n == 0) {

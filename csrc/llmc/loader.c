@@ -123,9 +123,7 @@ static int open_shard(pybpe_loader *l, size_t shard, pybpe_error *err) {
 /* All shards are opened once at the start, so that a damaged one is reported before hours of training. */
 static int inspect_shards(pybpe_loader *l, pybpe_error *err) {
     l->counts = mem_alloc_array(&l->mem, l->shards_count, sizeof *l->counts);
-    if (l->counts == NULL) {
-        return error_set_memory(err, "a DataLoader", l->shards_count * sizeof *l->counts);
-    }
+    PYBPE_TRY(memory_check(l->counts, "a DataLoader", l->shards_count * sizeof *l->counts, err));
     uint64_t least = l->world * l->B * l->T + 1;
     for (size_t i = 0; i < l->shards_count; i++) {
         PYBPE_TRY(open_shard(l, i, err));
@@ -195,9 +193,7 @@ int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T
     *out = NULL;
     PYBPE_TRY(check_arguments(B, T, rank, world, err));
     pybpe_loader *l = mem_alloc_zeroed(mem, 1, sizeof *l);
-    if (l == NULL) {
-        return error_set_memory(err, "a DataLoader", sizeof *l);
-    }
+    PYBPE_TRY(memory_check(l, "a DataLoader", sizeof *l, err));
     l->mem = mem_of(mem);
     l->B = B;
     l->T = T;

@@ -201,9 +201,7 @@ int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int forma
         return error_set(err, PYBPE_ERR_VALUE, 0, "%s: %d is not a pybpe_shard_format", path, format);
     }
     pybpe_shard_writer *w = mem_alloc(mem, sizeof *w);
-    if (w == NULL) {
-        return error_set_memory(err, "a shard", sizeof *w);
-    }
+    PYBPE_TRY(memory_check(w, "a shard", sizeof *w, err));
     w->mem = mem_of(mem);
     w->output = NULL;
     w->path = path_copy(path, mem);

@@ -101,9 +101,7 @@ typedef struct tokenizer_call {
 static int encode_aside(const pybpe_tokenizer *t, pybpe_cache *c, const tokenizer_call *call, size_t room,
                         size_t *count, pybpe_error *err) {
     uint32_t *ids = mem_alloc_array(&t->mem, room, sizeof *ids);
-    if (ids == NULL) {
-        return error_set_memory(err, "the ids of a text", room);
-    }
+    PYBPE_TRY(memory_check(ids, "the ids of a text", room, err));
     int code = pybpe_encode(t->encoder, c, call->specials, call->text, call->n, ids, 4, room, count, err);
     if (code == PYBPE_OK && *count > call->cap) {
         code = error_set(err, PYBPE_ERR_LIMIT, 0, "the text has %zu ids, but there is room for only %zu", *count,

@@ -84,9 +84,7 @@ int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_
     size_t custom = v->custom != NULL ? strlen(v->custom) : 0;
     size_t n = trailer + TRAILER_FIXED + 8 * v->merges_count + 4 * v->specials_count + custom + TRAILER_CHECKSUM;
     uint8_t *data = mem_alloc(&v->mem, n);
-    if (data == NULL) {
-        return error_set_memory(err, path, n);
-    }
+    PYBPE_TRY(memory_check(data, path, n, err));
     put_file(data, n, trailer, v, version);
     pybpe_output *o;
     int code = pybpe_output_open(&o, path, &v->mem, err);

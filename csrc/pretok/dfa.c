@@ -15,9 +15,7 @@ forgotten. Where a match ends and nothing can extend it, the step leads to the s
 character. So each character takes one lookup, and no branch depends on where words end. Steps to a state that is not
 sure are left to word_resolve, which remembers the last end and may have to return to it.
 
-An expression such as \d+ matches little of a text, and what it leaves is a word too. Most of that is passed without a
-run: no match begins with a class that leads from the first state to the dead one, nor with two ASCII characters after
-which the state is dead.
+What the matches leave of a text, such as most of it with \d+, are words too.
 
 Returning could take quadratic time: a*b|a reads all of aaaa... for every a. So when a run has gone far past the last
 end without a new one, its states are marked, each with its place (dfa_memo), and no later run follows them again. Far
@@ -37,12 +35,10 @@ enum {
     STEP_END = 1,    /* in `steps`: a word ends before the character */
     STEP_SLOW = 2,   /* in `steps`: ask word_resolve */
     STEP_SHIFT = 2,
-    DIVIDES = 1,        /* in `divides`: see dfa_divides */
-    PASSES = 2,         /* in `divides`: see dfa_passes */
-    FAR = 256,          /* bytes */
-    NO_MATCH_AHEAD = 8, /* bytes */
-    INVALID_LIKE = 0xDC80,
-    ASCII = 128
+    DIVIDES = 1, /* in `divides`: see dfa_divides */
+    PASSES = 2,  /* in `divides`: see dfa_passes */
+    FAR = 256,   /* bytes */
+    INVALID_LIKE = 0xDC80
 };
 
 #define SURE UINT32_MAX
@@ -55,12 +51,8 @@ struct dfa {
     const uint8_t *classes; /* of each code point */
     const uint8_t *divides; /* class * class_count + class: DIVIDES, PASSES */
     uint32_t states, class_count, columns, undecided_count;
-    uint8_t invalid;            /* the class of bytes that are not UTF-8 */
-    bool bytes;                 /* it reads bytes, not characters */
-    bool no_match[CLASSES_MAX]; /* no match begins with a character of this class */
-    uint64_t
-        no_match_pairs[65536 / 64]; /* a bit for each first + 256 * second ASCII character with which none begins */
-    dfa_plain_fn *plain;            /* NULL if a match may begin in plain text */
+    uint8_t invalid; /* the class of bytes that are not UTF-8 */
+    bool bytes;      /* it reads bytes, not characters */
     pybpe_allocator mem;
 };
 
@@ -254,37 +246,7 @@ static void fill_divides(uint8_t *divides, const dfa *a) {
     }
 }
 
-/* Whether no match begins with a character of the first class before one of the second. */
-static bool pair_has_no_match(const dfa *a, uint32_t first, uint32_t second) {
-    uint32_t state = a->next[START * a->columns + first] & ~(unsigned)ACCEPT;
-    return state == DEAD || a->next[state * a->columns + second] == DEAD;
-}
-
-/* Whether no match begins with an ASCII letter, nor with a blank before one. */
-static bool plain_has_no_match(const dfa *a) {
-    bool no_match = true;
-    for (unsigned letter = 'A'; letter <= 'z'; letter++) {
-        bool is_letter = letter <= 'Z' || letter >= 'a';
-        const uint8_t class = a->classes[letter];
-        no_match = no_match && (!is_letter || (a->no_match[class] && pair_has_no_match(a, a->classes[' '], class)));
-    }
-    return no_match;
-}
-
-static void fill_no_match(dfa *a) {
-    for (uint32_t class = 0; class < a->class_count; class++) {
-        a->no_match[class] = a->next[START * a->columns + class] == DEAD;
-    }
-    for (unsigned first = 0; first < ASCII; first++) {
-        for (unsigned second = 0; second < ASCII; second++) {
-            unsigned pair = second << 8 | first;
-            uint64_t bit = pair_has_no_match(a, a->classes[first], a->classes[second]);
-            a->no_match_pairs[pair / 64] |= bit << pair % 64;
-        }
-    }
-}
-
-int dfa_new(dfa **out, const pybpe_automaton *t, dfa_plain_fn *plain, const pybpe_allocator *mem, pybpe_error *err) {
+int dfa_new(dfa **out, const pybpe_automaton *t, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     PYBPE_TRY(array_check(t->first, t->ranges, "the first code points of ranges", err));
     PYBPE_TRY(array_check(t->class_of, t->ranges, "the classes of ranges", err));
@@ -296,9 +258,7 @@ int dfa_new(dfa **out, const pybpe_automaton *t, dfa_plain_fn *plain, const pybp
     const size_t size =
         sizeof(dfa) + (cells + t->states) * sizeof(uint32_t) + cells * sizeof *t->next + CODE_POINTS + square;
     dfa *a = mem_alloc(mem, size);
-    if (a == NULL) {
-        return error_set_memory(err, "an automaton", size);
-    }
+    PYBPE_TRY(memory_check(a, "an automaton", size, err));
     uint32_t *steps = (uint32_t *)(a + 1);
     uint32_t *undecided = steps + cells;
     uint16_t *next = (uint16_t *)(undecided + t->states);
@@ -313,8 +273,6 @@ int dfa_new(dfa **out, const pybpe_automaton *t, dfa_plain_fn *plain, const pybp
     memset(steps, 0, a->columns * sizeof *steps);
     fill_steps(steps, a);
     fill_divides(divides, a);
-    fill_no_match(a);
-    a->plain = plain_has_no_match(a) ? plain : NULL;
     *out = a;
     return PYBPE_OK;
 }
@@ -475,58 +433,6 @@ static bool run_is_over(dfa_place *place, const uint8_t *text, size_t n, size_t 
     return true;
 }
 
-/* Whether the low two bytes of `bytes` are such a pair, in the lowest bit. */
-static inline uint64_t no_match_pair(const dfa *a, uint64_t bytes) {
-    return a->no_match_pairs[(bytes & 0xFFFF) / 64] >> bytes % 64;
-}
-
-/* Passes such pairs, 8 characters at a time. */
-static inline size_t no_match_pass_eights(const dfa *a, const uint8_t *text, size_t n, size_t at) {
-    for (; n - at > NO_MATCH_AHEAD + 2; at += NO_MATCH_AHEAD) {
-        uint64_t low = load_u64(text + at);
-        uint64_t high = load_u64(text + at + 1) >> 32;
-        uint64_t four = no_match_pair(a, low) & no_match_pair(a, low >> 8) & no_match_pair(a, low >> 16);
-        uint64_t next = no_match_pair(a, low >> 24) & no_match_pair(a, low >> 32) & no_match_pair(a, low >> 40);
-        if ((four & next & no_match_pair(a, low >> 48) & no_match_pair(a, high >> 16) & 1) == 0) {
-            break;
-        }
-    }
-    return at;
-}
-
-/* The same, a block at a time, if no match begins with plain text. */
-static inline size_t no_match_pass_blocks(const dfa *a, const uint8_t *text, size_t n, size_t at) {
-    for (; n - at > DFA_PLAIN + 2; at += DFA_PLAIN) {
-        for (uint64_t rest = ~a->plain(text + at); rest != 0; rest &= rest - 1) {
-            size_t i = at + (unsigned)__builtin_ctzll(rest);
-            if ((no_match_pair(a, (uint64_t)text[i + 1] << 8 | text[i]) & 1) == 0) {
-                return i;
-            }
-        }
-    }
-    return at;
-}
-
-/* Passes characters with which no match begins. The last characters of the text are left, since what the text ends with
-   has its own columns. */
-static size_t no_match_pass(const dfa *a, const uint8_t *text, size_t n, size_t at) {
-    for (;;) {
-        if (a->plain != NULL && n - at > 2 && byte_is_ascii(text[at])) {
-            at = no_match_pass_blocks(a, text, n, at);
-        }
-        at = no_match_pass_eights(a, text, n, at);
-        while (n - at > 2 && (no_match_pair(a, (uint64_t)text[at + 1] << 8 | text[at]) & 1) != 0) {
-            at += 1;
-        }
-        uint8_t length;
-        bool valid;
-        if (n - at <= NO_MATCH_AHEAD + 2 || !a->no_match[dfa_class(a, text + at, n - at, &length, &valid)]) {
-            return at;
-        }
-        at += length;
-    }
-}
-
 /* Finds the end of a word in a state that is not sure. If no match begins here, the text before the next match is a
    word too. Writes up to two ends, moves the place, and returns how many it wrote. */
 static size_t word_resolve(dfa_place *place, const uint8_t *text, size_t n, size_t *ends) {
@@ -548,7 +454,7 @@ static size_t word_resolve(dfa_place *place, const uint8_t *text, size_t n, size
         }
         uint8_t length;
         column_at(place->dfa, text, n, start, &length);
-        start = no_match_pass(place->dfa, text, n, start + length);
+        start += length;
         place_restart(place, start);
         if (start == n) {
             ends[0] = n;

@@ -23,13 +23,7 @@ typedef struct dfa_place {
     dfa_memo memo;
 } dfa_place;
 
-/* The ASCII letters, and the blanks before one, among p[0..DFA_PLAIN), as bits. */
-enum { DFA_PLAIN = 64 };
-typedef uint64_t dfa_plain_fn(const uint8_t *p);
-
-/* `plain` must live as long as the automaton. */
-int dfa_new(dfa **out, const pybpe_automaton *tables, dfa_plain_fn *plain, const pybpe_allocator *mem,
-            pybpe_error *err);
+int dfa_new(dfa **out, const pybpe_automaton *tables, const pybpe_allocator *mem, pybpe_error *err);
 void dfa_free(dfa *a, const pybpe_allocator *mem);
 
 dfa_place dfa_place_at(const dfa *a, size_t pos, size_t n);

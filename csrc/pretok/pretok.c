@@ -11,7 +11,7 @@ for each set of instructions (pretok_kernel.h).
 
 /* The widest instructions of this machine, or narrower ones if the environment asks for them. */
 static const pretok_kernel *kernel_choose(void) {
-    const pretok_kernel *const kernels[] = {pretok_avx512(), pretok_avx2(), pretok_neon(), pretok_swar()};
+    const pretok_kernel *const kernels[] = {pretok_avx2(), pretok_neon(), pretok_swar()};
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): getenv is safe while no thread changes the environment */
     const char *wanted = getenv("PYBPE_SIMD");
     const pretok_kernel *widest = NULL;
@@ -129,7 +129,7 @@ int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables
         return PYBPE_ERR_MEMORY;
     }
     p->cut = cut_own;
-    int code = dfa_new(&p->own, tables, p->kernel->plain, mem, err);
+    int code = dfa_new(&p->own, tables, mem, err);
     if (code != PYBPE_OK) {
         pybpe_pretok_free(p);
         return code;

@@ -21,8 +21,6 @@ PRETOK_KERNEL makes a copy of everything else, so that the compiler uses these i
 /* The features that a kernel needs: as names for the compiler, and to ask whether this processor has them. */
 #define FEATURE_NAME(name) name
 #define AVX2_FEATURES(each, join) each("avx2") join each("bmi") join each("bmi2") join each("popcnt")
-#define AVX512_FEATURES(each, join)                                                                                    \
-    AVX2_FEATURES(each, join) join each("avx512f") join each("avx512bw") join each("avx512vbmi2")
 
 /* A cutter: its instructions, and its pattern: gpt2, or another one, which `rules` describes. */
 typedef struct cut_kind {
@@ -81,17 +79,11 @@ PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, co
     PRETOK_CUTTER(simd, attribute, emit, llama3, false, {.numbers = 3})                                                \
     PRETOK_CUTTER(simd, attribute, emit, qwen2, false, {.numbers = 1})                                                 \
     PRETOK_CUTTER(simd, attribute, emit, nanochat, false, {.numbers = 2})                                              \
-    attribute static uint64_t simd##_plain(const uint8_t *p) {                                                         \
-        block b = {.length = BLOCK};                                                                                   \
-        simd##_classify(&b, p);                                                                                        \
-        return b.letter | (b.blank & b.letter >> 1);                                                                   \
-    }                                                                                                                  \
     static const pretok_kernel simd##_kernel = {                                                                       \
         #simd,                                                                                                         \
         simd##_supported,                                                                                              \
         {simd##_cut_gpt2, simd##_cut_gpt2_digits1, simd##_cut_cl100k, simd##_cut_cl100k_digits1, simd##_cut_o200k,     \
-         simd##_cut_o200k_digits1, simd##_cut_llama3, simd##_cut_qwen2, simd##_cut_nanochat},                          \
-        simd##_plain};
+         simd##_cut_o200k_digits1, simd##_cut_llama3, simd##_cut_qwen2, simd##_cut_nanochat}};
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

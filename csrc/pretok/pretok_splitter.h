@@ -52,11 +52,9 @@ typedef struct pretok_kernel {
     const char *name;
     bool (*supported)(void); /* whether this processor has the instructions */
     pretok_cut_fn *cut[CUT_COUNT];
-    dfa_plain_fn *plain;
 } pretok_kernel;
 
 /* One file each. NULL if the library is compiled for another kind of processor. */
-const pretok_kernel *pretok_avx512(void);
 const pretok_kernel *pretok_avx2(void);
 const pretok_kernel *pretok_neon(void);
 const pretok_kernel *pretok_swar(void);

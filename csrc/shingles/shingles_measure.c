@@ -15,14 +15,10 @@ typedef struct measuring {
 static int words_grow(measuring *m, pybpe_error *err) {
     size_t room = m->words.room < 1024 ? 1024 : m->words.room + m->words.room / 2;
     uint64_t *hashes = mem_resize_array(&m->mem, m->words.hashes, room, sizeof *hashes);
-    if (hashes == NULL) {
-        return error_set_memory(err, "words", room * sizeof *hashes);
-    }
+    PYBPE_TRY(memory_check(hashes, "words", room * sizeof *hashes, err));
     m->words.hashes = hashes;
     uint32_t *chars = mem_resize_array(&m->mem, m->words.chars, room, sizeof *chars);
-    if (chars == NULL) {
-        return error_set_memory(err, "words", room * sizeof *chars);
-    }
+    PYBPE_TRY(memory_check(chars, "words", room * sizeof *chars, err));
     m->words.chars = chars;
     m->words.room = room;
     return PYBPE_OK;

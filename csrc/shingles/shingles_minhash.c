@@ -179,7 +179,7 @@ static void text_shingles(shingle_sink *sink, const uint8_t *text, size_t n, con
 
 static int words_new(shingle_words *w, const pybpe_allocator *mem, pybpe_error *err) {
     *w = (shingle_words){.hashes = mem_alloc_array(mem, BLOCK_WORDS, sizeof *w->hashes), .room = BLOCK_WORDS};
-    return w->hashes != NULL ? PYBPE_OK : error_set_memory(err, "words", BLOCK_WORDS * sizeof *w->hashes);
+    return memory_check(w->hashes, "words", BLOCK_WORDS * sizeof *w->hashes, err);
 }
 
 int pybpe_texts_minhash(uint32_t *out, uint64_t *only, const pybpe_strings *texts, const pybpe_characters *tables,

@@ -35,9 +35,7 @@ static int bits_grow(shingle_repeats *r, size_t blocks, pybpe_error *err) {
     }
     for (size_t i = 0; i < 3; i++) {
         uint64_t *bits = mem_resize_array(&r->mem, *all[i], blocks, sizeof *bits);
-        if (bits == NULL) {
-            return error_set_memory(err, "n-grams", blocks * sizeof *bits);
-        }
+        PYBPE_TRY(memory_check(bits, "n-grams", blocks * sizeof *bits, err));
         *all[i] = bits;
     }
     r->blocks = blocks;
@@ -60,9 +58,7 @@ static int table_grow(shingle_repeats *r, size_t slots, pybpe_error *err) {
     mem_free(&r->mem, r->table);
     r->slots = 0;
     r->table = mem_alloc_array(&r->mem, slots, sizeof *r->table);
-    if (r->table == NULL) {
-        return error_set_memory(err, "n-grams", slots * sizeof *r->table);
-    }
+    PYBPE_TRY(memory_check(r->table, "n-grams", slots * sizeof *r->table, err));
     r->slots = slots;
     return PYBPE_OK;
 }

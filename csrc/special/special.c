@@ -42,9 +42,7 @@ int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings,
                          (unsigned long long)strings_total(strings));
     }
     pybpe_specials *s = mem_alloc_zeroed(mem, 1, sizeof *s);
-    if (s == NULL) {
-        return error_set_memory(err, "special tokens", sizeof *s);
-    }
+    PYBPE_TRY(memory_check(s, "special tokens", sizeof *s, err));
     s->mem = mem_of(mem);
     int code = specials_init(s, strings, ids, flags, mem, err);
     if (code != PYBPE_OK) {

@@ -178,9 +178,7 @@ static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t
 int train_merge_add(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err) {
     const size_t need = t->merges_count + 1, size = 3 * sizeof *t->merges;
     uint32_t *merges = mem_reserve(&t->mem, t->merges, &t->merges_cap, need, size);
-    if (merges == NULL) {
-        return error_set_memory(err, "the merges", need * size);
-    }
+    PYBPE_TRY(memory_check(merges, "the merges", need * size, err));
     t->merges = merges;
     uint32_t *to = t->merges + 3 * t->merges_count;
     int code = train_token_concat(t, left, right, merged, err);

@@ -63,9 +63,7 @@ static void slots_insert(pair_table *t, uint32_t index) {
 static int slots_grow(pair_table *t, pybpe_error *err) {
     size_t slots = 2 * (t->mask + 1);
     uint32_t *fresh = mem_alloc_zeroed(&t->mem, slots, sizeof *fresh);
-    if (fresh == NULL) {
-        return error_set_memory(err, "the table of pairs", slots * sizeof *fresh);
-    }
+    PYBPE_TRY(memory_check(fresh, "the table of pairs", slots * sizeof *fresh, err));
     mem_free(&t->mem, t->slots);
     t->slots = fresh;
     t->mask = slots - 1;
@@ -111,7 +109,7 @@ int pair_places_alloc(pair_table *t, uint32_t index, uint32_t n, pybpe_error *er
     pair *p = &t->pairs[index];
     p->places_count = 0;
     p->places = mem_alloc_array(&t->mem, n, sizeof *p->places);
-    return p->places == NULL ? error_set_memory(err, "the places of a pair", (size_t)n * 4) : PYBPE_OK;
+    return memory_check(p->places, "the places of a pair", (size_t)n * 4, err);
 }
 
 void pair_places_free(pair_table *t, uint32_t index) {

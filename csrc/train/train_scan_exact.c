@@ -41,8 +41,7 @@ bool exact_fits(const pybpe_trainer *t) {
 int exact_alloc(pybpe_trainer *t, pybpe_error *err) {
     size_t cells = exact_columns(t) * exact_columns(t);
     t->scan.cells = mem_alloc_zeroed(&t->mem, cells, sizeof *t->scan.cells);
-    return t->scan.cells != NULL ? PYBPE_OK
-                                 : error_set_memory(err, "the counting of pairs", cells * sizeof *t->scan.cells);
+    return memory_check(t->scan.cells, "the counting of pairs", cells * sizeof *t->scan.cells, err);
 }
 
 INLINE_ALWAYS void cells_count(symbol_slots ids, pybpe_trainer *t, symbol_range s) {

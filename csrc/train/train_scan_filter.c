@@ -22,8 +22,7 @@ int filter_alloc(pybpe_trainer *t, pybpe_error *err) {
     size_t cells = (size_t)1 << log2_cells;
     t->scan.filter_mask = cells - 1;
     t->scan.filter = mem_alloc_zeroed(&t->mem, cells, sizeof *t->scan.filter);
-    return t->scan.filter != NULL ? PYBPE_OK
-                                  : error_set_memory(err, "the counting of pairs", cells * sizeof *t->scan.filter);
+    return memory_check(t->scan.filter, "the counting of pairs", cells * sizeof *t->scan.filter, err);
 }
 
 /* Some pairs of a sequence. */

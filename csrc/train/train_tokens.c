@@ -107,9 +107,7 @@ static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
 static int token_bytes_room(pybpe_trainer *t, size_t n, pybpe_error *err) {
     size_t need = t->token_bytes_count + n;
     uint8_t *bytes = mem_reserve(&t->mem, t->token_bytes, &t->token_bytes_cap, need, 1);
-    if (bytes == NULL) {
-        return error_set_memory(err, "the bytes of tokens", need);
-    }
+    PYBPE_TRY(memory_check(bytes, "the bytes of tokens", need, err));
     t->token_bytes = bytes;
     return PYBPE_OK;
 }

@@ -58,9 +58,7 @@ static void base_coder_free(base_coder *base) {
 static int base_vocab_new(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_train_config *config,
                           pybpe_error *err) {
     uint64_t *offsets = mem_alloc_array(&t->mem, (size_t)t->tokens_count + 1, sizeof *offsets);
-    if (offsets == NULL) {
-        return error_set_memory(err, "the tokens of a base", t->tokens_count * sizeof *offsets);
-    }
+    PYBPE_TRY(memory_check(offsets, "the tokens of a base", t->tokens_count * sizeof *offsets, err));
     for (uint32_t i = 0; i < t->tokens_count; i++) {
         offsets[i] = t->tokens[i].offset;
     }
@@ -156,9 +154,7 @@ static int words_measure(const word_text *text, words_size *size, pybpe_error *e
 static int words_sort(const word_text *text, uint32_t *sorted, size_t *used, const pybpe_allocator *mem,
                       pybpe_error *err) {
     uint32_t *starts = mem_alloc_zeroed(mem, SMALL_COUNTS + 1, sizeof *starts);
-    if (starts == NULL) {
-        return error_set_memory(err, "the sorting of words", (SMALL_COUNTS + 1) * sizeof *starts);
-    }
+    PYBPE_TRY(memory_check(starts, "the sorting of words", (SMALL_COUNTS + 1) * sizeof *starts, err));
     uint32_t end = 0, large_count = 0;
     for (size_t i = 0; i < text->words->count; i++) {
         if (word_matters(text, i)) {
@@ -215,9 +211,7 @@ static int runs_room(pybpe_trainer *t, const word_text *text, const uint32_t *so
         runs += i == 0 || text->counts[sorted[i]] != text->counts[sorted[i - 1]];
     }
     run *grown = mem_resize_array(&t->mem, t->runs, runs, sizeof *t->runs);
-    if (grown == NULL) {
-        return error_set_memory(err, "the counts of words", runs * sizeof *t->runs);
-    }
+    PYBPE_TRY(memory_check(grown, "the counts of words", runs * sizeof *t->runs, err));
     t->runs = grown;
     return PYBPE_OK;
 }

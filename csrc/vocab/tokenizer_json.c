@@ -111,67 +111,8 @@ static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
     return r->special_texts->bytes + r->special_texts->offsets[i];
 }
 
-/* The number of bytes before the first of 8 that does not represent itself in a JSON string. */
-static size_t plain_bytes(uint64_t x) {
-    const uint64_t below = (x - EACH_BYTE(0x21)) & ~x; /* the high bit of the first byte below "!" */
-    const uint64_t others = below | x | bytes_equal(x, '"') | bytes_equal(x, '\\') | bytes_equal(x, 0x7F);
-    const uint64_t highs = others & EACH_BYTE(0x80);
-    return highs != 0 ? (size_t)__builtin_ctzll(highs) / 8 : 8;
-}
-
-enum { READ_AHEAD = 8 };
-
-/* Reads the bytes that printable characters represent, up to the first other one, which the caller looks at, or up to the
-   last READ_AHEAD bytes of a text. There must be room for as many more. */
-static const uint8_t *read_printable(const json_reader *r, const uint8_t *at, const uint8_t *end, uint8_t *out,
-                                     size_t *n) {
-    size_t length = 0;
-    while (end - at >= READ_AHEAD) {
-        const size_t plain = plain_bytes(load_u64(at));
-        memcpy(out + length, at, READ_AHEAD);
-        length += plain;
-        at += plain;
-        if (plain == READ_AHEAD) {
-            continue;
-        }
-        if (end - at < 2 || *at < 0xC2 || *at >= 0xE0 || !byte_is_continuation(at[1])) {
-            break;
-        }
-        uint32_t c = (uint32_t)(*at & 0x1F) << 6 | (at[1] & 0x3F);
-        if (c >= BYTE_LEVEL_END || r->byte_of[c] < 0) {
-            break;
-        }
-        out[length++] = (uint8_t)r->byte_of[c];
-        at += 2;
-    }
-    *n = length;
-    return at;
-}
-
-/* Reads `"text": id` of an ordinary token without escapes, as nearly all are; otherwise leaves j where it was. */
-static bool read_plain_token(json_reader *r, json *j, uint32_t limit) {
-    json after = *j;
-    size_t n;
-    uint32_t id;
-    if (!json_take(&after, '"')) {
-        return false;
-    }
-    after.at = read_printable(r, after.at, after.end, r->bytes + r->bytes_count, &n);
-    if (n == 0 || after.at == after.end || *after.at++ != '"' || !json_take(&after, ':') ||
-        !json_id(&after, limit, &id) || special_of(r->spec, id) < r->spec->specials_count) {
-        return false;
-    }
-    r->tokens[r->tokens_count++] = (json_token){(uint32_t)n, id};
-    r->bytes_count += n;
-    *j = after;
-    return true;
-}
-
 /* Reads `"text": id`. The id of a special, which is already known, must have the text of that special. */
 static bool read_token(json_reader *r, json *j, uint32_t limit) {
-    if (read_plain_token(r, j, limit)) {
-        return true;
-    }
     uint8_t *text = r->bytes + r->bytes_count;
     size_t n;
     uint32_t id;
@@ -299,44 +240,15 @@ enum { MERGES_AHEAD = 16 };
 
 /* Reads a string as the bytes that its characters represent. */
 static bool read_spelled(const json_reader *r, json *j, uint8_t *out, size_t *n) {
-    if (json_peek(j) != '"') {
-        return false;
-    }
-    const uint8_t *at = read_printable(r, j->at + 1, j->end, out, n);
-    if (at < j->end && *at == '"') { /* nearly always */
-        j->at = at + 1;
-        return true;
-    }
     return json_string(j, out, n) && byte_level_bytes(r->byte_of, out, n);
 }
 
 /* Hugging Face drops a merge that begins like this, as if it were the first line of a merges.txt. */
 static bool is_dropped(const uint8_t *text, size_t n) { return n >= 8 && memcmp(text, "#version", 8) == 0; }
 
-/* Reads "left right" to `out`, without escapes, as nearly all are; otherwise leaves j where it was. */
-static bool read_plain_joined(const json_reader *r, json *j, uint8_t *out, size_t *n, size_t *m) {
-    json after = *j;
-    if (!json_take(&after, '"')) {
-        return false;
-    }
-    after.at = read_printable(r, after.at, after.end, out, n);
-    if (after.at == after.end || *after.at++ != ' ') {
-        return false;
-    }
-    after.at = read_printable(r, after.at, after.end, out + *n, m);
-    if (after.at == after.end || *after.at++ != '"' || is_dropped(out, *n)) {
-        return false;
-    }
-    *j = after;
-    return true;
-}
-
 /* Reads "left right" to `out`, the bytes of both one after the other. */
 static bool read_joined(const json_reader *r, json *j, uint8_t *out, size_t *n, size_t *m) {
     size_t both;
-    if (read_plain_joined(r, j, out, n, m)) {
-        return true;
-    }
     if (!json_string(j, out, &both)) {
         return false;
     }
@@ -521,7 +433,7 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
     byte_level_fill(r.byte_of);
     size_t room = vocab_n > merges_n ? vocab_n : merges_n;
     const size_t specials = (size_t)strings_total(special_texts);
-    if (!size_add(room, READ_AHEAD, &room) || !size_add(room, specials, &room)) {
+    if (!size_add(room, specials, &room)) {
         return error_set_memory(err, "the parts of a tokenizer.json", room);
     }
     r.bytes = mem_alloc(mem, room);

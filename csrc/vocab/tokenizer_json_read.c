@@ -411,9 +411,7 @@ static int read_pre_tokenizer(json_file *f, const json_member *given) {
         n += strlen(f->steps[i]) + sizeof then - 1;
     }
     f->regex = mem_alloc(f->mem, n);
-    if (f->regex == NULL) {
-        return error_set_memory(f->err, "the pattern of a tokenizer.json", n);
-    }
+    PYBPE_TRY(memory_check(f->regex, "the pattern of a tokenizer.json", n, f->err));
     char *to = f->regex;
     for (size_t i = 0; i < f->steps_count; i++) {
         const size_t length = strlen(f->steps[i]);

@@ -52,9 +52,7 @@ int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocat
         return error_set_memory(err, "the tokens of a vocabulary", sizes->bytes);
     }
     pybpe_vocab *v = mem_alloc(mem, sizeof *v);
-    if (v == NULL) {
-        return error_set_memory(err, "a vocabulary", sizeof *v);
-    }
+    PYBPE_TRY(memory_check(v, "a vocabulary", sizeof *v, err));
     *v = (pybpe_vocab){.mem = mem_of(mem),
                        .count = sizes->tokens,
                        .merges_count = sizes->merges,

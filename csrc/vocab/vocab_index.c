@@ -27,7 +27,7 @@ static int index_new(token_index *index, size_t tokens, size_t ids, const pybpe_
     for (index->id_mask = 1; index->id_mask < ids;) {
         index->id_mask = 2 * index->id_mask + 1;
     }
-    return index->slots != NULL ? PYBPE_OK : error_set_memory(err, "the index of a vocabulary", slots * 4);
+    return memory_check(index->slots, "the index of a vocabulary", slots * 4, err);
 }
 
 /* The bits of a hash that are in a slot. */

@@ -35,9 +35,7 @@ int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *
         longest = n > longest ? n : longest;
     }
     uint8_t *room = mem_alloc(&v->mem, longest);
-    if (room == NULL) {
-        return error_set_memory(err, "a token", longest);
-    }
+    PYBPE_TRY(memory_check(room, "a token", longest, err));
     int code = PYBPE_OK;
     uint32_t made = PYBPE_NO_ID;
     for (size_t i = 0; code == PYBPE_OK && i < v->merges_count; i++) {

@@ -196,7 +196,7 @@ static uint64_t steps_of(const pybpe_encoder *e, const uint8_t *w, size_t n, uin
     CHECK_EQ(apply_long(&e->table, &scratch, w, n, &want, NULL, NULL), PYBPE_OK);
     CHECK(!done || (count == want && memcmp(blocks.ids, scratch.ids, 4 * count) == 0));
     *blocks_steps = blocks.steps;
-    uint64_t steps = blocks.steps + blocks.scratch.steps + blocks.pair_scratch.steps + (done ? 0 : scratch.steps);
+    uint64_t steps = blocks.steps + (done ? 0 : scratch.steps);
     if (blocks.usable) {
         apply_blocks(&blocks, &e->table, w, n, &count, NULL);
         CHECK_EQ(blocks.steps, 2 * *blocks_steps); /* of all words so far */

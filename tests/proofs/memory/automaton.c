@@ -84,9 +84,6 @@ void prove_cut(size_t n) {
     for (size_t byte = 0; byte < DRAWN_CLASSES; byte++) {
         classes[byte] = (uint8_t)any_between(0, MOST_CLASSES - 1);
     }
-    if (any_between(0, 15) == 0) { /* slow */
-        fill_no_match(&small);
-    }
     uint8_t *text = any_bytes(n);
     dfa_place place = dfa_place_at(&small, 0, n);
     size_t last = 0;

@@ -174,48 +174,6 @@ void prove_mark(size_t n) {
     free(text);
 }
 
-/* At most two characters of a block are not plain: each of them is treated alike. */
-uint64_t any_plain(const uint8_t *p) {
-    check_readable(p, DFA_PLAIN);
-    return ~(UINT64_C(1) << any_between(0, DFA_PLAIN - 1) | (uint64_t)any_bool() << any_between(0, DFA_PLAIN - 1));
-}
-
-uint64_t any_no_match(const dfa *a, uint64_t bytes) {
-    (void)a;
-    return any_u64() ^ bytes;
-}
-
-/* Characters with which no match begins are passed inside the text. */
-static void pass(size_t n, bool blocks) {
-    uint8_t *text = any_bytes(n);
-    any_dfa();
-    size_t begin = (size_t)any_between(0, 2);
-    small.plain = any_plain;
-    size_t at = blocks ? no_match_pass_blocks(&small, text, n, begin) : no_match_pass_eights(&small, text, n, begin);
-    CHECK(at >= begin && at < n);
-    free(text);
-}
-
-void prove_eights(size_t n) { pass(n, false); }
-void prove_blocks(size_t n) { pass(n, true); }
-
-/* What that shows. */
-size_t any_passed(const dfa *a, const uint8_t *text, size_t n, size_t at) {
-    (void)a;
-    CHECK(at <= n);
-    check_readable(text, n);
-    return at < n ? (size_t)any_between(at, n - 1) : n;
-}
-
-void prove_pass(size_t n) {
-    uint8_t *text = any_bytes(n);
-    any_dfa();
-    small.plain = any_bool() ? any_plain : NULL;
-    size_t begin = (size_t)any_between(0, n), at = no_match_pass(&small, text, n, begin);
-    CHECK(at >= begin && (at < n || begin == n));
-    free(text);
-}
-
 /* One or two ends, or a later place in a sure state. */
 void prove_resolve(size_t n) {
     uint8_t *text = any_bytes(n);
@@ -331,17 +289,8 @@ PROOFS(PROOF(class, 0, 5, 3, "any_dfa.0:17,any_dfa.1:5")
            PROOF(run, 1, 5, 3, "any_dfa.0:17,any_dfa.1:5", "column_at:any_column")
                PROOF(reserve, 0, 2, 3, "any_dfa.0:17,any_dfa.1:5", "memcpy:any_copy")
                    PROOF(mark, 0, 4, 3, "any_dfa.0:17,any_dfa.1:5", "column_at:any_column memo_reserve:any_reserve")
-                       PROOF(eights, 8, 13, 3, "any_dfa.0:17,any_dfa.1:5,no_match_pass_eights.0:4",
-                             "no_match_pair:any_no_match")
-                           PROOF(blocks, 66, 69, 3,
-                                 "any_dfa.0:17,any_dfa.1:5,no_match_pass_blocks.0:5,no_match_pass_blocks.1:5",
-                                 "no_match_pair:any_no_match")
-                               PROOF(pass, 9, 11, 3, "any_dfa.0:17,any_dfa.1:5",
-                                     "no_match_pair:any_no_match no_match_pass_blocks:any_passed "
-                                     "no_match_pass_eights:any_passed dfa_class:any_class")
-                                   PROOF(resolve, 1, 5, 3, "any_dfa.0:17,any_dfa.1:5",
-                                         "run_is_over:any_run column_at:any_column no_match_pass:any_passed")
-                                       PROOF(hard, 2, 9, 9) PROOF(take, 1, 3, 3, "any_dfa.0:17,any_dfa.1:5",
-                                                                  "dfa_class:any_class boundary_is_hard:any_hard")
-                                           PROOF(cut, 1, 3, 8, "any_dfa.0:17,any_dfa.1:5",
-                                                 "steps_take:any_take word_resolve:any_resolve"))
+                       PROOF(resolve, 1, 5, 3, "any_dfa.0:17,any_dfa.1:5", "run_is_over:any_run column_at:any_column")
+                           PROOF(hard, 2, 9, 9) PROOF(take, 1, 3, 3, "any_dfa.0:17,any_dfa.1:5",
+                                                      "dfa_class:any_class boundary_is_hard:any_hard")
+                               PROOF(cut, 1, 3, 8, "any_dfa.0:17,any_dfa.1:5",
+                                     "steps_take:any_take word_resolve:any_resolve"))

@@ -1,6 +1,5 @@
 /*
-csrc/documents/divide.c: dividing any text into documents. csrc/hash/crc.c: its checksum, without the instruction that
-multiplies polynomials, which CBMC does not know.
+csrc/documents/divide.c: dividing any text into documents. csrc/hash/crc.c: its checksum.
 */
 #include "any_entropy.h"
 
@@ -137,7 +136,6 @@ uint32_t any_crc_word(const crc_tables *t, uint32_t x, int first) {
 
 void any_tables(crc_tables *t) {
     any_fill(t->of, sizeof t->of);
-    t->folds = false;
 }
 
 /* A divider is made of a separator of n bytes, or everything that was allocated for it is freed. */
