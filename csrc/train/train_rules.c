@@ -13,7 +13,7 @@ document. Words are what is between spaces (0x20); other white space belongs to 
 #include "train/train.h"
 #include "unicode/unicode.h"
 
-enum { SUPERWORD_WORDS = 4, CHARACTER_MAX = 4 };
+enum { SUPERWORD_WORDS = 4 };
 
 /* Whether all bytes belong to well-formed characters. */
 static bool is_whole(const uint8_t *bytes, size_t n) {
@@ -25,38 +25,24 @@ static bool is_whole(const uint8_t *bytes, size_t n) {
     return at == n;
 }
 
-/* Whether n bytes are the beginning of a character, whose first byte is right: whether some bytes complete it. The
-   second byte has the narrowest range after E0, ED, F0 and F4, and 80 or BF is always in it. */
-static bool is_beginning(const uint8_t *bytes, size_t n) {
-    for (unsigned filler = 0x80; filler <= 0xBF; filler += 0x3F) {
-        uint8_t full[CHARACTER_MAX] = {(uint8_t)filler, (uint8_t)filler, (uint8_t)filler, (uint8_t)filler};
-        memcpy(full, bytes, n);
-        unicode_char c = unicode_decode(full, CHARACTER_MAX, 0);
-        if (c.valid && c.length > n) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether n > 0 bytes are some, not all, of the bytes of one character. */
 static bool is_part(const uint8_t *bytes, size_t n) {
-    if (n >= CHARACTER_MAX) {
+    if (n >= UNICODE_MAX) {
         return false;
     }
     size_t continuing = 0;
     while (continuing < n && byte_is_continuation(bytes[continuing])) {
         continuing += 1;
     }
-    return continuing == n || (continuing == 0 && is_beginning(bytes, n));
+    return continuing == n || (continuing == 0 && unicode_begins(bytes, n));
 }
 
 /* Whether two tokens that are not whole may be merged. */
 static bool parts_allow(const pybpe_trainer *t, uint32_t left, uint32_t right) {
     const token *x = &t->tokens[left], *y = &t->tokens[right];
-    uint8_t both[CHARACTER_MAX];
+    uint8_t both[UNICODE_MAX];
     size_t n = (size_t)x->length + y->length;
-    if (n > CHARACTER_MAX) {
+    if (n > UNICODE_MAX) {
         return false;
     }
     memcpy(both, t->token_bytes + x->offset, x->length);

@@ -25,3 +25,26 @@ size_t pybpe_utf8_valid(const uint8_t *text, size_t n) {
     }
     return n;
 }
+
+bool unicode_begins(const uint8_t *bytes, size_t n) {
+    for (unsigned filler = 0x80; filler <= 0xBF; filler += 0x3F) {
+        uint8_t full[UNICODE_MAX] = {(uint8_t)filler, (uint8_t)filler, (uint8_t)filler, (uint8_t)filler};
+        memcpy(full, bytes, n);
+        const unicode_char c = unicode_decode(full, UNICODE_MAX, 0);
+        if (c.valid && c.length > n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only a lead byte among the last three, followed by nothing but continuation bytes, can begin a character that is not
+   complete. */
+size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n) {
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        if (!byte_is_continuation(bytes[n - back])) {
+            return unicode_begins(bytes + n - back, back) ? n - back : n;
+        }
+    }
+    return n;
+}

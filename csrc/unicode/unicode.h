@@ -150,4 +150,10 @@ static inline unicode_char unicode_decode(const uint8_t *text, size_t n, size_t 
     return unicode_decode_multibyte(text + pos, n - pos);
 }
 
+enum { UNICODE_MAX = 4 }; /* bytes of a character */
+
+/* Whether 0 < n < UNICODE_MAX bytes are the beginning of a character: whether some bytes complete it. The second byte has
+   the narrowest range after E0, ED, F0 and F4, and 80 or BF is always in it. */
+bool unicode_begins(const uint8_t *bytes, size_t n);
+
 #endif

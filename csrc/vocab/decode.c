@@ -133,37 +133,3 @@ int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, 
     }
     return code;
 }
-
-/* The lead bytes of UTF-8: how many bytes the character has, and the range of its second byte (Unicode 16, Table
-   3-7). */
-static const struct {
-    uint8_t first, last, length, second_min, second_max;
-} UTF8_LEADS[] = {
-    {0xC2, 0xDF, 2, 0x80, 0xBF}, {0xE0, 0xE0, 3, 0xA0, 0xBF}, {0xE1, 0xEC, 3, 0x80, 0xBF}, {0xED, 0xED, 3, 0x80, 0x9F},
-    {0xEE, 0xEF, 3, 0x80, 0xBF}, {0xF0, 0xF0, 4, 0x90, 0xBF}, {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F},
-};
-
-/* The length of the UTF-8 character that begins with these two bytes, or 0 if none does. `second` is -1 if it is not
-   known yet. */
-static size_t character_length(uint8_t first, int second) {
-    for (size_t i = 0; i < sizeof UTF8_LEADS / sizeof UTF8_LEADS[0]; i++) {
-        if (first >= UTF8_LEADS[i].first && first <= UTF8_LEADS[i].last) {
-            bool fits = second < 0 || (second >= UTF8_LEADS[i].second_min && second <= UTF8_LEADS[i].second_max);
-            return fits ? UTF8_LEADS[i].length : 0;
-        }
-    }
-    return 0;
-}
-
-size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n) {
-    /* Only a lead byte among the last three, followed by nothing but continuation bytes, can start a
-       character that is not complete. */
-    for (size_t back = 1; back <= 3 && back <= n; back++) {
-        uint8_t byte = bytes[n - back];
-        if (!byte_is_continuation(byte)) {
-            size_t length = character_length(byte, back > 1 ? bytes[n - back + 1] : -1);
-            return length > back ? n - back : n;
-        }
-    }
-    return n;
-}

@@ -89,14 +89,5 @@ void prove_measure(size_t n) {
     free(ids);
 }
 
-/* The complete characters of a text end inside it. */
-void prove_complete(size_t n) {
-    uint8_t *text = any_bytes(n);
-    size_t complete = pybpe_utf8_complete(text, n);
-    CHECK(complete <= n && n - complete <= 3);
-    free(text);
-}
-
 PROOFS(PROOF(step, 8, 9, 9, "", "memcpy:any_copy") PROOF(narrow, 0, 3, 4, "", "memcpy:any_copy step_copy:any_step")
-           PROOF(wide, 0, 3, 4, "", "memcpy:any_copy step_copy:any_step") PROOF(measure, 0, 3, 9) DRAWN(many, 0, 30, 4)
-               PROOF(complete, 0, 6, 9))
+           PROOF(wide, 0, 3, 4, "", "memcpy:any_copy step_copy:any_step") PROOF(measure, 0, 3, 9) DRAWN(many, 0, 30, 4))

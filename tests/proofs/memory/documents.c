@@ -134,9 +134,7 @@ uint32_t any_crc_word(const crc_tables *t, uint32_t x, int first) {
     return (uint32_t)any_u64() ^ x;
 }
 
-void any_tables(crc_tables *t) {
-    any_fill(t->of, sizeof t->of);
-}
+void any_tables(crc_tables *t) { any_fill(t->of, sizeof t->of); }
 
 /* A divider is made of a separator of n bytes, or everything that was allocated for it is freed. */
 void prove_make(size_t n) {

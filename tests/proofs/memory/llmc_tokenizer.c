@@ -23,6 +23,7 @@ static int any_kind(int c) {
 #include "llmc/tokenizer.h"
 
 #include <base/base.c>
+#include <unicode/unicode.c>
 #include <vocab/decode.c>
 
 size_t any_write(const void *data, size_t size, size_t n, FILE *file) {
@@ -64,7 +65,7 @@ void prove_characters(size_t n) {
 
 void any_print(const unsigned char *s, size_t n) { check_readable(s, n); }
 
-/* What decoding.c shows. */
+/* What utf8.c shows. */
 size_t any_complete(const uint8_t *bytes, size_t n) {
     check_readable(bytes, n);
     return (size_t)any_between(n > 3 ? n - 3 : 0, n);

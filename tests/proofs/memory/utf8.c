@@ -10,7 +10,6 @@ const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
 
 #define pybpe_unicode_index true_index
 #define pybpe_unicode_blocks true_blocks
-#undef PYBPE_AVX /* CBMC has no vector instructions */
 #include <unicode/unicode.c>
 
 /* The length of the character at p[0..left) according to the table, or 0. */
@@ -93,4 +92,13 @@ void prove_valid(size_t n) {
     free(text);
 }
 
-PROOFS(PROOF(decode, 0, 5, 10) PROOF(read_before, 0, 5, 10) PROOF(valid, 0, 10, 2, "table_length.0:10"))
+/* The complete characters of a text end inside it. */
+void prove_complete(size_t n) {
+    uint8_t *text = any_bytes(n);
+    size_t complete = pybpe_utf8_complete(text, n);
+    CHECK(complete <= n && n - complete <= 3);
+    free(text);
+}
+
+PROOFS(PROOF(decode, 0, 5, 10) PROOF(read_before, 0, 5, 10) PROOF(valid, 0, 10, 2, "table_length.0:10")
+           PROOF(complete, 0, 6, 9))
