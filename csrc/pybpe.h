@@ -29,7 +29,8 @@ Conventions, for every function:
   uint32_t (id_bytes 4) tokens in the machine's byte order.
 - No function prints, exits, aborts, or keeps state outside its handles.
 
-A program that turns a text into ids and back, with any tokenizer.json or tokenizer.bin:
+A program that turns a text into ids and back, with any tokenizer.json or tokenizer.bin. Compile it with
+`cc program.c $(pkg-config --cflags --libs pybpe)`, or if pybpe.c is in the same folder, `cc -I. program.c pybpe.c`:
 
     #include <pybpe.h>
     #include <stdio.h>
@@ -153,7 +154,8 @@ PYBPE_API int pybpe_tokenizer_encode(const pybpe_tokenizer *t, const void *text,
 PYBPE_API int pybpe_tokenizer_encode_ordinary(const pybpe_tokenizer *t, const void *text, size_t n, uint32_t *ids,
                                               size_t cap, size_t *count, pybpe_error *err);
 
-/* Decodes n ids to bytes, and sets *length to their number: see pybpe_decode. */
+/* Decodes n ids to bytes, and sets *length to their number. `out` has room for cap bytes; with NULL they are only
+   counted. Errors are as in pybpe_decode. */
 PYBPE_API int pybpe_tokenizer_decode(const pybpe_tokenizer *t, const uint32_t *ids, size_t n, void *out, size_t cap,
                                      size_t *length, pybpe_error *err);
 

@@ -5,64 +5,38 @@ All counters of one pybpe_pretok have the same seed, and tables with the same se
 except for collisions. So reading one table from front to back accesses the other from front to back too, and the hashes
 in the slots distinguish long words. There must be room for all words before the start: after half of the slots, all
 words so far are in one half of the other table, which must not overflow.
-
-Tables with different seeds are read in batches, like text.
 */
 #include "count/count_table.h"
 
-enum { MERGE_BATCH = 64, MOVE_AHEAD = 16 };
+enum { MOVE_AHEAD = 16 };
 
 static bool seeds_equal(const pybpe_counter *x, const pybpe_counter *y) {
     return memcmp(&x->seed, &y->seed, sizeof x->seed) == 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------
-Copying
-*/
-
-/* Prefetches the record of a slot that is needed soon: records are scattered over the arena. */
-static void record_prefetch(const pybpe_counter *c, size_t i) {
-    if (i <= c->mask && slot_is_long(&c->slots[i])) {
-        PYBPE_PREFETCH(slot_record(&c->slots[i]));
-    }
-}
-
-/* Adds the occupied slots among MERGE_BATCH slots of another counter. */
-static int slots_merge(pybpe_counter *dst, count_slot *slots, pybpe_error *err) {
-    pending batch[MERGE_BATCH];
-    uint8_t inline_words[MERGE_BATCH][16];
-    uint64_t counts[MERGE_BATCH];
-    size_t used = 0;
-    for (size_t i = 0; i < MERGE_BATCH; i++) {
-        if (slots[i].key.hi != 0) {
-            size_t length;
-            const uint8_t *word = slot_word(&slots[i], inline_words[used], &length);
-            pending_set(&batch[used], dst, word, length, length <= WORD_INLINE_MAX ? word + 16 : word + length);
-            counts[used++] = *slot_count(&slots[i]);
+/* Adds a copy of all words. */
+static int table_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
+    size_t known = seeds_equal(dst, src) ? 0 : dst->words; /* words that may be in both tables */
+    PYBPE_TRY(count_table_reserve(dst, src->words > known ? src->words - known : 0, err));
+    for (size_t i = 0; i <= src->mask; i++) {
+        count_slot *slot = &src->slots[i];
+        if (slot->key.hi == 0) {
+            continue;
         }
-    }
-    for (size_t i = 0; i < used; i++) {
+        uint8_t inline_word[16];
+        size_t length;
+        const uint8_t *word = slot_word(slot, inline_word, &length);
+        pending p;
         uint64_t *count = NULL;
-        PYBPE_TRY(count_table_add(dst, &batch[i], &count, err));
-        if (__builtin_add_overflow(*count, counts[i], count)) {
+        PYBPE_TRY(count_table_reserve(dst, 1, err));
+        pending_set(&p, dst, word, length, length <= WORD_INLINE_MAX ? word + 16 : word + length);
+        PYBPE_TRY(count_table_add(dst, &p, &count, err));
+        if (__builtin_add_overflow(*count, *slot_count(slot), count)) {
             return count_overflow(err);
         }
     }
-    return PYBPE_OK;
-}
-
-static int table_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
-    size_t known = seeds_equal(dst, src) ? 0 : dst->words; /* words that may be in both tables */
-    int code = count_table_reserve(dst, src->words > known ? src->words - known : 0, err);
-    for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i += MERGE_BATCH) {
-        code = count_table_reserve(dst, MERGE_BATCH, err);
-        for (size_t ahead = i + MERGE_BATCH; ahead < i + (size_t)2 * MERGE_BATCH; ahead++) {
-            record_prefetch(src, ahead);
-        }
-        code = code == PYBPE_OK ? slots_merge(dst, src->slots + i, err) : code;
-    }
     dst->total += src->total;
-    return code;
+    return PYBPE_OK;
 }
 
 static int both_begin(const pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {

@@ -134,6 +134,30 @@ def test_the_package_has_the_amalgamation(root: Path, program: Path, library: Pa
     assert run(program.parent / "built", cwd=program.parent) == SHOWN
 
 
+WIDEST = """
+#include <pybpe_train.h>
+#include <stdio.h>
+int main(void) {
+    pybpe_pretok *p;
+    if (pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL)) return 1;
+    puts(pybpe_pretok_simd(p));
+    pybpe_pretok_free(p);
+}
+"""
+
+
+@pytest.mark.slow
+def test_a_library_compiled_without_avx(root: Path, tmp_path: Path) -> None:
+    """-DPYBPE_NO_AVX leaves out all code for AVX2. Asking for it at run time then changes nothing."""
+    needs("objdump")
+    run("make", "amalgamation", cwd=root)
+    (tmp_path / "widest.c").write_text(WIDEST)
+    folder = root / "build" / "amalgamation"
+    run("cc", "-DPYBPE_NO_AVX", f"-I{folder}", "widest.c", folder / "pybpe.c", "-o", "widest", cwd=tmp_path)
+    assert run(tmp_path / "widest", PYBPE_SIMD="avx2") in ("swar\n", "neon\n")
+    assert "%ymm" not in run("objdump", "-d", tmp_path / "widest")
+
+
 @pytest.mark.slow
 def test_a_program_sees_only_public_names(library: Path) -> None:
     needs("nm")
