@@ -132,17 +132,24 @@ def _add_check(command: Command) -> None:
 def _run_check(args: argparse.Namespace) -> int:
     from .check import check
     from .shards import Batch
+    from .workspace import next_command
 
     given = {"B": args.b, "T": args.t, "processes": args.n}
     batch = {name: value for name, value in given.items() if value is not None}
-    files, findings = check(args.paths, Batch(**batch) if batch else None)
+    after = [command for path in args.paths if (command := next_command(path)) is not None]
+    try:
+        files, findings = check(args.paths, Batch(**batch) if batch else None)
+    except ArgumentError:
+        if after:  # there is only unfinished work
+            raise ArgumentError(after[0]) from None
+        raise
     kinds = {kind: paths for kind, paths in vars(files).items() if kind != "others"}
-    facts: dict[str, Any] = {**kinds, "faults": [vars(finding) for finding in findings]}
+    facts: dict[str, Any] = {**kinds, "faults": [vars(finding) for finding in findings], "next": after}
     found = ", ".join(counted(len(paths), kind.removesuffix("s")) for kind, paths in kinds.items() if paths)
     errors = any(finding.is_error for finding in findings)
     lines = [str(finding) for finding in findings]
     if not errors:
-        lines.append(f"{'no error' if findings else 'no fault'}: {found}")
+        lines += [f"{'no error' if findings else 'no fault'}: {found}", *after]
     report(args, facts, "\n".join(lines))
     return 1 if errors else 0
 

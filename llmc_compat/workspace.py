@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,9 +32,10 @@ from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
 from pybpe.pattern import Digits, PatternLike
 from pybpe.reading.documents import name_it
-from pybpe.reading.files import corpus_files
+from pybpe.reading.files import reading_for
+from pybpe.reading.input_file import needs_text
 from pybpe.reading.options import ReadOptions
-from pybpe.reading.paths import Inputs
+from pybpe.reading.paths import Inputs, path_list
 from pybpe.reading.splits import SplitOptions
 from pybpe.reading.streams import open_unchanged
 from pybpe.support import platform
@@ -185,13 +187,12 @@ def make_workspace(
         placed = PlacedFiles(folder, RECORD, force)
         if not force:
             _check_place(folder, placed)
-        listing = replace(read, encoding="utf-8")  # prepare_dataset finds out the encodings
-        given = [file.given for file in corpus_files(inputs, listing, [folder])]
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
         goal = _goal(folder, rows, force)
         before = _modified(goal.folder)
         try:
-            tok, manifest = _write_data(given, goal, training, options, run, rows)
+            with reading_for([folder], needs_text.get()):
+                tok, manifest = _write_data(path_list(inputs), goal, training, options, run, rows)
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
@@ -267,10 +268,9 @@ def _write_rest(workspace: Workspace, seed: int, force: bool, placed: PlacedFile
             told = "is a model of another vocabulary, or damaged: move it away, or remove it with"
             raise ArgumentError(f"{os.path.join(folder, name)}: {told} {param(force=True)}")
     if dtype == "fp32":
-        contents = _programs(workspace, "Makefile")
-        makefile = "Makefile" if placed.is_free("Makefile", contents["Makefile"]) else "pybpe.mk"
+        makefile = "Makefile" if placed.is_free("Makefile", _makefile(workspace, "Makefile")) else "pybpe.mk"
         workspace = replace(workspace, makefile=makefile)
-        for name, content in _programs(workspace, makefile).items():
+        for name, content in {makefile: _makefile(workspace, makefile), **_programs()}.items():
             _place(placed, name, content)
     content = readme(workspace).encode("utf-8")
     workspace = replace(workspace, readme="README.md" if placed.is_free("README.md", content) else "README.pybpe.md")
@@ -298,13 +298,16 @@ def _fits(path: str, config: GPT2Config) -> bool:
     return False
 
 
-def _programs(workspace: Workspace, name: str) -> dict[str, bytes]:
-    """Returns the content of each file of the programs, and of the Makefile, whose name is given."""
-    here = Path(__file__).parent
+def _makefile(workspace: Workspace, name: str) -> bytes:
+    """Returns the content of the Makefile, for this name."""
     steps = max(200, laptop_tokens(workspace.manifest.split_tokens("train")) // 1024)
-    makefile = (here / PROGRAMS / "Makefile").read_text("utf-8").replace("@STEPS@", str(steps))
-    found = {name: makefile.replace("make train", f"make -f {name} train") if name != "Makefile" else makefile}
-    contents = {name: text.encode() for name, text in found.items()}
+    text = (Path(__file__).parent / PROGRAMS / "Makefile").read_text("utf-8").replace("@STEPS@", str(steps))
+    return (text if name == "Makefile" else text.replace("make train", f"make -f {name} train")).encode()
+
+
+def _programs() -> dict[str, bytes]:
+    """Returns the content of each file of the programs."""
+    here, contents = Path(__file__).parent, dict[str, bytes]()
     for folder, place in ((here / PROGRAMS, PROGRAMS), (here / "include", f"{PROGRAMS}/include")):
         for path in sorted(folder.rglob("*.[ch]")):
             contents[f"{place}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
@@ -358,6 +361,22 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest, force: bool) -> None:
 
 # ----------------------------------------------------------------------------------------------------
 # README.md: the commands that train in the workspace, computed for its data
+
+
+def next_command(folder: str) -> str | None:
+    """Returns the command that comes next in a workspace, or None for any other folder. It is for a person."""
+    if is_unfinished(os.path.join(folder, "data")):
+        return f"{folder}: not complete: run the same `pybpe llmc workspace` command again"
+    there = [name for name in ("pybpe.mk", "Makefile", "trained.bin") if os.path.isfile(os.path.join(folder, name))]
+    if not os.path.isfile(os.path.join(folder, RECORD)):
+        return None
+    if there[:1] not in (["pybpe.mk"], ["Makefile"]):
+        return f"next: the commands for a GPU in {os.path.join(folder, 'README.md')}"
+    make = ("" if os.path.samefile(folder, ".") else f"cd {shlex.quote(folder)} && ") + "make"
+    make += " -f pybpe.mk" if there[0] == "pybpe.mk" else ""
+    if "trained.bin" not in there:
+        return f"next: {make} train LLMC=path/to/llm.c"
+    return f'next: {make} write PROMPT="Once upon a time" (or go on training: {make} train)'
 
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:

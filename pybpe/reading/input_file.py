@@ -265,11 +265,6 @@ class InputFile(NamedTuple):
         return self.path if self.remote is not None or not self.folder else os.path.join(self.folder, self.path)
 
     @property
-    def given(self) -> str:
-        """The path or URL that the user passed. It may contain a signature, so it must not be shown or written."""
-        return self.path if self.remote is None else self.remote.url
-
-    @property
     def identity(self) -> tuple[object, ...]:
         """What distinguishes this file from another one with the same name, for runs that resume."""
         if self.inside is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from corpora import EOT, content, documents, small_tokenizer
+from killed import run_and_die
 from test_ulimits import small_disk as small_disk
 
 import pybpe
@@ -346,6 +347,31 @@ FINE = {
       if (name, kind) != ("chat", "a chat template")),
     *(("chat", kind) for kind in ("another tokenizer", "a tokenizer.bin")),
 }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_a_kill_leaves_the_old_file_or_the_new_one(name: str, inputs: Path) -> None:
+    """At each access to the disk. The same command then ends as if it had not been killed."""
+    words, others, ending = FILES[name]
+    out = Path("out" + ending)
+    contents = []
+    for line in (words, others):
+        assert command(f"{line} {out} --force")[0] == 0
+        contents.append(out.read_bytes())
+    new, old = contents
+    for before, force in ((None, ""), (old, " --force")):
+        for point in range(100):
+            if before is not None:
+                out.write_bytes(before)
+            elif out.exists():
+                out.unlink()
+            if not run_and_die(point, command, f"{words} {out}{force}"):
+                break
+            assert (out.read_bytes() if out.exists() else None) in (before, new)
+            assert command(f"{words} {out}{force}")[0] == 0
+            assert out.read_bytes() == new
+        assert point < 99 and (point > 0 or name == "export")  # which C writes in one call
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -5,10 +5,13 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import numpy
 import pytest
+from commands import pybpe_command
+from test_epub import epub
 from texts import english
 
 import pybpe
@@ -176,3 +179,40 @@ def test_the_stand_in_has_the_declarations_of_llmc(root: Path) -> None:
     ours = functions(root / "tests" / "c" / "llmc_standin" / "train_gpt2.c")
     theirs = functions(Path(llmc) / "train_gpt2.c")
     assert len(ours) == 11 and ours.items() <= theirs.items()
+
+
+@pytest.mark.slow
+def test_a_shelf_of_books_becomes_text_in_four_commands(built: Path, root: Path, tmp_path: Path) -> None:
+    """Books in EPUB, others in the encodings and with the line ends that people have, some of them in an archive."""
+    shelf, text = tmp_path / "shelf", english()
+    shelf.mkdir()
+    chinese = "这是我们第一次来到这个地方，他说他不知道要怎么去，我也不会。大家都在那里等着，天就黑了。\n" * 60
+    traditional = "這是我們第一次來到這個地方，他說他不知道要怎麼去，我也不會。大家都在那裡等著，天就黑了。\n" * 60
+    for number in range(5):
+        part = text[number * 9000 :][:9000]
+        (shelf / f"{number}.epub").write_bytes(epub("".join(f"<p>{line}</p>" for line in part.split("\n")).encode()))
+    (shelf / "utf8.txt").write_text(text[45_000:60_000], encoding="utf-8")
+    (shelf / "windows.txt").write_bytes(chinese.replace("\n", "\r\n").encode("gb18030"))
+    with zipfile.ZipFile(shelf / "more.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__MACOSX/._big5.txt", b"\0\1")
+        archive.writestr("more/big5.txt", traditional.encode("big5hkscs"))
+        archive.writestr("more/6.epub", epub(text[60_000:70_000].encode()))
+    said = pybpe_command("llmc", "workspace", shelf, "-o", tmp_path / "work", "--vocab-size", 700)
+    assert said.returncode == 0, said.stderr
+    for told in (
+        "windows.txt: not UTF-8, read as gb18030",
+        "windows.txt: all lines end with",
+        "big5.txt: not UTF-8, read",
+    ):
+        assert said.stderr.count(told) == 1, said.stderr
+    said = pybpe_command("llmc", "check", tmp_path / "work")
+    assert said.returncode == 0 and "make train LLMC=path/to/llm.c" in said.stdout
+    build = tmp_path / "work" / "programs" / "build"
+    build.mkdir()
+    shutil.copy2(built / "programs" / "build" / "pybpe.o", build)  # which takes long to compile
+    llmc = os.environ.get("LLMC", root / "tests" / "c" / "llmc_standin")
+    make = ["make", "-C", tmp_path / "work", f"LLMC={llmc}", "CFLAGS=-O1", "STEPS=3"]
+    for words in (["train", "ARGS=-v 2 -s 1 -b 1 -t 16 -m 1"], ["write", "PROMPT=这是", "ARGS=-n 8"]):
+        ended = subprocess.run([*make, *words], capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+    assert "这是" in ended.stdout and "\ufffd" not in ended.stdout

@@ -23,6 +23,7 @@ from llmc_compat.shards import Batch, DataLoader, read_shard
 from llmc_compat.workspace import Workspace, make_workspace
 from pybpe.errors import ArgumentError, FileError, FileMissingError, LimitError, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
+from pybpe.support.task_results import TASKS
 
 SMALL: dict[str, Any] = {"vocab_size": 500, "layers": 1, "heads": 2, "channels": 8, "progress": False}
 
@@ -395,3 +396,31 @@ def test_records_and_the_options_of_training(tmp_path: Path) -> None:
     documents = tok.decode(found).split("<|endoftext|>")
     assert sorted(filter(None, documents)) == sorted(texts)
     assert len(list((tmp_path / "work" / "data").glob("corpus_train_*.bin"))) > 2
+
+
+def test_check_says_the_next_command(made: Workspace, tmp_path: Path) -> None:
+    """Whatever state a workspace is in."""
+    work = tmp_path / "a work"
+    shutil.copytree(made.folder, work, symlinks=True)
+
+    def said(path: object = work, code: int = 0) -> list[str]:
+        result = pybpe_command("llmc", "check", path, code=code)
+        return str(result.stdout + result.stderr).splitlines()
+
+    found = "no fault: 2 tokenizers, 3 shards, 1 model, 1 manifest"
+    assert said() == [found, f"next: cd '{work}' && make train LLMC=path/to/llm.c"]
+    shutil.copy(work / "gpt2_124M.bin", work / "trained.bin")
+    assert said()[-1].startswith(f"next: cd '{work}' && make write PROMPT=") and "make train)" in said()[-1]
+    (work / "trained.bin").unlink()
+    (work / "Makefile").rename(work / "pybpe.mk")
+    assert said()[-1].endswith("make -f pybpe.mk train LLMC=path/to/llm.c")
+    (work / "pybpe.mk").unlink()
+    assert said()[-1] == f"next: the commands for a GPU in {work}/README.md"
+    (work / "data" / "corpus_val_000000.bin").write_bytes(b"")
+    assert "next:" not in str(said(code=1))
+    assert "next:" not in str(said(work / "data" / "tokenizer.bin"))
+    unfinished = tmp_path / "killed"
+    (unfinished / "data" / ".pybpe-unfinished" / TASKS).mkdir(parents=True)
+    (unfinished / "data" / ".pybpe-unfinished" / TASKS / "0").write_bytes(b"")
+    told = f"pybpe: {unfinished}: not complete: run the same `pybpe llmc workspace` command again"
+    assert said(unfinished, code=2) == [told]
