@@ -15,7 +15,7 @@ from itertools import chain, groupby, repeat
 from operator import attrgetter
 from typing import BinaryIO, NamedTuple
 
-from .._lazy import cached_property, hashlib
+from .._lazy import cached_property
 from ..arguments import utf8
 from ..support.parallel import map_ordered
 from .bad_records import Seen
@@ -59,23 +59,9 @@ def anchored(task: Task) -> Task:
     return [planned._replace(file=planned.file.anchored()) for planned in task]
 
 
-def hashed_tasks(tasks: Iterable[Task], identity: Identity) -> Iterator[tuple[Task, str]]:
-    """Yields each task with a hash, in hex, of all tasks up to it. If two plans have the same hash there, they read the
-    same ranges of the same files until then.
-
-    Args:
-        tasks: all tasks of a plan.
-        identity: returns what distinguishes files from others with the same names.
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    for task in tasks:
-        digest.update(described(task, identity))
-        yield task, digest.hexdigest()
-
-
 def described(task: Task, identity: Identity) -> bytes:
-    """Returns what distinguishes a task from others: the files and ranges that it reads. `identity` is as in
-    `hashed_tasks`."""
+    """Returns what distinguishes a task from others: the files and ranges that it reads. `identity` returns what
+    distinguishes a file from others."""
     parts = [repr((identity(each.file), *each[1:])) for each in task]
     return "\n".join(parts).encode("utf-8", "surrogateescape")
 

@@ -14,21 +14,23 @@ from ..errors import ArgumentError, warn
 from ..reading import planning
 from ..reading.documents import Kinds, check_mark
 from ..reading.files import Staged, stage
+from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
+from ..reading.small_files import SmallFiles
 from ..reading.splits import SplitOptions, are_far
 from ..reading.unpacking import without_ending
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import give_name, output_file, unfinished_folder
 from ..support.parallel import RunOptions
 from ..tokenizer import Tokenizer
-from .encoding import TaskEncoder, run_local
+from .encoding import TaskEncoder, is_plain, run_local
 from .finished import Goal, call_of, finish_publishing, hashed
 from .formats import LLMC
 from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions
 from .results import KEEP
-from .run import Job, write_token_files
+from .run import Job, NamedTask, write_token_files
 
 _PLANNING_THREADS = 16  # if workers do the tasks: each waits for the disk, or for a file system on other machines
 
@@ -279,7 +281,7 @@ def write_dataset(
     job = Job(
         hashed(described(tok), read, options.split, layout.marks, planning.TASK_BYTES),
         len(splits),
-        ((planning.described(task, staged.identity), task) for task in plan.tasks(threads)),
+        (_named(task, staged) for task in plan.tasks(threads)),
         partial(run_local, encoder, run.workers),
         encoder,
         staged.files,
@@ -296,6 +298,18 @@ def write_dataset(
     if plan.hashed:
         tell_shares(splits, made)
     return made
+
+
+def _named(task: planning.Task, staged: Staged) -> NamedTask:
+    """Returns a task with its name, in which plain files have no sizes and times, so that a file may grow."""
+
+    def place(file: InputFile | SmallFiles) -> object:
+        if is_plain(file) and file.path not in staged.names:
+            assert isinstance(file, InputFile)
+            return file.path, file.folder, file.form
+        return staged.identity(file)
+
+    return NamedTask(task, planning.described(task, place), planning.described(task, staged.identity))
 
 
 def _identity(layout: Layout, options: DatasetOptions) -> str:

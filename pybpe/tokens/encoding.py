@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -15,9 +16,11 @@ from ..model import END_OF_TEXT, PLAIN
 from ..reading.bad_records import Seen
 from ..reading.division import add_documents, divide, lent_divider, shares_of
 from ..reading.documents import RECORDS, Kinds, overlaps
+from ..reading.input_file import InputFile
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import Piece, Task, pieces_of
 from ..reading.rows import Texts
+from ..reading.small_files import SmallFiles
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered
 from ..tokenizer import Tokenizer
@@ -42,6 +45,10 @@ class TaskEncoder(NamedTuple):
     def task_pieces(self, task: Task) -> Iterator[Piece]:
         """Yields the pieces of a task, in order."""
         return pieces_of(task, self.kinds, self.tok._encoder.cut)
+
+    def sums(self, task: Task) -> list[int]:
+        """Returns the checksums of what a task reads, as its results have them."""
+        return [_sum(piece) for piece in self.task_pieces(task)] if is_part(task) else []
 
     def segments(self, piece: Piece) -> list[Segment]:
         """Returns the segments of a piece.
@@ -166,24 +173,40 @@ def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
 def run_local(encoder: TaskEncoder, workers: int | None, tasks: Iterable[Task], doubts: Doubts) -> Iterator[Encoded]:
     """Encodes tasks with threads, which share a task piece by piece."""
 
-    def items() -> Iterator[tuple[list[Piece], bool]]:
+    def items() -> Iterator[tuple[list[Piece], bool, bool]]:
         for task in tasks:
             for some in _groups(encoder.task_pieces(task)):
-                yield some, False
-            yield [], True
+                yield some, is_part(task), False
+            yield [], False, True
 
     return map_ordered(partial(_encode, encoder, doubts), items(), workers)
 
 
-def _encode(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], bool]) -> Encoded:
-    some, ends_task = item
+def _encode(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], bool, bool]) -> Encoded:
+    some, is_summed, ends_task = item
+    sums = [_sum(piece) for piece in some] if is_summed else []
     segments = segments_of(encoder, some)  # which also notes the records
     size, doubt, seen = 0, None, list[Seen]()
     for piece in some:
         size, doubt = size + piece.size, doubt or piece.doubt(doubts.look)
         if piece.seen.end:
             seen.append(piece.seen)
-    return Encoded(segments, size, ends_task, doubt, seen)
+    return Encoded(segments, size, ends_task, doubt, seen, sums)
+
+
+def is_part(task: Task) -> bool:
+    """Returns whether a task reads a part of a plain file: if that grows, the part may stay the same."""
+    return any(part.end is not None and is_plain(part.file) for part in task)
+
+
+def is_plain(file: InputFile | SmallFiles) -> bool:
+    """Returns whether a file has texts or JSON lines as they are, on this machine."""
+    return isinstance(file, InputFile) and not (file.remote or file.has_rows or file.is_sequential)
+
+
+def _sum(piece: Piece) -> int:
+    """Returns the size and the CRC-32 of a piece; 0 for rows and small files, which tasks name with their versions."""
+    return len(piece.data) << 32 | zlib.crc32(piece.data) if isinstance(piece.data, memoryview) else 0
 
 
 def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -203,7 +226,7 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Encoded]:
     """Yields the results of a task's pieces, in groups."""
     for some in _groups(encoder.task_pieces(task)):
-        yield _encode(encoder, Doubts(), (some, False))
+        yield _encode(encoder, Doubts(), (some, is_part(task), False))
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from .manifest import Manifest, ShardRecord, split_paths
 from .options import Layout, OutputOptions
 from .overlap import check_copies, check_documents_apart
 from .results import TYPECODES, Encoded, Segment
-from .run import Job, write_token_files
+from .run import Job, NamedTask, write_token_files
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 
@@ -90,10 +90,12 @@ def join(
             return made
         check_documents_apart([(part.path, part) for part in parts])
         layout = Layout(tok, output, target, output.name or "", {}, identity)
-        tasks = [(repr((copy.split, copy.folder.sha256, copy.record)).encode(), copy) for copy in _copies(parts)]
+        tasks = [
+            NamedTask(copy, repr((copy.split, copy.folder.sha256, copy.record)).encode()) for copy in _copies(parts)
+        ]
         encoded = partial(_copied, layout)
         job = Job(identity, len(settings["splits"]), tasks, encoded, doing=("joining", "B"))
-        total = sum(copy.record.bytes for _, copy in tasks)
+        total = sum(copy.record.bytes for copy, _, _ in tasks)
         inputs = [input for part in parts for input in part.manifest.inputs]
         encodings = {name: encoding for part in parts for name, encoding in part.manifest.encodings.items()}
         known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs, encodings=encodings)

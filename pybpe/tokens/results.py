@@ -50,13 +50,15 @@ class Encoded(NamedTuple):
     ends_task: bool = False  # whether a task ends with them
     doubt: str | None = None  # what to say about a file that is not UTF-8 (see text_encoding.py)
     seen: Sequence[Seen] = ()  # the records of the pieces, in order
+    sums: Sequence[int] = ()  # checksums of the text that was read, if the task reads a part of a file
 
 
 class Order(NamedTuple):
-    """A task to do, and the file for its results."""
+    """A task to do."""
 
     task: Any
-    path: str
+    path: str  # the file for its results
+    stamp: str = ""  # identifies the versions of the files that it reads
 
 
 class Marks(NamedTuple):
@@ -150,21 +152,26 @@ class _Split:
         return found
 
 
-def task_data(found: Iterable[Encoded], splits: int, marks: Marks) -> Iterator[_binding.Data]:
+def task_data(found: Iterable[Encoded], splits: int, marks: Marks, stamp: str = "") -> Iterator[_binding.Data]:
     """Yields the results of a task, in the form of task_results.py, in parts. There is a result for each
-    _RESULT_TOKENS, because a compressed file is one task, however long its text is."""
+    _RESULT_TOKENS, because a compressed file is one task, however long its text is. `stamp` is as in Order."""
     streams = [_Split(marks) for _ in range(splits)]
-    size, doubts, seen = 0, list[str](), list[Any]()
+    header = _header(stamp)
     for each in found:
         for segment in each.segments:
             streams[segment.split].add(segment)
-        size += each.size
-        doubts += [each.doubt] if each.doubt is not None else []
-        seen += [some.plain() for some in each.seen]
+        header["size"] += each.size
+        header["doubts"] += [each.doubt] if each.doubt is not None else []
+        header["seen"] += [some.plain() for some in each.seen]
+        header["sums"] += each.sums
         if sum(stream.tokens for stream in streams) >= _RESULT_TOKENS:
-            yield from _result(streams, {"size": size, "doubts": doubts, "seen": seen})
-            size, doubts, seen = 0, [], []
-    yield from _result(streams, {"size": size, "doubts": doubts, "seen": seen})
+            yield from _result(streams, header)
+            header = _header(stamp)
+    yield from _result(streams, header)
+
+
+def _header(stamp: str) -> dict[str, Any]:
+    return {"stamp": stamp, "size": 0, "doubts": [], "seen": [], "sums": []}
 
 
 def _result(streams: Sequence[_Split], header: dict[str, Any]) -> list[_binding.Data]:

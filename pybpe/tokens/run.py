@@ -12,6 +12,7 @@ there, the output folder is unchanged. So the disk needs room for the tokens twi
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -44,12 +45,20 @@ if TYPE_CHECKING:
 LIST_NAME = "skipped.jsonl"
 
 
+class NamedTask(NamedTuple):
+    """A task and what distinguishes it from others."""
+
+    task: Any
+    name: bytes  # equal names are equal tasks
+    stamp: bytes = b""  # unless they read other versions of files
+
+
 class Job(NamedTuple):
     """What makes the tokens of a run."""
 
     identity: str  # a hash of everything that they depend on, except the tasks
     splits: int  # the number of splits
-    tasks: Iterable[tuple[bytes, Any]]  # each, after what distinguishes it from others
+    tasks: Iterable[NamedTask]
     encoded: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
     encoder: TaskEncoder | None = None  # what an executor's workers encode tasks with
     files: Corpus | None = None  # what the tasks read
@@ -134,7 +143,10 @@ class _Run:
         listed = os.path.join(self._rows, LIST_NAME)
         write = stack.enter_context(_binding.Output(listed)).write if self._skips else lambda data: None
         self._records = records = SkippedRecords(write, layout.source_names)
-        orders = (Order(task, task_path(self.folder, described)) for described, task in self._job.tasks)
+        orders = (
+            Order(each.task, task_path(self.folder, each.name), hashlib.blake2b(each.stamp, digest_size=16).hexdigest())
+            for each in self._job.tasks
+        )
         every, some = tee((order, self._is_done(order)) for order in orders)
         bar = stack.enter_context(Progress(self._job.doing[0], total, self._job.doing[1], self._options.progress))
         left = (order for order, is_done in some if not is_done)
@@ -162,12 +174,14 @@ class _Run:
                 check_has_text(self._job.files, "tokens to write")
 
     def _is_done(self, order: Order) -> bool:
-        """Returns whether a task has a result. A run that stops at bad records does a task again in which one was
-        skipped."""
-        headers = headers_of(order.path)
-        if headers is None:
+        """Returns whether a task has a result. If a file that it reads was written since, its part of it must be the
+        same. A run that stops at bad records does a task again in which one was skipped."""
+        headers, encoder = headers_of(order.path), self._job.encoder
+        if headers is None or (not self._skips and any(Seen.of(seen).bad for each in headers for seen in each["seen"])):
             return False
-        return self._skips or not any(Seen.of(seen).bad for header in headers for seen in header["seen"])
+        sums = [number for header in headers for number in header["sums"]]
+        same = headers[0]["stamp"] == order.stamp
+        return same or (encoder is not None and sums != [] and sums == encoder.sums(order.task))
 
     def _here(self, orders: Iterator[Order], doubts: Doubts, bar: Progress) -> Iterator[None]:
         """Does tasks in threads of this process. Yields after each."""
@@ -182,7 +196,7 @@ class _Run:
                     return
 
         for order in ours:
-            write_results(order.path, task_data(one_task(), self._job.splits, self._layout.marks))
+            write_results(order.path, task_data(one_task(), self._job.splits, self._layout.marks, order.stamp))
             yield
 
     def _tell(self, total: int | None) -> bool:

@@ -46,7 +46,7 @@ class Work(NamedTuple):
 
     def data(self, order: Order) -> Iterator[_binding.Data]:
         """Yields the results of a task, in parts."""
-        return task_data(task_results(self.encoder, order.task), self.splits, self.marks)
+        return task_data(task_results(self.encoder, order.task), self.splits, self.marks, order.stamp)
 
 
 class Workers:

@@ -19,10 +19,12 @@ from texts import english
 
 import pybpe
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
+from pybpe.reading import planning
 from pybpe.support import task_results
 from pybpe.support.locking import FOLDER
 from pybpe.tokens import encoding, run, shards, workers
 from pybpe.tokens.mix import mixing, shuffling
+from pybpe.tokens.results import Segment
 from pybpe.tokens.verification import verify
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
@@ -260,6 +262,48 @@ def test_shards_of_before_a_change_are_not_used(
     pybpe.binarize(tok, corpus, tmp_path / "out", **given)
     pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)
     assert content(tmp_path / "out") == content(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("by_executor", [False, True])
+def test_of_a_file_that_grew_only_the_last_task_and_the_new_ones_are_done_again(
+    tok: pybpe.Tokenizer, tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch, by_executor: bool
+) -> None:
+    """So are those that read what was changed; what is before and after it, if its size stays, is kept."""
+    given = {**ONE, "splits": (1,), "executor": ThreadPoolExecutor(1) if by_executor else None}
+    seen: list[int] = []
+    segments = encoding.TaskEncoder.segments
+
+    def noted(self: encoding.TaskEncoder, piece: planning.Piece) -> list[Segment]:
+        if piece.size:
+            seen.append(piece.start)
+        return segments(self, piece)
+
+    def changed(path: Path, data: bytes) -> list[int]:
+        """Returns where the tasks begin that are done after a file has this content."""
+        path.write_bytes(data)
+        seen.clear()
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(run, "make_shards", interrupted)
+            patch.setattr(encoding.TaskEncoder, "segments", noted)
+            pybpe.binarize(tok, path, tmp_path / path.stem, **given)
+        return seen.copy()
+
+    text, records = english()[:165_000].encode(), jsonl(documents(150))
+    for path, data, more in (
+        (tmp_path / "a.txt", text, text[:40_000]),
+        (tmp_path / "b.jsonl", records, b"\n" + records[: records.index(b"\n", 40_000)]),
+    ):
+        every = changed(path, data)
+        assert len(every) > 4
+        assert changed(path, data) == every[-1:]  # only touched; the checksums are those of inner parts
+        grown = changed(path, data + more)
+        assert grown[0] == every[-1] and 2 < len(grown) < 5
+        at = data.index(b" the ", every[2]) + 1
+        assert changed(path, data[:at] + b"f" + data[at + 1 :] + more) == [every[2], grown[-1]]
+        pybpe.binarize(tok, path, tmp_path / path.stem, **given)
+        pybpe.binarize(tok, path, tmp_path / "fresh", **ONE, splits=(1,))
+        assert content(tmp_path / path.stem) == content(tmp_path / "fresh")
+        shutil.rmtree(tmp_path / "fresh")
 
 
 def test_what_is_replaced_is_said_and_stays_until_then(

@@ -20,7 +20,7 @@ from ..finished import Goal, TokenFolder, call_of, finish_publishing, hashed
 from ..manifest import Manifest, passes
 from ..options import Layout, OutputOptions
 from ..overlap import check_documents_apart
-from ..run import Job, write_token_files
+from ..run import Job, NamedTask, write_token_files
 from .amounts import asked_tokens
 from .drawing import Drawn, draw_all, everything
 from .recipe import Recipe, load_recipe
@@ -127,7 +127,8 @@ def _mixed(layout: Layout, recipe: Recipe, sources: Sequence[TokenFolder], lengt
     states = [state_of(source) for source in sources]
     identity = hashed(states, sections, shuffle.buckets, settings, layout.name)
     encoded = partial(shuffle.encoded, progress=run.progress)
-    job = Job(identity, splits, shuffle.tasks(), encoded, doing=("shuffling", "token"))
+    tasks = (NamedTask(task, name) for name, task in shuffle.tasks())
+    job = Job(identity, splits, tasks, encoded, doing=("shuffling", "token"))
     known = Manifest(settings, described(layout.tok))
     return write_token_files(layout, job, run, sum(section.tokens for section in sections), known)
 
