@@ -273,7 +273,7 @@ class _Vocabulary:
             ordinary=len(self.ordinary),
             special=len(hidden),
             not_utf8=sum(1 for i in self.broken if len(tok.model.vocab[i]) > 1),
-            unreachable=len(_unreachable(tok, sorted(set(self.ordinary) - set(self.broken)))),
+            unreachable=len(unreachable(tok, sorted(set(self.ordinary) - set(self.broken)))),
         )
 
 
@@ -286,7 +286,7 @@ def is_utf8(token: bytes) -> bool:
     return True
 
 
-def _unreachable(tok: Tokenizer, ids: list[int]) -> list[int]:
+def unreachable(tok: Tokenizer, ids: list[int]) -> list[int]:
     """Returns the ids that encoding the text of their token does not give."""
     lacking = set(tok.model.lacking_bytes)
     simple = [i for i in ids if lacking.isdisjoint(tok.model.vocab[i])]

@@ -18,7 +18,7 @@ from ..reading.options import ReadOptions
 from ..tokenizer.explanation import shown_token
 from .coding import hinting_at_text
 from .command import Command
-from .common import load, load_all, open_source, report, writing
+from .common import call, load, load_all, open_source, report, writing
 from .options import parse_bytes
 from .vocabulary import corpus_usage
 
@@ -43,6 +43,7 @@ def add_inspect(command: Command) -> None:
       pybpe inspect tok.json
       pybpe inspect --json tokenizer.bin
       pybpe inspect tok.json corpus/
+      pybpe inspect tok.json --audit shards
       pybpe inspect out
       pybpe inspect gpt2_124M.bin
 
@@ -59,9 +60,17 @@ def add_inspect(command: Command) -> None:
     For a checkpoint of llm.c, you see the header, and the shape, mean, standard
     deviation, minimum and maximum of every tensor (for wte, without the padding),
     and the number of values that are infinite or NaN.
+
+    With --audit, you see what may be wrong with a tokenizer: tokens that no text
+    gives, parts of characters, equal tokens, a slow pattern. FILE are texts or
+    token files then, and you also see the tokens that they lack (glitch tokens),
+    the special tokens whose text they have as ordinary text, and the ids that the
+    tokenizer does not have.
     """
     command.option("path TOK", "a tokenizer, a folder with a manifest.json, or a checkpoint of llm.c", path="reads")
     command.option("files FILE", "for a tokenizer: text files, folders, globs", nargs="*", path="texts")
+    command.option("--audit", "show what may be wrong with a tokenizer, and in texts or token files")
+    command.option("--min-count N", "with --audit: list tokens that occur less often (default: 2)", int, default=2)
     command.option("--count N", "how many tokens of each kind to show (default: 10)", int, default=10)
     with command.group("reading"):
         command.options(ReadOptions, "text_key", "encoding", "keep_crlf")
@@ -74,7 +83,9 @@ def _run_inspect(args: argparse.Namespace) -> None:
 
     folder = args.path if os.path.isdir(args.path) else os.path.dirname(args.path) or "."
     manifest = manifest_name(folder)
-    if os.path.basename(args.path) == manifest or os.path.isfile(os.path.join(args.path, manifest)):
+    if args.audit:
+        _audit(args)
+    elif os.path.basename(args.path) == manifest or os.path.isfile(os.path.join(args.path, manifest)):
         _refuse_files(args)
         _inspect_token_files(args, folder)
     elif _is_checkpoint(args.path):
@@ -136,6 +147,29 @@ def _inspect_tokenizer(args: argparse.Namespace) -> None:
             rates = (amount.bytes_per_token, amount.tokens_per_character)
             table.add(script, f"{amount.bytes:,}", *(f"{rate:.3f}" for rate in rates))
         lines += ["", str(table)]
+    report(args, facts, "\n".join(lines))
+
+
+def _audit(args: argparse.Namespace) -> None:
+    from ..analysis.audit import TITLES, audit, is_tokens, seen_in_texts, seen_in_tokens
+
+    tok, seen = load(args.path), None
+    if args.files and all(map(is_tokens, args.files)):
+        seen = seen_in_tokens(tok, args.files)
+    elif args.files:
+        seen = call(seen_in_texts, args, tok, args.files)
+    facts, lines = dict[str, Any](), list[str]()
+    for finding, entries in audit(tok, seen, args.min_count).items():
+        shown = entries[: max(0, args.count)]
+        examples = [
+            {"id": i, "text": text.decode("utf-8", "replace"), "hex": text.hex(), "count": count}
+            for i, text, count in shown
+        ]
+        facts[finding] = {"count": len(entries), "examples": examples}
+        lines.append(f"{len(entries):>8,}  {TITLES[finding].format(least=args.min_count)}")
+        for i, text, count in shown:
+            times = "" if count is None else f"  {count:,} times"
+            lines.append(f"{'' if i is None else i:>15}  {shown_token(text)}{times}")
     report(args, facts, "\n".join(lines))
 
 
