@@ -11,10 +11,12 @@ import tarfile
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
+VERSION = runpy.run_path("pybpe/_version.py")["__version__"]
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
@@ -61,9 +63,30 @@ class ReproducibleSdist(sdist):
         return name
 
 
-def index_page(readme: str) -> str:
-    """Returns the README for a package index, which has no other file of the repository: a link to a file becomes the
+class WheelWithBill(bdist_wheel):
+    """Adds a software bill of materials, where PEP 770 puts it."""
+
+    def egg2dist(self, egginfo_path, distinfo_path):
+        super().egg2dist(egginfo_path, distinfo_path)
+        folder = Path(distinfo_path, "sboms")
+        folder.mkdir()
+        bill = runpy.run_path("tests/sbom.py")["written"](Path(distinfo_path, "METADATA").read_bytes())
+        (folder / "pybpe.cdx.json").write_text(bill, encoding="utf-8")
+
+
+def repository() -> str | None:
+    """Returns the address of the repository in [project.urls] of pyproject.toml, or None."""
+    found = re.search(r'^Repository = "([^"]+)"', Path("pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    return found and found[1].rstrip("/")
+
+
+def index_page(readme: str, address: str | None = None, tag: str = "") -> str:
+    """Returns the README for a package index, which has no other file of the repository. With the address of the
+    repository, links to files and images lead there, to the files of the tag. Otherwise a link to a file becomes the
     file's name, and an image in a file is left out. Links to web addresses and to headings of the README stay."""
+    if address is not None:
+        with_images = re.sub(r"(!\[[^\]]*\]\()(?![a-z]+:)", rf"\1{address}/raw/{tag}/", readme)
+        return re.sub(r"(\]\()(?![a-z]+:|#)", rf"\1{address}/blob/{tag}/", with_images)
 
     def named(match: re.Match[str]) -> str:
         text, path = match[1], match[2].partition("#")[0]
@@ -75,9 +98,14 @@ def index_page(readme: str) -> str:
 
 if __name__ == "__main__":
     setup(
-        long_description=index_page(Path("README.md").read_text(encoding="utf-8")),
+        long_description=index_page(Path("README.md").read_text(encoding="utf-8"), repository(), f"v{VERSION}"),
         long_description_content_type="text/markdown",
-        cmdclass={"build_py": BuildWithLibrary, "build_ext": BuildExtension, "sdist": ReproducibleSdist},
+        cmdclass={
+            "bdist_wheel": WheelWithBill,
+            "build_py": BuildWithLibrary,
+            "build_ext": BuildExtension,
+            "sdist": ReproducibleSdist,
+        },
         # `make` sets this variable while it installs the package, and then compiles the extension itself.
         cffi_modules=[] if "PYBPE_WITHOUT_EXTENSION" in os.environ else ["csrc/cffi_build.py:ffi"],
         options={

@@ -41,7 +41,9 @@ build/tiktoken: .venv/test-stamp
 # exact versions with hashes, so the same commit gives the same bytes next year.
 
 RELEASE := build/release
-PYTHONS ?= $(foreach minor,10 11 12 13 14,$(shell python3.$(minor) -c 'import sys; print(sys.executable)' 2>/dev/null))
+PYTHONS ?= $(foreach minor,10 11 12 13 14,$(shell \
+    for python in python3.$(minor) $$HOME/.pyenv/versions/3.$(minor).*/bin/python "$$(uv python find 3.$(minor) 2>/dev/null)"; do \
+        "$$python" -c 'import sys; print(sys.executable)' 2>/dev/null && break; done))
 
 $(RELEASE)/stamp: tests/requirements-release.txt
 	$(PYTHON) -m venv $(RELEASE)
@@ -80,4 +82,8 @@ release-check: reproducible
 	    $$python -m venv --clear --without-pip $(RELEASE)/user && \
 	    $(RELEASE)/bin/python -m pip --python $(RELEASE)/user install --quiet --no-compile $(RELEASE)/dist/*.whl && \
 	    $(RELEASE)/user/bin/python -I tests/installed.py || exit 1; \
+	done
+	@for minor in 10 11 12 13 14; do \
+	    for python in $(or $(PYTHONS),$(PYTHON)); do $$python -c "import sys; sys.exit(sys.version_info[1] != $$minor)" && continue 2; done; \
+	    echo "Python 3.$$minor: not tried, since there is none here"; \
 	done

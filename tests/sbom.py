@@ -3,6 +3,7 @@
 WHEEL.cdx.json is in the format CycloneDX 1.6. It says what the wheel is (its hash, its license), what it contains
 from other projects (Unicode's tables; nothing else), and which packages pip installs with it. All facts are from the
 wheel's own metadata and from the headers in csrc/, so the same wheel gives the same file. `make release-check` runs it.
+setup.py puts the same into the wheel, without its hash.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from datetime import datetime, timezone
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
+from time import time as now
 from typing import Any
 
 CSRC = Path(__file__).resolve().parents[1] / "csrc"
@@ -72,28 +74,30 @@ def requirements(metadata: Message) -> list[dict[str, Any]]:
     return made
 
 
-def bill(wheel: Path) -> dict[str, Any]:
-    """Returns the bill of materials of a wheel."""
-    metadata = read_metadata(wheel)
-    name, version, digest = metadata["Name"], metadata["Version"], hashlib.sha256(wheel.read_bytes()).hexdigest()
-    this = f"pkg:pypi/{name}@{version}?file_name={wheel.name}"
+def bill(metadata: Message, wheel: Path | None = None) -> dict[str, Any]:
+    """Returns the bill of materials of a wheel with this metadata: one for the wheel itself, or one about the wheel."""
+    this, hashes = f"pkg:pypi/{metadata['Name']}@{metadata['Version']}", []
+    if wheel is not None:
+        this += f"?file_name={wheel.name}"
+        hashes = [{"alg": "SHA-256", "content": hashlib.sha256(wheel.read_bytes()).hexdigest()}]
     tables, packages = unicode_tables(), requirements(metadata)
-    time = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", wheel.stat().st_mtime)), timezone.utc)
+    made = wheel.stat().st_mtime if wheel is not None else now()
+    time = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", made)), timezone.utc)
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{this}#{digest}')}",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{this}#{hashes}')}",
         "version": 1,
         "metadata": {
             "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "component": {
                 "type": "library",
                 "bom-ref": this,
-                "name": name,
-                "version": version,
+                "name": metadata["Name"],
+                "version": metadata["Version"],
                 "description": metadata["Summary"],
-                "hashes": [{"alg": "SHA-256", "content": digest}],
+                **({"hashes": hashes} if hashes else {}),
                 "licenses": [{"license": {"id": metadata["License-Expression"]}}],
                 "purl": this,
                 "components": tables,
@@ -107,12 +111,17 @@ def bill(wheel: Path) -> dict[str, Any]:
     }
 
 
+def written(metadata: bytes) -> str:
+    """Returns the text of the bill of materials for a wheel with this METADATA file."""
+    return json.dumps(bill(message_from_bytes(metadata)), indent=2, ensure_ascii=False) + "\n"
+
+
 def main() -> int:
     if len(sys.argv) < 2:
         print("usage: sbom.py WHEEL...", file=sys.stderr)
         return 2
     for wheel in map(Path, sys.argv[1:]):
-        text = json.dumps(bill(wheel), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(bill(read_metadata(wheel), wheel), indent=2, ensure_ascii=False) + "\n"
         wheel.with_name(wheel.name + ".cdx.json").write_text(text, encoding="utf-8")
     return 0
 

@@ -77,8 +77,12 @@ def test_the_bill_of_materials_lists_what_pip_installs(root: Path, tmp_path: Pat
     built = importlib.metadata.distribution("pybpe")
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("pybpe.dist-info/METADATA", built.read_text("METADATA") or str(built.read_text("PKG-INFO")))
-    bill = runpy.run_path(str(root / "tests/sbom.py"))["bill"](wheel)
+    made = runpy.run_path(str(root / "tests/sbom.py"))
+    metadata = made["read_metadata"](wheel)
+    bill = made["bill"](metadata, wheel)
     about = bill["metadata"]["component"]
+    inside = json.loads(made["written"](metadata.as_bytes()))  # setup.py puts this into the wheel
+    assert inside["components"] == bill["components"] and "hashes" not in inside["metadata"]["component"]
     assert about["hashes"][0]["content"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
     assert about["licenses"] == [{"license": {"id": "MIT"}}] and about["version"] == pybpe.__version__
     conditions = {package["name"]: package["properties"][1:] for package in bill["components"]}

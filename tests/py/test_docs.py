@@ -159,8 +159,12 @@ def test_the_page_of_a_package_index_has_no_links_to_files() -> None:
         index_page("[`a.md`](a.md) [b](c/d.py#e) [f](#g) [h](https://i.j)")
         == "`a.md` b (`c/d.py`) [f](#g) [h](https://i.j)"
     )
-    readme = index_page((ROOT / "README.md").read_text(encoding="utf-8"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = index_page(text)
     assert re.findall(r"\]\((?!https://|#)[^)]*\)", readme) == [] and "tutorial (`docs/tutorial.md`)" in readme
+    there = index_page(text, "https://a.b/c", "v1")
+    assert re.findall(r"\]\((?!https://|#)[^)]*\)", there) == [] and "(https://a.b/c/raw/v1/docs/viewer.png)" in there
+    assert "[tutorial](https://a.b/c/blob/v1/docs/tutorial.md)" in there
 
 
 # ---------------------------------------------------------------------------------------------------
