@@ -112,16 +112,26 @@ def add_pack_options(command: Command) -> None:
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
-    manifest = call(pybpe.binarize, args, load(args.tokenizer), args.files, args.output)
+    tok = load(args.tokenizer)
+    manifest = call(pybpe.binarize, args, tok, args.files, args.output)
     tell_set_aside(args, manifest)
-    report_manifest(args, manifest)
+    report_manifest(args, manifest, f" {_marks(tok, manifest)}")
+
+
+def _marks(tok: pybpe.Tokenizer, manifest: Manifest) -> str:
+    """Returns which token is between documents, and that the special tokens of a template are not."""
+    mode, template = manifest.settings["eot"], tok.model.template
+    place = {"prepend": "begins", "append": "ends"}.get(str(mode))
+    told = f"{tok.model.eot} (id {tok.eot_token}) {place} every document" if place else "no token between documents"
+    lacked = [] if template is None else [text for text in template.special_tokens if text != tok.model.eot]
+    return told + (f"; token files never have {' and '.join(lacked)} of the template" if lacked else "")
 
 
 def _run_prepare(args: argparse.Namespace) -> None:
     tell_of_commas(args)
     tok, manifest = call(pybpe.prepare, args, args.files, args.output)
     tell_set_aside(args, manifest)
-    report_manifest(args, manifest, note=f" {len(tok)} tokens")
+    report_manifest(args, manifest, f" {len(tok)} tokens, {_marks(tok, manifest)}")
 
 
 # ----------------------------------------------------------------------------------------------------

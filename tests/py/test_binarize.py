@@ -18,6 +18,7 @@ from reference.dataset import documents_of, streams
 from texts import english
 
 import pybpe
+from pybpe.cli import main
 from pybpe.reading import planning, splits
 from pybpe.reading.pieces import stream_pieces
 
@@ -150,3 +151,23 @@ def test_a_tokenizer_without_eot_says_what_to_do(novel: Path, tmp_path: Path) ->
     pybpe.binarize(tok, novel, tmp_path / "out", eot="none")
     with pytest.raises(FileNotFoundError, match="gone.txt"):
         pybpe.binarize(tok, tmp_path / "gone.txt", tmp_path / "out2", eot="none")
+
+
+def test_the_command_says_which_token_is_between_documents(
+    tok: pybpe.Tokenizer, novel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bos = tok.extend(["<s>"]).replace(template="<s> $A")
+    for name, made in (("plain", tok), ("bos", bos)):
+        made.save(tmp_path / f"{name}.json")
+    mark, out = f"<|endoftext|> (id {tok.eot_token})", str(tmp_path / "out")
+    for more, told in (
+        (["-t", str(tmp_path / "plain.json")], f"{mark} begins every document"),
+        (["-t", str(tmp_path / "plain.json"), "--eot", "append"], f"{mark} ends every document"),
+        (["-t", str(tmp_path / "plain.json"), "--eot", "none"], "no token between documents"),
+        (
+            ["-t", str(tmp_path / "bos.json")],
+            f"{mark} begins every document; token files never have <s> of the template",
+        ),
+    ):
+        main(["binarize", str(novel), "-o", out, "--force", *more])
+        assert capsys.readouterr().out.startswith(f"{out}: {told}\ntrain: ")
