@@ -102,11 +102,11 @@ class ChatFormat:
         """Returns the tokens of a conversation.
 
         Args:
-            messages: each has `role` (system, user or assistant), `content`, and optionally `thought`.
+            messages: dictionaries with `role` (system, user or assistant), `content`, and optionally `thought`.
             add_generation_prompt: end with IM_START ASSISTANT, so that the model writes the reply.
 
         Raises:
-            ArgumentError: a message is malformed; the error says which.
+            ArgumentError: a message is malformed. The error names it.
         """
         ids = [self._end_of_text]
         for number, message in enumerate(messages, 1):
@@ -187,9 +187,9 @@ class ChatData:
 
     Attributes:
         conversations: the number of conversations.
-        tokens: the number of tokens in each split.
+        tokens: the number of tokens in every split.
         trained_tokens: how many of those have mask 1.
-        shards: the token files of each split; each has a mask next to it (`mask_path`).
+        shards: the token files of every split. Their masks are next to them (`mask_path`).
     """
 
     conversations: int
@@ -221,10 +221,11 @@ def write_chat(
         name: the files' name prefix.
         splits: the shares of train, val and test. The hash of a conversation's line chooses its split.
         shard_tokens, min_shard_tokens: as in `pybpe.binarize`.
-        force: True replaces shards with this name that have other tokens; otherwise they are kept, and pybpe refuses.
+        force: True replaces shards with this name that have other tokens. Otherwise pybpe keeps them and raises an
+            error.
 
     Raises:
-        FileError, ArgumentError. FormatError: a line is not a conversation; the error names it. LimitError: a split
+        FileError, ArgumentError. FormatError: a line is not a conversation. The error names it. LimitError: a split
             is too small for llm.c.
     """
     chat = ChatFormat(tok)

@@ -1,4 +1,4 @@
-"""Checks whether llm.c would train on files: what is wrong, what llm.c would do, and how to fix it.
+"""Checks whether llm.c would train on files: finds faults, their effect on llm.c, and the remedy.
 
 llm.c checks little; on other bad files it aborts, overflows or trains on nonsense. `check` reads tokenizers, shards,
 checkpoints and eval files as llm.c would, each by itself and all against each other, and the names that are compiled
@@ -24,9 +24,9 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
 
     Args:
         paths: files and folders.
-        batch: B, T and processes of the run. None means the values of llm.c's CPU trainer; eval files, which only the
-            CUDA trainer reads, are then checked for the model's longest sequence. With a batch, what only CUDA
-            refuses is an error for float32 models too.
+        batch: B, T and processes of the run. None means the values of llm.c's CPU trainer. Eval files, which only the
+            CUDA trainer reads, are then checked for the model's longest sequence. With a batch, faults that only CUDA
+            refuses are errors for float32 models too.
 
     Returns:
         The files by kind, and the findings. If no finding is an error, llm.c can train on the files.

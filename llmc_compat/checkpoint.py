@@ -139,8 +139,9 @@ class Checkpoint:
         dtype: "fp32" or "bf16", as in the file.
 
     Raises:
-        FileError: the file cannot be read. FormatError: a header field is wrong, or bytes are missing or extra; the
-            error says which, and what llm.c would do. Nothing is allocated until the file's size matches the header.
+        FileError: the file cannot be read. FormatError: a header field is wrong, or bytes are missing or extra. The
+            error tells you which, and the effect on llm.c. Nothing is allocated until the file's size matches the
+            header.
     """
 
     def __init__(self, path: _binding.PathLike, warns: bool = False) -> None:
@@ -275,11 +276,11 @@ def _checked_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
 
 @dataclass(frozen=True)
 class TensorSummary:
-    """A summary of one tensor; for wte, without the padding.
+    """A summary of one tensor, for wte without the padding.
 
     Attributes:
         shape: the shape in the file, padding included.
-        mean, std, min, max: over the finite weights; 0 if there are none.
+        mean, std, min, max: over the finite weights, or 0 if there are none.
         nonfinite: the number of weights that are infinite or NaN, a sign that training diverged.
     """
 
@@ -378,7 +379,7 @@ def write_random_checkpoint(
 
     Args:
         dtype: "fp32" (version 3: CPU, and CUDA built with PRECISION=FP32) or "bf16" (version 5: CUDA).
-        seed: at least 0; the same seed gives the same file.
+        seed: an integer from 0. The same seed gives the same file.
 
     Raises:
         ArgumentError, FileError.

@@ -48,7 +48,7 @@ class Example:
 
     Attributes:
         context: its tokens, at least one.
-        completions: the tokens of the four answers, each at least one.
+        completions: the tokens of the four answers, at least one per answer.
         label: which answer is correct, 0 to 3.
     """
 
@@ -92,7 +92,7 @@ class EvalFacts:
         longest_bytes: the size of the longest example.
         row_tokens: the number of tokens in the longest row.
         highest_id: the highest token id.
-        stated_bytes: the size of the longest example according to the header; 0 if it equals longest_bytes.
+        stated_bytes: the size of the longest example according to the header, or 0 if it equals longest_bytes.
         rest_bytes: the number of bytes after the last example.
     """
 
@@ -131,10 +131,10 @@ def encode_examples(tok: Tokenizer, source: _binding.PathLike | BinaryIO, *, sep
     with a leading space, because GPT-2's tokens for words inside a text begin with a space.
 
     Args:
-        tok: the tokenizer. Special tokens in the texts are encoded as ordinary text.
+        tok: the tokenizer. Special tokens in the examples are encoded as ordinary text.
         source: a file (also *.gz and *.zst) or a stream.
-        separator: the text before each completion: " ", or "" for scripts without spaces. A PybpeWarning names the
-            first record in which "" joins two words.
+        separator: the text before a completion: " ", or "" for scripts without spaces. A PybpeWarning names the first
+            record in which "" joins two words.
 
     Raises:
         FileError. FormatError: a line is not such a record. LimitError: an example is too large for the format, or
@@ -223,7 +223,7 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
     """Reads the examples of a file.
 
     Raises:
-        FileError. FormatError: the file is damaged; the error says at which byte, and what llm.c would do.
+        FileError. FormatError: the file is damaged. The error names the byte, and the effect on llm.c.
     """
     examples, facts = _read_file(path)
     name = os.fsdecode(path)

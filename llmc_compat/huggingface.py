@@ -70,8 +70,8 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
     """Writes a folder that transformers' AutoModelForCausalLM and AutoTokenizer load.
 
     The folder gets model.safetensors (in the checkpoint's dtype), config.json, and the files that
-    `Tokenizer.save_pretrained` writes. The longest sequence of the model is their model_max_length. Each file is
-    written atomically. One tensor is in memory at a time.
+    `Tokenizer.save_pretrained` writes. The longest sequence of the model is their model_max_length. Files are written
+    atomically. One tensor is in memory at a time.
 
     Args:
         source: an llm.c checkpoint.
@@ -138,8 +138,8 @@ def checkpoint_from_huggingface(
         The shape of the model.
 
     Raises:
-        FileError. FormatError: config.json describes a model that llm.c does not compute, or the weights do not
-            match it; the error says which key or tensor.
+        FileError. FormatError: config.json describes a model that llm.c does not compute, or the weights do not match
+        it. The error names the key or tensor.
     """
     check_dtype(dtype)
     check_paths({"out": [os.fsdecode(out)]}, {"the folder": [os.fsdecode(folder)]})

@@ -1,4 +1,4 @@
-"""Moves a trained model to another vocabulary, keeping what it has learned about shared tokens.
+"""Moves a trained model to another vocabulary, and keeps the weights of shared tokens.
 
 Only wte, the embedding of tokens (which is the output layer as well), depends on the vocabulary. A token that both
 tokenizers have keeps its row. Every other token starts as the mean of the old rows, so it enters the softmax as an
@@ -45,9 +45,9 @@ def resize_checkpoint(
 ) -> Resized:
     """Converts the checkpoint `source`, trained with the tokenizer `old`, to the tokenizer `new`.
 
-    Rows of ordinary tokens with the same bytes, and of specials with the same text, are copied; other tokens get
-    the mean of all old rows, and the padding is zero. Everything else, type and maxT included, is unchanged. The file
-    is written atomically. Only the old wte is held in memory, not the whole model.
+    Rows of ordinary tokens with the same bytes, and of specials with the same text, are copied. Other tokens get the
+    mean of all old rows, and the padding is zero. Everything else, type and maxT included, is unchanged. The file is
+    written atomically. Only the old wte is held in memory, not the whole model.
 
     Args:
         pad_vocab: the new Vp is the smallest multiple of this above V.

@@ -50,9 +50,9 @@ class DataLoader:
     """Returns the batches that llm.c's DataLoader returns for the same arguments, in the same order, forever.
 
     Args:
-        filename_pattern: a glob pattern; shards are read in its order.
+        filename_pattern: a glob pattern. Shards are read in its order.
         B, T: batch size and sequence length.
-        process_rank, num_processes: which part of each global batch: both, or neither for one process.
+        process_rank, num_processes: the part of a global batch to read. Pass both, or neither for one process.
         should_shuffle: permute the shards and the samples in them, as llm.c does (mt19937, seed 42 + rank).
 
     Raises:
@@ -91,11 +91,11 @@ class DataLoader:
         return self._loader.batches
 
     def next_batch(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns inputs and targets, int32, each of shape (B, T); targets are the inputs shifted by one token."""
+        """Returns inputs and targets, two int32 arrays of shape (B, T). Targets are the inputs shifted by one token."""
         return self._loader.next()
 
     def reset(self) -> None:
-        """Returns to the beginning; with should_shuffle, draws a new permutation."""
+        """Returns to the beginning. With should_shuffle, draws a new permutation."""
         self._loader.reset()
 
     def seek(self, batches: int) -> None:

@@ -74,7 +74,7 @@ class Workspace:
         folder: the workspace.
         tokenizer, manifest, config: its parts.
         dtype: the model's type.
-        readme, makefile: the names of these files; makefile is None if the model is not for the CPU.
+        readme, makefile: the names of these files. makefile is None if the model is not for the CPU.
         changed: the files that were made, replaced or removed: none if an equal call had made all of them. "data"
             stands for all token files.
     """
@@ -151,13 +151,12 @@ def make_workspace(
 
     Args:
         inputs: as in `pybpe.prepare`.
-        vocab_size: the number of tokens; a short text may give fewer.
+        vocab_size: the number of tokens. A short text may give fewer.
         special_tokens, end_of_text, special_ids, pattern, digits, normalizer, min_frequency, max_token_length,
         tie_break, superwords, transition, whole_characters: the tokenizer's options, as in `pybpe.prepare`; one special
             token must be the end of text.
-        depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels override its values. None means a
-            model that two cores train in 20 minutes: the fewer tokens the text has, the larger, since the model sees
-            them up to four times. With "bf16" it means 12.
+        depth: a model of llm.c's table (6, 12, 24, ...). layers, heads and channels override its values. None means a
+            model that two cores train in 20 minutes. With "bf16" it means 12.
         sequence_length: maxT, at least 64 for the CPU trainer. None means 1024, or 256 without a depth.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
         pad_vocab: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
@@ -166,12 +165,12 @@ def make_workspace(
             in `pybpe.binarize`; the train and val splits are required.
         pack, packing: packs the documents into rows of `sequence_length` tokens, as in `pybpe.binarize`. Train with -t
             of this length. The CPU trainer's T is 64.
-        force: True replaces a workspace of other inputs or settings, trained models included. Otherwise the call
-            makes only what is missing, or what an earlier call made for another model and nobody has changed since, and
+        force: True replaces a workspace of other inputs or settings, trained models included. Otherwise the call makes
+            only missing files, and files that an earlier call made for another model and nobody has changed since. It
             refuses to replace anything else.
 
     Raises:
-        LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
+        LimitError: a split is too small for one batch. The error gives the largest B and T that fit.
         ArgumentError, FileError.
     """
     arguments = locals()

@@ -1,8 +1,8 @@
 """Runs the full pipeline, end to end, for `make demo`.
 
-Trains a tokenizer with llm.c's nine control tokens on a corpus, encodes and splits the corpus, writes
-tokenizer.json, tokenizer.bin and shards, and has the compiled C program tests/c/decode_test.c decode all of
-it and compare hashes. Without a corpus it uses English text that every CPython ships: pydoc's topics.
+Trains a tokenizer with llm.c's nine control tokens on a corpus, encodes and splits the corpus, writes tokenizer.json,
+tokenizer.bin and shards, and has the compiled C program tests/c/decode_test.c decode all of it and compare hashes. Then
+it shows a sentence cut into its tokens. Without a corpus it uses English that every CPython ships: pydoc's topics.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from pybpe.reading.documents import RECORDS
 from pybpe.reading.files import input_files, open_text
 from pybpe.reading.input_file import InputFile
 from pybpe.support.output_files import make_folder
+
+# GPT-2's tokenizer on pydoc's topics, measured with Python 3.11.
+GPT2_TOKENS, GPT2_BYTES_PER_TOKEN = 50_257, 3.35
+_BACKGROUNDS = (44, 45, 46, 42, 43)  # of ANSI, for tokens side by side
 
 
 def corpus_file(corpus: str, folder: str) -> str:
@@ -75,49 +79,62 @@ def _facts(path: str) -> tuple[int, str]:
 
 
 def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
-    """Runs the pipeline and prints each step. Returns the exit code: 0 if the decoded bytes equal the corpus."""
+    """Runs the pipeline and prints its results. Returns the exit code: 0 if the decoded bytes equal the corpus."""
     folder = make_folder(out)
     path = corpus_file(corpus, folder)
     size, sha256 = _facts(path)
-    print(f"training a vocabulary of {vocab_size} tokens on {path}, {size} bytes", flush=True)
+    print(f"training {vocab_size:,} tokens on {path}, {size:,} bytes", flush=True)
     tok = pybpe.train(path, vocab_size=vocab_size, special_tokens=CONTROL_TOKENS, min_frequency=2)
     tokenizers = [os.path.join(folder, name) for name in ("tokenizer.json", "tokenizer.bin")]
     for name in tokenizers:
         tok.save(name)
-    print("encoding and splitting 8:1:1", flush=True)
+    print("encoding, and splitting 8:1:1", flush=True)
     manifest = pybpe.binarize(tok, path, folder, split_by="token", splits=(8, 1, 1), force=True)
     shards = [os.path.join(folder, record.file) for records in manifest.shards.values() for record in records]
-    print("decoding with C alone:", flush=True)
     same = _decode_in_c(decode_test, tokenizers[1], shards, tok, sha256)
-    _print_summary(tok, manifest, [*tokenizers, *shards], size)
+    if same:
+        _show(tok, manifest, path, size, out, is_default=not corpus)
     return 0 if same else 1
 
 
 def _decode_in_c(decode_test: str, tokenizer_bin: str, shards: list[str], tok: pybpe.Tokenizer, sha256: str) -> bool:
     """Runs the C program. Returns whether the bytes it decoded have this hash."""
-    command = [decode_test, tokenizer_bin, *shards, "--sentences", "3", "--skip-id", str(tok.eot_token)]
+    command = [decode_test, tokenizer_bin, *shards, "--skip-id", str(tok.eot_token)]
     result = subprocess.run(command, capture_output=True, check=False)
-    output = result.stdout.decode("utf-8", "replace")
-    print("  " + output.rstrip().replace("\n", "\n  "))
     if result.returncode != 0:
         print(f"the C program failed: {result.stderr.decode('utf-8', 'replace').strip()}")
         return False
-    same = sha256 in output.split()
-    print(f"  sha256 of the corpus: {sha256}: {'equal' if same else 'DIFFERENT'}")
+    same = sha256 in result.stdout.decode("utf-8", "replace").split()
+    print(f"decoded with C alone: {'byte for byte equal to the corpus' if same else 'DIFFERENT from the corpus'}")
     return same
 
 
-def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[str], size: int) -> None:
-    padded_64, padded_128 = pybpe.padded_vocab_size(tok.vocab_size, 64), pybpe.padded_vocab_size(tok.vocab_size)
-    counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
-    print("summary")
-    print(f"  vocabulary       {tok.vocab_size} tokens; padded to 64: {padded_64}, to 128: {padded_128}")
-    print(f"  tokens           {manifest.tokens} ({counts})")
-    print(f"  bytes per token  {size / max(1, manifest.tokens):.3f}")
-    print("  files            " + "\n                   ".join(files))
-    print("next, to put the pybpe command on your PATH and the package in Python's:")
+def _show(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, path: str, size: int, out: str, is_default: bool) -> None:
+    """Prints a sentence cut into its tokens, the compression, the files, and the next commands."""
+    with open_text(path) as stream:
+        start = stream.read(4000).decode("utf-8", "ignore")
+    lines = [line for line in start.replace(END_OF_TEXT, "\n").splitlines() if len(line.split()) > 5] or [start]
+    print(f"\nits first sentence, cut into tokens:\n  {_cut(tok, lines[0].strip()[:100])}\n")
+    gpt2 = f"; GPT-2's {GPT2_TOKENS:,} tokens would give {GPT2_BYTES_PER_TOKEN}" if is_default else ""
+    print(f"{size / max(1, manifest.tokens):.2f} bytes per token{gpt2}")
+    print(f"\nin {out}/:")
+    print("  tokenizer.json     for Hugging Face and pybpe")
+    print("  tokenizer.bin      for llm.c")
+    for split, records in manifest.shards.items():
+        print(f"  {records[0].file:<18} {manifest.split_tokens(split):,} tokens")
+    print("\nnext:")
     print("  source .venv/bin/activate")
-    print("then try the commands of README.md")
+    print(f"  pybpe encode -t {out}/tokenizer.json --text 'Hello, world' --explain")
+    print(f"  pybpe viz -t {out}/tokenizer.json -o tokens.html")
+
+
+def _cut(tok: pybpe.Tokenizer, text: str) -> str:
+    """Returns the tokens of a text, in colors on a terminal, otherwise with bars between them."""
+    tokens = [tok.decode([i]) for i in tok.encode_ordinary(text)]
+    if not sys.stdout.isatty():
+        return "|".join(tokens)
+    colors = (_BACKGROUNDS[number % len(_BACKGROUNDS)] for number in range(len(tokens)))
+    return "".join(f"\x1b[30;{color}m{token}\x1b[0m" for color, token in zip(colors, tokens))
 
 
 def main() -> int:

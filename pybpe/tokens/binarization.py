@@ -66,80 +66,81 @@ def binarize(
 ) -> Manifest:
     """Encodes a corpus into token files.
 
-    A run that was interrupted, even killed, resumes when called again with the same arguments and writes identical
-    files. Until it ends, it needs disk space for the tokens twice.
+    If a run is interrupted (or even killed), make the same call again to resume it. The files are identical. Until it
+    ends, you need disk space for the tokens twice.
 
     Args:
         tok: the tokenizer.
-        inputs: a path or URL, or a list of them: text, JSON lines (.jsonl, .ndjson), parquet (.parquet), Arrow
-            (.arrow, .feather, .ipc), books (.epub); text and JSON lines also compressed (.gz, .bz2, .xz, .zst); and
-            archives of all but rows (.zip). A folder means all
-            files in it, a glob pattern the files it matches, and "-" standard input. A folder that Hugging Face's
-            `datasets` saved has the order of the dataset.
+        inputs: a path or URL, or a list of them: text, JSON lines (.jsonl, .ndjson), parquet (.parquet), Arrow (.arrow,
+            .feather, .ipc), books (.epub). Text and JSON lines may be compressed (.gz, .bz2, .xz, .zst). Everything
+            but rows may be in archives (.zip). A folder means all files in it, a glob pattern the files it matches, and
+            "-" standard input. A folder that Hugging Face's `datasets` saved has the order of the dataset.
         out: the output folder, created if needed.
-        format: "llmc": NAME_train_000000.bin and so on, with llm.c's header; "raw": train.bin, val.bin,
-            test.bin without a header, and meta.pkl, as nanoGPT reads them; "npy": shards that numpy.load opens;
-            "megatron": NAME_train.bin and .idx; "llmq": shards with llmq's header; "parquet" and "webdataset": packed
-            rows, see `pack`.
-        splits: the shares of train, val and test; with fewer than three, the last splits are left out. With few
-            documents the actual shares may differ: then a warning says so, and a split that must not be empty but is
-                raises an error.
-        split_by: "hash": a hash of each document's bytes chooses its split, so that it keeps its split when the
-            corpus grows. A record with a string "pybpe_cluster", as `pybpe.corpus` marks near duplicates, is hashed by
-            that instead, so that near duplicates stay together. "token": each file is split contiguously, between any
-            two words, but records stay whole; shares are measured in bytes of text, or rows. A single document is split
-            as with "token", and each split's part of it is a document there. "auto": "token" for fewer than 200
-            documents, which a note says, otherwise "hash"; token files in `out` that this call replaces keep the way
-            that their manifest records. (Of a text file, only the documents in its first 4 MiB are counted.)
-        val_documents: the first documents of the corpus that are not empty, this many, are val, and all others train,
-            instead of `splits` and `split_by`. To find where they end, they are read once more, before anything else.
-        eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend" (before each document, as llm.c
-            expects; the default for "llmc"), "append" (after each, as nanoGPT expects; the default for the others),
-            or "none".
+        format: "llmc" (NAME_train_000000.bin and so on, with llm.c's header), "raw" (train.bin, val.bin, test.bin
+            without a header, and meta.pkl, for nanoGPT), "npy" (shards that numpy.load opens), "megatron"
+            (NAME_train.bin and .idx), "llmq" (shards with llmq's header), "parquet" or "webdataset" (packed rows: see
+            `pack`).
+        splits: the shares of train, val and test. With fewer than three, the last splits are left out. With few
+            documents, the actual shares may differ. Then you get a warning, or an error if a split is empty that must
+            not be.
+        split_by: with "hash", a hash of a document's bytes chooses its split, so that it keeps its split when the
+            corpus grows. If a record has a string "pybpe_cluster", which `pybpe.corpus` gives to near duplicates, that
+            is hashed instead, so that they stay together. With "token", every file is split contiguously, between any
+            two words, but records stay whole. Shares are measured in bytes of text, or rows. A single document is
+            always split in this way, and its part in a split is a document there. "auto" is "token" for fewer than 200
+            documents, and tells you so in a note. Otherwise it is "hash". If this call replaces token files in `out`,
+            it splits in the way that their manifest records. (In a text file, only the documents in its first 4 MiB are
+            counted.)
+        val_documents: the number of documents at the beginning of the corpus, without empty ones, that are val. All
+            others are train. It replaces `splits` and `split_by`. To find where they end, they are read once more,
+            before anything else.
+        eot: the place of the tokenizer's end of text, `tok.eot_token`: "prepend" (before a document, as llm.c expects,
+            the default for "llmc"), "append" (after a document, as nanoGPT expects, the default for the others), or
+            "none".
         dtype: "uint16", "uint32", or "auto" by the vocabulary's size ("llmq" always has uint32).
-        shard_tokens: the maximum number of tokens per shard; "raw" and "megatron" have one file per split. The shards
-            of "llmc" have equal size (some may have one token more), because llm.c cannot resume otherwise. Those of
-            other formats have exactly this many, and the last one has the rest.
+        shard_tokens: the maximum number of tokens per shard. "raw" and "megatron" have one file per split. The shards
+            of "llmc" have equal size (some may have one token more), because llm.c cannot resume otherwise. In other
+            formats, shards have exactly this many tokens, and the last one has the rest.
         min_shard_tokens: the minimum number of tokens per shard. None means 257 for "llmc", which aborts with fewer,
-            and 2049 for "llmq", which leaves out the last sequence of each file (its T is 1024 by default).
+            and 2049 for "llmq", which leaves out the last sequence of a file (its T is 1024 by default).
         sequence_length: tokens per packed row.
-        documents: how text files are divided: "special" (by the text of the tokenizer's end of text, such as
-            <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line",
-            "jsonl" (JSON lines, whatever the file's name), or "auto": "special", or "file" if the tokenizer has no
-            such token. The texts of records are encoded as ordinary text.
+        documents: how text files are divided: "special" (by the tokenizer's end of text, such as <|endoftext|>, and
+            nothing else), "file", "blank" (by blank lines), "line", "jsonl" (JSON lines, whatever the file's name), or
+            "auto", which is "special", or "file" if the tokenizer has no end of text. The text of records is encoded as
+            ordinary text.
         text_key: the field of a JSON record, or the column, that holds the text.
         encoding: the encoding of text and JSON lines, such as "gb18030". With "utf-8", bytes that are not UTF-8 are
-            used unchanged. None means UTF-8 for JSON lines; for text, each file shows its encoding: a file that is not
-            UTF-8 is read in the encoding that fits best, with a warning, or refused if that is uncertain. Parquet is
+            used unchanged. None means UTF-8 for JSON lines, and decides for every text file: pybpe reads a file that is
+            not UTF-8 in the encoding that fits best, and warns you, or refuses it if that is uncertain. Parquet is
             always UTF-8.
-        keep_crlf: True reads \\r\\n in text files as it is. Otherwise it becomes \\n in each file in which every \\n
-            follows a \\r and every \\r precedes a \\n, as Windows writes them; a note says so.
-        on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it and lists it in
-            skipped.jsonl in `out`, with a warning at the end. If more than half of the records are not valid, the run
+        keep_crlf: True reads \\r\\n in text files unchanged. Otherwise it becomes \\n in a file where every \\n follows a
+            \\r and every \\r precedes a \\n, as Windows writes them, and a note tells you so.
+        on_error: what to do at a record that is not valid. "stop" raises an error. "skip" skips it, lists it in
+            skipped.jsonl in `out`, and warns you at the end. If more than half of the records are not valid, the run
             stops. See docs/inputs.md.
-        name: NAME of the files; None uses the first input's name without its extension.
-        pack: True packs the documents into rows of `sequence_length` tokens, as `pybpe.pack` does: `out` then has only
-            the rows. `format` must be a format of `pybpe.pack`, and eot "prepend". `out` must have
-            nothing else.
-        packing: how to pack: see `pybpe.pack`. None means "best-fit"; or "concat" for "parquet" and "webdataset"
-            without `pack`, since only packing writes these.
-        workers: the number of threads; None uses all CPUs. With an executor: the number of its workers; None submits 64
-            tasks at once.
+        name: NAME of the files. None uses the first input's name without its extension.
+        pack: True packs the documents into rows of `sequence_length` tokens, like `pybpe.pack`. `out` then has only the
+            rows, and must have nothing else. `format` must be a format of `pybpe.pack`, and eot "prepend".
+        packing: how to pack: see `pybpe.pack`. None means "best-fit", or "concat" for "parquet" and "webdataset"
+            without `pack`, because only packing writes these.
+        workers: the number of threads. None uses all CPUs. With an executor, pass the number of its workers. None
+            submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
             the inputs under the same names. If they see `out` under the same name, they write the token files
-            themselves, and no token passes through this process; otherwise they send their tokens, which this process
+            themselves, and no token passes through this process. Otherwise they send their tokens, which this process
             writes. The files are the same for any number of workers and any executor.
         task_timeout: the number of seconds that a worker of the executor may take for a task, which has 16 MiB of text
-            (a compressed file is one task); a worker gets up to 64 of these at once. If one takes longer, because its
-            worker hangs, the run stops with an error that names the file; the same call resumes. None waits forever.
+            (a compressed file is one task). A worker gets up to 64 of these at once. If one takes longer, for example
+            because its worker hangs, the run stops with an error that names the file. The same call resumes. None waits
+            forever.
         resume: False starts over and ignores an unfinished run.
-        force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes what is
-            complete. Otherwise pybpe refuses to replace them, and an equal call returns the manifest that is there.
+        force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes complete
+            work. Otherwise pybpe refuses to replace them, and an equal call returns the existing manifest.
         progress: as in `pybpe.train`.
 
     Returns:
-        The manifest, also written to manifest.json in `out`; with parquet to _manifest.json, a name that
-            programs which read a whole folder skip.
+        The manifest, which is also in `out`: as manifest.json, or for parquet as _manifest.json, because programs that
+        read a whole folder skip this name.
 
     Raises:
         ArgumentError, FileError, FormatError: bad arguments, files or records. LimitError: a shard is too small for

@@ -51,16 +51,16 @@ def join(
 ) -> Manifest:
     """Joins folders of token files, in the order given, into one.
 
-    If the folders were made with split_by="hash" and the same arguments, the token files are those that one run of
-    `binarize` on all their inputs, in this order, would write. With another `split_by`, each folder keeps its own
-    division. The files are rewritten, because the shards of a split must have equal size. The SHA-256 of each
-    one is checked first. A run that was killed resumes when called again.
+    If the folders were made with split_by="hash" and the same arguments, you get the token files that one run of
+    `binarize` on all their inputs, in this order, would write. With another `split_by`, every folder keeps its own
+    division. `join` writes new files, because the shards of a split must have equal size. It checks the SHA-256 of all
+    files first. If a run is killed, make the same call again to resume it.
 
     Args:
         tok: the tokenizer that made the folders.
         folders: paths of folders that `binarize` or `prepare` wrote, as "llmc", "raw", "npy" or "megatron".
         out: the output folder.
-        name: NAME of the files; None uses the first folder's.
+        name: NAME of the files. None uses the first folder's.
         resume: False starts over and ignores an unfinished run.
         force: as in `binarize`.
         progress: as in `pybpe.train`.
@@ -69,8 +69,9 @@ def join(
         The manifest. settings["joined"] has the folders, and the SHA-256 of their manifests.
 
     Raises:
-        ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input; one
-        holds out a document that another one trains on; their files have rows, or no marks between documents.
+        ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input. Or
+            one holds out a document that another one trains on. Or their files have rows, or no marks between
+            documents.
         FormatError: a file does not match its manifest.
         LimitError: a shard would be too small or too large.
     """

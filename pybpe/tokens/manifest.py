@@ -1,4 +1,4 @@
-"""manifest.json: what a folder of token files contains, and how it was made."""
+"""manifest.json: the contents of a folder of token files, and how they were made."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ class Manifest:
         text_bytes: the bytes of encoded text by split, without marks.
         shards: the token files, by split, in order.
         files: other files that belong to them, such as Megatron's indexes.
-        inputs: what the token files were made from: the name of each file, and its size as it is stored, or None if
-            that was not known.
-        call: a hash of the call that made the folder (see finished.py); "" if it is unknown.
+        inputs: the files that the token files were made from: their names, and their sizes as they are stored, or None
+            if a size was not known.
+        call: a hash of the call that made the folder (see finished.py), or "" if it is unknown.
         skipped: if bad records were skipped (`on_error="skip"`): the number of records, how many of them were skipped,
             and the file that lists those. Otherwise None.
-        encodings: the encoding in which each of the inputs was read, unless that is UTF-8.
+        encodings: the encodings in which inputs were read, except UTF-8.
         crlf: the inputs whose \\r\\n was read as \\n.
     """
 
@@ -155,11 +155,11 @@ class Manifest:
         return sum(self.split_tokens(split) for split in self.shards)
 
     def split_tokens(self, split: str) -> int:
-        """Returns the number of tokens in one split; 0 if there is no such split."""
+        """Returns the number of tokens in one split, or 0 if there is no such split."""
         return sum(shard.tokens for shard in self.shards.get(split, ()))
 
     def split_documents(self, split: str) -> int:
-        """Returns the number of documents in one split; 0 if there is no such split."""
+        """Returns the number of documents in one split, or 0 if there is no such split."""
         return sum(shard.documents for shard in self.shards.get(split, ()))
 
     @property

@@ -71,15 +71,16 @@ def prepare(
 ) -> tuple[Tokenizer, Manifest]:
     """Turns text files into everything that llm.c needs except the model.
 
-    Writes tokenizer.json, tokenizer.bin, the shards of all splits and manifest.json into `out`. Called again with the
-    same arguments, a run that was killed trains again, and then encodes only what is missing.
+    Writes tokenizer.json, tokenizer.bin, the shards of all splits and manifest.json into `out`. If a run is killed,
+    make the same call again: it trains again, and then encodes only the missing part.
 
     Args:
         inputs: a path or URL, or a list of them.
-        special_tokens: the special tokens; by default the nine control tokens of the llm.c profile, ids 0-8.
-        end_of_text: which of them ends a document, such as "</s>"; None means <|endoftext|> or <|end_of_text|>. It
-            separates documents in text files and in the token files. If there is none, pass eot="none".
-        executor: runs the counting and encoding; the files are the same.
+        special_tokens: the special tokens, by default the nine control tokens of the llm.c profile, ids 0-8.
+        end_of_text: the special token that ends a document, such as "</s>". None means <|endoftext|> or
+            <|end_of_text|>. It separates documents in text files and in the token files. If there is none, pass
+            eot="none".
+        executor: runs the counting and encoding. The files are the same.
         force: as in `binarize`.
         The other arguments are the same as in `train` and `binarize`.
 

@@ -73,10 +73,10 @@ def count_words(
     Args:
         inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, keep_crlf, documents, on_error,
         skipped, max_documents, max_bytes, seed, memory_limit, progress: as in `pybpe.train`.
-        workers: number of threads if there is no executor; None for all CPUs.
+        workers: number of threads if there is no executor. None uses all CPUs.
         executor: any concurrent.futures.Executor: a process pool, Dask's `Client.get_executor()`, or mpi4py's. Its
-            workers must be able to open the files at the same paths. Each task counts 64 to 256 MiB of text (a
-            compressed file is at most one task); this process adds the counts, within `memory_limit`.
+            workers must be able to open the files at the same paths. A task counts 64 to 256 MiB of text (a compressed
+            file is at most one task). This process adds the counts, within `memory_limit`.
         task_timeout: as in `pybpe.binarize`.
 
     Returns:

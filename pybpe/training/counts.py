@@ -22,7 +22,7 @@ from .word_counter import CountSettings
 
 
 class Counts:
-    """Words with their counts, and the settings with which they were counted. Immutable.
+    """Words with their counts, and the settings of the counting. Immutable.
 
     `a + b` adds two Counts. `save` and `load` write and read files (pybpe/training/counts_file.py).
     """
@@ -103,7 +103,8 @@ class Counts:
     def merge_files(paths: Sequence[_binding.PathLike], output: _binding.PathLike) -> int:
         """Writes the sum of .counts files to a .counts file, atomically, and returns the number of its words.
 
-        The files may be larger than memory: about 2 MB of each are in memory, of at most 64 at once. Sums of more files
+        The files may be larger than memory: about 2 MB of a file are in memory, for at most 64 files at once. Sums of
+            more files
         are written to a temporary folder first.
 
         Raises:

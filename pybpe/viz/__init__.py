@@ -59,18 +59,18 @@ def make_page(
 ) -> str:
     """Returns a page that shows how tokenizers encode a text, as self-contained HTML: it needs no network or library.
 
-    The page shows the tokens of the text with their ids and bytes, a box to type in, the vocabulary, which can be
-    searched, how each token is merged, and charts. The same arguments give the same page, byte for byte.
+    The page shows the tokens of the text with their ids and bytes, a box to type in, the vocabulary, which you can
+    search, the merges of a token, and charts. The same arguments give the same page, byte for byte.
 
     Args:
         text: str or bytes, which need not be valid UTF-8.
         tokenizers: one, or up to four to compare, as name -> tokenizer or as a list.
         source: the name that the page gives the text, such as the name of a file.
-        max_bytes: the number of bytes of the text to show; the page says if the text has more.
+        max_bytes: the number of bytes of the text to show. The page tells if the text has more.
         total_bytes: the number of bytes of the whole text, if `text` is only its beginning.
 
     Raises:
-        ArgumentError: there is no tokenizer, or more than four; or max_bytes is below 1.
+        ArgumentError: there is no tokenizer, there are more than four, or max_bytes is below 1.
     """
     named = named_tokenizers(tokenizers)
     data = page_data(text, named, source, max_bytes, total_bytes)
@@ -170,7 +170,7 @@ def show(text: Text, tokenizers: Tokenizers, *, max_bytes: int = MAX_BYTES, heig
         height: height of the frame, in pixels.
 
     Raises:
-        ArgumentError: as in `make_page`; or height is below 1.
+        ArgumentError: see `make_page`, or height is below 1.
     """
     height = whole_number("height", height, 1)
     return Page(make_page(text, tokenizers, max_bytes=max_bytes), height)

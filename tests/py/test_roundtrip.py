@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -111,9 +112,9 @@ def test_the_demo_takes_files_of_the_user(run_demo: Demo, tmp_path: Path) -> Non
     (tmp_path / "d.txt.gz").write_bytes(gzip.compress(english()[200_000:300_000].encode()))
     (tmp_path / "e.jsonl").write_text('{"text": "record"}\n')
     code, shown, _ = run_demo("a.txt 'b {1}.txt' d.txt.gz")
-    assert code == 0 and "3 files, joined" in shown and ": equal" in shown
-    assert "source .venv/bin/activate" in shown and "padded to 64: 704, to 128: 768" in shown
-    assert ": equal" in run_demo("b {1}.txt")[1]
+    assert code == 0 and "3 files, joined" in shown and "byte for byte equal" in shown
+    assert "source .venv/bin/activate" in shown and "bytes per token\n" in shown
+    assert "byte for byte equal" in run_demo("b {1}.txt")[1]
     for corpus in ("missing.txt", "a.txt missing.txt", "a.txt e.jsonl", "it's"):
         code, _, error = run_demo(corpus)
         assert code == 2 and len(error.splitlines()) == 1, error
@@ -121,11 +122,12 @@ def test_the_demo_takes_files_of_the_user(run_demo: Demo, tmp_path: Path) -> Non
 
 def test_without_a_corpus_the_demo_uses_the_topics_of_pydoc(run_demo: Demo, tmp_path: Path) -> None:
     code, shown, _ = run_demo()
-    assert code == 0 and "corpus: pydoc's topics" in shown and ": equal" in shown
+    assert code == 0 and "corpus: pydoc's topics" in shown and "byte for byte equal" in shown
+    assert re.search(r"cut into tokens:\n  \w+\|.*\|.*\n", shown) and "GPT-2's 50,257 tokens" in shown
     assert (tmp_path / "out" / "corpus.txt").read_text(encoding="utf-8").startswith(topics["assert"] + "\n\n")
     program = tmp_path / "program"
     for command, expected in (
-        ("echo sha256 0123", ": DIFFERENT"),
+        ("echo sha256 0123", "DIFFERENT from the corpus"),
         ("echo damaged >&2; exit 1", "the C program failed: damaged\n"),
     ):
         program.write_text(f"#!/bin/sh\n{command}\n")

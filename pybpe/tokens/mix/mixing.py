@@ -47,32 +47,32 @@ def mix(
 ) -> Manifest:
     """Mixes sources into one data set whose documents are in random order.
 
-    The train split has the amounts that the recipe asks for, shuffled as a whole, over all sources; every document of a
-    source comes once before any comes again. The val and test splits have the held-out documents of all sources, each
-    once, also shuffled. The same arguments and sources give the same bytes, whatever the memory. A run that was killed
-    resumes when called again with the same arguments.
+    The train split has the amounts that the recipe asks for, shuffled as a whole, over all sources. Every document of a
+    source is used once before any repeats. The val and test splits have the held-out documents of all sources once,
+    also shuffled. The same arguments and sources give the same bytes, whatever the memory. If a run is killed, make the
+    same call again to resume it.
 
     Args:
         tok: the tokenizer. It must have made the token files that are sources.
         recipe: a TOML file, or its content as a mapping: see docs/mixing.md.
         out: the output folder, created if needed.
-        seed: chooses which documents a part of a source has, and the order; None uses the recipe's, or 0.
-        format, eot, dtype, shard_tokens, min_shard_tokens: as in `binarize`.
-        sequence_length: amounts are exact to less than this number of tokens: a document that does not fit is left out
-            if fewer tokens are missing, and otherwise cut, so no document of up to this many tokens is cut. Also the
+        seed: chooses the documents in a part of a source, and the order. None uses the recipe's, or 0.
+        format, eot, dtype, shard_tokens, min_shard_tokens: see `binarize`.
+        sequence_length: amounts are accurate to within this number of tokens. A document that does not fit is left out
+            if fewer tokens are missing, and otherwise cut. So no document of up to this many tokens is cut. Also the
             tokens per row for "parquet" and "webdataset".
-        name: the name prefix of the files; None means "mix".
-        memory_limit: about how many bytes the shuffle may use; None is 1 GiB.
+        name: the name prefix of the files. None means "mix".
+        memory_limit: the approximate number of bytes that the shuffle may use. None is 1 GiB.
         force: as in `binarize`.
         progress: as in `pybpe.train`.
 
     Returns:
-        The manifest. settings["mixture"] has the recipe, and what came of each source.
+        The manifest. settings["mixture"] has the recipe, and the amounts that sources contributed.
 
     Raises:
-        ArgumentError: an argument, the recipe or a source is invalid; a source would train on a document that another
-        one holds out. LimitError: a source is too small for what the
-        recipe asks; the error has the largest amount that would fit. FileError, FormatError: a file cannot be read, or
+        ArgumentError: an argument, the recipe or a source is invalid, or a source would train on a document that
+            another one holds out. LimitError: a source is too small for the recipe. The error has the largest amount
+            that would fit. FileError, FormatError: a file cannot be read, or
         is damaged.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")

@@ -55,35 +55,35 @@ def pack(
 ) -> Manifest:
     """Packs the documents of token files into rows of exactly `sequence_length` tokens.
 
-    Each row begins with the end-of-text token, and so does each document or part of one in it. A shard of llm.c is a
-    whole number of rows and one more end-of-text token, the target of its last token; all shards of a split have equal
-    size. The same arguments give the same bytes. A run that was killed starts again.
+    Every row begins with the end-of-text token, and so does every document or part of one in it. A shard of llm.c is a
+    whole number of rows and one more end-of-text token, the target of its last token. All shards of a split have equal
+    size. The same arguments give the same bytes. If a run is killed, the same call starts over.
 
     Args:
         tok: the tokenizer that made `data`.
         data: a folder that `binarize`, `prepare`, `join` or `mix` wrote, with end-of-text tokens between documents.
         out: the output folder, which has nothing else. If it has the result of the same call, nothing is done.
         sequence_length: tokens per row: llm.c's T.
-        packing: "best-fit" cuts only documents that are longer than a row, and pads rows; "fill" also cuts documents
-            to fill the rows that best fit leaves short; "concat" cuts wherever a row is full.
+        packing: "best-fit" cuts only documents that are longer than a row, and pads rows. "fill" also cuts documents to
+            fill the rows that best fit leaves short. "concat" cuts wherever a row is full.
         format: "llmc", or one whose rows have columns: "npy" (an array of shape (rows, sequence_length) per column),
-            "parquet" or "webdataset". The columns are input_ids in the dtype of `data`; document_ids, int32: from 0 in
-            each row, -1 for padding; position_ids, int32: from 0 in each document or part, and in the padding;
-            loss_mask, uint8: 0 for padding, for the first token of a row, and for an end-of-text token after a part
-            whose document continues in another row; otherwise 1. The mask is aligned with input_ids.
-        pad: the special token for padding. None means <|padding|> or <|pad|> if the tokenizer has one, otherwise its
-            end of text. The documents must not contain it.
-        seed: an integer that chooses the order of the rows, and of the documents in each row.
+            "parquet" or "webdataset". The columns are input_ids in the dtype of `data`, document_ids (int32, from 0 in
+            a row, -1 for padding), position_ids (int32, from 0 in a document or part, and in the padding) and loss_mask
+            (uint8, 0 for padding, for the first token of a row, and for an end-of-text token after a part whose
+            document continues in another row, otherwise 1). The mask is aligned with input_ids.
+        pad: the special token for padding. None means <|padding|> or <|pad|> if the tokenizer has one, and otherwise
+            its end of text. The documents must not contain it.
+        seed: an integer that chooses the order of the rows, and of the documents in a row.
         shard_tokens: the most tokens per shard.
-        force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes what is
-            complete. Otherwise pybpe refuses to replace them, and an equal call returns the manifest that is there.
+        force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes complete
+            work. Otherwise pybpe refuses to replace them, and an equal call returns the existing manifest.
 
     Returns:
-        The manifest. settings["packing"] has the rows, padding tokens, and cuts in documents of each split.
+        The manifest. settings["packing"] has the rows, padding tokens, and cuts in documents of every split.
 
     Raises:
-        ArgumentError: an argument is invalid; another tokenizer made the data; the documents contain the padding token;
-        `out` has anything else. FormatError: the data do not match their manifest. LimitError: a shard would be
+        ArgumentError: an argument is invalid, another tokenizer made the data, the documents contain the padding token,
+            or `out` has anything else. FormatError: the data do not match their manifest. LimitError: a shard would be
         too small or too large. MissingExtraError: parquet without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
