@@ -41,6 +41,7 @@ _OTHER_OPTIONS = {
     "--workers": "--num-workers --threads --processes",
     "--vocab-size": "--size",
     "-o OUT": "--out --output-dir",
+    "--file FILE": "--text",
 }
 
 
@@ -63,7 +64,7 @@ class Command(argparse.ArgumentParser):
         # argparse makes a formatter for every argument. Without a width, each would ask for the terminal's; only the
         # help does.
         formatter = partial(argparse.RawDescriptionHelpFormatter, width=80)
-        super().__init__(formatter_class=formatter, usage="", add_help=False, **more)
+        super().__init__(formatter_class=formatter, usage="", add_help=False, allow_abbrev=False, **more)
         self._positionals.title = "arguments"
         self._intermixing = False
         self._given: set[argparse.Action] = set()

@@ -48,7 +48,7 @@ def add_export(command: Command) -> None:
     more examples:
       pybpe export tok.json -o gpt2/ --format files  # vocab.json and merges.txt
       pybpe export tok.json -o tok.tiktoken
-      pybpe export tok.json -o vocab.gguf --format gguf
+      pybpe export tok.json -o vocab.gguf            # for llama.cpp
       pybpe export tok.json -o token_bytes.pt --format byte_lengths
       pybpe export tok.json -o ~/.cache/nanochat/tokenizer/ --format nanochat
       pybpe export cl100k_base.tiktoken --pattern cl100k -o tok.json \\
@@ -62,8 +62,8 @@ def add_export(command: Command) -> None:
     command.option("-o --output OUT", "the file or folder to write; - is stdout", required=True, path="writes folder")
     command.option(
         "--format F",
-        "json, bin, files, tiktoken or pretrained (default: by the ending of OUT); json2, version 2.0 of"
-        " tokenizer.json, which only tokenizers 1.0 reads; gguf; nanochat, for its folder; or"
+        "json, bin, files, tiktoken, gguf or pretrained (default: by the ending of OUT); json2, version 2.0 of"
+        " tokenizer.json, which only tokenizers 1.0 reads; nanochat, for its folder; or"
         " byte_lengths: a table of the bytes of text of every id, in *.npy or *.pt (PyTorch)",
     )
     command.option(

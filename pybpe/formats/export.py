@@ -117,9 +117,8 @@ def format_of(path: _binding.PathLike) -> str:
     ending = os.path.splitext(_binding.path_text(path))[1]
     if ending and ending not in _ENDINGS:
         known = ", ".join(_ENDINGS)
-        raise ArgumentError(
-            f"{os.fsdecode(path)}: {ending} is not a known format: use {known}, or no ending, or name the format"
-        )
+        how = by_caller("pass format", "use `pybpe export --format`")
+        raise ArgumentError(f"{os.fsdecode(path)}: {ending} is not a known format: use {known} or no ending, or {how}")
     return _ENDINGS.get(ending, "pretrained")
 
 
@@ -172,4 +171,4 @@ _FORMATS = {
     "encoding": _Format("a tiktoken.Encoding", _OF_RANKS - {"aliases"}, None),
 }
 FORMATS = tuple(name for name, format in _FORMATS.items() if format.write is not None)
-_ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}
+_ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken", ".gguf": "gguf"}

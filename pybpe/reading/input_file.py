@@ -480,7 +480,7 @@ def tell_of_encodings(files: Iterable[InputFile], given: str | None) -> None:
         if has_mark:
             note(f"{first_of(names)}: read as {encoding}, without the byte order mark at the start")
         else:
-            other = f"; {param(encoding='NAME')} says another encoding" if can_pass("encoding") else ""
+            other = f"; use {param(encoding='NAME')} for another encoding" if can_pass("encoding") else ""
             warn(f"{first_of(names)}: not UTF-8, read as {encoding}, judging by the text{other}")
 
 

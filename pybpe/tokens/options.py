@@ -47,7 +47,9 @@ class OutputOptions:
         ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
     """
 
-    format: str = option("llmc", "llmc, raw (nanoGPT), npy, megatron or llmq", "F")
+    format: str = option(
+        "llmc", "llmc, raw (nanoGPT), npy, megatron, llmq; or rows: parquet, webdataset (see pack)", "F"
+    )
     eot: str | None = option(
         None,
         "where to put the end-of-text token: prepend (default for llmc), append (default for others) or none",

@@ -195,6 +195,11 @@ WRONG = [
     ("train novel.txt --vocab_size 300 -o x.json", "arguments: --vocab_size 300; did you mean --vocab-size"),
     ("train novel.txt --vocab_size=300 -o x.json", "did you mean --vocab-size?"),
     (f"{TRAIN} --fast -o x.json", "pybpe: unrecognized arguments: --fast (see pybpe train --help)\n"),
+    (
+        "compare tok.json tok.json --text novel.txt",
+        "arguments: --text novel.txt; did you mean --file FILE?",
+    ),  # not --text-key
+    (f"{TRAIN} --vocab 300 -o x.json", "unrecognized arguments: --vocab"),  # options are not shortened
     ("encode -t tok.json novel.txt -o new.txt.gz", "new.txt.gz: this command does not compress"),
     ("decode -t tok.json 10 -o a.txt.zst", "a.txt.zst: this command does not compress"),
     ("encode -t tok.json --num-workers 2", "did you mean --workers?"),

@@ -492,3 +492,15 @@ def test_objects_of_tokenizers_1_are_refused_with_what_to_do(monkeypatch: pytest
         trained().to_hf()
     with pytest.raises(pybpe.errors.ArgumentError, match="pass its file to from_file instead"):
         pybpe.Tokenizer.from_hf(newer())
+
+
+def test_an_export_without_the_pattern_and_special_tokens_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pybpe.train(iter(["a b"]), vocab_size=259, special_tokens=["<a>", "<b>"]).save("tok.json")
+    assert main(["export", "tok.json", "-o", "tok.tiktoken"]) == 0
+    told = (
+        "tok.tiktoken: this format lacks the pattern and its 2 special tokens: to load the file, `pybpe export` takes"
+    )
+    assert told in capsys.readouterr().err

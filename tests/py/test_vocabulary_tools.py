@@ -180,11 +180,11 @@ def test_compare_on_the_command_line(
     tok.save(tmp_path / "a.json")
     tok.save(tmp_path / "b.bin")
     small.save(tmp_path / "c.json")
-    assert run(capsys, "compare", tmp_path / "a.json", tmp_path / "b.bin", "--text", corpus) == {
+    assert run(capsys, "compare", tmp_path / "a.json", tmp_path / "b.bin", "--file", corpus) == {
         "equal": True, "settings": {}, "only_in_a": [], "only_in_b": [], "other_ids": [], "first_merge": None,
         "text": {"tokens_a": tok.count(text), "tokens_b": tok.count(text), "different": []},
     }  # fmt: skip
-    facts = run(capsys, "compare", tmp_path / "a.json", tmp_path / "c.json", "--text", corpus, code=1)
+    facts = run(capsys, "compare", tmp_path / "a.json", tmp_path / "c.json", "--file", corpus, code=1)
     assert not facts["equal"] and facts["settings"]["vocab_size"] == [1200, 500] and facts["first_merge"][0] == 242
     assert len(facts["only_in_a"]) == 700 and facts["only_in_b"] == facts["other_ids"] == []
     assert (facts["text"]["tokens_a"], facts["text"]["tokens_b"]) == (tok.count(text), small.count(text))
@@ -195,7 +195,7 @@ def test_compare_on_the_command_line(
     assert main(["compare", str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--count", "2"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("different\nvocab_size: 1200 in A, 500 in B\n") and "tokens only in A: 700\n" in shown
-    assert main(["compare", str(tmp_path / "a.json"), str(tmp_path / "b.bin"), "--text", str(corpus)]) == 0
+    assert main(["compare", str(tmp_path / "a.json"), str(tmp_path / "b.bin"), "--file", str(corpus)]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("equal: the same ids for every text\n") and shown.endswith("split differently: 0\n")
 
