@@ -36,12 +36,12 @@ def of_model(model: Model, kind: type[Tokenizer] | None = None) -> Tokenizer:
 
 @answer_their_names
 class Tokenizer:
-    """A byte-level BPE tokenizer. Immutable; any number of threads may share one object.
+    """A byte-level BPE tokenizer. It is immutable, so any number of threads may share it.
 
     Make one with `pybpe.train`, `Tokenizer.from_file`, `pybpe.get_encoding`, or from the parts:
 
     Args:
-        vocab: id -> bytes. It must contain each of the 256 single bytes.
+        vocab: id -> bytes. It must contain all 256 single bytes.
         merges: (left bytes, right bytes) in rank order.
         special_tokens: strings that are matched whole, before anything else. A string that the vocabulary lacks gets
             the next id. A mapping text -> id sets the ids, between which there may be unused ids.
@@ -136,21 +136,21 @@ class Tokenizer:
         shows which of these it is.
 
         Args:
-            merges: the merges.txt of a vocab.json; None means merges.txt in its folder.
+            merges: the merges.txt of a vocab.json. None means merges.txt in its folder.
             pattern: a name or regular expression, as in `pybpe.train`. Required for a .tiktoken file, which has none:
                 a name, or a regular expression in tiktoken's syntax (`Tokenizer.pattern` then has it in the syntax of
                 Python's regex package). For a vocab.json, which has none either, None means "gpt2". For a
                 tokenizer.json it replaces the one in the file: pass it if you know that it gives the same words.
             special_tokens: text -> id, for a .tiktoken file. For a vocab.json, strings in the vocabulary, or new
-                strings, which get the next ids, or a mapping text -> id; None means <|endoftext|>, if the vocabulary
+                strings, which get the next ids, or a mapping text -> id. None means <|endoftext|>, if the vocabulary
                 has it.
 
         Raises:
             FileError: the file cannot be read.
-            FormatError: the content is invalid. The message gives the place, and what was expected there.
-            ArgumentError: `pattern` is missing; or `merges` or `special_tokens` is given for a file that has its own;
-                or a special token has another id in the vocabulary.
-            UnsupportedError: as in `from_tiktoken`, for a .tiktoken file.
+            FormatError: the content is invalid. The message gives the place and the expected content.
+            ArgumentError: `pattern` is missing, you pass `merges` or `special_tokens` for a file that has its own, or a
+                special token has another id in the vocabulary.
+            UnsupportedError: see `from_tiktoken`, for a .tiktoken file.
         """
         return cls._of(*formats.load.load(path, pattern, special_tokens, merges))
 
@@ -162,7 +162,7 @@ class Tokenizer:
         Raises:
             ArgumentError: `encoding` is something else.
             UnsupportedError: the pattern may split text differently here and in tiktoken, or does not match all text,
-                which tiktoken then drops; or one special token begins with another, so tiktoken may find either.
+                so that tiktoken drops some. Or one special token begins with another, so that tiktoken may find either.
         """
         return cls._of(formats.tiktoken.from_encoding(encoding))
 
@@ -196,10 +196,10 @@ class Tokenizer:
                 `save_pretrained`), "gguf" (the vocabulary for llama.cpp; needs the package gguf), "byte_lengths" (only
                 the table of that method: an array if the path ends in .npy, or a tensor of PyTorch if it ends in .pt,
                 as nanochat's token_bytes.pt), "nanochat" (the folder that nanochat and autoresearch read: tokenizer.pkl
-                and token_bytes.pt). None chooses by the ending .json, .bin or .tiktoken; without an ending,
+                and token_bytes.pt). None chooses by the ending .json, .bin, .tiktoken or .gguf; without an ending,
                 "pretrained".
-            ids_only: leave out what the format cannot hold, if `encode` gives the same ids without it: a template, a
-                chat template, which token ends a document, and which special tokens are text to readers.
+            ids_only: leave out parts that the format cannot hold, if `encode` gives the same ids without them: a
+                template, a chat template, which token ends a document, and which special tokens are text to readers.
 
         Raises:
             UnsupportedError: the format cannot represent the tokenizer. The message says why.
@@ -215,14 +215,14 @@ class Tokenizer:
         that transformers would still read: chat_template.jinja, additional_chat_templates/*.jinja, added_tokens.json.
 
         Args:
-            tokens: special tokens by role, such as unk_token="<unk>". A tokenizer that was read from such a folder,
-                or from an object of transformers, keeps its roles and settings (`Model.config`). Otherwise eos_token
-                is the end of text; bos_token is the first token of the template, or else the end of text; pad_token is
+            tokens: special tokens by role, such as unk_token="<unk>". A tokenizer that was read from such a folder, or
+                from an object of transformers, keeps its roles and settings (`Model.config`). Otherwise eos_token is
+                the end of text, bos_token is the first token of the template or the end of text, and pad_token is
                 <|padding|> or <|pad|>.
 
         Raises:
             ArgumentError: the token of a role is not a special token.
-            UnsupportedError: as in `save`; or the pattern may split text differently in Hugging Face's engine.
+            UnsupportedError: see `save`, or the pattern may split text differently in Hugging Face's engine.
         """
         formats.pretrained.write(formats.export.held(self._model, "pretrained"), folder, tokens)
 
@@ -236,8 +236,8 @@ class Tokenizer:
         return formats.tiktoken.to_encoding(formats.export.held(self._model, "encoding", ids_only), name)
 
     def to_hf(self) -> Any:
-        """Returns a tokenizers.Tokenizer that gives the same ids. It has `eos_token` and `chat_template`, as tokenizers
-        of transformers have, and `from_hf` reads them; a file that it writes does not have them.
+        """Returns a tokenizers.Tokenizer that gives the same ids. It has `eos_token` and `chat_template`, like
+        tokenizers of transformers, and `from_hf` reads them. A file that it writes does not have them.
 
         Raises:
             UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
@@ -264,8 +264,8 @@ class Tokenizer:
             text: str or bytes. Bytes that are not valid UTF-8 are encoded one by one. Other objects with readable
                 bytes (bytearray, memoryview, mmap, uint8 array) are not copied.
             pair: a second text. Its ids follow the ids of the first, or are where the template puts them.
-            allowed_special: the special tokens to recognize, each as one id: "all", or a set. Others are text.
-            disallowed_special: special tokens that raise an error if they occur; "all" means all that are not allowed.
+            allowed_special: the special tokens that become one id: "all", or a set. Others are text.
+            disallowed_special: special tokens that raise an error if they occur. "all" means all that are not allowed.
             add_special_tokens: add the special tokens of the template, if there is one (see `replace`).
 
         Raises:
@@ -318,7 +318,7 @@ class Tokenizer:
         disallowed_special: AllowedSpecial = (),
         add_special_tokens: bool = False,
     ) -> list[list[int]]:
-        """Returns what `encode` returns for each text, computed by `num_threads` threads (None for all CPUs)."""
+        """Returns the results of `encode` for all texts, computed by `num_threads` threads (None for all CPUs)."""
         texts = text_list(texts)
         specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
         rows = self._encoder.batch(texts, specials, num_threads)
@@ -333,21 +333,21 @@ class Tokenizer:
         allowed_special: AllowedSpecial = "all",
         disallowed_special: AllowedSpecial = (),
     ) -> list[int]:
-        """Returns the ids of a text, with merges left out at random: BPE dropout (Provilkov et al. 2020). A model that
-        sees a text with a different seed in each epoch learns words as different sequences of tokens.
+        """Returns the ids of a text, with merges left out at random: BPE dropout (Provilkov et al. 2020). If you use a
+        different seed in every epoch, a model learns words as different sequences of tokens.
 
         The result depends only on the arguments, on every machine. The distribution is the same as in Hugging Face's
-        tokenizers. Each word is merged separately, without a cache, so this is much slower than `encode`.
+        tokenizers. Words are merged one by one, without a cache, so this is much slower than `encode`.
 
         Args:
             seed: an integer from 0 to 2^64 - 1. The random numbers of a word depend on it and on the word's place in
-                the text, so use a different seed for each text.
-            dropout: the probability that a possible merge is passed over, each time; None for the tokenizer's own. 0.1
-                is usual. With 0 the ids are the same as from `encode`, and with 1 the ids of the bytes.
+                the text, so use a different seed for every text.
+            dropout: the probability of passing over a possible merge. None uses the tokenizer's own. 0.1 is usual. With
+                0 the ids are the same as from `encode`, and with 1 the ids of the bytes.
             allowed_special, disallowed_special: as in `encode`.
 
         Raises:
-            ArgumentError: `seed` or `dropout` is out of range, or there is no dropout; or as in `encode`.
+            ArgumentError: `seed` or `dropout` is out of range, or there is no dropout. Also see `encode`.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")])
         >>> [tokenizer.encode_dropout("hi", seed=seed, dropout=0.5) for seed in range(4)]
@@ -364,7 +364,7 @@ class Tokenizer:
         return self._encoder.with_dropout(text, specials, rate, seed)
 
     def encode_iterable(self, texts: Iterable[Text]) -> Iterator[int]:
-        """Yields, one by one, the ids of all texts joined, for instance the lines of an open file.
+        """Yields, one by one, the ids of all strings joined, for example the lines of an open file.
 
         This is lazy and takes little memory: it gathers text only up to the next place where a cut does not change any
         id.
@@ -416,8 +416,8 @@ class Tokenizer:
     def encode_with_offsets(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> EncodingWithOffsets:
-        """Returns the ids, and the span of each token in the text (in the normalized text, if there is a normalizer).
-        The span of a special token includes white space that it takes (lstrip, rstrip).
+        """Returns the ids, and the spans of the tokens in the text (in the normalized text, if there is a normalizer).
+        The span of a special token includes white space that it absorbs (lstrip, rstrip).
 
         Raises:
             UnsupportedError: the text contains a special token that shares its id with another special token.
@@ -448,8 +448,8 @@ class Tokenizer:
         return self._encoder.count(text, self._encoder.allowed((text,), allowed_special, disallowed_special))
 
     def explain(self, text: Text, *, allowed_special: AllowedSpecial = "all") -> Explanation:
-        """Returns the steps from a text to its ids: each word's bytes, and its merges with their ranks. Print it, look
-        at it in a notebook, or read its `words`.
+        """Returns the steps from a text to its ids: the bytes of every word, and its merges with their ranks. Print it,
+        look at it in a notebook, or read its `words`.
 
         Args:
             allowed_special: as in `encode`.
@@ -511,14 +511,13 @@ class Tokenizer:
         skip_special_tokens: bool = False,
         num_threads: int | None = None,
     ) -> list[str]:
-        """Returns what `decode` returns for each sequence, computed by `num_threads` threads (None for all
-        CPUs)."""
+        """Returns the results of `decode` for all sequences, computed by `num_threads` threads (None for all CPUs)."""
         instance("batch", batch, Iterable, "sequences of ids")
         decode = partial(self.decode, errors=errors, skip_special_tokens=skip_special_tokens)
         return decoded_batch(decode, batch, num_threads)
 
     def decode_with_offsets(self, ids: Iterable[int]) -> tuple[str, list[int]]:
-        """Returns the text of ids, and for each id the index of the character in which it begins, as in tiktoken.
+        """Returns the text of ids, and for every id the index of the character in which it begins, like tiktoken.
 
         Raises:
             UnknownIdError: as in `decode_bytes`.
@@ -528,7 +527,7 @@ class Tokenizer:
         return b"".join(tokens).decode("utf-8"), char_starts(tokens)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """Returns the bytes of one id; for a special token, its text as UTF-8. Raises UnknownIdError."""
+        """Returns the bytes of one id, or the text of a special token as UTF-8. Raises UnknownIdError."""
         return self._decoder.token(token)
 
     def decode_stream(self, errors: str = "replace", *, skip_special_tokens: bool = False) -> DecodeStream:
@@ -553,11 +552,11 @@ class Tokenizer:
         return [(tokens[left], tokens[right]) for left, right in self._model.merges]
 
     def byte_lengths(self) -> numpy.ndarray[Any, Any]:
-        """Returns the number of bytes of text that each id stands for: int32, shape (vocab_size,).
+        """Returns the numbers of bytes of text that ids stand for: int32, shape (vocab_size,).
 
         It is 0 for special tokens, except those that readers see as text (Model.visible), and for unused ids. So
         `tok.byte_lengths()[ids].sum()` is the length of `tok.decode_bytes(ids)` without special tokens, also where a
-        token ends inside a character. `pybpe.bits_per_byte` divides by this sum; `save(path, "byte_lengths")` writes
+        token ends inside a character. `pybpe.bits_per_byte` divides by this sum. `save(path, "byte_lengths")` writes
         the table.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")], ["<s>"])
@@ -613,18 +612,19 @@ class Tokenizer:
         chat_template: str | None | EllipsisType = ...,
         dropout: float | EllipsisType = ...,
     ) -> Tokenizer:
-        """Returns the same tokenizer with other settings; those that are not given stay. `Tokenizer.model` has them.
+        """Returns the same tokenizer with other settings. Settings that you do not pass stay. `Tokenizer.model` has
+        them.
 
         Args:
             template: what `encode(..., add_special_tokens=True)` puts around a text: a Template, one in Hugging Face's
                 syntax, such as "<s> $A </s>" where $A is the text, or None.
-            chat_template: the Jinja template with which transformers turns a chat into text, or None.
-            dropout: the probability with which `encode_dropout` passes over a merge unless it is told otherwise.
-                Unless it is 0, `encode` and all that needs one result for each text raise UnsupportedError.
+            chat_template: the Jinja template that transformers uses to turn a chat into text, or None.
+            dropout: the default probability with which `encode_dropout` passes over a merge. Unless it is 0, `encode`
+                and other functions that need one result for every text raise UnsupportedError.
 
         Raises:
-            ArgumentError: the template has no $A, or has a token that is not a special token; the chat template is not
-                valid Unicode; or `dropout` is not a number from 0 to 1.
+            ArgumentError: the template has no $A, or has a token that is not a special token, the chat template is not
+                valid Unicode, or `dropout` is not a number from 0 to 1.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [])
         >>> tokenizer.replace(dropout=0.1).model.dropout
@@ -703,11 +703,11 @@ class Tokenizer:
         remap: _binding.PathLike | None = None,
         **training: Any,
     ) -> Tokenizer:
-        """Returns a tokenizer with more tokens; all existing ids stay.
+        """Returns a tokenizer with more tokens. All existing ids stay.
 
         Args:
             special_tokens: new special tokens, which get the next ids.
-            inputs: texts to learn more merges from, as in `pybpe.train`.
+            inputs: documents to learn more merges from: see `pybpe.train`.
             vocab_size: the new number of tokens, if there are inputs.
             remap: a file to write, which says which ids are new: see `pybpe.model.remap`.
             training: further arguments of `pybpe.train`.
