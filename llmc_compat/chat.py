@@ -11,15 +11,15 @@ Its tokens, with single control tokens in capitals:
     USER      <|user|>        THOUGHT  <|thought|>    END_THOUGHT <|/thought|>   ASSISTANT   <|assistant|>
 
 Nothing else comes between them: no newline, no space. `text` is the content or the thought, unchanged and encoded as
-ordinary text: `<|im_end|>` written in a message becomes several tokens, never the control token. Only
-the assistant can have a thought. If it is absent or null, its tokens are left out; an empty thought keeps them.
+ordinary text: `<|im_end|>` written in a message becomes several tokens, never the control token. Only the assistant can
+have a thought. If it is absent or null, its tokens are left out. An empty thought keeps them.
 
-The loss mask is 1 for each token that the model should learn to produce: everything after ASSISTANT through IM_END, the
-thought and its control tokens included. Token i is predicted from those before it, so with inputs = tokens[a:b] and
-targets = tokens[a+1:b+1], the weights of the loss are mask[a+1:b+1].
+The loss mask is 1 for every token that the model should learn to produce: everything after ASSISTANT through IM_END,
+including the thought and its control tokens. The model predicts token i from the tokens before it, so with inputs =
+tokens[a:b] and targets = tokens[a+1:b+1], the weights of the loss are mask[a+1:b+1].
 
-Files. The tokens are written as llm.c shards, NAME_train_000000.bin and so on. llm.c trains on every token, since it
-does not support masks. Each shard has a mask next to it, NAME_train_000000.mask: a header of 256 int32,
+Files. The tokens are written as llm.c shards, NAME_train_000000.bin and so on. llm.c trains on every token, because it
+does not support masks. There is a mask next to every shard, NAME_train_000000.mask: a header of 256 int32,
 
     [0] 0x4B53414D, the letters MASK  [1] 1  [2] number of tokens
 
@@ -287,7 +287,7 @@ def _encoded(
     sources: Iterable[_binding.PathLike | BinaryIO],
     splits: Sequence[float],
 ) -> Iterator[Encoded]:
-    """Yields the tokens of each conversation."""
+    """Yields the tokens of conversations, one by one."""
     told, typecode = False, TYPECODES[layout.output.dtype]
     for record in (record for source in sources for record in read_records(source)):
         try:
@@ -342,7 +342,7 @@ def _publish(layout: _HiddenLayout, force: bool) -> None:
 
 
 def _write_masks(chat: ChatFormat, paths: Iterable[str]) -> int:
-    """Writes the mask next to each shard of a split. Returns the number of tokens that are trained on."""
+    """Writes a mask next to every shard of a split. Returns the number of tokens that are trained on."""
     inside = False
     trained = 0
     for path in paths:

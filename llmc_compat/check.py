@@ -1,8 +1,8 @@
 """Checks whether llm.c would train on files: finds faults, their effect on llm.c, and the remedy.
 
-llm.c checks little; on other bad files it aborts, overflows or trains on nonsense. `check` reads tokenizers, shards,
-checkpoints and eval files as llm.c would, each by itself and all against each other, and the names that are compiled
-into llm.c. checks/rules.py has a table of all faults; docs/llmc-check.md lists them with llm.c's source lines.
+llm.c checks little. On other bad files it aborts, overflows or trains on nonsense. `check` reads tokenizers, shards,
+checkpoints and eval files as llm.c would, by themselves and against each other, and the names that are compiled into
+llm.c. checks/rules.py has a table of all faults. docs/llmc-check.md lists them with llm.c's source lines.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def to_bfloat16(values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
         values: float32, any shape.
 
     Returns:
-        The bits as uint16, in the same shape. Values beyond the largest bfloat16 become infinity; every NaN
-            becomes 0x7FC0.
+        The bits as uint16, in the same shape. Values beyond the largest bfloat16 become infinity. Every NaN becomes
+        0x7FC0.
     """
     single = numpy.ascontiguousarray(values, dtype="<f4")
     bits = single.view("<u4")
@@ -114,7 +114,7 @@ def write_blocks(
     path: _binding.PathLike, config: GPT2Config, dtype: str, blocks: Iterable[numpy.ndarray[Any, Any]]
 ) -> None:
     """Writes the header and then blocks of weights, atomically, holding one block at a time. The blocks are in the type
-    and order of the file; together, they are all of its tensors."""
+    and order of the file. Together, they are all of its tensors."""
     with _binding.Output(path) as output:
         shape = (config.num_layers, config.num_heads, config.channels, config.padded_vocab_size)
         output.write(header(MAGIC, VERSIONS[dtype], config.max_seq_len, config.vocab_size, *shape))
@@ -373,9 +373,9 @@ def write_random_checkpoint(
 ) -> None:
     """Writes a model to start training from, atomically, with GPT-2's initialization.
 
-    Weights are N(0, 0.02). Those of attproj and fcproj, which feed the residual stream, are
-    N(0, 0.02 / sqrt(2 L)). Layer norms are 1 and 0, biases 0. Rows V..Vp of wte are zero, because CUDA leaves
-    raw logits as the gradient of the padding: with random rows the gradient's norm is 904 instead of 1.7.
+    Weights are N(0, 0.02), except attproj and fcproj, which feed the residual stream: N(0, 0.02 / sqrt(2 L)). Layer
+    norms are 1 and 0, biases 0. Rows V..Vp of wte are zero, because CUDA leaves raw logits as the gradient of the
+    padding: with random rows the gradient's norm is 904 instead of 1.7.
 
     Args:
         dtype: "fp32" (version 3: CPU, and CUDA built with PRECISION=FP32) or "bf16" (version 5: CUDA).

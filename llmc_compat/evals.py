@@ -8,9 +8,9 @@ and the examples as uint16,
 
     65535, bytes of the example, its index, label 0-3, 4, n, n context tokens, then 4 times: n, n tokens
 
-llm.c gives each completion a row of the batch, and counts an example as correct if the completion with the lowest mean
-loss is the labeled one. train_gpt2.cu reads `dev/data/hellaswag/hellaswag_val.bin` when started with `-h 1`.
-Source: llm.c, dev/data/data_common.py (write_evalfile), dev/data/hellaswag.py, llmc/dataloader.h (EvalLoader).
+llm.c gives every completion a row of the batch, and counts an example as correct if the completion with the lowest mean
+loss is the labeled one. train_gpt2.cu reads `dev/data/hellaswag/hellaswag_val.bin` when started with `-h 1`. Source:
+llm.c, dev/data/data_common.py (write_evalfile), dev/data/hellaswag.py, llmc/dataloader.h (EvalLoader).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class EvalFacts:
 
     @property
     def min_T(self) -> int:
-        """The smallest T with which llm.c does not abort: T exceeds every row, and 10 T exceeds the longest example."""
+        """The smallest T that llm.c accepts: T exceeds every row, and 10 T exceeds the longest example."""
         return max(self.row_tokens, (self.stated_bytes or self.longest_bytes) // 10) + 1
 
 
@@ -127,14 +127,14 @@ def encode_examples(tok: Tokenizer, source: _binding.PathLike | BinaryIO, *, sep
     """Encodes the examples in JSON lines.
 
     A line is `{"context": str, "completions": [str, str, str, str], "label": 0-3}`; HellaSwag's names `ctx` and
-    `endings` also work. As in llm.c's hellaswag.py, context and completions are encoded separately, each completion
-    with a leading space, because GPT-2's tokens for words inside a text begin with a space.
+    `endings` also work. As in llm.c's hellaswag.py, context and completions are encoded separately, completions with a
+    leading space, because GPT-2's tokens for words inside a text begin with a space.
 
     Args:
         tok: the tokenizer. Special tokens in the examples are encoded as ordinary text.
         source: a file (also *.gz and *.zst) or a stream.
         separator: the text before a completion: " ", or "" for scripts without spaces. A PybpeWarning names the first
-            record in which "" joins two words.
+            record where "" joins two words.
 
     Raises:
         FileError. FormatError: a line is not such a record. LimitError: an example is too large for the format, or
@@ -282,7 +282,7 @@ def _read_examples(name: str, body: numpy.ndarray[Any, Any], count: int) -> tupl
 
 
 def _unpack(fields: list[int], index: int) -> Example | None:
-    """Parses these uint16 as one example; returns None unless they are exactly one, with this index."""
+    """Parses these uint16 as one example. Returns None unless they are exactly one, with this index."""
     if fields[:1] != [DELIMITER] or fields[2:3] != [index] or fields[4:5] != [COMPLETIONS]:
         return None
     parts = []

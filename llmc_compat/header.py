@@ -1,4 +1,4 @@
-"""The header with which llm.c's files begin: 256 int32, little-endian. The first two are a magic and a version."""
+"""The header of llm.c's files: 256 int32, little-endian. The first two are a magic and a version."""
 
 from __future__ import annotations
 

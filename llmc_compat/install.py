@@ -42,7 +42,7 @@ FOLDERS = {".": "llmc", "dev/test": "../../llmc"}  # build folder -> path to llm
 
 
 class InstallError(Exception):
-    """Something in the checkout is not as expected; nothing was changed."""
+    """Something in the checkout is not as expected. Nothing was changed."""
 
 
 def begins_with(path: Path, start: str) -> bool:
@@ -115,7 +115,7 @@ def install(llmc: Path) -> str:
 
 
 def uninstall(llmc: Path) -> str:
-    """Restores the originals and removes what was added. Does nothing if nothing is installed. Returns a sentence."""
+    """Restores the originals and removes the added files. Does nothing if nothing is installed. Returns a sentence."""
     if not is_begun(llmc) and all((llmc / "llmc" / name).is_file() for name in REPLACED):
         return f"{llmc}: restored"
     check(llmc)

@@ -30,10 +30,10 @@ class Record(NamedTuple):
 
 def read_records(source: _binding.PathLike | BinaryIO) -> Iterator[Record]:
     """Yields the records of JSON lines in a file (*.gz and *.zst are decompressed) or an open stream. Blank lines are
-    skipped; line numbers start at 1.
+    skipped. Line numbers start at 1.
 
     Raises:
-        FileError. FormatError: a line is not JSON; the error names the line.
+        FileError. FormatError: a line is not JSON. The error names the line.
     """
     if isinstance(source, (str, bytes, os.PathLike)):
         path = os.fsdecode(source)

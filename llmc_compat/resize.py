@@ -2,8 +2,8 @@
 
 Only wte, the embedding of tokens (which is the output layer as well), depends on the vocabulary. A token that both
 tokenizers have keeps its row. Every other token starts as the mean of the old rows, so it enters the softmax as an
-average token; a random row could take a large share of the probability
-(John Hewitt, "Initializing New Word Embeddings for Pretrained Language Models", 2021).
+average token. A random row could take a large share of the probability (John Hewitt, "Initializing New Word Embeddings
+for Pretrained Language Models", 2021).
 """
 
 from __future__ import annotations

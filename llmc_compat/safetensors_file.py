@@ -48,7 +48,7 @@ def write_safetensors(
     blocks: Iterable[numpy.ndarray[Any, Any]],
 ) -> None:
     """Writes tensors of one type, "F32", or "BF16" with blocks of uint16, atomically, without holding more than one
-    block. The blocks are contiguous; together, all tensors in the order of `shapes`."""
+    block. The blocks are contiguous, and together they are all tensors in the order of `shapes`."""
     header: dict[str, Any] = {_METADATA: {"format": "pt"}}  # transformers refuses a file without this
     end = 0
     for name, shape in shapes.items():
@@ -128,5 +128,5 @@ def _entry(path: str, name: str, value: Any, data_bytes: int) -> Entry:
 
 
 def _are_sizes(value: object) -> TypeGuard[list[int]]:
-    """Returns whether this is a list of sizes that `prod` can multiply quickly; a million sizes would take minutes."""
+    """Returns whether this is a list of sizes that `prod` can multiply quickly. A million sizes would take minutes."""
     return isinstance(value, list) and len(value) <= _MAX_DIMENSIONS and all(type(i) is int and i >= 0 for i in value)

@@ -118,10 +118,10 @@ def _show(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, path: str, size: int, 
     gpt2 = f"; GPT-2's {GPT2_TOKENS:,} tokens would give {GPT2_BYTES_PER_TOKEN}" if is_default else ""
     print(f"{size / max(1, manifest.tokens):.2f} bytes per token{gpt2}")
     print(f"\nin {out}/:")
-    print("  tokenizer.json     for Hugging Face and pybpe")
-    print("  tokenizer.bin      for llm.c")
+    print("  tokenizer.json           for Hugging Face and pybpe")
+    print("  tokenizer.bin            for llm.c")
     for split, records in manifest.shards.items():
-        print(f"  {records[0].file:<18} {manifest.split_tokens(split):,} tokens")
+        print(f"  {records[0].file:<24} {manifest.split_tokens(split):,} tokens")
     print("\nnext:")
     print("  source .venv/bin/activate")
     print(f"  pybpe encode -t {out}/tokenizer.json --text 'Hello, world' --explain")

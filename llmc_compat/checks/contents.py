@@ -1,4 +1,4 @@
-"""What each file holds, as llm.c reads it: facts, which rules.py names in its messages."""
+"""The contents of files, as llm.c reads them: facts, which rules.py names in its messages."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Described(NamedTuple):
 
     @property
     def records(self) -> Iterator[tuple[str, ShardRecord, str]]:
-        """The split, the record and the path of each shard."""
+        """The splits, records and paths of shards."""
         for split, records in self.manifest.shards.items():
             yield from ((split, each, os.path.join(os.path.dirname(self.path), each.file)) for each in records)
 

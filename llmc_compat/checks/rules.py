@@ -1,5 +1,5 @@
-"""The rules: what can be wrong, what llm.c does then, and how to fix it. Effects on the CPU were observed by running
-llm.c (tests/llmc_verdicts.py); those on CUDA are from its source: docs/llmc-check.md has the lines."""
+"""The rules: faults, their effects on llm.c, and remedies. Effects on the CPU were observed by running llm.c
+(tests/llmc_verdicts.py). Effects on CUDA are from its source: docs/llmc-check.md has the lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares tokenizers on texts in several languages, or on other kinds of texts: `pybpe.compare`."""
+"""Compares tokenizers on documents in several languages, or of several kinds: `pybpe.compare`."""
 
 from __future__ import annotations
 

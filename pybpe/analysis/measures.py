@@ -1,6 +1,6 @@
-"""Measures of a vocabulary on a text, computed from how often each token occurs.
+"""Measures of a vocabulary on a text, computed from the counts of its tokens.
 
-docs/comparing.md says where each measure comes from, and what it has been shown to predict and not to predict.
+docs/comparing.md has the sources of the measures, and the evidence for what they predict.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def renyi_entropy(counts: Counts, alpha: float = ALPHA) -> float | None:
 
 
 def efficiency(entropy: float | None, tokens: int) -> float | None:
-    """Returns an entropy divided by the greatest entropy of this number of distinct tokens; None if that is 0."""
+    """Returns an entropy divided by the greatest entropy of this number of distinct tokens, or None if that is 0."""
     return None if entropy is None or tokens < 2 else entropy / math.log2(tokens)
 
 
@@ -55,8 +55,8 @@ def zipf(counts: Counts) -> Zipf:
 
 
 def gini(costs: Sequence[float]) -> float:
-    """Returns the Gini coefficient of what a text costs in each language: the sum over all ordered pairs of
-    |cost - cost|, divided by 2 n^2 mean(cost). 0 means equal costs.
+    """Returns the Gini coefficient of the costs of a text in several languages: the sum over all ordered pairs of |cost
+    - cost|, divided by 2 n^2 mean(cost). 0 means equal costs.
 
     >>> gini([1.0, 1.0]), gini([1.0, 3.0])
     (0.0, 0.25)

@@ -1,4 +1,4 @@
-"""Encodes texts with several tokenizers, and counts how often each token occurs.
+"""Encodes documents with several tokenizers, and counts their tokens.
 
 All tokenizers encode the same texts. The code cuts plain text at every special token of any of them, as at
 <|endoftext|> between two documents, and measures only the text between. Special tokens that readers see as text
@@ -80,7 +80,7 @@ class _Taken(NamedTuple):
 
 
 class _PieceTally(NamedTuple):
-    """What a thread found in a piece. The fields about its edges say whether a word, or the last line, may extend
+    """The results of a thread for a piece. The fields about its edges tell whether a word, or the last line, may extend
     beyond the piece."""
 
     size: TextSize
@@ -173,7 +173,7 @@ def hidden_specials(tok: Tokenizer) -> list[str]:
 
 
 def common_cut(cuts: Sequence[Cut]) -> Cut:
-    """Returns the Cut that finds the first place at which all the given Cuts allow a cut."""
+    """Returns the Cut that finds the first place where all these Cuts allow a cut."""
 
     def cut(data: _binding.Data, start: int) -> int:
         while True:

@@ -1,5 +1,4 @@
-"""Measures a tokenizer on counted words: which tokens it uses, how well it compresses each script, and the compression
-of each vocabulary size."""
+"""Measures a tokenizer on counted words: the tokens it uses, and its compression by script and by vocabulary size."""
 
 from __future__ import annotations
 
@@ -114,7 +113,7 @@ class CurvePoint(NamedTuple):
 
 
 def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int], hidden: int) -> list[CurvePoint]:
-    """Returns one point for each size, ascending. A size above the tokenizer's is reduced to it."""
+    """Returns a point for every size, ascending. A size above the tokenizer's is reduced to it."""
     refuse_dropout(tokenizer.model, "cannot count tokens")
     words = counts.to_dict()
     size = sum(len(word) * count for word, count in words.items())
@@ -138,7 +137,7 @@ def table(points: Sequence[CurvePoint]) -> Table:
 
 
 def plot(points: Sequence[CurvePoint], path: str) -> None:
-    """Draws the curve to a file, atomically; the same curve gives the same bytes. The file's name ends in .png, .svg or
+    """Draws the curve to a file, atomically. The same curve gives the same bytes. The file's name ends in .png, .svg or
     .pdf. The size axis is linear: on a logarithmic axis the curve of most texts is nearly straight, and does not show
     where it flattens."""
     figure, axes = _pyplot().subplots(figsize=(7, 4), layout="constrained")

@@ -1,6 +1,6 @@
 """The command line: `pybpe COMMAND --help` explains each command.
 
-Exit codes: 0 for success, 2 for bad input (one line on standard error says what is wrong and how to fix it), 130 if
+Exit codes: 0 for success, 2 for bad input (one line on standard error explains the fault and the remedy), 130 if
 interrupted. `compare`, `verify` and `llmc check` exit with 1 if they find a difference or a fault.
 """
 

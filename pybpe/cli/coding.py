@@ -120,8 +120,8 @@ def _run_encode(args: argparse.Namespace) -> None:
 
 
 def _without_dropout(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> pybpe.Tokenizer:
-    """Sets args.dropout to the dropout to encode with. Returns the tokenizer without its own, which the code that cuts
-    texts refuses."""
+    """Sets args.dropout to the dropout to encode with. Returns the tokenizer without its own, because the code that
+    cuts text refuses it."""
     own = tokenizer.model.dropout
     args.dropout = own if args.dropout is None else tokenizer.replace(dropout=args.dropout).model.dropout
     if args.dropout and args.seed is None:

@@ -46,7 +46,7 @@ _OTHER_OPTIONS = {
 
 
 def _meant(word: str, others: Mapping[str, str], known: Collection[str]) -> str:
-    """Returns what somebody who typed a word probably meant; "" if that is unclear."""
+    """Returns the name that somebody who typed a word probably meant, or "" if that is unclear."""
     from difflib import get_close_matches
 
     named = [ours for ours, theirs in others.items() if word in theirs.split() and ours.split()[0] in (*known, ours)]
@@ -218,8 +218,8 @@ class Command(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(words)}{hint}")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Returns the value of an argument, each time that it is given. Refuses the last of several values that would
-        silently replace the others, and empty ones."""
+        """Returns the value of an argument. Refuses a second value that would silently replace the first, and empty
+        ones."""
         if action.option_strings and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
             if action in self._given:
                 self.error(f"{action.option_strings[-1]}: given twice: give it once")

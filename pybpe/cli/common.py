@@ -1,4 +1,4 @@
-"""What the commands share: options, output and files."""
+"""The common parts of commands: options, output and files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
 
 def check_call(args: argparse.Namespace) -> list[str]:
     """Looks at the paths of a command before it runs: no two may lead to one file that it writes, and what it would
-    replace must be what it writes, unless there is --force. Returns what to say when it has replaced files."""
+    replace must be what it writes, unless there is --force. Returns the notes to print when it has replaced files."""
     paths = paths_of(args)
     written = {flag: some[0] for flag, some in paths["writes"].items()}
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
@@ -82,7 +82,7 @@ def remove_old_list(args: argparse.Namespace) -> None:
 
 
 def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any, **more: Any) -> Result:
-    """Calls a function of the package with `given` and `more`, and with each option of the command that it has a
+    """Calls a function of the package with `given` and `more`, and with every option of the command that it has a
     keyword argument for. None stands for the function's own default. The workers of --dask are its executor."""
     names = signature(function)
     own = names.parameters.keys() - names.bind_partial(*given).arguments.keys()
@@ -97,7 +97,7 @@ def call(function: Callable[..., Result], args: argparse.Namespace, *given: Any,
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[futures.Executor | None]:
-    """Yields the executor for a Dask scheduler's workers; None without an address."""
+    """Yields the executor for a Dask scheduler's workers, or None without an address."""
     if address is None:
         yield None
         return
@@ -123,7 +123,7 @@ async def _reach(distributed: Any, address: str) -> None:
 
 
 def progress(args: argparse.Namespace) -> bool | None:
-    """Returns whether to show a bar; None if a terminal gets one."""
+    """Returns whether to show a bar, or None if only a terminal gets one."""
     how = getattr(args, "progress", "auto")
     if how == "auto":
         return False if args.quiet or args.json else None
@@ -163,7 +163,7 @@ def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
 
 
 def load(path: str) -> pybpe.Tokenizer:
-    """Loads the tokenizer in a file or folder; or, if there is none, OpenAI's encoding of this name."""
+    """Loads the tokenizer in a file or folder, or, if there is none, OpenAI's encoding of this name."""
     if not os.path.lexists(path) and re.fullmatch(r"[\w-]+", path):
         from ..encodings import NAMES, get_encoding
 
@@ -251,8 +251,8 @@ def named_output(
 def save_tokenizer(
     tokenizer: pybpe.Tokenizer, args: argparse.Namespace, old: pybpe.Tokenizer | None, keep: bool = False
 ) -> None:
-    """Writes a tokenizer in the format that the ending of -o names, or as JSON to standard output; with --remap, also
-    the ids of `old`."""
+    """Writes a tokenizer in the format that the ending of -o names, or as JSON to standard output. With --remap, also
+    writes the ids of `old`."""
     with named_output(args, ".json", keep, alone=names_alone()) as name:
         tokenizer.save(name)
     if args.remap is not None and old is not None:

@@ -141,7 +141,7 @@ def _count_tokens(args: argparse.Namespace) -> None:
 
 
 def _count_words(args: argparse.Namespace) -> None:
-    """Writes the sum of the words of texts and of .counts files."""
+    """Writes the sum of the words of documents and of .counts files."""
     texts = [path for path in args.files if not path.endswith(".counts")]
     counts = [path for path in args.files if path.endswith(".counts")]
     if not args.files:
@@ -160,7 +160,7 @@ def _count_words(args: argparse.Namespace) -> None:
 
 
 def _count_texts(args: argparse.Namespace, texts: list[str], counts: list[str], output: str) -> int:
-    """Writes the words of texts to a file, if the words of `counts` can be added. Returns the number of words."""
+    """Writes the words of documents to a file, if the words of `counts` can be added. Returns the number of words."""
     from ..training.counting import count_to_file
     from ..training.counts import check_addable, settings_of_files
     from ..training.word_counter import CountSettings

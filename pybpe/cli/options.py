@@ -1,4 +1,4 @@
-"""Options of commands. Most are fields of dataclasses, which declare each option once: see `option` in arguments.py."""
+"""Options of commands. Most are fields of dataclasses, which declare an option once: see `option` in arguments.py."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _add_option(command: Any, field: Field[Any], default: Any) -> None:
 
 
 def _default(value: Any) -> str:
-    """Returns what the help says of a default."""
+    """Returns the text about a default for the help."""
     if value is MISSING or value is None or value is False:
         return ""
     if value == ():

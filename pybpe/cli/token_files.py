@@ -29,7 +29,7 @@ def report_manifest(args: argparse.Namespace, manifest: Manifest, note: str = ""
 
 
 def split_tokens(manifest: Manifest) -> dict[str, int]:
-    """Returns the number of tokens in each split."""
+    """Returns split -> number of tokens."""
     return {split: manifest.split_tokens(split) for split in manifest.shards}
 
 

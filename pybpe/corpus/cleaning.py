@@ -266,7 +266,7 @@ def _compressor(name: str) -> Any:
 
 
 def _write_list(path: str, folder: str, results: Sequence[Result], names: Mapping[str, str]) -> dict[str, Any]:
-    """Writes the list of the records that were skipped, by way of a folder. Returns what a report says about them."""
+    """Writes the list of skipped records, by way of a folder. Returns the facts about them for a report."""
     temporary = os.path.join(folder, os.path.basename(path))
     with _binding.Output(temporary) as output:
         records = SkippedRecords(output.write, names)

@@ -86,7 +86,7 @@ class Decisions:
             yield result.array("paragraphs", "<u8", 2)[of_kept].tobytes()
 
     def _only(self) -> Iterator[Array]:
-        """Yields the hash of the only shingle of each document, or 0 if it has a signature."""
+        """Yields the hashes of the only shingles of documents, or 0 for a document with a signature."""
         return (result.array("only", "<u8")[:, 0] for result in self._results)
 
     def _band_rows(self, band: int | None) -> Iterator[tuple[Array, Array]]:

@@ -1,7 +1,7 @@
-"""Finds exact duplicates of texts and paragraphs: digests that occurred before.
+"""Finds exact duplicates of documents and paragraphs: digests that occurred before.
 
-Digests are BLAKE2b's, of 16 bytes: among 10^12 texts, the chance that any two different texts collide is 10^-15.
-Paragraphs are separated by blank lines. In a text without blank lines, each line is a paragraph.
+Digests are BLAKE2b's, of 16 bytes: among 10^12 documents, the chance that any two different ones collide is 10^-15.
+Blank lines separate paragraphs. In a document without blank lines, every line is a paragraph.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def repeated(digests_of: Callable[[], Iterable[bytes]], count: int, memory: int)
     """Returns whether each of `count` digests equals an earlier one: bool, shape (count,). `digests_of` returns the
     digests, several concatenated ones at a time.
 
-    Digests may not all fit in `memory`, bytes besides the result. They are hashes, so they are spread evenly: each pass
-    over them takes one share."""
+    Digests may not all fit in `memory`, bytes besides the result. They are hashes, so they are spread evenly, and a
+    pass over them takes one share."""
     found = numpy.zeros(count, dtype=bool)
     passes = -(-count * _ROW_BYTES // memory)
     for share in range(passes):

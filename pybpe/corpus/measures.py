@@ -1,8 +1,8 @@
 """The measures of texts that filters limit: shares and counts, from what the C library counts.
 
 A word is a run of letters, marks and digits. Chinese, Japanese, Thai and their like are written without spaces, so
-there each character is a unit, and two units count as one word: Chinese words have one to three characters, about two
-on average. So a limit on words, or an n-gram of n words, means nearly the same in every language.
+there a character is a unit, and two units count as one word: Chinese words have one to three characters, about two on
+average. So a limit on words, or an n-gram of n words, means nearly the same in every language.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _classes() -> bytearray:
 
 
 def _lower() -> bytes:
-    """Returns the lowercase of each code point. The only capital whose lowercase is two characters keeps its case. Both
-    forms of a small sigma are the same letter."""
+    """Returns the lowercase of every code point. The only capital whose lowercase is two characters keeps its case.
+    Both forms of a small sigma are the same letter."""
     characters = _code_points(_CASED).replace(_TWO, " ").lower()
     characters = characters[: ord(_TWO)] + _TWO + characters[ord(_TWO) + 1 :]
     return characters.replace("ς", "σ").encode(_UTF_32, "surrogatepass")

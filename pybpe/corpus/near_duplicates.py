@@ -6,10 +6,10 @@ size of the intersection divided by the size of the union. The share of equal po
 several rows; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
 Datasets", chapter 3. The C library makes the signatures (csrc/shingles/shingles_minhash.c).
 
-A text with fewer words than a shingle is like those with the same words, and no others: it needs no signature.
+A text with fewer words than a shingle matches only texts with identical words, so it needs no signature.
 
-Texts are numbered in the order of the corpus. In each band, texts with equal keys form a group. Each is compared with
-the one before it in the group and with the first of it, unless they are linked already. Pairs whose signatures are
+Texts are numbered in the order of the corpus. In a band, texts with equal keys form a group. A text is compared with
+the one before it in the group and with the first one, unless they are linked already. Pairs whose signatures are
 similar enough are linked, and the texts that links connect are a cluster. So the clusters depend only on the texts and
 their order.
 """
@@ -57,7 +57,7 @@ class Banding(NamedTuple):
         return cls(PERMUTATIONS, 1)
 
     def probability(self, similarity: float) -> float:
-        """The probability that a pair of this Jaccard similarity is compared: 1 - (1 - s^rows)^bands."""
+        """Returns the probability that a pair of this Jaccard similarity is compared: 1 - (1 - s^rows)^bands."""
         return float(1 - (1 - similarity**self.rows) ** self.bands)
 
     def curve(self) -> list[tuple[float, float]]:

@@ -170,7 +170,7 @@ def find_pii(text: str, kinds: Iterable[str] = KINDS) -> list[Finding]:
 
 
 def _lines(text: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yields the start and end of each line with one of the hints, possibly once per hint."""
+    """Yields the starts and ends of lines with one of the hints, possibly once per hint."""
     for hint in hints:
         at = text.find(hint)
         while at >= 0:
@@ -190,7 +190,7 @@ def check_kinds(kinds: Iterable[str]) -> list[str]:
 
 
 def replace_pii(text: str, findings: Sequence[Finding]) -> str:
-    """Returns the text with each finding replaced by <KIND>.
+    """Returns the text with every finding replaced by <KIND>.
 
     >>> replace_pii("Call 13812345678 now", find_pii("Call 13812345678 now"))
     'Call <PHONE> now'

@@ -107,7 +107,7 @@ def _bins(name: str, values: Array) -> Array:
 
 
 def bin_end(name: str, start: float) -> float | None:
-    """Returns the upper end of the bin that begins at `start`; None for the last bin, which is unbounded."""
+    """Returns the upper end of the bin that begins at `start`, or None for the last bin, which is unbounded."""
     if name.startswith(_COUNTS):
         return max(1.0, 2 * start)
     if name.startswith("score ") and not -1 < start < 1:

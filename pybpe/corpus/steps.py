@@ -1,4 +1,4 @@
-"""The steps that `clean` runs: its options as one object; and the language of a text."""
+"""The steps that `clean` runs: its options as one object, and the language of a text."""
 
 from __future__ import annotations
 

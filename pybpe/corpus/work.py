@@ -1,4 +1,4 @@
-"""The steps that handle each document by itself, run by worker processes, one task at a time."""
+"""The steps that handle single documents, run by worker processes, one task at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Change = tuple[int, str, dict[str, Any]]  # the place of a document, its new te
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker does."""
+    """The work of a worker."""
 
     steps: Steps
 
@@ -147,7 +147,7 @@ class _Found:
         self._sections: dict[str, list[_binding.Data]] = {name: [] for name in names}
 
     def note(self, batch: Batch) -> None:
-        """Notes what was read for a batch."""
+        """Notes the documents that were read for a batch."""
         self._read["read"] += batch.size
         if batch.doubt is not None:
             self._read["doubts"].append(batch.doubt)

@@ -113,8 +113,8 @@ def binarize(
             used unchanged. None means UTF-8 for JSON lines, and decides for every text file: pybpe reads a file that is
             not UTF-8 in the encoding that fits best, and warns you, or refuses it if that is uncertain. Parquet is
             always UTF-8.
-        keep_crlf: True reads \\r\\n in text files unchanged. Otherwise it becomes \\n in a file where every \\n follows a
-            \\r and every \\r precedes a \\n, as Windows writes them, and a note tells you so.
+        keep_crlf: True reads \\r\\n in text files unchanged. Otherwise it becomes \\n in a file where every \\n follows
+            a \\r and every \\r precedes a \\n, as Windows writes them, and a note tells you so.
         on_error: what to do at a record that is not valid. "stop" raises an error. "skip" skips it, lists it in
             skipped.jsonl in `out`, and warns you at the end. If more than half of the records are not valid, the run
             stops. See docs/inputs.md.
