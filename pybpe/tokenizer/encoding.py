@@ -78,13 +78,13 @@ class TextEncoder:
         except TypeError:  # a buffer without a length, or not a text
             size = sum(len(utf8(text)) for text in texts)
         if self._direct and size <= _GROUP_BYTES and len(texts) <= _GROUP_TEXTS:
-            return _Workload((_Group(0, texts),), size, 0)
+            return _Workload((_TextGroup(0, texts),), size, 0)
         threads = worker_count(num_threads)
         if len(texts) == 1:
             return _Workload(self._pieces(texts, 0), size, threads if size > PIECE_BYTES else 1)
         return _Workload(self._groups(texts, threads), size, threads)
 
-    def _groups(self, texts: Sequence[Text], threads: int) -> Iterator[_Group]:
+    def _groups(self, texts: Sequence[Text], threads: int) -> Iterator[_TextGroup]:
         try:
             sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))  # type: ignore[arg-type]
         except TypeError:
@@ -97,14 +97,14 @@ class TextEncoder:
             while first < stop:
                 until = int(numpy.searchsorted(ends, ends[first] - sizes[first] + group_bytes))
                 until = min(max(until, first + 1), first + _GROUP_TEXTS, stop)
-                yield _Group(first, texts[first:until])
+                yield _TextGroup(first, texts[first:until])
                 first = until
             if stop < len(texts):
                 yield from self._pieces(texts, stop)
                 first = stop + 1
 
-    def _pieces(self, texts: Sequence[Text], i: int) -> Iterator[_Group]:
-        return (_Group(i, (piece,)) for piece in text_pieces(texts[i], self.cut))
+    def _pieces(self, texts: Sequence[Text], i: int) -> Iterator[_TextGroup]:
+        return (_TextGroup(i, (piece,)) for piece in text_pieces(texts[i], self.cut))
 
     def _views(
         self,
@@ -117,7 +117,7 @@ class TextEncoder:
         """Returns the index of the first text of each group, and view(the ids of its texts), which a thread calls. The
         arguments are as in _binding.Encoder.encode."""
 
-        def encode(group: _Group) -> tuple[int, View]:
+        def encode(group: _TextGroup) -> tuple[int, View]:
             return group.first, self._view(group.texts, specials, id_bytes, view, room)
 
         return map_ordered(encode, work.groups, work.threads) if work.threads > 1 else map(encode, work.groups)
@@ -387,7 +387,7 @@ def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[
     yield data[begin:], None
 
 
-class _Group(NamedTuple):
+class _TextGroup(NamedTuple):
     """Consecutive texts of a batch, or a piece of one."""
 
     first: int  # the index of the first text in the batch
@@ -397,7 +397,7 @@ class _Group(NamedTuple):
 class _Workload(NamedTuple):
     """Texts, divided into items of work for threads."""
 
-    groups: Iterable[_Group]
+    groups: Iterable[_TextGroup]
     size: int  # the characters or bytes of all texts
     threads: int  # 0: one item that takes less time than to hand it to a thread
 
