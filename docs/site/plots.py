@@ -1,11 +1,13 @@
-"""Draws the plots of docs/ from the tables of benchmarks/RESULTS.md, as SVG: `make plots`."""
+"""Draws the plots of docs/ from the tables of benchmarks/RESULTS.md, and from logs of training, as SVG:
+`make plots`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from html import escape
-from math import log2
+from math import ceil, floor, log2
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +75,34 @@ def packing() -> Iterator[str]:
         yield label(x, top + 30 * 10 + 20, method, color=color)
 
 
-PICTURES = {"compression.svg": (300, compression), "packing.svg": (370, packing)}
+def losses(log: str, names: tuple[str, str]) -> Iterator[str]:
+    """Lines for the validation loss, and for the training loss, which is of one batch each: the mean of ten."""
+    text = (ROOT / "docs/site" / log).read_text(encoding="utf-8")
+    found = (re.findall(rf"^step (\d+)/\d+ \| {kind} loss ([\d.]+)", text, re.MULTILINE) for kind in ("val", "train"))
+    val, each = ([(int(step), float(loss)) for step, loss in points] for points in found)
+    groups = (each[at : at + 10] for at in range(0, len(each), 10))
+    train = [(group[len(group) // 2][0], sum(loss for _, loss in group) / len(group)) for group in groups]
+    left, top, width, height = 44, 10, 580, 250
+    values = [loss for _, loss in (*val, *train)]
+    low, high, last = floor(min(values)), ceil(max(values)), val[-1][0]
+    for value in range(low, high + 1):
+        y = top + height * (high - value) / (high - low)
+        yield f'<path d="M{left} {y:.1f}h{width}" stroke="{GRAY}" stroke-opacity=".3"/>'
+        yield label(left - 8, y + 4, str(value), "end")
+    for step in range(0, last, max(100, last // 600 * 100)):
+        yield label(left + width * step / last, top + height + 20, str(step), "middle")
+    for y, line, color, stroke, name in ((30, val, COLORS[0], 2.5, names[0]), (50, train, GRAY, 1, names[1])):
+        places = ((left + width * step / last, top + height * (high - loss) / (high - low)) for step, loss in line)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        yield f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="{stroke}"/>'
+        yield label(left + width, y, name, "end", color)
+
+
+PICTURES: dict[str, tuple[int, Callable[[], Iterator[str]]]] = {
+    "compression.svg": (300, compression),
+    "packing.svg": (370, packing),
+    "loss.svg": (285, partial(losses, "kjv.log", ("validation loss", "training loss"))),
+}
 
 
 def drawn() -> dict[str, str]:
