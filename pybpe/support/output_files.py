@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import glob
+import io
 import os
 from collections.abc import Collection
 from contextlib import suppress
@@ -70,6 +71,14 @@ def give_name(temporary: str, path: str) -> None:
         platform.sync_file(temporary, like=path)
         platform.replace_file(temporary, path)
         platform.sync_folder(os.path.dirname(path) or ".")
+
+
+def write_all(stream: io.FileIO, data: _binding.Data) -> int:
+    """Writes bytes to a file without a buffer, of which a system call may write a part. Returns their number."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[stream.write(rest) :]
+    return len(data)
 
 
 def write_through(temporary: str, path: str, data: bytes) -> None:

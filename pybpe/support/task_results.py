@@ -29,11 +29,10 @@ from .._lazy import Array, numpy
 from ..errors import FormatError, file_errors
 from . import platform
 from .locking import FOLDER, STAGED
-from .output_files import make_folder, remove_entry, remove_file
+from .output_files import make_folder, remove_entry, remove_file, write_all
 
 TASKS = "tasks"  # a folder in a hidden folder
 _NUMBERS = 8  # bytes before a header
-_BUFFER = 1 << 16
 _UNFINISHED = ".tmp"  # the ending of a file
 
 
@@ -78,14 +77,9 @@ def write_results(path: str, parts: Iterable[Data]) -> int:
     size = 0
     temporary = f"{path}-{secrets.token_hex(4)}{_UNFINISHED}"
     try:
-        with file_errors(temporary, "cannot be written"):
-            stream = open(temporary, "wb", buffering=_BUFFER)
-        with stream:
+        with file_errors(temporary, "cannot be written"), open(temporary, "wb", buffering=0) as stream:
             for part in parts:
-                with file_errors(temporary, "cannot be written"):
-                    size += stream.write(part)
-            with file_errors(temporary, "cannot be written"):
-                stream.flush()
+                size += write_all(stream, part)
         with file_errors(path, "cannot be written"):
             platform.replace_file(temporary, path)
     except BaseException:

@@ -26,7 +26,7 @@ from .._lazy import Array, numpy
 from ..arguments import can_pass, param
 from ..errors import LimitError, ShardTooSmallError, file_errors
 from ..reading.splits import SPLIT_NAMES
-from ..support.output_files import give_name
+from ..support.output_files import give_name, write_all
 from ..support.parallel import end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
 from ..support.task_results import Result, Section, results_in
@@ -198,14 +198,13 @@ def make_shard(order: ShardOrder) -> str:
     temporary = f"{order.path}-{secrets.token_hex(4)}.tmp"
     digest = hashlib.sha256(order.header)
     with file_errors(temporary, "cannot be written"), open(temporary, "wb", buffering=0) as output:
-        output.write(order.header)
+        write_all(output, order.header)
         for stretch in order.stretches:
             end_if_unwanted()
             data = memoryview(stretch) if isinstance(stretch, bytes) else _ids_of(stretch)
             if order.is_hashed:
                 digest.update(data)
-            while len(data):
-                data = data[output.write(data) :]
+            write_all(output, data)
     give_name(temporary, order.path)
     return digest.hexdigest() if order.is_hashed else ""
 

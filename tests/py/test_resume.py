@@ -3,6 +3,7 @@ an undisturbed run writes. test_finished.py has calls after one that finished, t
 
 import errno
 import gzip
+import io
 import os
 import random
 import shutil
@@ -22,6 +23,7 @@ from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
 from pybpe.reading import planning
 from pybpe.support import task_results
 from pybpe.support.locking import FOLDER
+from pybpe.support.output_files import write_all
 from pybpe.tokens import encoding, run, shards, workers
 from pybpe.tokens.mix import mixing, shuffling
 from pybpe.tokens.results import Segment
@@ -162,6 +164,16 @@ def test_a_full_disk(
     assert [path.name for path in (tmp_path / "out").iterdir()] == [FOLDER]
     pybpe.binarize(tok, texts, tmp_path / "out", **keywords)
     assert content(tmp_path / "out") == content(tmp_path / "undisturbed")
+
+
+def test_a_system_call_that_writes_a_part(tmp_path: Path) -> None:
+    class Partly(io.FileIO):
+        def write(self, data: Any) -> int:
+            return super().write(memoryview(data)[:3])
+
+    with Partly(tmp_path / "x", "wb") as stream:
+        assert write_all(stream, b"0123456789") == 10 and write_all(stream, memoryview(b"")) == 0
+    assert (tmp_path / "x").read_bytes() == b"0123456789"
 
 
 # ------------------------------------------------------------------------------------------------------
