@@ -162,8 +162,7 @@ def _count_words(args: argparse.Namespace) -> None:
 def _count_texts(args: argparse.Namespace, texts: list[str], counts: list[str], output: str) -> int:
     """Writes the words of documents to a file, if the words of `counts` can be added. Returns the number of words."""
     from ..training.counting import count_to_file
-    from ..training.counts import check_addable, settings_of_files
-    from ..training.word_counter import CountSettings
+    from ..training.counts import CountSettings, check_addable, settings_of_files
 
     specials = tuple(special_ids_of(args.special_tokens or ()))
     read = chosen(ReadOptions, vars(args), skipped=list_of_skipped(args))

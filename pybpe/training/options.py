@@ -1,10 +1,9 @@
 """The options of a training run.
 
-To add one: a field of TrainOptions, the argument of `train` (trainer.py) with its docstring, and an entry in
-`Plan.fingerprint` (plan.py), because a checkpoint refuses a run with other settings. If a saved tokenizer records it,
-its name is in _MERGING there, and in docs/file-formats.md. A setting of counting is also a field of CountSettings
-(word_counter.py), and `settings_of_header` (counts.py) gives older files the value that they were made with. Test that
-a killed run resumes and gives the same tokenizer, and that another value is refused (test_training_corpora.py).
+To add one: a field of TrainOptions, and the argument of `train` (trainer.py) with its docstring. If a saved tokenizer
+records it, its name is in _MERGING (plan.py), and in docs/file-formats.md. A setting of counting is also a field of
+CountSettings (counts.py), so that a checkpoint does not use counts with another value, and `settings_of_header` there
+gives older files the value that they were made with. Test both (test_counting.py).
 """
 
 from __future__ import annotations

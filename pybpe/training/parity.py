@@ -27,7 +27,7 @@ from ..reading.sample import Sample, flat_texts
 from ..support.call_paths import check_once
 from ..support.parallel import RunOptions
 from .counting import count_inputs
-from .word_counter import CountSettings
+from .counts import CountSettings
 
 UNITS = ("text", "character", "byte")
 

@@ -16,8 +16,8 @@ from ..model.remap import config_with, with_specials
 from ..pattern import Pattern, PatternLike
 from ..reading.options import ReadOptions
 from . import superwords
+from .counts import CountSettings
 from .options import TrainOptions
-from .word_counter import CountSettings
 
 _MERGING = ("tie_break", "min_frequency", "max_token_length")  # the options that a saved tokenizer records
 # What a tokenizer takes from the one in whose likeness it is trained.

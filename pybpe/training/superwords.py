@@ -15,7 +15,7 @@ from .. import _binding
 from ..arguments import instance, param
 from ..errors import ArgumentError
 from ..pattern import Pattern
-from .word_counter import word_lists
+from .counting import word_lists
 
 TRANSITION = 0.8
 

@@ -10,7 +10,7 @@ from texts import chinese, english, mixed, random_bytes
 import pybpe
 from pybpe import _binding
 from pybpe.pattern import NAMES, Pattern
-from pybpe.training import word_counter as counting
+from pybpe.training import counting
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
 TEXTS = {

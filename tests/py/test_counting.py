@@ -33,7 +33,8 @@ from pybpe.reading.sample import Sample
 from pybpe.support.locking import FOLDER
 from pybpe.support.parallel import RunOptions
 from pybpe.support.platform import machine_memory
-from pybpe.training import counting, counts_file, word_counter
+from pybpe.training import counting
+from pybpe.training import counts as counts_file
 
 SPECIALS = ["<|endoftext|>"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*this file is empty")
@@ -62,24 +63,24 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "LEAST_TASK", 7000)
     monkeypatch.setattr(counting, "_TASKS_OF_GROUP", 1)
     monkeypatch.setattr(counting, "_PIECES_OF_GROUP", 1)
-    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(word_counter.MergingMemory, "need", lambda *_: 0)
+    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(counting.MergingMemory, "need", lambda *_: 0)
 
 
 def interrupted(run: Callable[[], Any], step: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
     """Repeats a run, each time interrupted after the words of `step` groups are kept, until it succeeds. Returns its
     result, and the number of interruptions."""
-    write = word_counter.WordCounter.write
+    write = counting.WordCounter.write
     left = 0
 
-    def last_write(counter: word_counter.WordCounter, path: str, header: dict[str, object]) -> int:
+    def last_write(counter: counting.WordCounter, path: str, header: dict[str, object]) -> int:
         nonlocal left
         left -= 1
         if left < 0:
             raise InterruptedError
         return write(counter, path, header)
 
-    monkeypatch.setattr(word_counter.WordCounter, "write", last_write)
+    monkeypatch.setattr(counting.WordCounter, "write", last_write)
     for tries in itertools.count():
         left = step
         try:
@@ -250,7 +251,7 @@ def test_temporary_files_are_removed(few_words: None, tmp_path: Path, monkeypatc
 
 
 def test_counting_to_a_file_in_little_memory(few_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
     draw = random.Random(3)
     for i in range(8):
         words = draw.choices([f"w{n}" for n in range(3000)], k=4000)
@@ -273,7 +274,7 @@ def test_words_that_are_not_in_order_are_refused(words: list[bytes], block: int,
     with counts_file.Reader(tmp_path / "good.counts") as reader:
         header = reader.header
     parts = blocks_of(words) if block == 2 else [*blocks_of(words[:1]), *blocks_of(words[1:])]
-    counts_file.write(tmp_path / "bad.counts", header, parts)
+    counts_file.write_blocks(tmp_path / "bad.counts", header, parts)
     paths = [tmp_path / "good.counts", tmp_path / "bad.counts"]
     with pytest.raises(pybpe.errors.FormatError, match=r"bad\.counts: words are not in ascending order"):
         pybpe.Counts.merge_files(paths, tmp_path / "sum")
@@ -354,7 +355,7 @@ def test_workers_give_the_same_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)  # with the limit, each task is a run on the disk
+    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)  # with the limit, each task is a run on the disk
     (tmp_path / "out").mkdir()
     with kind(3) as executor:
         words, expected = count_by(executor, corpus, tmp_path / "out" / "x.counts", limit)
@@ -422,9 +423,9 @@ def test_words_that_do_not_fit_are_refused_with_a_sample_that_fits(
 ) -> None:
     (tmp_path / "t.txt").write_text(chinese()[:30_000], encoding="utf-8")
     limit = 300_000
-    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
     if not spilled:
-        monkeypatch.setattr(word_counter.WordCounter, "_is_full", lambda *_: False)
+        monkeypatch.setattr(counting.WordCounter, "_is_full", lambda *_: False)
     with pytest.raises(pybpe.errors.LimitError, match=r"memory_limit allows \(0.3 MB") as refused:
         pybpe.train(tmp_path / "t.txt", vocab_size=300, memory_limit=limit)
     found = re.search(r"max_bytes=(\d+)", str(refused.value))
@@ -438,7 +439,7 @@ def test_words_that_do_not_fit_are_refused_with_a_sample_that_fits(
 def test_what_merging_takes_is_said_if_it_is_much(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(word_counter, "_LARGE", 100_000)
+    monkeypatch.setattr(counting, "_LARGE", 100_000)
     caplog.set_level(logging.INFO, "pybpe")
     for most, told in ((100, []), (30_000, ["30000 distinct words"])):
         pybpe.train(iter(["".join(f" n{i}" for i in range(most))]), vocab_size=300, pattern=r" n\d+", workers=1)
