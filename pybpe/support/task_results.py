@@ -13,10 +13,8 @@ compares the CRC-32.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +23,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from .._binding import Data
-from .._lazy import Array, numpy
+from .._lazy import Array, hashlib, numpy
 from ..errors import FormatError, file_errors
 from . import platform
 from .locking import FOLDER, STAGED
@@ -75,7 +73,7 @@ def write_results(path: str, parts: Iterable[Data]) -> int:
     """Writes the results of a task: parts that `packed` returned. Several workers may write the same file. Returns its
     size."""
     size = 0
-    temporary = f"{path}-{secrets.token_hex(4)}{_UNFINISHED}"
+    temporary = f"{path}-{os.urandom(4).hex()}{_UNFINISHED}"
     try:
         with file_errors(temporary, "cannot be written"), open(temporary, "wb", buffering=0) as stream:
             for part in parts:
