@@ -91,21 +91,6 @@ typedef struct json_reader {
     uint8_t *found; /* for each special, whether the vocabulary has it */
 } json_reader;
 
-/* The index of the special with this id, or specials_count. */
-static size_t special_of(const pybpe_vocab_spec *spec, uint32_t id) {
-    size_t low = 0;
-    size_t high = spec->specials_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (spec->specials[middle] < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < spec->specials_count && spec->specials[low] == id ? low : spec->specials_count;
-}
-
 static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
     *n = (size_t)(r->special_texts->offsets[i + 1] - r->special_texts->offsets[i]);
     return r->special_texts->bytes + r->special_texts->offsets[i];
@@ -119,7 +104,7 @@ static bool read_token(json_reader *r, json *j, uint32_t limit) {
     if (!json_string(j, text, &n) || n == 0 || !json_take(j, ':') || !json_id(j, limit, &id)) {
         return false;
     }
-    size_t special = special_of(r->spec, id);
+    size_t special = special_find(r->spec->specials, r->spec->specials_count, id);
     if (special < r->spec->specials_count) {
         size_t m;
         const uint8_t *known = special_text(r, special, &m);

@@ -170,6 +170,24 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
    byte. */
 bool byte_level_decode(uint8_t *text, size_t *n);
 
+/* The index of an id among specials, which ascend; `count` if it is not one. */
+static inline size_t special_find(const uint32_t *specials, size_t count, uint32_t id) {
+    size_t low = 0;
+    size_t high = count;
+    if (high > 0 && (id < specials[0] || id > specials[high - 1])) { /* nearly all ids of most vocabularies */
+        return count;
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (specials[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < count && specials[low] == id ? low : count;
+}
+
 /* Whether an id is an ordinary token. Needs only the tokens and the specials. */
 bool token_is_ordinary(const pybpe_vocab *v, uint32_t id);
 

@@ -85,25 +85,9 @@ static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_
     return PYBPE_OK;
 }
 
-/* Needs only the specials, which ascend: finds the id by binary search. */
 bool token_is_ordinary(const pybpe_vocab *v, uint32_t id) {
-    size_t low = 0;
-    size_t high = v->specials_count;
-    if (high > 0 && (id < v->specials[0] || id > v->specials[high - 1])) { /* nearly all ids of most vocabularies */
-        high = 0;
-    }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (v->specials[middle] == id) {
-            return false;
-        }
-        if (v->specials[middle] < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return id < v->count && vocab_token_length(v, id) > 0;
+    return id < v->count && vocab_token_length(v, id) > 0 &&
+           special_find(v->specials, v->specials_count, id) == v->specials_count;
 }
 
 /* Checks the specials and fills their index. */

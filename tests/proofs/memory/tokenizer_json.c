@@ -308,7 +308,7 @@ void prove_differ(size_t n) {
 }
 
 PROOFS(PROOF(bytes, 0, 4, 2, "byte_level_fill.0:257")
-           PROOF(tokens, 0, 7, 3, "read_tokens.0:4,special_of.0:4",
+           PROOF(tokens, 0, 7, 3, "read_tokens.0:4,special_find.0:4",
                  "json_peek:any_peek json_string:any_string json_id:any_id byte_level_bytes:any_converted "
                  "memcmp:any_comparison")
                PROOF(merges, 0, 7, 3, "read_merges.0:4,read_merges.1:4,byte_level_fill.0:257",
