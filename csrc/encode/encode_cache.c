@@ -104,8 +104,12 @@ static int cache_make(pybpe_cache **out, const pybpe_encoder *e, const pybpe_all
     if (c == NULL) {
         return error_set_memory(err, "a cache", sizeof *c);
     }
-    *c = (pybpe_cache){
-        .mem = mem_of(mem), .encoder = e, .narrow = encoder_is_narrow(e), .seed = hash_seed_draw(), .generation = 1};
+    *c = (pybpe_cache){.mem = mem_of(mem),
+                       .encoder = e,
+                       .narrow = encoder_is_narrow(e),
+                       .seed = hash_seed_draw(),
+                       .generation = 1,
+                       .has_new_words = true};
     c->seed.a |= 1;
     c->seed.b |= 1;
     c->arena = mem_alloc(mem, CACHE_ARENA_MIN);

@@ -134,6 +134,7 @@ static int stages_fill(encode_stages *s, const stage_ends *tokens, const pybpe_v
                        const pybpe_allocator *mem, pybpe_error *err) {
     s->vocab = *v;
     s->vocab.merges_count = k;
+    s->vocab.all_own = false; /* later merges are missing */
     s->vocab.specials_count = 0;
     s->vocab.whole_words = 0;
     s->vocab.pattern = PYBPE_PATTERN_CUSTOM; /* the encoder is given words */

@@ -8,7 +8,8 @@ much larger than the processor's caches costs hardly more than a small one.
 #include "encode/encode_stages.h"
 #include "encode/encode_work.h"
 
-enum { MANY_BYTES = 1 << 18 };
+/* MANY_UNITS: if fewer than one of so many is new, it costs more to look for new ones than that saves. */
+enum { MANY_BYTES = 1 << 18, MANY_UNITS = 64 };
 static const uint64_t ID_UNIT = UINT64_C(1) << 55;
 
 /* ---------------------------------------------------------------------------------------------------
@@ -63,9 +64,73 @@ static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
     }
 }
 
+static bool key_is_ascii(word_key key) {
+    const uint64_t high_bits = UINT64_C(0x8080808080808080);
+    return ((key.lo | key.hi) & high_bits) == 0; /* the length, up to 15, has no high bit */
+}
+
+/* Adds a word of up to 15 bytes to the cache. `token` is the token that it is, if that is known. Sets its ids, and returns
+   their number. */
+static size_t word_add(encode_work *work, cache_slot *set, word_key key, uint32_t token,
+                       uint32_t ids[WORD_INLINE_MAX]) {
+    size_t count = 1;
+    ids[0] = token;
+    if (token == PYBPE_NO_ID) {
+        uint8_t bytes[16];
+        const size_t n = word_key_unpack(key, bytes);
+        count = apply_short(&work->e->table, bytes, n, ids);
+    }
+    cache_add(work->c, set, key, ids, count);
+    return count;
+}
+
+/* Whether a unit may be a token that it is worth looking for: words of ASCII characters. Other words start as characters,
+   so merging them is fast. */
+static bool unit_is_likely(word_key key) { return key_is_ascii(key) && key.hi >> 56 > 1; }
+
+/* Sets units[0..count) to the likely units of the batch that are not in their sets, and returns their number. */
+static size_t units_missing(const encode_work *work, uint16_t units[BATCH_UNITS]) {
+    size_t count = 0;
+    for (size_t i = 0; i < work->count; i++) {
+        const word_key key = {work->los[i], work->his[i]};
+        const cache_slot *set = work->sets[i];
+        PYBPE_PREFETCH(work->sets[i + UNITS_AHEAD]);
+        const int known = (int)cache_slot_holds(&set[0], key) | (int)cache_slot_holds(&set[1], key);
+        units[count] = (uint16_t)i;
+        count += (size_t)(~known & (int)unit_is_likely(key) & 1); /* no branch, which would be hard to predict */
+    }
+    return count;
+}
+
+/* Adds to the cache the likely words of the batch that it lacks. Most are tokens, which the vocabulary's index finds; in
+   rounds, so that all loads of one are on their way before the next one needs what they load. */
+static __attribute__((noinline)) void units_sift(encode_work *work) {
+    const pybpe_vocab *v = work->e->vocab;
+    uint16_t units[BATCH_UNITS];
+    token_key keys[BATCH_UNITS];
+    const size_t count = units_missing(work, units);
+    for (size_t k = 0; k < count; k++) {
+        const word_key key = {work->los[units[k]], work->his[units[k]]};
+        keys[k] = (token_key){.n = (size_t)(key.hi >> 56), .word = key, .hash = word_key_hash(key, v->seed)};
+        vocab_prefetch(v, &keys[k]);
+    }
+    for (size_t k = 0; k < count; k++) {
+        vocab_prefetch_token(v, &keys[k]);
+    }
+    for (size_t k = 0; k < count; k++) {
+        cache_slot *set = work->sets[units[k]];
+        uint32_t ids[WORD_INLINE_MAX];
+        if (cache_find(work->c, set, keys[k].word) == NULL) { /* a word may be in the batch twice */
+            word_add(work, set, keys[k].word, vocab_find(v, &v->ordinary_index, &keys[k]), ids);
+        }
+    }
+    work->misses = count;
+}
+
 /* Encodes a unit that is not in its set, or whose ids are not in its slot. */
 static __attribute__((noinline)) void unit_encode(encode_work *work, word_key key, cache_slot *set) {
     size_t n = (size_t)(key.hi >> 56);
+    work->misses += unit_is_likely(key);
     if (key.hi == ID_UNIT) {
         const uint32_t id = (uint32_t)key.lo;
         sink_put(&work->sink, &id, 1);
@@ -87,12 +152,9 @@ static __attribute__((noinline)) void unit_encode(encode_work *work, word_key ke
         sink_put(&work->sink, known, count);
         return;
     }
-    uint8_t bytes[16];
     uint32_t ids[WORD_INLINE_MAX];
-    word_key_unpack(key, bytes);
-    count = apply_short(&work->e->table, bytes, n, ids);
+    count = word_add(work, set, key, PYBPE_NO_ID, ids);
     sink_put(&work->sink, ids, count);
-    cache_add(work->c, set, key, ids, count);
 }
 
 /* The second stage for some units of the batch. The sink is a local copy, which can stay in registers: through `work`
@@ -150,12 +212,19 @@ void units_flush(encode_work *work) {
     for (size_t i = 0; i < UNITS_AHEAD; i++) {
         work->sets[work->count + i] = work->c->table.data; /* units_emit prefetches beyond the last unit */
     }
+    work->misses = 0;
+    if (work->c->has_new_words && work->e->vocab->all_own) {
+        units_sift(work);
+    }
     for (size_t i = 0; i < work->ended; i++) {
         units_emit_any(work, from, work->ended_at[i]);
         from = work->ended_at[i];
         *work->ends++ = work->sink.count;
     }
     units_emit_any(work, from, work->count);
+    if (work->count > 0) {
+        work->c->has_new_words = MANY_UNITS * work->misses > work->count;
+    }
     work->count = 0;
     work->ended = 0;
 }
@@ -244,11 +313,6 @@ static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
         }
     }
     unit_add(work, w + start, n - start);
-}
-
-static bool key_is_ascii(word_key key) {
-    const uint64_t high_bits = UINT64_C(0x8080808080808080);
-    return ((key.lo | key.hi) & high_bits) == 0; /* the length, up to 15, has no high bit */
 }
 
 /* Adds up to BATCH_WORDS words, from text + from to the ends. `cut` says that they are already cut at hard boundaries,

@@ -24,6 +24,7 @@ typedef struct encode_work {
     int code; /* the first error; later units are dropped */
     id_sink sink;
     size_t count;                                /* of units */
+    size_t misses;                               /* units of this batch that were not in their sets */
     uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys; separate arrays, because gcc would join the halves
     inefficiently */
     cache_slot *sets[BATCH_UNITS + UNITS_AHEAD]; /* those after the last unit are only prefetched */

@@ -125,6 +125,7 @@ static int add_implied_merges(pybpe_vocab *v, bool *all, pybpe_error *err) {
         }
     }
     const int code = vocab_recover(v, v->merges, &v->merges_count, err);
+    v->all_own = true; /* that is how merges are found; if some token had none, the vocabulary would be refused */
     *all = code != PYBPE_OK || (v->merges_count == merged && !vocab_lacks_byte(v, &byte));
     return code;
 }

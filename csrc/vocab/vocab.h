@@ -44,6 +44,7 @@ struct pybpe_vocab {
     int32_t normalizer;
     int32_t whole_words;    /* 0 or 1 */
     int32_t prefix_space;   /* 0 or 1 */
+    bool all_own;           /* merging the bytes of an ordinary token gives that token, for each; false: not known */
     uint8_t *special_flags; /* of each of the specials; NULL if none has any */
     hash_seed seed;         /* of both indexes */
     token_index ordinary_index;

@@ -2,6 +2,8 @@
 .tiktoken files: what a vocabulary of one has, what is refused, every cut of a file, failing memory.
 */
 #include "check.h"
+#include "encode/encode.h"
+#include "random_state.h"
 #include "small_vocab.h"
 
 #include <stdbool.h>
@@ -15,8 +17,9 @@ static const pybpe_vocab_spec SPEC = {
     .specials = SPECIAL_IDS, .specials_count = 1, .eot_id = 300, .pattern = PYBPE_PATTERN_GPT2};
 
 /* The ranks of the 256 bytes, and some lines more. */
+static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 static size_t write_ranks(char *out, size_t room, const char *more) {
-    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t n = 0;
     for (unsigned byte = 0; byte < 256; byte++) {
         n += (size_t)snprintf(out + n, room - n, "%c%c== %u\n", DIGITS[byte >> 2], DIGITS[(byte & 3) << 4], byte);
@@ -151,7 +154,102 @@ static void test_failing_memory(void) {
     }
 }
 
+enum { OWN_TOKENS = 60, OWN_ROUNDS = 300, OWN_LONGEST = 6 };
+
+/* Writes the line of a token of up to 6 bytes. */
+static size_t write_line(char *out, size_t room, const char *token, size_t n, unsigned id) {
+    char digits[9];
+    size_t count = 0;
+    for (size_t i = 0; i < n; i += 3) {
+        const unsigned b[3] = {(uint8_t)token[i], i + 1 < n ? (uint8_t)token[i + 1] : 0,
+                               i + 2 < n ? (uint8_t)token[i + 2] : 0};
+        const unsigned all = b[0] << 16 | b[1] << 8 | b[2];
+        digits[count++] = DIGITS[all >> 18];
+        digits[count++] = DIGITS[all >> 12 & 63];
+        digits[count++] = i + 1 < n ? DIGITS[all >> 6 & 63] : '=';
+        digits[count++] = i + 2 < n ? DIGITS[all & 63] : '=';
+    }
+    digits[count] = 0;
+    return (size_t)snprintf(out, room, "%s %u\n", digits, id);
+}
+
+/* Encodes words with a new cache, which may look them up, and compares the ids with those of merging. Returns how many
+   words differ. */
+static unsigned words_that_differ(const pybpe_vocab *v, const pybpe_encoder *e) {
+    unsigned wrong = 0;
+    pybpe_cache *c;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    for (unsigned i = 0; i < 200; i++) {
+        char word[3 * OWN_LONGEST];
+        size_t n = 0;
+        for (size_t parts = 1 + random_below(2); parts > 0; parts--) { /* one token, or two */
+            const uint32_t id = (uint32_t)random_below(256 + OWN_TOKENS);
+            memcpy(word + n, vocab_token(v, id), vocab_token_length(v, id));
+            n += vocab_token_length(v, id);
+        }
+        uint32_t want[sizeof word], ids[sizeof word];
+        size_t count = 0;
+        const size_t expected = apply_short(&e->table, (const uint8_t *)word, n, want);
+        CHECK_EQ(pybpe_encode_words(e, c, (const uint8_t *)word, &n, 1, ids, 4, n, &count, NULL), PYBPE_OK);
+        wrong += count != expected || memcmp(ids, want, 4 * count) != 0;
+    }
+    pybpe_cache_free(c);
+    return wrong;
+}
+
+/* Ranks of random tokens. If merges reach all of them, words are looked up as tokens: the ids stay the same. */
+static void test_tokens_of_their_own(void) {
+    unsigned own = 0;
+    for (unsigned round = 0; round < OWN_ROUNDS; round++) {
+        char text[16384], tokens[OWN_TOKENS][OWN_LONGEST + 1];
+        size_t lengths[OWN_TOKENS];
+        size_t n = write_ranks(text, sizeof text, "");
+        for (unsigned i = 0; i < OWN_TOKENS;) {
+            size_t length = 0;
+            if (round % 2 == 0 && i > 2) { /* two earlier tokens, so that a merge is likely to make it */
+                const size_t a = random_below(i);
+                const size_t b = random_below(i);
+                length = lengths[a] + lengths[b] <= OWN_LONGEST ? lengths[a] + lengths[b] : 0;
+                memcpy(tokens[i], tokens[a], length > 0 ? lengths[a] : 0);
+                memcpy(tokens[i] + lengths[a], tokens[b], length > 0 ? lengths[b] : 0);
+            }
+            if (length == 0) {
+                length = 2 + random_below(round % 3 == 0 ? 1 : OWN_LONGEST - 1);
+                for (size_t k = 0; k < length; k++) {
+                    tokens[i][k] = (char)('a' + random_below(round % 3 == 0 ? 12 : 4));
+                }
+            }
+            bool is_new = true;
+            for (unsigned k = 0; k < i; k++) {
+                is_new = is_new && (lengths[k] != length || memcmp(tokens[k], tokens[i], length) != 0);
+            }
+            if (is_new) {
+                n += write_line(text + n, sizeof text - n, tokens[i], length, 256 + i);
+                lengths[i++] = length;
+            }
+        }
+        const pybpe_vocab_spec spec = {.eot_id = PYBPE_NO_ID, .pattern = PYBPE_PATTERN_GPT2};
+        const pybpe_strings none = {0};
+        pybpe_vocab *v;
+        pybpe_encoder *e;
+        if (pybpe_vocab_new_ranks(&v, (const uint8_t *)text, n, &none, &spec, NULL, NULL) == PYBPE_OK) {
+            own += 1;
+            CHECK_EQ(pybpe_encoder_new(&e, v, NULL, NULL), PYBPE_OK);
+            for (uint32_t id = 256; id < 256 + OWN_TOKENS; id++) {
+                uint32_t ids[OWN_LONGEST];
+                CHECK(apply_short(&e->table, vocab_token(v, id), vocab_token_length(v, id), ids) == 1 && ids[0] == id);
+            }
+            CHECK(v->all_own);
+            CHECK_EQ(words_that_differ(v, e), 0);
+            pybpe_encoder_free(e);
+            pybpe_vocab_free(v);
+        }
+    }
+    CHECK(own > OWN_ROUNDS / 20 && own < OWN_ROUNDS);
+}
+
 int main(void) {
+    test_tokens_of_their_own();
     test_tokens_and_merges();
     test_place_of_special();
     test_refusals();
