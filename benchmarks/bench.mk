@@ -2,7 +2,7 @@
 
 ### Benchmarks
 
-.PHONY: bench bench-train bench-encode bench-binarize bench-calls bench-merge bench-serve bench-pathology bench-shapes
+.PHONY: bench bench-train bench-encode bench-fresh bench-binarize bench-calls bench-merge bench-serve bench-pathology bench-shapes
 .PHONY: bench-models check-models
 
 BENCH := build/bench/bin
@@ -17,7 +17,7 @@ build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/cffi_b
 	touch $@
 
 # OpenAI's encodings come from these packages.
-bench-encode bench-binarize bench-calls bench-serve: export TIKTOKEN_CACHE_DIR := build/bench/tiktoken
+bench-encode bench-fresh bench-binarize bench-calls bench-serve: export TIKTOKEN_CACHE_DIR := build/bench/tiktoken
 bench-pathology: export TIKTOKEN_CACHE_DIR := build/tiktoken
 
 out/corpus.txt:
@@ -34,6 +34,10 @@ bench-train: build/bench/stamp $(BENCH_CORPUS)
 bench-encode: build/bench/stamp $(BENCH_CORPUS)
 	$(BENCH)/python benchmarks/encode.py $(BENCH_CORPUS) $(if $(vocabularies),--vocabularies $(vocabularies)) \
 	    $(if $(documents),--documents $(documents)) $(BENCH_FLAGS)
+
+## text that is encoded once, side by side with other libraries: CORPUS="files" (of 10 MB or more)
+bench-fresh: build/bench/stamp $(BENCH_CORPUS)
+	$(BENCH)/python benchmarks/fresh.py $(BENCH_CORPUS) $(if $(vocabularies),--vocabularies $(vocabularies)) $(BENCH_FLAGS)
 
 ## binarizing, side by side with other libraries: CORPUS=file
 bench-binarize: build/bench/stamp $(BENCH_CORPUS)
