@@ -191,6 +191,12 @@ def _are_crlf(
     if longer:
         room = sum(starts.sizes[i] for i in longer)
         rest = _binding.FileStarts([paths[i] for i in longer], SMALL_BYTES, room, known)
-        for i, (begin, end) in zip(longer, pairwise(rest.offsets)):
-            found[i] = is_crlf(rest.data[begin:end])
+        for number, i in enumerate(longer):
+            text = rest.data[rest.offsets[number] : rest.offsets[number + 1]]
+            if len(text) < starts.sizes[i] or rest.sizes[number] != starts.sizes[i]:
+                with InputFile(
+                    paths[i], starts.sizes[i], starts.modified[i]
+                ).open() as stream:  # which says what is wrong
+                    text = memoryview(stream.read())
+            found[i] = is_crlf(text)
     return bytes(found)

@@ -76,9 +76,11 @@ def call_of(settings: object, staged: Staged | None = None) -> str:
     names, sizes, others = list[str](), list[int](), list[object]()
     for part in staged.files.parts:
         if isinstance(part, SmallFiles):
+            if any(part.are_crlf):
+                crlf = (number for number, is_crlf in enumerate(part.are_crlf, len(names) + 1) if is_crlf)
+                others += [(number, None, None, True) for number in crlf]
             names += part.paths
             sizes += part.sizes
-            others += [part.are_crlf] if any(part.are_crlf) else []
         elif part.inside or part.remote is not None or part.path in staged.names or part.size is None:
             others.append((len(names), staged.identity(part)))
         else:

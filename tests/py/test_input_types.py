@@ -193,7 +193,7 @@ def binaries(tmp_path: Path) -> dict[str, tuple[bytes, str]]:
     pybpe.binarize(tok, tmp_path / "t.txt", tmp_path / "b", splits=(1,))
     noise = random.Random(3).randbytes(300)
     return {
-        "a.zip": (archive("zip"), "an archive or an office document"),
+        "a.jar": (archive("zip"), "an archive or an office document"),
         "unnamed": (archive("zip"), "an archive"),
         "a.docx": (archive("zip"), "a Word document"),
         "a.odt": (archive("zip"), "an OpenDocument text"),
@@ -246,7 +246,7 @@ def test_what_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
         folder = tmp_path / f"in-{name}"
         folder.mkdir()
         (folder / name).write_bytes(data)
-        for call in calls if name in ("a.zip", "shard.bin", "t.json", "array.json") else calls[:1]:
+        for call in calls if name in ("a.jar", "shard.bin", "t.json", "array.json") else calls[:1]:
             with pytest.raises(FormatError, match=f"{name}: not text, but .*{what}.*: "):
                 call(folder / name)
         if "JSON" not in what and name not in ("t.json", "manifest.json"):
