@@ -420,7 +420,7 @@ def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> Non
     typed = HOSTILE.replace(b"\0", b"")  # with it, this is binary data
     for args, stdin, text in (
         (["--text", "Hello, world"], b"", b"Hello, world"),
-        (["-"], typed, typed),
+        (["-", "--keep-crlf"], typed, typed),
         ([], b"", SAMPLE),
     ):
         command = ("viz", *args, "-t", "tok.json", "-o", "-", "--quiet")
