@@ -71,8 +71,8 @@ static bool key_is_ascii(word_key key) {
 
 /* Adds a word of up to 15 bytes to the cache. `token` is the token that it is, if that is known. Sets its ids, and returns
    their number. */
-static size_t word_add(encode_work *work, cache_slot *set, word_key key, uint32_t token,
-                       uint32_t ids[WORD_INLINE_MAX]) {
+static size_t word_insert(encode_work *work, cache_slot *set, word_key key, uint32_t token,
+                          uint32_t ids[WORD_INLINE_MAX]) {
     size_t count = 1;
     ids[0] = token;
     if (token == PYBPE_NO_ID) {
@@ -121,7 +121,7 @@ static __attribute__((noinline)) void units_sift(encode_work *work) {
         cache_slot *set = work->sets[units[k]];
         uint32_t ids[WORD_INLINE_MAX];
         if (cache_find(work->c, set, keys[k].word) == NULL) { /* a word may be in the batch twice */
-            word_add(work, set, keys[k].word, vocab_find(v, &v->ordinary_index, &keys[k]), ids);
+            word_insert(work, set, keys[k].word, vocab_find(v, &v->ordinary_index, &keys[k]), ids);
         }
     }
     work->misses = count;
@@ -153,7 +153,7 @@ static __attribute__((noinline)) void unit_encode(encode_work *work, word_key ke
         return;
     }
     uint32_t ids[WORD_INLINE_MAX];
-    count = word_add(work, set, key, PYBPE_NO_ID, ids);
+    count = word_insert(work, set, key, PYBPE_NO_ID, ids);
     sink_put(&work->sink, ids, count);
 }
 

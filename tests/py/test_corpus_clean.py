@@ -428,11 +428,11 @@ def test_a_result_that_became_shorter_is_refused(web: Path, monkeypatch: pytest.
     """Before the duplicates are searched for."""
 
     def shortened(*args: Any) -> Any:
-        for path in web.with_name(".out.jsonl.unfinished").glob("task-*"):
+        for path in web.with_name(".out.jsonl.unfinished").glob("tasks/*/*"):
             os.truncate(path, path.stat().st_size // 2)
         return decisions.Decisions(*args)
 
     monkeypatch.setattr(cleaning, "Decisions", shortened)
-    with pytest.raises(pybpe.errors.FormatError, match=r"task-.*became shorter"):
+    with pytest.raises(pybpe.errors.FormatError, match=r"tasks/.*: damaged: run the same command again"):
         cleaned(web, "out.jsonl", workers=1)
     assert not web.with_name("out.jsonl").exists()
