@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import BinaryIO
+from typing import IO, BinaryIO
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -82,7 +82,7 @@ class Epub(DerivedStream):
         return data
 
 
-def _copied(name: str, source: BinaryIO) -> BinaryIO:
+def _copied(name: str, source: BinaryIO) -> IO[bytes]:
     """Returns a copy of a book that can only be read from its start, because a reader needs its end first."""
     with file_errors(name, "cannot be copied to a temporary file"):
         copy = tempfile.TemporaryFile()
@@ -91,7 +91,7 @@ def _copied(name: str, source: BinaryIO) -> BinaryIO:
     return copy
 
 
-def _chapters(name: str, source: BinaryIO) -> Iterator[bytes]:
+def _chapters(name: str, source: IO[bytes]) -> Iterator[bytes]:
     """Yields the text of each chapter of a book, which is not empty. Raises FormatError if the file is damaged."""
     try:
         book = zipfile.ZipFile(source)
