@@ -75,10 +75,11 @@ def give_name(temporary: str, path: str) -> None:
 
 def write_all(stream: io.FileIO, data: _binding.Data) -> int:
     """Writes bytes to a file without a buffer, of which a system call may write a part. Returns their number."""
-    rest = memoryview(data)
-    while rest:
+    view = memoryview(data)
+    rest = view.cast("B") if view.nbytes else view  # items may have several bytes, and an array of no columns has rows
+    while rest.nbytes:
         rest = rest[stream.write(rest) :]
-    return len(data)
+    return view.nbytes
 
 
 def write_through(temporary: str, path: str, data: bytes) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from corpora import EOT, content, documents, jsonl
 from killed import run_and_die
@@ -173,7 +174,8 @@ def test_a_system_call_that_writes_a_part(tmp_path: Path) -> None:
 
     with Partly(tmp_path / "x", "wb") as stream:
         assert write_all(stream, b"0123456789") == 10 and write_all(stream, memoryview(b"")) == 0
-    assert (tmp_path / "x").read_bytes() == b"0123456789"
+        assert write_all(stream, numpy.array([65, 66], "<u2")) == 4 and write_all(stream, numpy.empty((3, 0))) == 0
+    assert (tmp_path / "x").read_bytes() == b"0123456789A\0B\0"
 
 
 # ------------------------------------------------------------------------------------------------------
