@@ -15,6 +15,7 @@ COMMANDS = {
     "binarize": ["TEXT", *LIBRARIES, "pybpe_binarize", "pybpe_encode_files", "tiktoken"],
     "encode": ["TEXT", "--sizes", "50k", "100k", "--threads", "1", "2", *LIBRARIES, "pybpe", "tokenizers"],
     "train": ["TEXT", "--vocab-size", "300", *LIBRARIES, "pybpe", "tokenizers"],
+    "fresh": ["TEXT", "--vocabularies", "TOKENIZER", *LIBRARIES, "pybpe", "tokenizers_1"],
     "calls": ["TOKENIZER", "--rounds", "1"],
     "merge_loop": ["--words", "3000", "--vocab-size", "300"],
     "pathology": ["build/benchmarks/encode_file", "--runs", "1", "--bytes", "10000"],
