@@ -179,7 +179,7 @@ def test_shards_and_a_tokenizer_that_nothing_connects_are_said(work: Path) -> No
     assert (found.file, found.severity) == (str(work / "data"), "warning")
     assert found.fault == "no manifest says which tokenizer encoded the shards in this folder"
     assert "wrong text if" in found.effect and run(work).stdout.endswith(
-        "no error: 2 tokenizers, 4 shards, 1 model, 1 eval, 1 mask\n"
+        f"no error: 2 tokenizers, 4 shards, 1 model, 1 eval, 1 mask\nnext: cd {work} && make train LLMC=path/to/llm.c\n"
     )
     assert check([work / "data"])[1] == [replace(found, effect=check([work / "data"])[1][0].effect)]
     assert check([work / "chat"])[1] == []  # no tokenizer is there
@@ -296,7 +296,10 @@ def run(*args: object, code: int = 0) -> "subprocess.CompletedProcess[str]":
 def test_exit_codes_and_output(work: Path) -> None:
     result = run(work)
     assert result.stderr == ""
-    assert result.stdout == "no fault: 2 tokenizers, 4 shards, 1 model, 1 eval, 1 mask, 1 manifest\n"
+    assert result.stdout == (
+        "no fault: 2 tokenizers, 4 shards, 1 model, 1 eval, 1 mask, 1 manifest\n"
+        f"next: cd {work} && make train LLMC=path/to/llm.c\n"
+    )
     tokens(VAL, 100)(work)
     result = run(work / VAL, code=1)
     assert result.stderr == ""
