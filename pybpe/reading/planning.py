@@ -116,11 +116,12 @@ class Plan:
 
     def _parts(self) -> Iterator[tuple[InputFile | SmallFiles, int | None]]:
         """Yields the files that are not empty, small ones together unless they must be divided; each with the byte or
-        row where val ends, if there are val_documents: 0 if all is train, None if all is val."""
+        row where val ends, if there are val_documents: 0 if all is train, None if all is val. A file of rows that has
+        no bytes is damaged, and whoever reads it says so."""
         last, end = (0, None) if self._val_documents is None else self._end_of_val
         together = self._is_one_share and self.kinds.read.documents in _WHOLE
         for number, part in enumerate(self.files.parts if together else self.files):
-            if part.size != 0:
+            if part.size != 0 or (isinstance(part, InputFile) and part.has_rows):
                 yield part, None if number < last else end if number == last else 0
 
     @cached_property
