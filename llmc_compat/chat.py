@@ -264,11 +264,10 @@ def _write_shards(layout: Layout, found: Iterator[Encoded], splits: int) -> tupl
     write_results(results, task_data(found, splits, layout.marks))
     streams = [Stream(split, layout.marks) for split in range(splits)]
     conversations = 0
-    for result in results_in(results):
-        header = result.header()
-        conversations += header["size"]
+    for _, facts in results_in(results):
+        conversations += facts["size"]
         for stream in streams:
-            stream.take(header["splits"])
+            stream.take(facts["splits"])
     try:
         made = make_shards(layout, streams, [results], layout.unfinished, make_here, progress=False)
     except ShardTooSmallError as error:

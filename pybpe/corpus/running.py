@@ -3,7 +3,6 @@ Python, where threads would wait for one another.)"""
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import os
 import pickle
@@ -16,10 +15,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from multiprocessing.context import BaseContext
 
-from .._version import __version__
 from ..arguments import param
 from ..errors import ArgumentError
-from ..reading.bad_records import Seen, SkippedRecords
+from ..reading.bad_records import Seen, SkippedRecords, headers_if_done
 from ..reading.files import Staged
 from ..reading.planning import Task, anchored
 from ..reading.remote import reads_urls
@@ -28,7 +26,7 @@ from ..support import platform
 from ..support.parallel import RunOptions, worker_count
 from ..support.progress import Progress
 from ..support.remote import map_by_executor, versions
-from ..support.task_results import Result, headers_of, results_in, write_results
+from ..support.task_results import Result, hashed, results_in, write_results
 from .steps import Steps
 from .work import Work
 
@@ -43,8 +41,7 @@ def identity_of(steps: Steps) -> str:
     ]
     # A task in which nothing was skipped is the same with on_error="skip"; keep_near is applied to the results.
     rest = replace(steps, scorers=(), keep_near=False, read=replace(steps.read, on_error="stop", skipped=None))
-    parts = repr((__version__, _RESULTS, versions(), rest, scorers))
-    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashed(_RESULTS, versions(), rest, scorers)
 
 
 def run_tasks(
@@ -52,7 +49,8 @@ def run_tasks(
 ) -> list[Result]:
     """Runs all unfinished tasks, whose results go to these paths. Returns the results of all tasks, in order. Raises
     ArgumentError if more than half of the records are not valid."""
-    left = [order for order in zip(paths, tasks) if not _is_done(order[0], steps.read.skips)]
+    skips = steps.read.skips
+    left = [order for order in zip(paths, tasks) if headers_if_done(order[0], skips, is_read=True) is None]
     unfinished = {path for path, _ in left}
     doubts, records = Doubts(), SkippedRecords(names=staged.names)
     found: list[Result] = []
@@ -62,9 +60,8 @@ def run_tasks(
         for path in paths:
             if path in unfinished:
                 next(done)
-            for result in results_in(path):
+            for result, header in results_in(path):
                 found.append(result)
-                header = result.header()
                 bar.add(header["read"])
                 for doubt in header["doubts"] if path in unfinished else ():
                     doubts.tell(doubt)
@@ -73,15 +70,6 @@ def run_tasks(
             records.check()
     records.check(at_end=True)
     return found
-
-
-def _is_done(path: str, skips: bool) -> bool:
-    """Returns whether a task has a result. A run that stops at bad records does a task again in which one was
-    skipped."""
-    headers = headers_of(path, is_read=True)
-    if headers is None:
-        return False
-    return skips or not any(Seen.of(seen).bad for header in headers for seen in header["seen"])
 
 
 def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack: ExitStack) -> Iterator[None]:

@@ -33,9 +33,9 @@ from ..reading.splits import SplitOptions
 from ..reading.text_encoding import Doubts
 from ..support.parallel import RunOptions
 from ..support.permutation import shuffled_numbers
+from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from ..tokens.encoding import TaskEncoder, run_local
-from ..tokens.finished import hashed
 from ..tokens.results import TYPECODES, Encoded, EotPlacer
 from .sampling import CANNOT_GO_ON, process_of
 from .torch_data import this_process, torch_class

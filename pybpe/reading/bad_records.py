@@ -24,6 +24,7 @@ from .. import _binding
 from ..arguments import json_text, param
 from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
 from ..support.output_files import remove_file
+from ..support.task_results import headers_of
 from .file_types import RECORD_OF_RUN
 from .options import ReadOptions
 
@@ -82,6 +83,15 @@ class Seen:
         seen = cls(path, start, skips)
         seen.end, seen.lines, seen.records, seen.bad = end, lines, records, [BadRecord(*one) for one in bad]
         return seen
+
+
+def headers_if_done(path: str, skips: bool, is_read: bool = False) -> list[dict[str, Any]] | None:
+    """Returns the headers of a task's results; None if the task must be done, because there are none, or because a
+    record was skipped, and this run does not skip any. `is_read` is as in `headers_of`."""
+    headers = headers_of(path, is_read)
+    if headers is None or skips:
+        return headers
+    return None if any(Seen.of(seen).bad for header in headers for seen in header["seen"]) else headers
 
 
 class SkippedRecords:

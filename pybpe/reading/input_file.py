@@ -378,12 +378,6 @@ class InputFile(NamedTuple):
             what = f"was written to: its modification time differs, its size of {self.size} bytes does not"
         raise self._changed(what)
 
-    def check_progress(self, start: int, stop: int) -> None:
-        """Raises FileChangedError unless a search for the next place in the file moved forward. The search always does
-        if the file has not become shorter."""
-        if stop <= start:
-            raise self._changed(f"now ends before byte {start + 1}, but had {self.size} bytes")
-
     def _changed(self, what: str) -> FileError:
         return file_error(
             errno.ESTALE,

@@ -28,7 +28,7 @@ def may_be_crlf(start: bytes) -> bool:
 def is_crlf(text: bytes | memoryview) -> bool:
     r"""Returns whether the lines of a whole text end with \r\n, and there is no other \r."""
     text = bytes(text)
-    return (count := text.count(b"\r\n")) > 0 and text.count(b"\n") == count == text.count(b"\r")
+    return b"\r\n" in text and not _differs(text, b"")
 
 
 def without_returns(path: str, is_crlf: bool | None, stream: BinaryIO) -> BinaryIO:

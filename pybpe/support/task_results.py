@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from .._binding import Data
 from .._lazy import Array, hashlib, numpy
+from .._version import __version__
 from ..errors import FormatError, file_errors
 from . import platform
 from .locking import FOLDER, STAGED
@@ -32,6 +33,11 @@ from .output_files import make_folder, remove_entry, remove_file, write_all
 TASKS = "tasks"  # a folder in a hidden folder
 _NUMBERS = 8  # bytes before a header
 _UNFINISHED = ".tmp"  # the ending of a file
+
+
+def hashed(*parts: object) -> str:
+    """Returns a hash of this version of pybpe and of objects, whose `repr` is the same in every process."""
+    return hashlib.sha256(repr((__version__, *parts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def task_folder(hidden: str, identity: str, resume: bool = True, keeps: bool = False) -> str:
@@ -103,12 +109,19 @@ class Section(NamedTuple):
 
 
 class Result:
-    """A result in the file of a task: its sections, and where it ends there. Raises FormatError if it is damaged, and
-    removes the file, as all its methods do: then the next run does the task again."""
+    """A result in the file of a task: its sections, and where it ends there. Does not keep its header, because the
+    headers of all results can be large. If it is damaged, its methods raise FormatError, and remove the file: then the
+    next run does the task again.
 
-    def __init__(self, path: str, start: int) -> None:
+    Args:
+        path: the file.
+        start: where the result begins.
+        header: its JSON.
+        at: where its sections begin.
+    """
+
+    def __init__(self, path: str, start: int, header: Mapping[str, Any], at: int) -> None:
         self._path, self._start = path, start
-        header, at = self._header()
         self.documents: int = header.get("documents", 0)
         self.sections: dict[str, Section] = {}
         for name, (size, crc) in header["sections"].items():
@@ -116,17 +129,9 @@ class Result:
             at += size
         self.end = at
 
-    def _header(self) -> tuple[dict[str, Any], int]:
-        numbers = _read(self._path, self._start, _NUMBERS)
-        size, at = int.from_bytes(numbers[:4], "little"), self._start + _NUMBERS
-        head = _read(self._path, at, size)
-        if zlib.crc32(head) != int.from_bytes(numbers[4:], "little"):
-            raise _damaged(self._path, at)
-        return json.loads(head), at + size
-
     def header(self) -> dict[str, Any]:
-        """Returns its JSON. It is read again, because the headers of all results can be large."""
-        return self._header()[0]
+        """Reads its JSON again."""
+        return _header(self._path, self._start)[0]
 
     def section(self, name: str) -> bytes:
         """Returns the bytes of a section."""
@@ -153,16 +158,17 @@ class Result:
                 raise _damaged(self._path, at) from None
 
 
-def results_in(path: str) -> Iterator[Result]:
-    """Yields the results in the file of a task, in order."""
+def results_in(path: str) -> Iterator[tuple[Result, dict[str, Any]]]:
+    """Yields the results in the file of a task, in order, each with its header. Raises FormatError as Result does."""
     start = 0
     with file_errors(path, "cannot be read"):
         size = os.path.getsize(path)
     while start < size:
-        result = Result(path, start)
+        header, at = _header(path, start)
+        result = Result(path, start, header, at)
         if result.end > size:
             raise _damaged(path, start)
-        yield result
+        yield result, header
         start = result.end
 
 
@@ -171,9 +177,9 @@ def headers_of(path: str, is_read: bool = False) -> list[dict[str, Any]] | None:
     to see whether it is."""
     try:
         found = list(results_in(path)) if os.path.exists(path) else []
-        for section in chain.from_iterable(result.sections.values() for result in found if is_read):
+        for section in chain.from_iterable(result.sections.values() for result, _ in found if is_read):
             section.read()
-        return [result.header() for result in found] or None
+        return [header for _, header in found] or None
     except FormatError:
         return None
 
@@ -184,6 +190,16 @@ def size_of(path: str) -> int:
         return os.path.getsize(path)
     except OSError:
         return -1
+
+
+def _header(path: str, start: int) -> tuple[dict[str, Any], int]:
+    """Returns the header of a result that begins at `start`, and where its sections begin."""
+    numbers = _read(path, start, _NUMBERS)
+    size, at = int.from_bytes(numbers[:4], "little"), start + _NUMBERS
+    head = _read(path, at, size)
+    if zlib.crc32(head) != int.from_bytes(numbers[4:], "little"):
+        raise _damaged(path, at)
+    return json.loads(head), at + size
 
 
 def _read(path: str, at: int, size: int) -> bytes:

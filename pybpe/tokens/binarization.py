@@ -23,9 +23,10 @@ from ..reading.unpacking import without_ending
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import give_name, output_file, unfinished_folder
 from ..support.parallel import RunOptions
+from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .encoding import TaskEncoder, is_plain, run_local
-from .finished import Goal, call_of, finish_publishing, hashed
+from .finished import Goal, call_of, finish_publishing
 from .formats import LLMC
 from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions

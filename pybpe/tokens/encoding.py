@@ -175,8 +175,9 @@ def run_local(encoder: TaskEncoder, workers: int | None, tasks: Iterable[Task], 
 
     def items() -> Iterator[tuple[list[Piece], bool, bool]]:
         for task in tasks:
+            is_summed = is_part(task)
             for some in _groups(encoder.task_pieces(task)):
-                yield some, is_part(task), False
+                yield some, is_summed, False
             yield [], False, True
 
     return map_ordered(partial(_encode, encoder, doubts), items(), workers)
@@ -225,8 +226,9 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Encoded]:
     """Yields the results of a task's pieces, in groups."""
+    is_summed = is_part(task)
     for some in _groups(encoder.task_pieces(task)):
-        yield _encode(encoder, Doubts(), (some, is_part(task), False))
+        yield _encode(encoder, Doubts(), (some, is_summed, False))
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from .. import _binding
-from .._version import __version__
 from ..arguments import counted, param
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
@@ -42,7 +41,7 @@ from ..support.output_files import (
     remove_folder,
     unfinished_folder,
 )
-from ..support.task_results import size_of
+from ..support.task_results import hashed, size_of
 from ..tokenizer import Tokenizer
 from .formats import FLAT
 from .manifest import (
@@ -63,11 +62,6 @@ TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes n
 
 _SAMPLED = 256  # the number of files whose content is sampled
 _BLOCK = 4096  # bytes; a sample has three blocks
-
-
-def hashed(*parts: object) -> str:
-    """Returns a hash of this version of pybpe and of objects, whose `repr` is the same in every process."""
-    return hashlib.sha256(repr((__version__, *parts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def call_of(settings: object, staged: Staged | None = None) -> str:

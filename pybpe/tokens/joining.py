@@ -27,9 +27,10 @@ from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
 from ..support.locking import only_writer
 from ..support.parallel import RunOptions, end_if_unwanted
+from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .encoding import text_length
-from .finished import Goal, TokenFolder, finish_publishing, hashed
+from .finished import Goal, TokenFolder, finish_publishing
 from .manifest import Manifest, ShardRecord, split_paths
 from .options import Layout, OutputOptions
 from .overlap import check_copies, check_documents_apart

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError, LimitError, file_error, file_errors, note
-from ..reading.bad_records import Seen, SkippedRecords, check_list
+from ..reading.bad_records import Seen, SkippedRecords, check_list, headers_if_done
 from ..reading.input_file import check_has_text
 from ..reading.small_files import Corpus
 from ..reading.text_encoding import Doubts
 from ..support.output_files import make_folder, remove_entry
 from ..support.parallel import RunOptions
 from ..support.progress import Progress
-from ..support.task_results import headers_of, results_in, task_folder, task_path, write_results
+from ..support.task_results import results_in, task_folder, task_path, write_results
 from .encoding import TaskEncoder
 from .finished import TOKENIZER_NAMES, publish, remove_work, replaced_files
 from .manifest import ROWS, Manifest, record_file
@@ -155,8 +155,7 @@ class _Run:
             if not is_done:
                 is_told = is_told or self._tell(total)
                 next(made)
-            for result in results_in(order.path):
-                header = result.header()
+            for _, header in results_in(order.path):
                 if is_done or self._workers is not None:
                     bar.add(header["size"])
                 for doubt in header["doubts"]:
@@ -175,9 +174,9 @@ class _Run:
 
     def _is_done(self, order: Order) -> bool:
         """Returns whether a task has a result. If a file that it reads was written since, its part of it must be the
-        same. A run that stops at bad records does a task again in which one was skipped."""
-        headers, encoder = headers_of(order.path), self._job.encoder
-        if headers is None or (not self._skips and any(Seen.of(seen).bad for each in headers for seen in each["seen"])):
+        same."""
+        headers, encoder = headers_if_done(order.path, self._skips), self._job.encoder
+        if headers is None:
             return False
         sums = [number for header in headers for number in header["sums"]]
         same = headers[0]["stamp"] == order.stamp

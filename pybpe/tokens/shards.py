@@ -256,10 +256,9 @@ def make_shards(
 
 
 def _orders(splits: Sequence[_Shards], paths: Iterable[str]) -> Iterator[tuple[int, tuple[ShardRecord, ShardOrder]]]:
-    for result in chain.from_iterable(map(results_in, paths)):
-        counts = result.header()["splits"]
+    for result, header in chain.from_iterable(map(results_in, paths)):
         for number, split in enumerate(splits):
-            yield from ((number, made) for made in split.add(result, counts))
+            yield from ((number, made) for made in split.add(result, header["splits"]))
     for number, split in enumerate(splits):
         yield from ((number, made) for made in split.end())
 
@@ -272,8 +271,8 @@ def make_here(orders: Iterator[ShardOrder]) -> Iterator[str]:
 def starts_of(layout: Layout, split: int, paths: Iterable[str]) -> Iterator[Array]:
     """Yields where the documents of a split begin, int64, in blocks."""
     stream = Stream(split, layout.marks)
-    for result in chain.from_iterable(map(results_in, paths)):
+    for result, header in chain.from_iterable(map(results_in, paths)):
         before = stream.tokens
-        part = stream.take(result.header()["splits"])
+        part = stream.take(header["splits"])
         starts = numpy.array(read_starts(result, split, part), dtype=numpy.int64)
         yield starts + (before + part.has_mark - part.skipped)

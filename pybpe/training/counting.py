@@ -14,8 +14,7 @@ from itertools import chain, count, islice
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._lazy import futures, hashlib, tempfile
-from .._version import __version__
+from .._lazy import futures, tempfile
 from ..arguments import by_caller, instance, param, utf8, whole_number
 from ..errors import ArgumentError, FileMissingError, LimitError, note, warn
 from ..model import matcher, special_ids_of
@@ -38,7 +37,7 @@ from ..support.output_files import remove_folder, remove_others
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, run_interruptibly, worker_count
 from ..support.platform import machine_memory
 from ..support.progress import Progress
-from ..support.task_results import TASKS, task_folder, task_path
+from ..support.task_results import TASKS, hashed, task_folder, task_path
 from .counts import Counts, CountSettings, Reader, Runs, header_of, sorted_blocks, write_blocks
 
 LEAST_TASK, MOST_TASK = 1 << 26, 1 << 28  # the number of bytes of text that an executor's worker counts at once
@@ -360,8 +359,7 @@ def _identity_of(settings: CountSettings) -> str:
     """Returns a hash, in hex, of everything except the files that counts depend on."""
     read = replace(settings.read, on_error="stop", skipped=None)
     rest = [getattr(settings, each.name) for each in fields(settings) if each.name not in ("pattern", "read")]
-    parts = repr((__version__, header_of(settings), read, rest)).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(parts, digest_size=16).hexdigest()
+    return hashed(header_of(settings), read, rest)
 
 
 def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> Counted:

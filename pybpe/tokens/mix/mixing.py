@@ -14,9 +14,10 @@ from ...errors import ArgumentError
 from ...reading.splits import SPLIT_NAMES
 from ...support.locking import only_writer
 from ...support.parallel import RunOptions
+from ...support.task_results import hashed
 from ...tokenizer import Tokenizer
 from ..binarization import described
-from ..finished import Goal, TokenFolder, call_of, finish_publishing, hashed
+from ..finished import Goal, TokenFolder, call_of, finish_publishing
 from ..manifest import Manifest, passes
 from ..options import Layout, OutputOptions
 from ..overlap import check_documents_apart
