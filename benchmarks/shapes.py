@@ -96,7 +96,7 @@ def records(size: int, open_it: Callable[..., object] = open) -> Callable[[Corpu
 
 
 def _open_zstd(*args: object, **options: object) -> object:
-    from pybpe.reading.unpacking import zstd_module
+    from pybpe.reading.streams import zstd_module
 
     return zstd_module("the corpus").open(*args, **options)
 

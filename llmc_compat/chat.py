@@ -48,8 +48,7 @@ from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import read_file
 from pybpe.support import platform
-from pybpe.support.locking import only_writer
-from pybpe.support.output_files import make_folder, remove_file, remove_others, unfinished_folder
+from pybpe.support.output_files import make_folder, only_writer, remove_file, remove_others, unfinished_folder
 from pybpe.support.task_results import results_in, write_results
 from pybpe.tokens.finished import finished_manifest
 from pybpe.tokens.manifest import check_name, manifest_name

@@ -25,7 +25,7 @@ from pybpe.cli.token_files import add_pack_options, split_tokens, tell_set_aside
 from pybpe.cli.train import add_training
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.errors import ArgumentError
-from pybpe.reading.options import ReadOptions
+from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.tokens.options import OutputOptions
 

@@ -24,8 +24,7 @@ from pybpe import _binding
 from pybpe.arguments import param
 from pybpe.errors import ArgumentError, file_errors
 from pybpe.reading.streams import file_sha256, read_file
-from pybpe.support.locking import FOLDER, LOCK
-from pybpe.support.output_files import give_name, make_folder, remove_entry, remove_file
+from pybpe.support.output_files import FOLDER, LOCK, give_name, make_folder, remove_entry, remove_file
 
 
 class PlacedFiles:

@@ -34,13 +34,11 @@ from pybpe.pattern import Digits, PatternLike
 from pybpe.reading.documents import name_it
 from pybpe.reading.files import reading_for
 from pybpe.reading.input_file import needs_text
-from pybpe.reading.options import ReadOptions
-from pybpe.reading.paths import Inputs, path_list
+from pybpe.reading.inputs import Inputs, ReadOptions, path_list
 from pybpe.reading.splits import SplitOptions
 from pybpe.reading.streams import open_unchanged
 from pybpe.support import platform
-from pybpe.support.locking import only_writer
-from pybpe.support.output_files import make_folder, remove_file
+from pybpe.support.output_files import make_folder, only_writer, remove_file
 from pybpe.support.parallel import RunOptions
 from pybpe.tokens.finished import TOKENIZER_NAMES, Goal, token_file
 from pybpe.tokens.manifest import is_unfinished, manifest_name

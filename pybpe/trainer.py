@@ -12,8 +12,7 @@ from . import _binding
 from ._lazy import futures
 from .arguments import Text, chosen, instance
 from .pattern import Digits, PatternLike
-from .reading.options import ReadOptions, listed
-from .reading.paths import Inputs
+from .reading.inputs import Inputs, ReadOptions, listed
 from .reading.sample import Sample
 from .support.parallel import RunOptions
 from .tokenizer import Tokenizer, of_model

@@ -17,12 +17,12 @@ from typing import NamedTuple
 from .. import _binding
 from .._lazy import Array, numpy
 from ..errors import ArgumentError
+from ..reading.charset import Doubts
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from ..reading.pieces import cutter
 from ..reading.planning import Piece, pieces_of, whole
-from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer

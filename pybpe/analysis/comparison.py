@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._lazy import numpy
 from ..arguments import Text, counted, instance, is_unicode, param, shown
 from ..errors import ArgumentError, warn
-from ..reading.options import ReadOptions
-from ..reading.paths import STDIN, Inputs, is_path_list, path_list
+from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, path_list
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
 from .measures import RARE, efficiency, gini, renyi_entropy, zipf
 from .tables import Table

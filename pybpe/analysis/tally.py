@@ -21,14 +21,13 @@ from .. import _binding
 from .._lazy import numpy
 from ..arguments import Text, instance, utf8
 from ..errors import ArgumentError
+from ..reading.charset import Doubts
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
-from ..reading.options import ReadOptions
-from ..reading.paths import Inputs, is_path_list
+from ..reading.inputs import Inputs, ReadOptions, is_path_list
 from ..reading.pieces import Cut, cutter, data_pieces
 from ..reading.planning import Piece, pieces_of, text_piece, whole
 from ..reading.sample import flat_texts
-from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer

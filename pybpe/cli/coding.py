@@ -20,11 +20,11 @@ import pybpe
 from .._lazy import numpy
 from ..arguments import is_url, one_of, without_secrets
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
+from ..reading.charset import Doubts, check_encoding
 from ..reading.file_types import llmc_file
 from ..reading.input_file import InputFile
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from ..reading.pieces import stream_pieces
-from ..reading.text_encoding import Doubts, check_encoding
 from ..support.parallel import map_ordered
 from .command import Command
 from .common import load, open_source, tell_terminal, writing

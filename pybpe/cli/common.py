@@ -21,13 +21,12 @@ from .._binding import Output
 from .._lazy import futures, shutil, tempfile
 from ..arguments import counted, refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, file_errors, note, warn
-from ..reading.bad_records import list_name, remove_list
+from ..reading.charset import check_encoding
+from ..reading.documents import list_name, remove_list
 from ..reading.file_types import RECORD_OF_RUN, holds_records, is_binary, llmc_file, no_text, says_records
 from ..reading.files import text_file
 from ..reading.input_file import tell_of_crlf, tell_of_encodings
-from ..reading.streams import Peekable
-from ..reading.text_encoding import check_encoding
-from ..reading.unpacking import ENDINGS, packing_of_content
+from ..reading.streams import ENDINGS, Peekable, packing_of_content
 from ..support import progress as watching
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder

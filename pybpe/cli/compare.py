@@ -12,7 +12,7 @@ import pybpe
 from .._lazy import Array, numpy
 from ..arguments import counted
 from ..errors import ArgumentError, FormatError
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from ..reading.streams import open_unchanged
 from .command import Command
 from .common import call, load, load_all, open_source, report

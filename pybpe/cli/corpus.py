@@ -14,7 +14,7 @@ import pybpe
 from ..arguments import chosen, one_of
 from ..corpus.filters import Filters
 from ..errors import ArgumentError
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from .command import Command
 from .common import call, list_of_skipped, named_output, report
 

@@ -14,13 +14,13 @@ from ..arguments import chosen, counted
 from ..errors import ArgumentError
 from ..model import special_ids_of
 from ..pattern import Pattern
+from ..reading.charset import Doubts
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from ..reading.pieces import data_pieces
 from ..reading.planning import Piece, pieces_of, text_piece, whole
 from ..reading.sample import Sample
-from ..reading.text_encoding import Doubts
 from ..support.parallel import RunOptions, map_ordered
 from ..training.options import TrainOptions
 from .coding import add_text, hinting_at_text

@@ -14,7 +14,7 @@ from ..arguments import without_secrets
 from ..errors import ArgumentError
 from ..reading.file_types import llmc_file
 from ..reading.input_file import InputFile
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from ..tokenizer.explanation import shown_token
 from .coding import hinting_at_text
 from .command import Command

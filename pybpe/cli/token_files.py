@@ -11,7 +11,7 @@ import pybpe
 from ..arguments import counted
 from ..control_tokens import CONTROL_TOKENS
 from ..errors import ArgumentError, note
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
 from ..tokens.manifest import Manifest, named_folder
 from ..tokens.options import OutputOptions, RowOptions

@@ -10,7 +10,7 @@ import pybpe
 
 from ..arguments import counted, whole_number
 from ..errors import ArgumentError
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from ..reading.sample import Sample
 from ..training.options import TrainOptions
 from .command import Command

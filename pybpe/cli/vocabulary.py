@@ -10,7 +10,7 @@ import pybpe
 
 from ..errors import ArgumentError, Error, warn
 from ..pattern import Pattern
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from .command import Command
 from .common import call, check_place, load, named_output, names_alone, report, save_tokenizer
 from .options import parse_amount

@@ -17,16 +17,15 @@ from .. import _binding
 from .._lazy import Array, futures
 from ..arguments import chosen, counted, instance, param, refuse_unused, whole_number
 from ..errors import ArgumentError, file_errors, note, warn
-from ..reading.bad_records import Seen, SkippedRecords, check_list, list_name, remove_list
+from ..reading.documents import Seen, SkippedRecords, check_list, list_name, remove_list
 from ..reading.files import stage
 from ..reading.input_file import check_has_text
-from ..reading.options import ReadOptions, listed
-from ..reading.paths import Inputs, path_list
-from ..reading.unpacking import zstd_module
+from ..reading.inputs import Inputs, ReadOptions, listed, path_list
+from ..reading.streams import zstd_module
 from ..support.call_paths import check_paths
-from ..support.locking import only_writer
 from ..support.output_files import (
     give_name,
+    only_writer,
     output_file,
     record_name,
     remove_folder,

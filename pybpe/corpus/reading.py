@@ -14,13 +14,10 @@ from typing import Any, NamedTuple
 from .. import _binding
 from ..arguments import is_unicode, shown, utf8
 from ..errors import FormatError
-from ..reading.bad_records import Seen
-from ..reading.division import add_documents, lent_divider
-from ..reading.documents import CLUSTER, Kinds, records
-from ..reading.files import Staged
+from ..reading.documents import CLUSTER, Kinds, Seen, records
+from ..reading.files import Corpus, Staged
 from ..reading.pieces import Cutting
-from ..reading.planning import Piece, Plan, Task, described, pieces_of
-from ..reading.small_files import Corpus
+from ..reading.planning import Piece, Plan, Task, add_documents, described, lent_divider, pieces_of
 from ..reading.splits import SplitOptions
 
 _ONE_SPLIT = (1.0,)

@@ -17,11 +17,11 @@ from multiprocessing.context import BaseContext
 
 from ..arguments import param
 from ..errors import ArgumentError
-from ..reading.bad_records import Seen, SkippedRecords, headers_if_done
+from ..reading.charset import Doubts
+from ..reading.documents import Seen, SkippedRecords, headers_if_done
 from ..reading.files import Staged
 from ..reading.planning import Task, anchored
 from ..reading.remote import reads_urls
-from ..reading.text_encoding import Doubts
 from ..support import platform
 from ..support.parallel import RunOptions, worker_count
 from ..support.progress import Progress

@@ -13,7 +13,7 @@ from ..errors import ArgumentError, MissingExtraError
 from ..model import END_OF_TEXT
 from ..normalize import check_normalizer
 from ..reading.documents import CLUSTER, Kinds
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from .filters import Filters
 from .pii import check_kinds
 

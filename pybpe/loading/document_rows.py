@@ -22,15 +22,13 @@ from .._lazy import Array, numpy
 from ..arguments import instance, one_of, param, whole_number
 from ..errors import ArgumentError
 from ..model import refuse_dropout
-from ..reading.bad_records import SkippedRecords
-from ..reading.documents import Kinds, check_mark, name_it
+from ..reading.charset import Doubts
+from ..reading.documents import Kinds, SkippedRecords, check_mark, name_it
 from ..reading.files import corpus_files
-from ..reading.options import ReadOptions
-from ..reading.paths import Inputs
+from ..reading.inputs import Inputs, ReadOptions
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import TASK_BYTES, Plan, Task
 from ..reading.splits import SplitOptions
-from ..reading.text_encoding import Doubts
 from ..support.parallel import RunOptions
 from ..support.permutation import shuffled_numbers
 from ..support.task_results import hashed

@@ -23,7 +23,7 @@ from ..arguments import instance, is_url, param, shown, whole_number, without_se
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..reading.files import input_files, open_text
 from ..reading.input_file import InputFile, refusal
-from ..reading.paths import path_list
+from ..reading.inputs import path_list
 from ..support.call_paths import is_glob
 from ..tokenizer import Tokenizer
 from ..tokens.manifest import describes_tokens

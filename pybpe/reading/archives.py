@@ -17,8 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from ..errors import Error, FormatError
 from .corpus_folder import Found, corpus_of, places_of
-from .streams import DerivedStream
-from .unpacking import ZIP_MARKS
+from .streams import ZIP_MARKS, DerivedStream
 
 _HEADER_BYTES, _END_BYTES = 30, 22
 _MANY = 0xFFFF  # stands for larger numbers

@@ -23,9 +23,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import ArgumentError, FormatError, file_error, file_errors, warn
-from ..support.locking import FOLDER
-from ..support.output_files import record_name
-from .paths import first_of
+from ..support.output_files import FOLDER, record_name
+from .inputs import first_of
 
 _LOST = "lost+found"  # a folder of the file system that only the superuser can read; it has no text
 _MANIFESTS = ("manifest.json", "_manifest.json")

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from .. import _binding
 from ..arguments import can_pass, param
-from .streams import JSON_HEAD_BYTES, POINTER, PULL
-from .unpacking import PACKING_MARKS, packing_of_content, without_ending
+from .streams import JSON_HEAD_BYTES, PACKING_MARKS, POINTER, PULL, packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
 

@@ -23,6 +23,16 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from .. import _binding
 from ..arguments import can_pass, is_url, param, without_secrets
 from ..errors import ArgumentError, FileError, FormatError, file_error, file_errors, note, warn
+from .charset import (
+    decoded,
+    encoding_of,
+    is_crlf,
+    is_crlf_throughout,
+    may_be_crlf,
+    may_be_utf8,
+    utf16_without_mark,
+    without_returns,
+)
 from .corpus_folder import Found
 from .file_types import (
     HEAD_BYTES,
@@ -35,11 +45,19 @@ from .file_types import (
     row_kind,
     says_records,
 )
-from .line_ends import is_crlf, is_crlf_throughout, may_be_crlf, without_returns
-from .paths import STDIN, first_of
-from .streams import JSON_HEAD_BYTES, POINTER, Limited, Peekable, UnchangedStream, open_input, open_stdin
-from .text_encoding import decoded, encoding_of, may_be_utf8, utf16_without_mark
-from .unpacking import packing_of_content, packing_of_name, unpacked
+from .inputs import STDIN, first_of
+from .streams import (
+    JSON_HEAD_BYTES,
+    POINTER,
+    Limited,
+    Peekable,
+    UnchangedStream,
+    decompressed,
+    open_input,
+    open_stdin,
+    packing_of_content,
+    packing_of_name,
+)
 
 if TYPE_CHECKING:
     from .archives import Archived
@@ -63,7 +81,7 @@ class InputFile(NamedTuple):
         path: the path of the file, or its URL without secrets; STDIN is standard input.
         size, mtime_ns: its size in bytes and its modification time. `size` is None if this is not a regular file; then
             changes cannot be noticed.
-        packing: how it is compressed (see unpacking.py), or None. If this is not a regular file, `open` finds out.
+        packing: how it is compressed (see streams.py), or None. If this is not a regular file, `open` finds out.
         encoding: Python's name of the encoding of its text; None is UTF-8, or not known yet (see `decided`).
         folder: the base of a relative path; "" is the current folder of the process that reads.
         remote: the file, if a URL names it; otherwise None.
@@ -133,7 +151,7 @@ class InputFile(NamedTuple):
             return cls(path, size, mtime_ns, packing, encoding, form=packing), None
         if packing is not None or len(head) < min(size, JSON_HEAD_BYTES):
             with open_input(path) as stream:
-                head = unpacked(path, packing, stream).read(JSON_HEAD_BYTES)
+                head = _unpacked(path, packing, stream).read(JSON_HEAD_BYTES)
         return cls(path, size, mtime_ns, packing, encoding)._described(head)
 
     @classmethod
@@ -153,7 +171,7 @@ class InputFile(NamedTuple):
                 return cls(name, remote.size, 0, packing, encoding, "", remote, packing), None
             if packing is not None:
                 stream.seek(0)
-                head = unpacked(name, packing, stream).read(JSON_HEAD_BYTES)
+                head = _unpacked(name, packing, stream).read(JSON_HEAD_BYTES)
         return cls(name, remote.size, 0, packing, encoding, "", remote)._described(head)
 
     def unarchived(self) -> tuple[Found, list[tuple[InputFile, NoText | None]]]:
@@ -176,7 +194,7 @@ class InputFile(NamedTuple):
         if file.packing == "zip":
             return file, NoText("a zip archive in another", "unpack the outer one, and pass the folder")
         if file.packing is not None:
-            with unpacked(path, file.packing, file.open_stored()) as stream:
+            with _unpacked(path, file.packing, file.open_stored()) as stream:
                 head = stream.read(JSON_HEAD_BYTES)
         file, what = file._described(head)
         if what is None and file.has_rows:
@@ -320,7 +338,7 @@ class InputFile(NamedTuple):
             if self.size is None:
                 stream, file = self._peeked(stream)
             else:
-                stream = decoded(self.path, self.encoding, unpacked(self.path, self.packing, stream))
+                stream = decoded(self.path, self.encoding, _unpacked(self.path, self.packing, stream))
                 stream = without_returns(self.path, self.is_crlf, stream)
             if start:
                 stream.seek(start)
@@ -353,7 +371,7 @@ class InputFile(NamedTuple):
         first bytes show these, and how it is compressed."""
         stream = Peekable(packed)
         if (packing := _packing_of(stream.peek(), self.path)) is not None:
-            stream = Peekable(unpacked(self.path, packing, stream))
+            stream = Peekable(_unpacked(self.path, packing, stream))
         file, what = self._replace(packing=packing)._described(stream.peek())
         check_text([file])
         if what is not None:
@@ -443,6 +461,15 @@ def check_has_text(files: Iterable[InputFile], missing: str) -> None:
     `missing`. Does nothing if all are empty, which `corpus_files` has said."""
     if not all(file.is_empty for file in files):
         raise ArgumentError(f"there is no text in the inputs, so there are no {missing}")
+
+
+def _unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
+    """Returns a stream of the content of a file that is stored in this way."""
+    if packing == "epub":
+        from .epub import Epub  # its parsers take 20 ms
+
+        return Epub(path, stream)  # type: ignore[return-value]
+    return decompressed(path, packing, stream)
 
 
 def _packing_of(head: bytes, path: str) -> str | None:

@@ -1,5 +1,5 @@
-"""Divides a corpus into tasks, by file and byte range, and reads these in pieces: Plan -> Task -> Piece. Tasks and
-pieces are the same on one machine and on many.
+"""Divides a corpus: Plan -> Task -> Piece -> documents. A plan divides it into tasks, by file and byte range; a task is
+read in pieces; and C divides a piece into documents. All are the same on one machine and on many.
 
 The plan depends only on the files and the settings. Each task's result has one place in the token files, whichever
 worker runs it and in whatever order. So the files are the same for any number of workers and any executor, and an
@@ -9,24 +9,26 @@ interrupted run resumes at a task.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from itertools import chain, groupby, repeat
 from operator import attrgetter
 from typing import BinaryIO, NamedTuple
 
+from .. import _binding
 from .._lazy import cached_property
 from ..arguments import utf8
 from ..support.parallel import map_ordered
-from .bad_records import Seen
-from .documents import RECORDS, Kinds, records
+from .charset import are_utf8, doubt_of
+from .documents import CLUSTER, RECORDS, Kinds, Seen, mark_matcher, records
+from .files import Corpus, SmallFiles
 from .input_file import InputFile
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
 from .rows import RowGroups, Texts, open_rows
-from .small_files import Corpus, SmallFiles
-from .splits import SplitOptions, count_documents, end_of_first, hash_split_of_range, marks
+from .splits import SplitOptions, count_documents, end_of_first, hash_split, hash_split_of_range, last_hashes, marks
 from .streams import Limited
-from .text_encoding import are_utf8, doubt_of
 
 TASK_BYTES = 1 << 24
 _LEAST_AMOUNT = 1 << 12  # bytes; smaller files count as this size, so that a task of tiny files does not take long
@@ -410,3 +412,87 @@ def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memo
     seen = Seen(file.path, start, kinds.read.skips)
     is_utf8 = kinds.read.encoding is not None
     return Piece(file.path, start, planned.split, text, divided, divided or ends, seen, kind, is_utf8)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Documents: C divides a piece, without a Python object for each document
+#
+# The bytes of a document decide its split; or the name of its cluster of near duplicates, if its record has a string
+# at CLUSTER (see pybpe.corpus). Python reads the few JSON lines that C leaves to a complete parser, and raises the
+# errors for lines that are not records.
+
+
+@contextmanager
+def lent_divider(kinds: Kinds, separator: bytes, splits: Sequence[float]) -> Iterator[_binding.Divider]:
+    """Yields an empty divider that no other thread uses. After the block its documents are no longer valid.
+
+    Args:
+        kinds: how documents are separated.
+        separator: the bytes written after each document.
+        splits: the shares of the splits; with one, documents are not hashed.
+    """
+    mark, key = kinds.mark, kinds.read.text_key
+    free = _free_dividers(separator, mark, key, splits)
+    try:
+        divider = free.pop()
+    except IndexError:
+        marks = mark_matcher(mark) if mark is not None else None
+        divider = _binding.Divider(separator, marks, key, last_hashes(splits))
+    divider.clear()
+    try:
+        yield divider
+    finally:
+        free.append(divider)
+
+
+@lru_cache(maxsize=8)
+def _free_dividers(*how: object) -> list[_binding.Divider]:
+    """Returns the dividers that no thread uses. `pop` and `append` are atomic."""
+    return []
+
+
+def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
+    """Adds the documents of a divided piece to a divider. Returns False if Python must read the piece instead."""
+    if not isinstance(piece.data, memoryview):
+        if piece.data.fields and divider.splits > 1:
+            return False
+        for data, offsets in piece.data.parts:
+            divider.add(data, offsets)
+        return True
+    kind = piece.kind
+    if kind == "file":
+        divider.add(piece.data, array("Q", (0, len(piece.data))))
+        return True
+    if not divider.divide(kind, piece.data):
+        return False
+    if kind == "jsonl":
+        piece.seen.end = piece.seen.start + len(piece.data)
+        piece.seen.records, piece.seen.lines = divider.records()
+    return True
+
+
+def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
+    """Yields the documents of a divided piece by split, each split's in piece order. This is slow; it also reads what
+    `add_documents` does not. Raises FormatError if a line is not a record."""
+    key, shares = kinds.read.text_key, shares_of(piece, splits)
+    with lent_divider(kinds, b"", shares) as divider:
+        if add_documents(divider, piece):
+            found = [divider.texts(place).list() for place in range(len(shares))]
+        else:
+            found = [[] for _ in shares]
+            pairs: Iterable[tuple[bytes, Mapping[str, object]]]
+            if isinstance(piece.data, memoryview):
+                pairs = ((utf8(record[key]), record) for record, _ in records(piece.data, key, piece.seen))
+            else:
+                pairs = piece.data.records()
+            for document, record in pairs:
+                if document:
+                    cluster = record.get(CLUSTER)
+                    name = utf8(cluster) if isinstance(cluster, str) else document
+                    found[hash_split(name, shares)].append(document)
+    yield from ((place if piece.split is None else piece.split, some) for place, some in enumerate(found) if some)
+
+
+def shares_of(piece: Piece, splits: Sequence[float]) -> Sequence[float]:
+    """Returns the shares among which a divider divides a piece: one if the split of the piece is known."""
+    return tuple(splits) if piece.split is None else (1.0,)

@@ -41,7 +41,7 @@ _PATIENCE_SECONDS = 5.0  # before a note that a server does not answer
 _LEAST_BYTES = 1 << 16  # what a request asks for at least: enough to recognize a file
 _PART_BYTES = 1 << 22
 _CONNECTIONS = 4
-_KEPT_ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")  # what unpacking.py recognizes
+_KEPT_ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")  # what streams.py recognizes
 _ADVICE = {
     "http": "it may want a password or a signed URL, or the signature of this one may have expired",
     "s3": "for a public bucket, set AWS_SKIP_SIGNATURE=true",

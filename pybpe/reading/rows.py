@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from .._lazy import numpy
 from ..arguments import can_pass, param
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
-from .bad_records import Seen
+from .documents import Seen
 from .input_file import InputFile
 from .pieces import PIECE_BYTES
 

@@ -14,10 +14,9 @@ from typing import BinaryIO
 from .. import _binding
 from ..arguments import by_caller, counted, one_of, option, param, refuse_unused, shown, whole_number
 from ..errors import ArgumentError, FormatError, note
-from .bad_records import Seen
-from .documents import Kinds, records
+from .documents import Kinds, Seen, records
 from .input_file import InputFile
-from .paths import first_of
+from .inputs import first_of
 from .pieces import PIECE_BYTES, stream_pieces, without_mark
 from .rows import open_rows
 from .streams import Limited

@@ -21,8 +21,7 @@ from .._lazy import shutil
 from ..arguments import param
 from ..errors import ArgumentError, Error, file_errors, note, warn
 from . import platform
-from .locking import FOLDER, only_writer
-from .output_files import make_folder, remove_entry, unfinished_folder
+from .output_files import FOLDER, make_folder, only_writer, remove_entry, unfinished_folder
 
 _RESULT = "result"  # in the hidden folder
 

@@ -27,8 +27,7 @@ from .._lazy import Array, hashlib, numpy
 from .._version import __version__
 from ..errors import FormatError, file_errors
 from . import platform
-from .locking import FOLDER, STAGED
-from .output_files import make_folder, remove_entry, remove_file, write_all
+from .output_files import FOLDER, STAGED, make_folder, remove_entry, remove_file, write_all
 
 TASKS = "tasks"  # a folder in a hidden folder
 _NUMBERS = 8  # bytes before a header

@@ -18,7 +18,7 @@ from ..model import remap as remaps
 from ..model.template import Template
 from ..other_libraries import TheirName, answer_their_names
 from ..pattern import Digits, Pattern, PatternLike
-from ..reading.paths import Inputs, is_path_list, path_list
+from ..reading.inputs import Inputs, is_path_list, path_list
 from .decoding import DecodeStream, IdDecoder, decoded_batch, has_none_of
 from .encoding import AllowedSpecial, EncodingWithOffsets, TextEncoder, char_starts, spans, text_list
 

@@ -13,15 +13,12 @@ from ..arguments import instance, param, refuse_unused, without_secrets
 from ..errors import ArgumentError, warn
 from ..reading import planning
 from ..reading.documents import Kinds, check_mark
-from ..reading.files import Staged, stage
+from ..reading.files import SmallFiles, Staged, stage
 from ..reading.input_file import InputFile
-from ..reading.options import ReadOptions
-from ..reading.paths import Inputs, path_list
-from ..reading.small_files import SmallFiles
+from ..reading.inputs import Inputs, ReadOptions, path_list
 from ..reading.splits import SplitOptions, are_far
-from ..reading.unpacking import without_ending
-from ..support.locking import FOLDER, only_writer
-from ..support.output_files import give_name, output_file, unfinished_folder
+from ..reading.streams import without_ending
+from ..support.output_files import FOLDER, give_name, only_writer, output_file, unfinished_folder
 from ..support.parallel import RunOptions
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer

@@ -13,15 +13,13 @@ from typing import NamedTuple
 from .. import _binding
 from ..arguments import Text
 from ..model import END_OF_TEXT, PLAIN
-from ..reading.bad_records import Seen
-from ..reading.division import add_documents, divide, lent_divider, shares_of
-from ..reading.documents import RECORDS, Kinds, overlaps
+from ..reading.charset import Doubts
+from ..reading.documents import RECORDS, Kinds, Seen, overlaps
+from ..reading.files import SmallFiles
 from ..reading.input_file import InputFile
 from ..reading.pieces import PIECE_BYTES
-from ..reading.planning import Piece, Task, pieces_of
+from ..reading.planning import Piece, Task, add_documents, divide, lent_divider, pieces_of, shares_of
 from ..reading.rows import Texts
-from ..reading.small_files import SmallFiles
-from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered
 from ..tokenizer import Tokenizer
 from ..tokenizer.encoding import AllowedSpecial

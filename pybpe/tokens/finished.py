@@ -27,14 +27,15 @@ from .. import _binding
 from ..arguments import counted, param
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
-from ..reading.files import Staged
+from ..reading.files import SMALL_BYTES, Corpus, SmallFiles, Staged
 from ..reading.input_file import InputFile
-from ..reading.small_files import SMALL_BYTES, Corpus, SmallFiles
 from ..reading.streams import file_sha256
 from ..support import platform
-from ..support.locking import FOLDER, LOCK, only_writer
 from ..support.output_files import (
+    FOLDER,
+    LOCK,
     make_folder,
+    only_writer,
     real_output,
     remove_entry,
     remove_file,

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError, FormatError
-from ..reading.paths import Inputs, path_list
+from ..reading.charset import Doubts
+from ..reading.inputs import Inputs, path_list
 from ..reading.splits import SPLIT_NAMES
-from ..reading.text_encoding import Doubts
-from ..support.locking import only_writer
+from ..support.output_files import only_writer
 from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer

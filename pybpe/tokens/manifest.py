@@ -17,7 +17,7 @@ from ..errors import ArgumentError, FileMissingError, FormatError, file_error, f
 from ..formats import VERSION_KEY, check_version_of
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, read_file
-from ..support.locking import FOLDER
+from ..support.output_files import FOLDER
 from ..support.task_results import TASKS
 from ..tokenizer import Tokenizer
 

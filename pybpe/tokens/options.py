@@ -16,11 +16,10 @@ from ..arguments import instance, one_of, option, param, refuse_unused, whole_nu
 from ..errors import ArgumentError, FileError, FormatError, LimitError, warn
 from ..model import refuse_dropout
 from ..reading.documents import Kinds, name_it
-from ..reading.options import ReadOptions
-from ..reading.small_files import Corpus
+from ..reading.files import Corpus
+from ..reading.inputs import ReadOptions
 from ..reading.splits import SplitOptions
-from ..support.locking import FOLDER
-from ..support.output_files import real_output
+from ..support.output_files import FOLDER, real_output
 from ..tokenizer import Tokenizer
 from .finished import Goal
 from .formats import FLAT, FORMATS, LLMC, Format

@@ -14,7 +14,7 @@ from .. import _binding
 from .._lazy import Array, numpy
 from ..arguments import counted, is_url, param
 from ..errors import ArgumentError, FormatError
-from ..reading.paths import STDIN
+from ..reading.inputs import STDIN
 from ..support.call_paths import identity
 from ..support.parallel import end_if_unwanted
 from .finished import TokenFolder

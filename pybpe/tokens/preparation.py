@@ -17,11 +17,10 @@ from ..model import end_of_text as end_of_text_of
 from ..pattern import Digits, PatternLike
 from ..reading.documents import Kinds, check_mark
 from ..reading.files import stage
-from ..reading.options import ReadOptions
-from ..reading.paths import Inputs, path_list
+from ..reading.inputs import Inputs, ReadOptions, path_list
 from ..reading.planning import Plan
 from ..reading.splits import SplitOptions
-from ..support.locking import only_writer
+from ..support.output_files import only_writer
 from ..support.parallel import RunOptions
 from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan

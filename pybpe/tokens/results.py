@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..reading.bad_records import Seen
+from ..reading.documents import Seen
 from ..reading.splits import SPLIT_NAMES
 from ..support.task_results import Result, Section, packed
 
@@ -48,7 +48,7 @@ class Encoded(NamedTuple):
     segments: Sequence[Segment]  # in order
     size: int  # the amount of input read for them, such as bytes of text
     ends_task: bool = False  # whether a task ends with them
-    doubt: str | None = None  # what to say about a file that is not UTF-8 (see text_encoding.py)
+    doubt: str | None = None  # what to say about a file that is not UTF-8 (see charset.py)
     seen: Sequence[Seen] = ()  # the records of the pieces, in order
     sums: Sequence[int] = ()  # checksums of the text that was read, if the task reads a part of a file
 

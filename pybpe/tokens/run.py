@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError, LimitError, file_error, file_errors, note
-from ..reading.bad_records import Seen, SkippedRecords, check_list, headers_if_done
+from ..reading.charset import Doubts
+from ..reading.documents import Seen, SkippedRecords, check_list, headers_if_done
+from ..reading.files import Corpus
 from ..reading.input_file import check_has_text
-from ..reading.small_files import Corpus
-from ..reading.text_encoding import Doubts
 from ..support.output_files import make_folder, remove_entry
 from ..support.parallel import RunOptions
 from ..support.progress import Progress

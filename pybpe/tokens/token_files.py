@@ -31,7 +31,7 @@ from ..errors import ArgumentError, FormatError, file_errors
 from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids, read_npy_header
 from ..reading.file_types import LLMQ_MAGIC, llmc_file
 from ..reading.files import input_files
-from ..reading.paths import path_list
+from ..reading.inputs import path_list
 from ..reading.streams import UnchangedStream, open_unchanged
 from ..support import platform
 from ..support.call_paths import check_once

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from .. import _binding
 from ..errors import WorkerError
 from ..reading import planning
-from ..reading.small_files import Corpus
+from ..reading.files import Corpus
 from ..reading.streams import read_file
 from ..support.parallel import RunOptions
 from ..support.remote import SharedFolder, map_by_executor, most_pending

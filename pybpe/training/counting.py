@@ -19,21 +19,27 @@ from ..arguments import by_caller, instance, param, utf8, whole_number
 from ..errors import ArgumentError, FileMissingError, LimitError, note, warn
 from ..model import matcher, special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
-from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
-from ..reading.division import add_documents, divide, lent_divider, shares_of
-from ..reading.documents import Kinds
-from ..reading.files import corpus_files
+from ..reading.charset import Doubts
+from ..reading.documents import Kinds, OrderedRecords, Seen, SkippedRecords, listed_records
+from ..reading.files import Corpus, SmallFiles, corpus_files
 from ..reading.input_file import InputFile
-from ..reading.options import ReadOptions, listed
-from ..reading.paths import STDIN, Inputs, is_path_list
+from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, listed
 from ..reading.pieces import Cut, data_pieces
-from ..reading.planning import Piece, Plan, anchored, described, pieces_of, text_piece
+from ..reading.planning import (
+    Piece,
+    Plan,
+    add_documents,
+    anchored,
+    described,
+    divide,
+    lent_divider,
+    pieces_of,
+    shares_of,
+    text_piece,
+)
 from ..reading.sample import Sample, flat_texts
-from ..reading.small_files import Corpus, SmallFiles
 from ..reading.splits import SplitOptions
-from ..reading.text_encoding import Doubts
-from ..support.locking import FOLDER, only_writer
-from ..support.output_files import remove_folder, remove_others
+from ..support.output_files import FOLDER, only_writer, remove_folder, remove_others
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, run_interruptibly, worker_count
 from ..support.platform import machine_memory
 from ..support.progress import Progress

@@ -48,7 +48,7 @@ from ..formats import check_version
 from ..model import Matching, check_specials, matcher, special_ids_of
 from ..normalize import check_normalizer, prepared
 from ..pattern import Pattern, PatternLike
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from ..reading.pieces import Cutting
 from ..reading.streams import open_unchanged
 from ..support.call_paths import check_once, check_paths

@@ -12,8 +12,7 @@ from ..errors import ArgumentError, warn
 from ..model import Model
 from ..reading.files import input_files
 from ..reading.input_file import InputFile
-from ..reading.options import ReadOptions
-from ..reading.paths import STDIN, Inputs, is_path_list
+from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list
 from ..reading.sample import Sample
 from ..support.parallel import RunOptions, run_interruptibly
 from ..support.progress import Progress

@@ -20,8 +20,7 @@ from ..arguments import instance, is_unicode, param, shown, utf8
 from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
-from ..reading.options import ReadOptions
-from ..reading.paths import STDIN, is_path_list, path_list
+from ..reading.inputs import STDIN, ReadOptions, is_path_list, path_list
 from ..reading.planning import pieces_of, whole
 from ..reading.sample import Sample, flat_texts
 from ..support.call_paths import check_once

@@ -14,7 +14,7 @@ from ..formats import pretrained, vocab_merges
 from ..model import Model
 from ..model.remap import config_with, with_specials
 from ..pattern import Pattern, PatternLike
-from ..reading.options import ReadOptions
+from ..reading.inputs import ReadOptions
 from . import superwords
 from .counts import CountSettings
 from .options import TrainOptions

@@ -20,9 +20,8 @@ import pybpe
 from pybpe.cli import main
 from pybpe.corpus import clean
 from pybpe.errors import FormatError, PybpeWarning
-from pybpe.reading import bad_records
-from pybpe.reading.bad_records import Seen
-from pybpe.support.locking import FOLDER
+from pybpe.reading.documents import Seen
+from pybpe.support.output_files import FOLDER
 from pybpe.support.task_results import headers_of
 
 BAD = [
@@ -151,7 +150,7 @@ def test_more_than_half_stops_the_run(tok: pybpe.Tokenizer, tmp_path: Path, monk
             write()
     assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("out*/*.bin"))
     path.write_bytes(b"{\n" * 5000 + jsonl(documents(40)) * 200)  # and early, although fewer than half are bad in all
-    monkeypatch.setattr(bad_records, "LEAST_RECORDS", 100)
+    monkeypatch.setattr("pybpe.reading.documents.LEAST_RECORDS", 100)
     for write in writers[::3]:
         with pytest.raises(pybpe.errors.ArgumentError, match=r"5000 of the first \d+ records"):
             write()

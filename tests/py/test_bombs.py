@@ -18,7 +18,7 @@ from test_memory import peak_megabytes
 import pybpe
 from pybpe.cli.coding import _read_ids
 from pybpe.errors import FormatError, UnsupportedError
-from pybpe.reading.unpacking import zstd_module
+from pybpe.reading.streams import zstd_module
 from pybpe.tokens.token_files import TokenFile
 
 pytest.importorskip("resource")

@@ -17,7 +17,7 @@ from pybpe.errors import FileChangedError
 from pybpe.reading import pieces as pieces_module
 from pybpe.reading import planning
 from pybpe.reading.input_file import InputFile
-from pybpe.reading.options import ReadOptions
+from pybpe.reading.inputs import ReadOptions
 
 TEXT = english()[:200_000]
 # One kind of file for each way to find its documents

@@ -22,7 +22,7 @@ import pybpe
 from pybpe.analysis import measures, tally
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
-from pybpe.reading import pieces, planning, text_encoding
+from pybpe.reading import charset, pieces, planning
 
 NFKC = ("ﬁ", "①", "e\u0301", "\ufb2a", "ｱ", "㍿")  # what normalizers change
 
@@ -154,7 +154,7 @@ def test_files_in_pieces_of_any_size(
     tokenizers: dict[str, pybpe.Tokenizer], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
-    monkeypatch.setattr(text_encoding, "_ENOUGH", 1 << 30)  # all of so small a piece may be damaged
+    monkeypatch.setattr(charset, "_ENOUGH", 1 << 30)  # all of so small a piece may be damaged
     texts = write_texts(tmp_path)
     with pytest.warns(PybpeWarning):
         found = pybpe.compare(tokenizers, {name: files for name, (files, _, _) in texts.items()}, workers=2)

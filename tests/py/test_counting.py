@@ -27,10 +27,10 @@ from texts import chinese, english, mixed
 import pybpe
 from pybpe import _binding
 from pybpe.reading import planning, sample
-from pybpe.reading.options import ReadOptions
+from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.pieces import stream_pieces
 from pybpe.reading.sample import Sample
-from pybpe.support.locking import FOLDER
+from pybpe.support.output_files import FOLDER
 from pybpe.support.parallel import RunOptions
 from pybpe.support.platform import machine_memory
 from pybpe.training import counting

@@ -21,7 +21,7 @@ import pybpe
 from pybpe import _binding, cli
 from pybpe.errors import PybpeWarning
 from pybpe.loading import DocumentRows
-from pybpe.reading import files, pieces, planning, small_files
+from pybpe.reading import files, pieces, planning
 from pybpe.reading.splits import hash_split
 from pybpe.tokens.encoding import TaskEncoder
 from pybpe.tokens.results import Segment
@@ -320,10 +320,10 @@ def test_small_files_that_are_read_together(
     for small, group in ((1 << 16, 1 << 20), (1 << 16, 4000), (0, 1 << 20), (1 << 16, 1 << 21)):
         if group == 1 << 21:
             monkeypatch.setattr(_binding, "FileStarts", Unread)
-        monkeypatch.setattr(small_files, "SMALL_BYTES", small)
-        monkeypatch.setattr(small_files, "_GROUP_BYTES", group)
+        monkeypatch.setattr(files, "SMALL_BYTES", small)
+        monkeypatch.setattr(files, "_GROUP_BYTES", group)
         parts = files.corpus_files(corpus).parts
-        together = [part for part in parts if isinstance(part, small_files.SmallFiles) and part.size]
+        together = [part for part in parts if isinstance(part, files.SmallFiles) and part.size]
         assert (sum(len(part.paths) for part in together) > 75) == (small > 0)
         assert all(part.size <= group or len(part.paths) == 1 for part in together)
         out = tmp_path / f"out{small + group}"

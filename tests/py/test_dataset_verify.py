@@ -14,7 +14,7 @@ import pybpe
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
 from pybpe.reading.streams import file_sha256
-from pybpe.support.locking import FOLDER
+from pybpe.support.output_files import FOLDER
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.verification import dataset_statistics, verify
 

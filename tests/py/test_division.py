@@ -12,7 +12,7 @@ from pybpe import _binding
 from pybpe.arguments import utf8
 from pybpe.corpus.reading import json_line
 from pybpe.reading import documents, splits
-from pybpe.reading.bad_records import Seen
+from pybpe.reading.documents import Seen
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
 MARK = "<|endoftext|>"

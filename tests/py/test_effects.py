@@ -19,7 +19,7 @@ from llmc_compat.workspace import make_workspace
 from pybpe import corpus
 from pybpe.cli import _parser, main
 from pybpe.errors import Error
-from pybpe.reading.options import ReadOptions
+from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.support.parallel import RunOptions
 from pybpe.tokens.joining import join

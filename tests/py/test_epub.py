@@ -15,8 +15,8 @@ from texts import english
 
 import pybpe
 from pybpe.errors import ArgumentError, FormatError, PybpeWarning
+from pybpe.reading import input_file
 from pybpe.reading.files import open_text
-from pybpe.reading.unpacking import unpacked
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/a%20b.opf"/></rootfiles></container>'.replace("%20", " ")
 PACKAGE = """<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf"><manifest>
@@ -70,7 +70,7 @@ def test_a_book_is_the_text_of_its_chapters(tmp_path: Path) -> None:
     assert (tmp_path / "ids.npy").read_bytes() == (tmp_path / "same.npy").read_bytes()
     pipe = io.BytesIO(epub())
     pipe.seekable = lambda: False  # type: ignore[method-assign]
-    assert unpacked("x", "epub", pipe).read().decode() == TEXT + "\nend\n"
+    assert input_file._unpacked("x", "epub", pipe).read().decode() == TEXT + "\nend\n"
 
 
 def test_a_shelf_becomes_token_files(tmp_path: Path) -> None:

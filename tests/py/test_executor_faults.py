@@ -19,7 +19,7 @@ import pybpe
 from pybpe.cli import common, count, main
 from pybpe.corpus import clean
 from pybpe.support import remote
-from pybpe.support.locking import FOLDER
+from pybpe.support.output_files import FOLDER
 
 GIVEN: dict[str, Any] = {"progress": False, "splits": (1,), "min_shard_tokens": 0}
 

@@ -27,9 +27,9 @@ import pybpe
 from pybpe import _binding
 from pybpe.cli import main
 from pybpe.errors import FormatError, PybpeWarning
+from pybpe.reading.charset import doubt_of, encoding_of
 from pybpe.reading.files import corpus_files, open_text
-from pybpe.reading.options import ReadOptions
-from pybpe.reading.text_encoding import doubt_of, encoding_of
+from pybpe.reading.inputs import ReadOptions
 from pybpe.tokens.manifest import Manifest
 
 TEXT = english()[:20_000]

@@ -25,8 +25,8 @@ from pybpe.errors import FormatError
 from pybpe.reading import file_types, input_file
 from pybpe.reading.files import corpus_files, open_text
 from pybpe.reading.input_file import InputFile
-from pybpe.reading.options import ReadOptions
-from pybpe.reading.unpacking import ENDINGS, packing_of_content
+from pybpe.reading.inputs import ReadOptions
+from pybpe.reading.streams import ENDINGS, packing_of_content
 
 TEXT = english()[:30_000]
 LINES = b"".join(json.dumps({"text": line, "id": 1}).encode() + b"\n" for line in english()[:40_000].splitlines())

@@ -20,7 +20,7 @@ import pytest
 from corpora import EOT, small_tokenizer
 
 from pybpe.errors import FormatError, MissingExtraError
-from pybpe.reading.unpacking import zstd_module
+from pybpe.reading.streams import zstd_module
 from pybpe.tokens.formats import FORMATS
 
 pytest.importorskip("resource")

@@ -17,11 +17,11 @@ from llmc_compat import chat
 from llmc_compat.workspace import make_workspace
 from pybpe.corpus import clean
 from pybpe.model import CONTROL_TOKENS
-from pybpe.support.locking import FOLDER, only_holder, only_writer
+from pybpe.support.output_files import FOLDER, only_holder, only_writer
 
 HOLD = """
 import sys
-from pybpe.support.locking import only_holder, only_writer
+from pybpe.support.output_files import only_holder, only_writer
 
 with only_writer(sys.argv[1]) if len(sys.argv) == 2 else only_holder(*sys.argv[1:]):
     print("holds", flush=True)

@@ -116,7 +116,7 @@ from pathlib import Path
 from pybpe.errors import FileError
 from pybpe.support import platform
 from pybpe.support.output_files import give_name
-from pybpe.support.locking import only_holder
+from pybpe.support.output_files import only_holder
 
 tok = pybpe.train("text.txt", vocab_size=400, special_tokens=["<|endoftext|>"], workers=2)
 tok.save("tok.json")

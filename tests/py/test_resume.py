@@ -23,8 +23,7 @@ import pybpe
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
 from pybpe.reading import planning
 from pybpe.support import task_results
-from pybpe.support.locking import FOLDER
-from pybpe.support.output_files import write_all
+from pybpe.support.output_files import FOLDER, write_all
 from pybpe.tokens import encoding, run, shards, workers
 from pybpe.tokens.mix import mixing, shuffling
 from pybpe.tokens.results import Segment

@@ -28,7 +28,7 @@ from llmc_compat.shards import write_shard
 from pybpe import _binding
 from pybpe._binding import Loader, Output, Shard, ShardWriter
 from pybpe.support import parallel
-from pybpe.support.locking import FOLDER
+from pybpe.support.output_files import FOLDER
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and the limits are Linux's")
 

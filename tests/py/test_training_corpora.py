@@ -25,9 +25,9 @@ import pybpe
 from pybpe import _binding
 from pybpe.cli import main
 from pybpe.pattern import Pattern
+from pybpe.reading.files import Corpus
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.planning import pieces_of
-from pybpe.reading.small_files import Corpus
 from pybpe.training import counting
 from pybpe.training import counts as counts_file
 from pybpe.training.counting import WordCounter, corpus_plan

@@ -12,7 +12,7 @@ from ... import _binding
 from ...arguments import counted, instance, whole_number
 from ...errors import ArgumentError
 from ...reading.splits import SPLIT_NAMES
-from ...support.locking import only_writer
+from ...support.output_files import only_writer
 from ...support.parallel import RunOptions
 from ...support.task_results import hashed
 from ...tokenizer import Tokenizer

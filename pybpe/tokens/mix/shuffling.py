@@ -24,9 +24,9 @@ from typing import NamedTuple
 from ... import _binding
 from ..._lazy import Array, numpy
 from ...errors import FileError, FormatError, file_errors
+from ...reading.charset import Doubts
 from ...reading.splits import SPLIT_NAMES
 from ...reading.streams import open_input
-from ...reading.text_encoding import Doubts
 from ...support import platform
 from ...support.output_files import make_folder, remove_folder
 from ...support.progress import Progress

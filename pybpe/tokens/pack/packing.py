@@ -21,8 +21,7 @@ from ..._lazy import Array, numpy
 from ...arguments import instance, param, shown
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
 from ...reading.streams import read_file
-from ...support.locking import FOLDER, only_writer
-from ...support.output_files import make_folder, remove_folder
+from ...support.output_files import FOLDER, make_folder, only_writer, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
