@@ -13,6 +13,8 @@ import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from ..errors import Error, FormatError
@@ -80,56 +82,44 @@ def _count(stream: BinaryIO) -> int:
     return int.from_bytes(end[at + 10 : at + 12], "little")
 
 
-class ArchivedFile(DerivedStream):
-    """The content of a file in an archive.
+def archived_file(name: str, archive: BinaryIO, place: Archived) -> DerivedStream:
+    """Returns the content of a file in an archive as a stream. `name` is what errors call it."""
+    return DerivedStream(name, archive, partial(_content, name, place))
 
-    Args:
-        name: what errors call it.
-        source: the archive.
-        place: where it is.
-    """
 
-    def __init__(self, name: str, source: BinaryIO, place: Archived) -> None:
-        self._place = place
-        super().__init__(name, source)
+def _content(name: str, place: Archived, archive: BinaryIO) -> Iterator[bytes]:
+    archive.seek(max(0, place.offset))
+    header = archive.read(_HEADER_BYTES)
+    fields = sum(int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
+    if place.offset < 0 or not header.startswith(ZIP_MARKS[0]) or len(archive.read(fields)) < fields:
+        raise FormatError(f"{name}: damaged: its header is not where the archive says")
+    size = crc = 0
+    for data in (
+        _stored(archive, place.packed)
+        if place.method == zipfile.ZIP_STORED
+        else _inflated(name, _stored(archive, place.packed))
+    ):
+        size, crc = size + len(data), zlib.crc32(data, crc)
+        if size > place.size:
+            break
+        yield data
+    if (size, crc) != (place.size, place.crc):
+        raise FormatError(f"{name}: damaged: its content is not what the archive says")
 
-    def _begin(self) -> None:
-        super()._begin()
-        place = self._place
-        self._source.seek(max(0, place.offset))
-        header = self._source.read(_HEADER_BYTES)
-        fields = sum(int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
-        if place.offset < 0 or not header.startswith(ZIP_MARKS[0]) or len(self._source.read(fields)) < fields:
-            raise self._damaged("its header is not where the archive says")
-        self._left, self._crc = place.packed, 0
-        self._inflater = zlib.decompressobj(-zlib.MAX_WBITS) if place.method == zipfile.ZIP_DEFLATED else None
-        self._waiting = b""
 
-    def _next(self, size: int) -> bytes:
-        data = self._stored(size) if self._inflater is None else self._inflated(size)
-        self._crc = zlib.crc32(data, self._crc)
-        at_end = self._given + len(data)
-        if at_end > self._place.size or (not data and (at_end, self._crc) != (self._place.size, self._place.crc)):
-            raise self._damaged("its content is not what the archive says")
-        return data
+def _stored(archive: BinaryIO, size: int) -> Iterator[bytes]:
+    while size and (data := archive.read(min(_BLOCK, size))):
+        size -= len(data)
+        yield data
 
-    def _stored(self, size: int) -> bytes:
-        data = self._source.read(min(size, self._left))
-        self._left -= len(data)
-        return data
 
-    def _inflated(self, size: int) -> bytes:
-        assert self._inflater is not None
-        while not self._inflater.eof:
-            block = self._waiting or self._stored(_BLOCK)
-            try:
-                data = self._inflater.decompress(block, size)
-            except zlib.error as error:
-                raise self._damaged(str(error)) from None
-            self._waiting = self._inflater.unconsumed_tail
-            if data or not block:
-                return data
-        return b""
-
-    def _damaged(self, problem: str) -> FormatError:
-        return FormatError(f"{self.name}: damaged: {problem}")
+def _inflated(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    inflater, waiting = zlib.decompressobj(-zlib.MAX_WBITS), b""
+    while not inflater.eof and (block := waiting or next(blocks, b"")):
+        try:
+            data = inflater.decompress(block, _BLOCK)
+        except zlib.error as error:
+            raise FormatError(f"{name}: damaged: {error}") from None
+        waiting = inflater.unconsumed_tail
+        if data:
+            yield data

@@ -18,8 +18,9 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import BinaryIO
 
 from .. import _binding
@@ -58,52 +59,42 @@ def check_encoding(encoding: str | None) -> str | None:
 
 def decoded(path: str, encoding: str | None, stream: BinaryIO) -> BinaryIO:
     """Returns a stream of text in some encoding as a stream of UTF-8."""
-    return stream if encoding in (None, "utf-8") else _Decoded(path, str(encoding), stream)  # type: ignore[return-value]
+    if encoding in (None, "utf-8"):
+        return stream
+    return DerivedStream(path, stream, partial(_decoded, path, str(encoding)))  # type: ignore[return-value]
 
 
-class _Decoded(DerivedStream):
-    """Decodes a stream block by block, so memory does not grow with the file."""
-
-    def __init__(self, path: str, encoding: str, stream: BinaryIO) -> None:
-        self._encoding = encoding
-        super().__init__(path, stream)
-
-    def _begin(self) -> None:
-        super()._begin()
-        self._decoder = codecs.getincrementaldecoder(self._encoding)("strict")
-        self._read = 0  # bytes of the source
-        self._rest = b""
-        self._ended = False
-
-    def _next(self, size: int) -> bytes:
-        while not self._rest and not self._ended:
-            self._rest = self._decoded()
-        data, self._rest = self._rest[:size], self._rest[size:]
-        return data
-
-    def _decoded(self) -> bytes:
-        data = self._source.read(_BLOCK)
-        self._ended = not data
+def _decoded(name: str, encoding: str, stream: BinaryIO) -> Iterator[bytes]:
+    """Yields a text as UTF-8, block by block, so memory does not grow with the file."""
+    decoder, read = codecs.getincrementaldecoder(encoding)("strict"), 0
+    while True:
+        data = stream.read(_BLOCK)
         try:
-            text = self._decoder.decode(data, final=not data)
-            if self._read == 0 and text.startswith("\ufffe"):
+            text = decoder.decode(data, final=not data)
+            if read == 0 and text.startswith("\ufffe"):
                 raise UnicodeError("it begins with the byte order mark of the other byte order: use utf-16")
-            self._read += len(data)
-            return text.encode("utf-8")
+            block = text.encode("utf-8")
         except UnicodeDecodeError as error:
-            offset = self._read + len(data) - len(error.object) + error.start  # the decoder may hold earlier bytes
+            offset = read + len(data) - len(error.object) + error.start  # the decoder may hold earlier bytes
             problem = error.reason
+            break
         except MemoryError:
             raise
         except Exception as error:  # raised by the codec itself; or surrogates, which only odd codecs produce
-            offset, problem = self._read, str(error)[:80]
+            offset, problem = read, str(error)[:80]
             if problem.endswith("does not start with BOM"):
-                problem = f"it has no byte order mark: pass {self._encoding}-le or {self._encoding}-be"
-        raise FormatError(
-            f"{self.name}: not {self._encoding} at byte {offset}: {problem}. If the file is not damaged there, pass"
-            f" {param(encoding='NAME')}, its encoding",
-            offset,
-        )
+                problem = f"it has no byte order mark: pass {encoding}-le or {encoding}-be"
+            break
+        if block:
+            yield block
+        if not data:
+            return
+        read += len(data)
+    raise FormatError(
+        f"{name}: not {encoding} at byte {offset}: {problem}. If the file is not damaged there, pass"
+        f" {param(encoding='NAME')}, its encoding",
+        offset,
+    )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -359,7 +350,7 @@ def is_crlf(text: bytes | memoryview) -> bool:
 
 def without_returns(path: str, is_crlf: bool | None, stream: BinaryIO) -> BinaryIO:
     r"""Returns a stream of text in UTF-8 with \n for \r\n, if it has that throughout."""
-    return _Converted(path, stream) if is_crlf else stream  # type: ignore[return-value]
+    return DerivedStream(path, stream, partial(_without_returns, path)) if is_crlf else stream  # type: ignore[return-value]
 
 
 def is_crlf_throughout(stream: BinaryIO) -> bool:
@@ -380,33 +371,24 @@ def _differs(block: bytes, held: bytes) -> bool:
     return not (count == block.count(b"\n") == block.count(b"\r") - len(held))
 
 
-class _Converted(DerivedStream):
-    r"""A text without its \r, each of which precedes a \n."""
-
-    def _begin(self) -> None:
-        super()._begin()
-        self._read = 0  # bytes of the source
-        self._held = b""
-
-    def _next(self, size: int) -> bytes:
-        while data := self._source.read(size):
-            block = self._held + data
-            held = b"\r" if block.endswith(b"\r") else b""
-            if _differs(block, held):
-                raise self._other_end(block)
-            self._read, self._held = self._read + len(data), held
-            if text := block.replace(b"\r", b""):
-                return text
-        if self._held:
-            raise self._other_end(self._held)
-        return b""
-
-    def _other_end(self, block: bytes) -> FormatError:
-        other = _OTHER.search(block)
-        assert other is not None
-        at = self._read - len(self._held) + other.start()
-        return FormatError(
-            rf"{self.name}: lines end with \r\n up to byte {at}, but not there: pass {param(keep_crlf=True)} to read it"
-            " unchanged, or save it as a file, in which pybpe looks at all lines first",
-            at,
-        )
+def _without_returns(name: str, stream: BinaryIO) -> Iterator[bytes]:
+    r"""Yields a text without its \r, each of which precedes a \n."""
+    read, held = 0, b""  # bytes before the block, and a \r that ends it
+    while True:
+        data = stream.read(_LINES_BLOCK)
+        block = held + data
+        start, held = read - len(held), b"\r" if data and block.endswith(b"\r") else b""
+        if _differs(block, held):
+            other = _OTHER.search(block)
+            assert other is not None
+            at = start + other.start()
+            raise FormatError(
+                rf"{name}: lines end with \r\n up to byte {at}, but not there: pass {param(keep_crlf=True)} to read it"
+                " unchanged, or save it as a file, in which pybpe looks at all lines first",
+                at,
+            )
+        if text := block.replace(b"\r", b""):
+            yield text
+        if not data:
+            return
+        read += len(data)

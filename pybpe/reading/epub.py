@@ -16,6 +16,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
 from typing import IO, BinaryIO
 from urllib.parse import unquote
@@ -56,38 +57,19 @@ _DECLARED = re.compile(rb'<\?xml[^>]*\bencoding=["\']([\w.-]+)["\']')
 _ERRORS = (zipfile.BadZipFile, zlib.error, KeyError, ElementTree.ParseError, EOFError, LookupError, ValueError, OSError)
 
 
-class Epub(DerivedStream):
-    """The text of a book as a stream of UTF-8."""
-
-    def __init__(self, name: str, source: BinaryIO) -> None:
-        self._book = source if source.seekable() else _copied(name, source)
-        super().__init__(name, source)
-
-    def close(self) -> None:
-        self._book.close()
-        super().close()
-
-    def _begin(self) -> None:
-        super()._begin()
-        self._chapters = _chapters(self.name, self._book)
-        self._rest = b""
-
-    def _next(self, size: int) -> bytes:
-        while not self._rest:
-            chapter = next(self._chapters, None)
-            if chapter is None:
-                return b""
-            self._rest = chapter
-        data, self._rest = self._rest[:size], self._rest[size:]
-        return data
+def book_text(name: str, source: BinaryIO) -> DerivedStream:
+    """Returns the text of a book as a stream of UTF-8."""
+    book = source if source.seekable() else _copied(name, source)
+    return DerivedStream(name, book, partial(_chapters, name))  # type: ignore[arg-type]
 
 
 def _copied(name: str, source: BinaryIO) -> IO[bytes]:
     """Returns a copy of a book that can only be read from its start, because a reader needs its end first."""
-    with file_errors(name, "cannot be copied to a temporary file"):
+    with source, file_errors(name, "cannot be copied to a temporary file"):
         copy = tempfile.TemporaryFile()
         while block := source.read(_BLOCK):
             copy.write(block)
+    copy.seek(0)
     return copy
 
 
@@ -149,14 +131,14 @@ def _text(data: bytes) -> str:
     """Returns the text of a chapter: a line for each block."""
     declared = _DECLARED.search(data[:200])
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else declared[1].decode() if declared else "utf-8"
-    parser = _Reader()
+    parser = _Chapter()
     parser.feed(data.decode(encoding, "surrogateescape").removeprefix("\ufeff"))
     parser.close()
     parser.end_line()
     return "".join(parser.lines)
 
 
-class _Reader(HTMLParser):
+class _Chapter(HTMLParser):
     """Collects the lines of a chapter."""
 
     def __init__(self) -> None:

@@ -351,10 +351,10 @@ class InputFile(NamedTuple):
             return self.remote.open(start, end)
         stream: BinaryIO
         if self.inside is not None:
-            from .archives import ArchivedFile
+            from .archives import archived_file
 
             archive, place = self.inside
-            stream = ArchivedFile(self.path, archive.open_stored(), place)  # type: ignore[assignment]
+            stream = archived_file(self.path, archive.open_stored(), place)  # type: ignore[assignment]
         elif self.path == STDIN:
             stream = open_stdin()
         elif self.size is None:
@@ -466,9 +466,9 @@ def check_has_text(files: Iterable[InputFile], missing: str) -> None:
 def _unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
     """Returns a stream of the content of a file that is stored in this way."""
     if packing == "epub":
-        from .epub import Epub  # its parsers take 20 ms
+        from .epub import book_text  # its parsers take 20 ms
 
-        return Epub(path, stream)  # type: ignore[return-value]
+        return book_text(path, stream)  # type: ignore[return-value]
     return decompressed(path, packing, stream)
 
 

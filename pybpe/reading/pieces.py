@@ -19,11 +19,13 @@ from ..arguments import Text, utf8
 from ..errors import file_errors
 from ..normalize import is_normalized
 from ..pattern import Pattern
+from .streams import DerivedStream
 
 PIECE_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
 _FIRST_BLOCK = 1 << 16  # the size of the first read of a text, because the text may be short
 _CUT_WINDOW = 1 << 16  # the size of the end of a block, in which the search for its last cut begins
 _CUT_CONTEXT = 16  # bytes before a position that decide whether a named pattern has a cut there
+_PART_CHARACTERS = 1 << 16  # of a str; the converted part stays in the processor's cache
 _CUT_STEP = 1 << 24  # the number of bytes in which one call to C searches for a cut
 
 Cut = Callable[[_binding.Data, int], int]
@@ -191,37 +193,20 @@ def text_pieces(text: Text, cut: Cut, piece_bytes: int = PIECE_BYTES) -> Iterato
         if str.isascii(text):
             data = _binding.str_utf8(text)
         elif len(text) > piece_bytes:
-            return stream_pieces(_StrReader(text), cut, piece_bytes)
+            return stream_pieces(DerivedStream("text", io.BytesIO(), partial(_utf8_parts, text)), cut, piece_bytes)
     if data is None:
         data = utf8(text)
     return iter((data,)) if len(data) <= piece_bytes else data_pieces(data, cut, piece_bytes)
 
 
-class _StrReader(io.RawIOBase):
-    """A str as a stream of UTF-8."""
-
-    _PART = 1 << 16  # characters; the converted part stays in the processor's cache
-
-    def __init__(self, text: str) -> None:
-        self._parts = self._encode(text)
-        self._rest = memoryview(b"")
-
-    def _encode(self, text: str) -> Iterator[bytes]:
-        begin = 0
-        while begin < len(text):
-            end = begin + self._PART
-            end += "\ud800" <= text[end - 1 : end] <= "\udbff"  # the halves of a surrogate pair stay together
-            yield utf8(text[begin:end])
-            begin = end
-
-    def readinto(self, block: memoryview) -> int:  # type: ignore[override]
-        """Fills the start of a block. Returns the number of bytes written, which is 0 at the end."""
-        if not self._rest:
-            self._rest = memoryview(next(self._parts, b""))
-        size = min(len(block), len(self._rest))
-        block[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
+def _utf8_parts(text: str, _: object = None) -> Iterator[bytes]:
+    """Yields a str as UTF-8, in parts."""
+    begin = 0
+    while begin < len(text):
+        end = begin + _PART_CHARACTERS
+        end += "\ud800" <= text[end - 1 : end] <= "\udbff"  # the halves of a surrogate pair stay together
+        yield utf8(text[begin:end])
+        begin = end
 
 
 _NEWLINE = re.compile(rb"\n")

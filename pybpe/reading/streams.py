@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, BinaryIO
@@ -203,22 +203,26 @@ class DerivedStream(io.RawIOBase):
     Args:
         name: what errors call it.
         source: the other stream. When this object ends as a context manager, the source does.
+        blocks: blocks(source) yields the content, in blocks that are not empty.
     """
 
-    def __init__(self, name: str, source: BinaryIO) -> None:
-        self.name, self._source = name, source
+    def __init__(self, name: str, source: BinaryIO, blocks: Callable[[BinaryIO], Iterator[bytes]]) -> None:
+        self.name, self._source, self._make = name, source, blocks
         self._begin()
 
     def _begin(self) -> None:
-        """Makes ready to read the source from its start."""
-        self._given = 0
-
-    def _next(self, size: int) -> bytes:
-        """Returns the next bytes, at most `size`, which is not 0; b"" at the end."""
-        raise NotImplementedError
+        self._blocks: Iterator[bytes] | None = self._make(self._source)
+        self._block, self._at, self._given = b"", 0, 0
 
     def _take(self, size: int) -> bytes:
-        data = self._next(size)
+        """Returns the next bytes, at most `size`; b"" at the end."""
+        if self._at == len(self._block):
+            blocks, self._blocks = self._blocks, None  # an error below leaves it so
+            if blocks is None:
+                raise FormatError(f"{self.name}: cannot be read further after an error: open it again")
+            self._block, self._at, self._blocks = next(blocks, b""), 0, blocks
+        data = self._block[self._at : self._at + size]
+        self._at += len(data)
         self._given += len(data)
         return data
 
@@ -365,7 +369,8 @@ def decompressed(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
         return stream
     if packing == "zip":
         raise FormatError(f"{path}: a zip archive, which may have several files: unpack it, and pass one of them")
-    return _Unpacked(path, stream, packing, *_decompressors(path, packing))  # type: ignore[return-value]
+    blocks = partial(_decompressed, path, packing, *_decompressors(path, packing))
+    return DerivedStream(path, stream, blocks)  # type: ignore[return-value]
 
 
 def _decompressors(path: str, packing: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
@@ -399,78 +404,60 @@ def zstd_module(path: str) -> Any:
     return zstd
 
 
-class _Unpacked(DerivedStream):
-    """The content of the compressed streams of a file, one after another. Zeros may separate and follow them, because
-    tapes and xz pad files; anything else is an error. Errors name the file.
+def _decompressed(
+    path: str, packing: str, first: Callable[[], Any], following: Callable[[], Any], packed: BinaryIO
+) -> Iterator[bytes]:
+    """Yields the content of the compressed streams of a file, one after another. Zeros may separate and follow them,
+    because tapes and xz pad files; anything else is an error. Errors name the file.
 
     bz2.BZ2File and lzma.LZMAFile end silently if a stream after the first is damaged. GzipFile and ZstdFile hold the
     GIL for longer.
 
     Args:
         path: the name of the file.
-        packed: the file.
         packing: how it is compressed.
         first, following: see _decompressors.
+        packed: the file.
     """
+    read = 0  # bytes of the file
 
-    def __init__(
-        self, path: str, packed: BinaryIO, packing: str, first: Callable[[], Any], following: Callable[[], Any]
-    ) -> None:
-        self._first, self._following = first, following
-        self._block = _GZIP_BLOCK if packing == "gzip" else _BLOCK
-        self._may_be_empty = packing == "gzip"  # an empty file of another kind is damaged
-        super().__init__(path, packed)
-
-    def _begin(self) -> None:
-        super()._begin()
-        self._decompressor = self._first()
-        self._waiting = b""
-        self._read = 0  # bytes of the file
-
-    def _read_block(self) -> bytes:
-        block = self._source.read(self._block)
-        self._read += len(block)
+    def more() -> bytes:
+        nonlocal read
+        block = packed.read(_GZIP_BLOCK if packing == "gzip" else _BLOCK)
+        read += len(block)
         return block
 
-    def _next(self, size: int) -> bytes:
-        try:
-            return self._decompressed(size)
-        except (EOFError, zlib.error, ValueError) as error:
-            problem = str(error)
-        except Exception as error:  # ZstdError and LZMAError, whose modules may be absent, are plain Exceptions
-            if type(error).__name__ not in ("BadGzipFile", "ZstdError", "LZMAError") and not _is_bz2_error(error):
-                raise
-            problem = str(error)
-        if problem.endswith(_MEMORY_ERRORS):
-            raise UnsupportedError(
-                f"{self.name}: decompressing takes more than 128 MiB of memory, because the file was compressed with a "
-                "larger window or dictionary: decompress it first, with xz -d or zstd -d --long=31"
-            )
-        raise FormatError(f"{self.name}: damaged before byte {self._read}: {problem}", self._read)
-
-    def _decompressed(self, size: int) -> bytes:
-        while not self._decompressor.eof or self._follows():
-            block = b""
-            if self._decompressor.needs_input:
-                block, self._waiting = self._waiting or self._read_block(), b""
-                if not block:
-                    if self._may_be_empty and not self._read:
-                        return b""
-                    raise EOFError("the file ends before the compressed stream does")
-            data: bytes = self._decompressor.decompress(block, min(size, _STEP))
-            if data:
-                return data
-        return b""
-
-    def _follows(self) -> bool:
-        """Returns whether another stream follows the one that has ended. If so, starts to decompress it."""
-        rest = self._decompressor.unused_data or self._waiting or self._read_block()
-        while rest and not (found := rest.lstrip(b"\0")):
-            rest = self._read_block()
-        if not rest:
-            return False
-        self._decompressor, self._waiting = self._following(), found
-        return True
+    try:
+        decompressor, waiting = first(), more()
+        if packing == "gzip" and not waiting:  # an empty file of another kind is damaged
+            return
+        while True:
+            while not decompressor.eof:
+                block = b""
+                if decompressor.needs_input:
+                    block, waiting = waiting or more(), b""
+                    if not block:
+                        raise EOFError("the file ends before the compressed stream does")
+                if data := decompressor.decompress(block, _STEP):
+                    yield data
+            waiting = (decompressor.unused_data or waiting or more()).lstrip(b"\0")
+            while not waiting and (block := more()):
+                waiting = block.lstrip(b"\0")
+            if not waiting:
+                return
+            decompressor = following()
+    except (EOFError, zlib.error, ValueError) as error:
+        problem = str(error)
+    except Exception as error:  # ZstdError and LZMAError, whose modules may be absent, are plain Exceptions
+        if type(error).__name__ not in ("BadGzipFile", "ZstdError", "LZMAError") and not _is_bz2_error(error):
+            raise
+        problem = str(error)
+    if problem.endswith(_MEMORY_ERRORS):
+        raise UnsupportedError(
+            f"{path}: decompressing takes more than 128 MiB of memory, because the file was compressed with a "
+            "larger window or dictionary: decompress it first, with xz -d or zstd -d --long=31"
+        )
+    raise FormatError(f"{path}: damaged before byte {read}: {problem}", read)
 
 
 def _is_bz2_error(error: Exception) -> bool:

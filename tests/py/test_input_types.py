@@ -339,3 +339,15 @@ def test_fields_that_pass_through_stay_exactly_what_they_were(tmp_path: Path) ->
             for key, value in values.items():
                 assert f'"{key}": {value}' in line
             json.loads(line)
+
+
+def test_a_stream_that_failed_is_not_at_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(random.Random(0).randbytes(200_000).hex().encode())[:-100])
+    stream = open_text(str(path))
+    for what in ("damaged before byte", "cannot be read further after an error"):
+        with pytest.raises(FormatError, match=what):
+            while stream.read(1 << 16):
+                pass
+    stream.seek(0)
+    assert len(stream.read(1000)) == 1000
