@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from dataclasses import MISSING
 
@@ -13,7 +14,7 @@ from ..control_tokens import CONTROL_TOKENS
 from ..errors import ArgumentError, note
 from ..reading.inputs import ReadOptions
 from ..reading.splits import DEFAULT_SPLITS, SplitOptions
-from ..tokens.manifest import Manifest, named_folder
+from ..tokens.manifest import Manifest, marked, named_folder
 from ..tokens.options import OutputOptions, RowOptions
 from .command import Command
 from .common import call, load, report, tell_of_commas
@@ -120,11 +121,16 @@ def _run_binarize(args: argparse.Namespace) -> None:
 
 def _marks(tok: pybpe.Tokenizer, manifest: Manifest) -> str:
     """Returns which token is between documents, and that the special tokens of a template are not."""
+    tok = marked(tok, manifest)
     mode, template = manifest.settings["eot"], tok.model.template
     place = {"prepend": "begins", "append": "ends"}.get(str(mode))
     told = f"{tok.model.eot} (id {tok.eot_token}) {place} every document" if place else "no token between documents"
     lacked = [] if template is None else [text for text in template.special_tokens if text != tok.model.eot]
-    return told + (f"; token files never have {' and '.join(lacked)} of the template" if lacked else "")
+    if template is None or not lacked:
+        return told
+    where, how = ("after", "append") if template.single[0].is_sequence else ("before", "prepend")
+    remedy = f"--eot {shlex.quote(f'{how}:{lacked[0]}')} puts {lacked[0]} {where} every document instead"
+    return f"{told}; token files never have {' and '.join(lacked)} of the template: {remedy}"
 
 
 def _run_prepare(args: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from .. import _binding
@@ -18,8 +18,7 @@ from ..normalize import check_normalizer
 from ..pattern import Pattern
 from .template import Template
 
-# Other names of the end-of-document token: Llama 3.
-_OTHER_ENDS = ("<|end_of_text|>",)
+USUAL_ENDS = (END_OF_TEXT, "<|end_of_text|>")  # the names of the end-of-document token; the second is Llama 3's
 
 MOST_IDS = 1 << 24
 _UNUSED_IDS = 1 << 20  # at least this many ids may be unused; each of them takes about 40 bytes
@@ -252,8 +251,20 @@ def _of_fields(fields: Mapping[str, Any]) -> Model:
 def end_of_text(specials: Collection[str], named: str | None) -> str | None:
     """Returns the special token that ends a document: `named` if it is not None, otherwise the first of the usual names
     among the special tokens, or None."""
-    names = (END_OF_TEXT, *_OTHER_ENDS) if named is None else (named,)
+    names = USUAL_ENDS if named is None else (named,)
     return next((text for text in names if text in specials), None)
+
+
+def named_special(name: str, text: object, specials: Collection[str], others: str = "") -> str:
+    """Returns the special token that a parameter names. `others` says which other values it takes. Raises ArgumentError
+    if there is no such token."""
+    if isinstance(text, str) and text in specials:
+        return text
+    some = [shown(special) for special in islice(specials, 8)] + [f"{len(specials) - 8} more"] * (len(specials) > 8)
+    raise ArgumentError(
+        f"{param(name)} must be {others}one of the tokenizer's special tokens ({', '.join(some) or 'there are none'}),"
+        f" not {shown(text)}"
+    )
 
 
 def id_problem(ids: Collection[object]) -> str | None:

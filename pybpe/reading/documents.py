@@ -12,7 +12,8 @@ pybpe recognizes special tokens in plain text. The texts of records are ordinary
 forge a control token.
 
 The token that ends a document in plain text also separates documents in token files: the tokenizer's end of text, its
-`eot_token`. No other token does this, however documents are divided among splits.
+`eot_token`, or the special token that `eot` names instead. No other token does this, however documents are divided
+among splits.
 
 To add a kind: its name above, in `Kinds.kind`, and in DOCUMENTS (inputs.py) or RECORDS. `divide` yields its documents,
 and `document_cut` decides where a file can be cut. If it is not a stream of bytes, write a subclass of RowFile
@@ -37,7 +38,7 @@ from .. import _binding
 from ..arguments import by_caller, can_pass, json_text, param, shown
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
-from ..model import Matching
+from ..model import USUAL_ENDS, Matching
 from ..support.output_files import remove_file
 from ..support.task_results import headers_of
 from .file_types import RECORD_OF_RUN
@@ -133,8 +134,8 @@ def check_mark(
     kinds: Kinds, specials: Iterable[str], matching: Mapping[str, Matching], files: Iterable[InputFile]
 ) -> None:
     """Refuses, for text files, a mark that overlaps a special token, because the start of the search would decide which
-    of the two it finds, and a mark whose flags say that it does not always match alone. Warns about a text with the
-    usual mark if this tokenizer has another one.
+    of the two it finds, and a mark whose flags say that it does not always match alone. Warns about a text that has a
+    usual mark instead of this one.
 
     Raises:
         ArgumentError: documents could not be separated.
@@ -147,7 +148,7 @@ def check_mark(
     if rules is not None and (rules.strips or rules.single_word):
         raise ArgumentError(
             f"the end of text {shown(mark)} has {rules.names[0]} on, so the text next to it decides what it matches:"
-            " pass another value of {param('documents')}, or use JSON lines"
+            f" pass another value of {param('documents')}, or use JSON lines"
         )
     for other in specials:
         if overlaps(other, mark):
@@ -157,10 +158,11 @@ def check_mark(
             )
     for file in texts if mark != END_OF_TEXT else ():
         with file.open() as stream:
-            if END_OF_TEXT.encode() in stream.read(_LOOK_BYTES):
-                told = f"has {END_OF_TEXT}, which is plain text to this tokenizer: its documents end with"
-                warn(f"{file.path}: {told} {shown(mark)}")
-                return
+            head = stream.read(_LOOK_BYTES)
+        others = [end for end in USUAL_ENDS if end.encode() in head]
+        if others and mark.encode() not in head:
+            warn(f"{file.path}: has {others[0]}, but only {shown(mark)} separates documents")
+            return
 
 
 def overlaps(special: str, mark: str) -> bool:

@@ -13,7 +13,7 @@ from .._lazy import cached_property, numpy
 from ..arguments import Text, instance, is_unicode, param, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..formats.vocab_merges import token_names
-from ..model import Model, check_specials, model_of_parts, special_ids_of
+from ..model import Model, check_specials, model_of_parts, named_special, special_ids_of
 from ..model import remap as remaps
 from ..model.template import Template
 from ..other_libraries import TheirName, answer_their_names
@@ -611,6 +611,7 @@ class Tokenizer:
         template: Template | str | None | EllipsisType = ...,
         chat_template: str | None | EllipsisType = ...,
         dropout: float | EllipsisType = ...,
+        end_of_text: str | EllipsisType = ...,
     ) -> Tokenizer:
         """Returns the same tokenizer with other settings. Settings that you do not pass stay. `Tokenizer.model` has
         them.
@@ -621,10 +622,12 @@ class Tokenizer:
             chat_template: the Jinja template that transformers uses to turn a chat into text, or None.
             dropout: the default probability with which `encode_dropout` passes over a merge. Unless it is 0, `encode`
                 and other functions that need one result for every text raise UnsupportedError.
+            end_of_text: the special token that separates documents in text files and in token files, which becomes
+                `eot_token`.
 
         Raises:
             ArgumentError: the template has no $A, or has a token that is not a special token, the chat template is not
-                valid Unicode, or `dropout` is not a number from 0 to 1.
+                valid Unicode, `dropout` is not a number from 0 to 1, or `end_of_text` is not a special token.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [])
         >>> tokenizer.replace(dropout=0.1).model.dropout
@@ -643,9 +646,12 @@ class Tokenizer:
             changes["chat_template"] = chat_template or ""
         if dropout is not ...:
             changes["dropout"] = probability("dropout", dropout)
-        if changes.keys() & {"template", "dropout"}:
+        if end_of_text is not ...:
+            changes["eos"] = named_special("end_of_text", end_of_text, self._model.specials)
+        if changes.keys() & {"template", "dropout", "eos"}:
             changes["config"] = formats.pretrained.without_class(self._model.config)
-        return self._with(replace(self._model, **changes), self._vocab)  # none of them affects the C vocabulary
+        # The C vocabulary has only the end of text of these settings.
+        return self._with(replace(self._model, **changes), None if "eos" in changes else self._vocab)
 
     def _checked(self, template: Template | str) -> Template:
         if isinstance(template, str):

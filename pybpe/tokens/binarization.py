@@ -94,7 +94,8 @@ def binarize(
             before anything else.
         eot: the place of the tokenizer's end of text, `tok.eot_token`: "prepend" (before a document, as llm.c expects,
             the default for "llmc"), "append" (after a document, as nanoGPT expects, the default for the others), or
-            "none".
+            "none". For another special token, name it: "<|end_of_text|>" has the default place, and
+            "prepend:<|begin_of_text|>" another one. Text files are then divided by this token, too.
         dtype: "uint16", "uint32", or "auto" by the vocabulary's size ("llmq" always has uint32).
         shard_tokens: the maximum number of tokens per shard. "raw" and "megatron" have one file per split. The shards
             of "llmc" have equal size (some may have one token more), because llm.c cannot resume otherwise. In other
@@ -164,6 +165,7 @@ def binarize(
         if output.mode != "prepend":
             what = f"in packed rows, the mark begins each document: pass {param(eot='prepend')}, not {output.mode!r}"
             raise ArgumentError(what)
+    tok = output.marked(tok)
     options = DatasetOptions(
         ReadOptions(text_key, encoding, keep_crlf, documents, on_error),
         SplitOptions(splits, split_by, val_documents),
@@ -220,7 +222,7 @@ def encode_files(
         eot: "keep": the ids of a text file are `tok.encode` of its text, special tokens included, and `tok.decode`
             gives the text back, with \\n for \\r\\n unless `keep_crlf`; records are concatenated. The other values set
             what goes between documents, whatever the input had there: "none" for nothing, or the tokenizer's end of
-            text, "prepend" (before each) or "append" (after each).
+            text, "prepend" (before each) or "append" (after each), or another special token, as in `binarize`.
         The other arguments are the same as in `binarize`.
 
     Returns:
@@ -238,6 +240,7 @@ def encode_files(
             f"{param(eot='keep')} keeps texts whole: with {param(documents=documents)} pass 'prepend' or 'append'"
         )
     output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0)
+    tok = output.marked(tok)
     read = ReadOptions(text_key, encoding, keep_crlf, documents)
     options = DatasetOptions(read, SplitOptions((1,)), output).for_tokenizer(tok)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)

@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from .. import _binding
-from ..arguments import counted, param
+from ..arguments import counted, param, shown
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
 from ..reading.files import SMALL_BYTES, Corpus, SmallFiles, Staged
@@ -56,6 +56,7 @@ from .manifest import (
     check_tokenizer,
     is_unfinished,
     manifest_name,
+    marked,
     split_paths,
 )
 
@@ -284,6 +285,28 @@ def replaced_files(folder: str, fingerprint: object) -> list[str]:
 
 # ----------------------------------------------------------------------------------------------------
 # What `join`, `mix` and `pack` read
+
+
+def with_mark_of(tok: Tokenizer, *folders: TokenFolder) -> Tokenizer:
+    """Returns the tokenizer that made the folders, with their mark as its end of text.
+
+    Raises:
+        ArgumentError: the folders have different marks. FormatError: their mark is not a special token.
+    """
+    first = folders[0]
+    for each in folders:
+        mark, other = (some.manifest.tokenizer.get("eot") for some in (each, first))
+        if mark != other:
+            raise ArgumentError(
+                f"{each.path}: its documents have the mark with id {mark}, and those of {first.path} {other}: make both"
+                f" with the same {param('eot')}"
+            )
+    made = marked(tok, first.manifest)
+    if made.eot_token != mark:
+        raise FormatError(
+            f"{first.path}: the manifest says that id {shown(mark)} is the mark, but it is no special token"
+        )
+    return made
 
 
 class TokenFolder(NamedTuple):

@@ -30,7 +30,7 @@ from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .encoding import text_length
-from .finished import Goal, TokenFolder, finish_publishing
+from .finished import Goal, TokenFolder, finish_publishing, with_mark_of
 from .manifest import Manifest, ShardRecord, split_paths
 from .options import Layout, OutputOptions
 from .overlap import check_copies, check_documents_apart
@@ -79,6 +79,7 @@ def join(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     target = _binding.path_text(out)
     parts = _folders(tok, path_list(folders), target)
+    tok = with_mark_of(tok, *parts)
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
         OutputOptions(settings["format"], name=name).check_used()

@@ -473,6 +473,14 @@ def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
         raise ArgumentError(f"{name}: another tokenizer made these tokens: its fingerprint in the manifest differs")
 
 
+def marked(tok: Tokenizer, manifest: Manifest) -> Tokenizer:
+    """Returns the tokenizer that made token files, with their mark as its end of text: `binarize` may have been told to
+    take another special token. If the mark is no special token, the tokenizer is as it was."""
+    mark = manifest.tokenizer.get("eot")
+    name = next((text for text, i in tok.special_tokens.items() if i == mark), None)
+    return tok if name is None or mark == tok.eot_token else tok.replace(end_of_text=name)
+
+
 def describes_tokens(folder: str) -> bool:
     """Returns whether a folder has the manifest of token files."""
     return bool(_facts_of_folder(folder))

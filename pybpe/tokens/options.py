@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from .. import _binding
 from ..arguments import instance, one_of, option, param, refuse_unused, whole_number
 from ..errors import ArgumentError, FileError, FormatError, LimitError, warn
-from ..model import refuse_dropout
+from ..model import named_special, refuse_dropout
 from ..reading.documents import Kinds, name_it
 from ..reading.files import Corpus
 from ..reading.inputs import ReadOptions
@@ -27,6 +27,7 @@ from .manifest import Manifest, check_name
 from .results import EOT_MODES, ID_BYTES, KEEP, Marks
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
+_PLACES = EOT_MODES[:2]  # of the mark
 METHODS = ("best-fit", "fill", "concat")  # of packing
 
 
@@ -36,7 +37,8 @@ class OutputOptions:
 
     Attributes:
         format: one of FLAT.
-        eot: where the mark goes; None uses the format's default.
+        eot: where the mark goes, one of EOT_MODES; or the special token that is the mark; or both, as PLACE:TOKEN.
+            None, and a token alone, use the format's place.
         dtype: "uint16", "uint32", or "auto": `for_vocabulary` chooses.
         shard_tokens: the maximum number of tokens per shard.
         min_shard_tokens: the minimum; None uses the format's minimum.
@@ -51,7 +53,8 @@ class OutputOptions:
     )
     eot: str | None = option(
         None,
-        "where to put the end-of-text token: prepend (default for llmc), append (default for others) or none",
+        "where to put the end-of-text token: prepend (default for llmc), append (default for others) or none; or the"
+        " special token to put there instead, such as '<|endoftext|>' or 'prepend:<|begin_of_text|>'",
         "WHERE",
     )
     dtype: str = option("auto", "uint16, uint32 or auto", "D")
@@ -68,7 +71,7 @@ class OutputOptions:
 
     def __post_init__(self) -> None:
         one_of("format", self.format, FLAT)
-        one_of("eot", self.mode, self.EOT_MODES)
+        instance("eot", self.eot, (str, type(None)), "a str")
         one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
         least = whole_number("min_shard_tokens", self.least_tokens, 0)
         most = whole_number("shard_tokens", self.shard_tokens, 1)
@@ -94,7 +97,28 @@ class OutputOptions:
     @property
     def mode(self) -> str:
         """Where the mark goes."""
-        return self.form.eot if self.eot is None else self.eot
+        place = (self.eot or "").partition(":")[0]
+        return place if self.eot in self.EOT_MODES or place in _PLACES else self.form.eot
+
+    @property
+    def mark(self) -> str | None:
+        """The special token that is the mark; None for the tokenizer's end of text."""
+        if self.eot is None or self.eot in self.EOT_MODES:
+            return None
+        place, _, token = self.eot.partition(":")
+        return token if place in _PLACES else self.eot
+
+    def marked(self, tok: Tokenizer) -> Tokenizer:
+        """Returns the tokenizer with the mark as its end of text. Raises ArgumentError if it is no special token."""
+        if self.mark is None:
+            return tok
+        named_special("eot", self.mark, tok.special_tokens, f"{', '.join(self.EOT_MODES)} or ")
+        return tok.replace(end_of_text=self.mark)
+
+    def refuse_mark(self, reason: str) -> None:
+        """Raises ArgumentError if the caller names the mark."""
+        if self.mark is not None:
+            raise ArgumentError(f"{param(eot=self.eot)}: must be one of {', '.join(self.EOT_MODES)} here: {reason}")
 
     @property
     def least_tokens(self) -> int:
@@ -109,7 +133,8 @@ class OutputOptions:
                 would be larger than its readers can read.
         """
         if mark is None and self.mode not in ("none", KEEP):
-            raise ArgumentError(f"the tokenizer has no end of text: {name_it()}; or pass {param(eot='none')}")
+            others = f"name another special token in {param('eot')}, or pass {param(eot='none')}"
+            raise ArgumentError(f"the tokenizer has no end of text: {name_it()}; or {others}")
         if self.dtype == "uint16" and n_vocab > 1 << 16:
             raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use {param(dtype='uint32')} or 'auto'")
         if self.dtype == "uint16" and self.form.largest_uint16_vocabulary == 0:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .. import _binding
 from .._lazy import futures
-from ..arguments import chosen
+from ..arguments import chosen, param
 from ..model import CONTROL_TOKENS, check_specials
 from ..model import end_of_text as end_of_text_of
 from ..pattern import Digits, PatternLike
@@ -93,6 +93,7 @@ def prepare(
     training = chosen(TrainOptions, given, special_tokens=check_specials(special_tokens))
     output = chosen(OutputOptions, given)
     output.check_used()
+    output.refuse_mark(f"name the token in {param('end_of_text')}")
     options = DatasetOptions(chosen(ReadOptions, given), chosen(SplitOptions, given), output)
     run = chosen(RunOptions, given)
     goal = Goal(_binding.path_text(out), force)

@@ -21,7 +21,7 @@ from ..reading.streams import file_sha256
 from ..tokenizer import Tokenizer
 from .binarization import described
 from .formats import FORMATS, LLMC
-from .manifest import FileRecord, Manifest, ShardRecord, check_finished, named_folder
+from .manifest import FileRecord, Manifest, ShardRecord, check_finished, marked, named_folder
 from .pack.rows import row_fault
 from .results import ID_BYTES
 
@@ -79,6 +79,8 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
         if tok.model.fingerprint != manifest.tokenizer.get("fingerprint"):
             problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
             tok = None
+        else:
+            tok = marked(tok, manifest)
     if only is None:
         problems += [Problem("manifest.json", fault) for fault in _contradictions(manifest, tok)]
         problems += _unlisted(name, manifest)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, tokens_of
+from corpora import EOT, content, documents, jsonl, tokens_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.dataset import documents_of, streams
@@ -21,6 +21,8 @@ import pybpe
 from pybpe.cli import main
 from pybpe.reading import planning, splits
 from pybpe.reading.pieces import stream_pieces
+from pybpe.tokens.manifest import Manifest
+from pybpe.tokens.verification import verify
 
 
 @pytest.fixture
@@ -166,8 +168,88 @@ def test_the_command_says_which_token_is_between_documents(
         (["-t", str(tmp_path / "plain.json"), "--eot", "none"], "no token between documents"),
         (
             ["-t", str(tmp_path / "bos.json")],
-            f"{mark} begins every document; token files never have <s> of the template",
+            f"{mark} begins every document; token files never have <s> of the template: --eot 'prepend:<s>' puts <s>"
+            " before every document instead",
+        ),
+        (
+            ["-t", str(tmp_path / "bos.json"), "--eot", "prepend:<s>"],
+            f"<s> (id {bos.special_tokens['<s>']}) begins every document",
         ),
     ):
         main(["binarize", str(novel), "-o", out, "--force", *more])
         assert capsys.readouterr().out.startswith(f"{out}: {told}\ntrain: ")
+
+
+def test_the_mark_is_the_special_token_that_eot_names(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    plain, tok = tok.extend(["<s>"]), tok.extend(["<s>", "prepend", "append:<s>"])
+    texts = documents(40)
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    (tmp_path / "b.txt").write_text("<s>".join(texts), encoding="utf-8")
+    given: dict[str, Any] = {"min_shard_tokens": 0, "split_by": "hash"}
+    for name in ("a.jsonl", "b.txt"):  # which the mark divides, too
+        pybpe.binarize(plain, tmp_path / name, tmp_path / name[0], name="x", eot="<s>", **given)
+    assert tokens_of(tmp_path / "a", "train") == tokens_of(tmp_path / "b", "train")
+    for number, (eot, name, mark, place) in enumerate(
+        [
+            ("<s>", "llmc", "<s>", "prepend"),
+            ("<s>", "npy", "<s>", "append"),
+            ("append:<s>", "llmc", "<s>", "append"),
+            ("prepend", "npy", EOT, "prepend"),
+            ("prepend:prepend", "npy", "prepend", "prepend"),
+            ("append:append:<s>", "npy", "append:<s>", "append"),
+        ]
+    ):
+        marked, same = tok.replace(end_of_text=mark), (tmp_path / f"same{number}", tmp_path / f"out{number}")
+        assert marked.eot_token == tok.special_tokens[mark] and marked == tok
+        for made, out, how in ((marked, same[0], place), (tok, same[1], eot)):
+            assert (
+                pybpe.binarize(made, tmp_path / "a.jsonl", out, format=name, eot=how, **given).settings["eot"] == place
+            )
+        assert content(same[0]) == content(same[1])
+        assert verify(same[1], tok)[1] == []
+    tokens = pybpe.encode_files(tok, tmp_path / "a.jsonl", tmp_path / "ids.npy", eot="append:<s>")
+    ids = numpy.load(tmp_path / "ids.npy").tolist()
+    assert len(ids) == tokens and ids == [
+        i for text in texts for i in [*tok.encode_ordinary(text), tok.special_tokens["<s>"]]
+    ]
+    with pytest.raises(
+        pybpe.errors.ArgumentError, match=r"end_of_text must be one of .* special tokens \('<.*, not '</s>'"
+    ):
+        tok.replace(end_of_text="</s>")
+    with pytest.raises(pybpe.errors.ArgumentError, match="eot must be prepend, append, none or .*, not 'none:<s>'"):
+        pybpe.binarize(tok, tmp_path / "a.jsonl", tmp_path / "bad", eot="none:<s>")
+    with pytest.raises(pybpe.errors.ArgumentError, match="eot='<s>': .* name the token in end_of_text"):
+        pybpe.prepare(tmp_path / "a.jsonl", tmp_path / "bad", vocab_size=300, eot="<s>")
+    assert not (tmp_path / "bad").exists()
+
+
+def test_token_files_keep_their_mark(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    """`pack`, `mix` and `join` take the mark from the manifest, not from the tokenizer."""
+    tok = tok.extend(["<s>"])
+    mark, given = tok.special_tokens["<s>"], {"min_shard_tokens": 0, "splits": (1,), "eot": "<s>"}
+    for name, texts in {"a": documents(40), "b": documents(60)[40:]}.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(jsonl(texts))
+        pybpe.binarize(tok, tmp_path / f"{name}.jsonl", tmp_path / name, **given)
+    pybpe.binarize(tok, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "both", **given)
+    pybpe.join(tok, [tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
+    pybpe.pack(tok, tmp_path / "joined", tmp_path / "rows", sequence_length=64)
+    sources = {name: {"data": str(tmp_path / name), "epochs": 1} for name in ("a", "b")}
+    pybpe.mix(tok, {"sources": sources}, tmp_path / "mixed", min_shard_tokens=0)
+    assert tokens_of(tmp_path / "joined", "train") == tokens_of(tmp_path / "both", "train")
+    assert all(row[0] == mark for row in numpy.array(tokens_of(tmp_path / "rows", "train")[:-1]).reshape(-1, 64))
+    for name in ("joined", "rows", "mixed"):
+        ids, found = tokens_of(tmp_path / name, "train"), Manifest.load(tmp_path / name)
+        assert mark in ids and tok.eot_token not in ids and found.split_documents("train") == 60
+        assert found.tokenizer["eot"] == mark and verify(tmp_path / name, tok)[1] == []
+    pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "other", min_shard_tokens=0, splits=(1,))
+    sources["b"]["data"] = str(tmp_path / "other")
+    for made in (
+        lambda: pybpe.join(tok, [tmp_path / "a", tmp_path / "other"], tmp_path / "bad"),
+        lambda: pybpe.mix(tok, {"sources": sources}, tmp_path / "bad"),
+    ):
+        with pytest.raises(
+            pybpe.errors.ArgumentError, match=f"other: its documents have the mark with id {tok.eot_token}"
+        ):
+            made()
+    with pytest.raises(pybpe.errors.ArgumentError, match="eot='<s>': .* the mark is the one that the sources have"):
+        pybpe.mix(tok, {"sources": sources}, tmp_path / "bad", eot="<s>")

@@ -215,7 +215,9 @@ def test_no_option_is_lost_on_the_way_to_the_function(command: str) -> None:
 
 
 def test_only_an_array_keeps_the_marks_of_the_text() -> None:
-    with pytest.raises(pybpe.errors.ArgumentError, match="eot must be one of prepend, append, none, not 'keep'"):
-        OutputOptions(eot="keep")
-    with pytest.raises(pybpe.errors.ArgumentError, match="eot must be one of keep, prepend, append, none, not 'x'"):
-        ArrayOptions(eot="x")
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], [EOT])
+    told = "or one of the tokenizer's special tokens \\('<.endoftext.>'\\), not"
+    with pytest.raises(pybpe.errors.ArgumentError, match=f"eot must be prepend, append, none {told} 'keep'"):
+        OutputOptions(eot="keep").marked(tok)
+    with pytest.raises(pybpe.errors.ArgumentError, match=f"eot must be keep, prepend, append, none {told} 'x'"):
+        ArrayOptions(eot="x").marked(tok)

@@ -159,10 +159,13 @@ def test_llmc_can_train_on_it_packed_too(tok: pybpe.Tokenizer, data: Path, tmp_p
     assert len(tokens_of(packed, "train")) >= len(tokens_of(out, "train"))
 
 
-def test_a_tokenizer_without_an_end_of_text_is_refused(data: Path, tmp_path: Path) -> None:
-    nameless = pybpe.train(iter(["other"]), vocab_size=300)
-    recipe = {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}
-    for given, message in (({}, "no end of text"), ({"eot": "none"}, "no end of text, which must separate documents")):
-        with pytest.raises(pybpe.errors.ArgumentError, match=message):
-            pybpe.mix(nameless, recipe, tmp_path / "out", **given)
+def test_a_tokenizer_without_an_end_of_text_mixes_documents_with_a_mark_that_was_named(tmp_path: Path) -> None:
+    nameless, text = pybpe.train(iter(["other"]), vocab_size=300, special_tokens=["<s>"]), tmp_path / "a.jsonl"
+    text.write_bytes(jsonl(documents(40)))
+    for name, eot in (("bare", "none"), ("marked", "<s>")):
+        pybpe.binarize(nameless, text, tmp_path / name, eot=eot, splits=(1,), min_shard_tokens=0)
+    recipes = {name: {"sources": {"x": {"data": str(tmp_path / name), "epochs": 1}}} for name in ("bare", "marked")}
+    with pytest.raises(pybpe.errors.ArgumentError, match="has no end of text between documents"):
+        pybpe.mix(nameless, recipes["bare"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    assert pybpe.mix(nameless, recipes["marked"], tmp_path / "out").split_documents("train") == 40

@@ -10,14 +10,13 @@ from typing import Any
 
 from ... import _binding
 from ...arguments import counted, instance, whole_number
-from ...errors import ArgumentError
 from ...reading.splits import SPLIT_NAMES
 from ...support.output_files import only_writer
 from ...support.parallel import RunOptions
 from ...support.task_results import hashed
 from ...tokenizer import Tokenizer
 from ..binarization import described
-from ..finished import Goal, TokenFolder, call_of, finish_publishing
+from ..finished import Goal, TokenFolder, call_of, finish_publishing, with_mark_of
 from ..manifest import Manifest, passes
 from ..options import Layout, OutputOptions
 from ..overlap import check_documents_apart
@@ -79,16 +78,16 @@ def mix(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
     output.check_used()
-    output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
+    output.refuse_mark("the mark is the one that the sources have")
     length = whole_number("sequence_length", sequence_length, 2)
     if seed is not None:
         seed = whole_number("seed", seed, None)
     if memory_limit is not None:
         memory_limit = whole_number("memory_limit", memory_limit, LEAST_MEMORY)
-    if tok.eot_token is None:
-        raise ArgumentError("the tokenizer has no end of text, which must separate documents")
     given, folder = load_recipe(recipe).with_seed(seed), _binding.path_text(out)
     sources = open_sources(given.sources, tok, folder)
+    tok = with_mark_of(tok, *sources)
+    output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     asked_tokens(given, _sizes(given, sources))  # refuses what is impossible, before anything is written
     with only_writer(folder):
         finish_publishing(folder)

@@ -18,14 +18,24 @@ from typing import IO, NamedTuple
 
 from ... import _binding
 from ..._lazy import Array, numpy
-from ...arguments import instance, param, shown
+from ...arguments import instance, param
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
+from ...model import named_special
 from ...reading.streams import read_file
 from ...support.output_files import FOLDER, make_folder, only_writer, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
-from ..finished import TOKENIZER_NAMES, Goal, TokenFolder, call_of, finish_publishing, hidden_folder, publish
+from ..finished import (
+    TOKENIZER_NAMES,
+    Goal,
+    TokenFolder,
+    call_of,
+    finish_publishing,
+    hidden_folder,
+    publish,
+    with_mark_of,
+)
 from ..formats import FLAT, FORMATS, LLMC
 from ..manifest import ROWS, FileRecord, Manifest, ShardRecord
 from ..options import RowOptions
@@ -88,6 +98,7 @@ def pack(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     options = RowOptions(sequence_length, packing, format, pad, seed, shard_tokens)
     source = _source(_binding.path_text(data), tok)
+    tok = with_mark_of(tok, source)
     if os.path.realpath(source.path) == os.path.realpath(_binding.path_text(out)):
         raise ArgumentError(f"{source.path}: this is also the output folder: choose another output")
     largest = shard_tokens * ID_BYTES[str(source.manifest.settings["dtype"])]
@@ -162,9 +173,7 @@ def _pad_id(tok: Tokenizer, pad: str | None) -> int:
         names = [name for name in _PADDING_NAMES if name in tok.special_tokens]
         assert tok.eot_token is not None
         return tok.special_tokens[names[0]] if names else tok.eot_token
-    if not isinstance(pad, str) or pad not in tok.special_tokens:
-        raise ArgumentError(f"{param('pad')} must be one of the tokenizer's special tokens, not {shown(pad)}")
-    return tok.special_tokens[pad]
+    return tok.special_tokens[named_special("pad", pad, tok.special_tokens)]
 
 
 # ----------------------------------------------------------------------------------------------------
