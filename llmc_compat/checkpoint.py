@@ -326,7 +326,7 @@ class ModelOptions:
     depth: int | None = option(
         None,
         "one of llm.c's model sizes: d6, d12, d24, ... (default: d12; for a workspace in fp32, as large as two cores"
-        " train in 20 minutes)",
+        " train in half an hour)",
         "D",
         unit="depth",
     )
@@ -348,7 +348,7 @@ class ModelOptions:
 
     def for_text(self, vocab_size: int, tokens: int) -> ModelOptions:
         """Returns the options of a model to train on a text of this many tokens: without a depth and a shape, one that
-        two cores train in 20 minutes, unless its type is for GPUs."""
+        two cores train in half an hour, unless its type is for GPUs."""
         if self.depth is not None or self.dtype != "fp32":
             return self
         layers, channels = laptop_shape(padded_rows(vocab_size, self.pad_vocab), tokens)

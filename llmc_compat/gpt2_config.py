@@ -24,8 +24,8 @@ DEPTHS = {
 }
 
 
-# A model that two cores of a laptop train in 20 minutes. llm.c's CPU code does 18 GFLOP/s on a core with AVX2 (measured
-# with gcc -Ofast -march=native), and a token costs 6 operations a weight.
+# A model that two cores of a laptop train in about half an hour. There, llm.c's CPU code does 20 to 22 billion of these
+# operations a second (measured with gcc -Ofast -march=native), and a token costs 6 operations a weight.
 _LAPTOP_OPERATIONS = 4e13
 _LAPTOP_SHAPES = ((2, 64), (2, 96), (4, 128), (4, 160), (4, 192), (6, 192), (6, 256), (6, 320), (6, 384))
 _PASSES, _MOST_TOKENS = 4, 12_000_000  # more passes over a text, or more text for so small a model, help little
@@ -38,8 +38,8 @@ def laptop_tokens(tokens: int) -> int:
 
 
 def laptop_shape(padded_vocab_size: int, tokens: int) -> tuple[int, int]:
-    """Returns the layers and channels of the largest model that two cores train in 20 minutes on a text of this many
-    tokens."""
+    """Returns the layers and channels of the largest model that two cores train in about half an hour on a text of
+    this many tokens."""
     seen = laptop_tokens(tokens)
     fitting = [
         (layers, channels)

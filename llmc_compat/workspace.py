@@ -154,7 +154,7 @@ def make_workspace(
         tie_break, superwords, transition, whole_characters: the tokenizer's options, as in `pybpe.prepare`; one special
             token must be the end of text.
         depth: a model of llm.c's table (6, 12, 24, ...). layers, heads and channels override its values. None means a
-            model that two cores train in 20 minutes. With "bf16" it means 12.
+            model that two cores train in half an hour. With "bf16" it means 12.
         sequence_length: maxT, at least 64 for the CPU trainer. None means 1024, or 256 without a depth.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
         pad_vocab: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
