@@ -102,6 +102,7 @@ PICTURES: dict[str, tuple[int, Callable[[], Iterator[str]]]] = {
     "compression.svg": (300, compression),
     "packing.svg": (370, packing),
     "loss.svg": (285, partial(losses, "kjv.log", ("validation loss", "training loss"))),
+    "loss.zh.svg": (285, partial(losses, "novel.log", ("验证损失", "训练损失"))),
 }
 
 
