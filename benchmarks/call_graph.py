@@ -56,7 +56,7 @@ def calls(corpus: Path) -> dict[str, Callable[[Path], object]]:
         "train": lambda out: pybpe.train(text, vocab_size=500, special_tokens=[MARK], **use),
         "binarize": lambda out: pybpe.binarize(tok, text, out, **use),
         "encode_files": lambda out: pybpe.encode_files(tok, text, f"{out}.npy", **use),
-        "pack": lambda out: pybpe.binarize(tok, text, out, pack=True, sequence_length=64, **use),
+        "pack": lambda out: pybpe.pack(tok, folders[0], out, sequence_length=64, progress=False),
         "join": lambda out: pybpe.join(tok, folders, out, progress=False),
         "mix": lambda out: pybpe.mix(tok, recipe, out, progress=False),
         "prepare": lambda out: pybpe.prepare(text, out, vocab_size=500, **use),

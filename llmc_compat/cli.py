@@ -21,7 +21,7 @@ from pybpe.cli.common import (
     report,
     tell_of_commas,
 )
-from pybpe.cli.token_files import add_pack_options, split_tokens, tell_set_aside
+from pybpe.cli.token_files import split_tokens, tell_set_aside
 from pybpe.cli.train import add_training
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.errors import ArgumentError
@@ -63,7 +63,7 @@ def _add_workspace(command: Command) -> None:
       pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 \\
           --heads 4 --channels 128 --sequence-length 64
       pybpe llmc workspace web/ -o work --dtype bf16 --depth d24 --vocab-size 32k
-      pybpe llmc workspace pages.jsonl.zst -o work --text-key content --pack
+      pybpe llmc workspace pages.jsonl.zst -o work --text-key content
 
     The tokenizer learns from the train split only.
     """
@@ -76,7 +76,6 @@ def _add_workspace(command: Command) -> None:
         command.options(ReadOptions, "text_key", "encoding", "keep_crlf", "documents")
     with command.group("splitting"):
         command.options(SplitOptions)
-    add_pack_options(command)
     with command.group("writing"):
         command.options(OutputOptions, "shard_tokens")
     command.runtime("workers")

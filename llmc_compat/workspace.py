@@ -40,10 +40,9 @@ from pybpe.reading.streams import open_unchanged
 from pybpe.support import platform
 from pybpe.support.output_files import make_folder, only_writer, remove_file
 from pybpe.support.parallel import RunOptions
-from pybpe.tokens.finished import TOKENIZER_NAMES, Goal, token_file
+from pybpe.tokens.finished import TOKENIZER_NAMES, token_file
 from pybpe.tokens.manifest import is_unfinished, manifest_name
-from pybpe.tokens.options import DatasetOptions, OutputOptions, RowOptions
-from pybpe.tokens.pack.packing import write_and_pack
+from pybpe.tokens.options import DatasetOptions, OutputOptions
 from pybpe.tokens.preparation import prepare_dataset
 from pybpe.training.merging import TrainInput
 from pybpe.training.options import TrainOptions
@@ -96,11 +95,6 @@ class Workspace:
         return f"data/{NAME}_{split}_*.bin"
 
     @property
-    def row_length(self) -> int | None:
-        """The tokens per row if the shards have packed rows."""
-        return None if self.manifest.packing is None else int(self.manifest.packing["sequence_length"])
-
-    @property
     def smallest_shard(self) -> int:
         """The tokens of the smallest shard that llm.c reads."""
         return min(record.tokens for split in ("train", "val") for record in self.manifest.shards[split])
@@ -139,8 +133,6 @@ def make_workspace(
     text_key: str = "text",
     encoding: str | None = None,
     keep_crlf: bool = False,
-    pack: bool = False,
-    packing: str | None = None,
     workers: int | None = None,
     force: bool = False,
     progress: bool | None = None,
@@ -161,8 +153,6 @@ def make_workspace(
         seed: the random seed for the model's weights.
         splits, split_by, val_documents, shard_tokens, documents, text_key, encoding, keep_crlf, workers, progress: as
             in `pybpe.binarize`; the train and val splits are required.
-        pack, packing: packs the documents into rows of `sequence_length` tokens, as in `pybpe.binarize`. Train with -t
-            of this length. The CPU trainer's T is 64.
         force: True replaces a workspace of other inputs or settings, trained models included. Otherwise the call makes
             only missing files, and files that an earlier call made for another model and nobody has changed since. It
             refuses to replace anything else.
@@ -177,55 +167,33 @@ def make_workspace(
     read, split = chosen(ReadOptions, arguments), chosen(SplitOptions, arguments)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
     _check(training, read, split, model)
-    length = model.for_text(training.vocab_size, 0).sequence_length or 1024
-    rows = RowOptions.of(pack, length, packing, shard_tokens=shard_tokens)
     folder = _binding.path_text(out)
     with only_writer(folder):
         placed = PlacedFiles(folder, RECORD, force)
         if not force:
             _check_place(folder, placed)
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
-        goal = _goal(folder, rows, force)
-        before = _modified(goal.folder)
+        if os.path.exists(os.path.join(folder, manifest_name(folder))):
+            raise ArgumentError(f"{folder}: has token files, among which llm.c could not train: name another folder")
+        data = os.path.join(folder, "data")
+        before = _modified(data)
         try:
             with reading_for([folder], needs_text.get()):
-                tok, manifest = _write_data(path_list(inputs), goal, training, options, run, rows)
+                tok, manifest = prepare_dataset(path_list(inputs), make_folder(data), training, options, run, force)
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
         model = model.for_text(tok.vocab_size, manifest.split_tokens("train"))
         workspace = Workspace(folder, tok, manifest, model.config(tok.vocab_size), dtype)
         workspace = _write_rest(workspace, seed, force, placed)
-        data = ["data"] if before != _modified(goal.folder) else []
-        return replace(workspace, changed=(*data, *placed.changed))
+        changed = ["data"] if before != _modified(data) else []
+        return replace(workspace, changed=(*changed, *placed.changed))
 
 
 def _modified(folder: str) -> int | None:
     """Returns when the manifest of a folder was written, or None if there is none."""
     path = os.path.join(folder, manifest_name(folder))
     return os.stat(path).st_mtime_ns if os.path.exists(path) else None
-
-
-def _goal(folder: str, rows: RowOptions | None, force: bool) -> Goal:
-    if os.path.exists(os.path.join(folder, manifest_name(folder))):
-        raise ArgumentError(f"{folder}: has token files, among which llm.c could not train: name another folder")
-    data = os.path.join(folder, "data")
-    return Goal(data, force) if rows is None else rows.goal(data, force)
-
-
-def _write_data(
-    given: Sequence[str],
-    goal: Goal,
-    training: TrainOptions,
-    options: DatasetOptions,
-    run: RunOptions,
-    rows: RowOptions | None,
-) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
-
-    def write(folder: str) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
-        return prepare_dataset(given, make_folder(folder), training, options, run, goal)
-
-    return write(goal.folder) if rows is None else write_and_pack(goal, rows, write, run.progress)
 
 
 def _check_place(folder: str, placed: PlacedFiles) -> None:
@@ -378,9 +346,9 @@ def next_command(folder: str) -> str | None:
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
     """Returns a batch for which every shard is large enough: the longest T that the model and the shards allow,
-    in steps of 64, or the length of packed rows; and train_gpt2.cu's B (4, over all processes) or what fits."""
+    in steps of 64; and train_gpt2.cu's B (4, over all processes) or what fits."""
     room = (workspace.smallest_shard - 1) // processes
-    T = workspace.row_length or min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
+    T = min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
     return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)
 
 
@@ -388,13 +356,9 @@ def readme(workspace: Workspace) -> str:
     """Returns the README's text."""
     config, manifest, model = workspace.config, workspace.manifest, workspace.model_name
     shards, trained = manifest.shards["train"], manifest.split_tokens("train")
-    length, is_fp32 = workspace.row_length, workspace.dtype == "fp32"
+    is_fp32 = workspace.dtype == "fp32"
     tokens = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
     first = f" over the first of {len(shards)} shards, the only one that it reads," if len(shards) > 1 else ""
-    rows = (
-        f"\n\nThe shards have packed rows of {length} tokens: the CPU trainer's sequences begin inside them. To train"
-        f" on rows there, use `--sequence-length {CPU_BATCH.T}`, or set T to {length} in train_gpt2.c."
-    )
     make = f"make -f {workspace.makefile}" if workspace.makefile != "Makefile" else "make"
     on_cpu = f"""```sh
 {make} train LLMC=$LLMC                 # trains trained.bin; stop it at any time, and the same command goes on
@@ -409,8 +373,7 @@ OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
 ```
 
 B is 4 and T is 64, both compiled in. One epoch{first} takes {(shards[0].tokens - 1) // (CPU_BATCH.min_tokens - 1)} \
-steps; the trainer runs 41. The first loss is near ln({config.vocab_size}) = {log(config.vocab_size):.2f}.\
-{"" if length in (None, CPU_BATCH.T) else rows}"""
+steps; the trainer runs 41. The first loss is near ln({config.vocab_size}) = {log(config.vocab_size):.2f}."""
     batch, two = gpu_batch(workspace), gpu_batch(workspace, processes=2)
     commands = [
         f"$LLMC/train_gpt2cu -i '{workspace.shards('train')}' -j '{workspace.shards('val')}' -e {model} -b {each.B}"

@@ -144,11 +144,6 @@ class Command(argparse.ArgumentParser):
         help = "the output folder, created if needed"
         self.option("-o --output DIR", help, required=required, path="writes folder")
 
-    def resume(self) -> None:
-        """Adds the choice to start over."""
-        help = "start over; do not resume an interrupted run"
-        self.option("--no-resume", help, dest="resume", action="store_false")
-
     def force(self) -> None:
         """Adds the choice to replace files of any kind."""
         self.option("--force", "overwrite any existing output")

@@ -46,8 +46,6 @@ def add_corpus(command: Command) -> None:
     with command.group("reading"):
         command.options(ReadOptions)
     command.runtime("workers", "memory_limit", dask="do the steps; they need the files at the same paths")
-    with command.group("running"):
-        command.resume()
     command.progress()
     command.runs(_run)
 

@@ -57,7 +57,6 @@ def add_binarize(command: Command) -> None:
     more examples:
       pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content \\
           --format megatron
-      pybpe binarize -t tok.json pages.jsonl -o rows --pack --sequence-length 1024
       pybpe binarize -t tok.json web/*.jsonl.zst -o out --on-error skip
       pybpe binarize -t tok.json /shared/web/ -o /shared/out \\
           --dask tcp://node1:8786 --workers 64
@@ -69,11 +68,6 @@ def add_binarize(command: Command) -> None:
     command.tokenizer()
     command.output_folder()
     _add_formats(command)
-    add_pack_options(command)
-    with command.group("packing"):
-        command.options(RowOptions, "sequence_length")
-    with command.group("running"):
-        command.resume()
     command.progress()
     command.runs(_run_binarize)
 
@@ -103,13 +97,6 @@ def _add_formats(command: Command, without: Sequence[str] = ()) -> None:
     with command.group("writing"):
         command.options(OutputOptions, without=without)
     command.runtime("workers", dask="encode")
-
-
-def add_pack_options(command: Command) -> None:
-    """Adds the options for packing documents into rows in the same run."""
-    with command.group("packing"):
-        command.option("--pack", "pack the documents into rows of --sequence-length tokens, and keep only these rows")
-        command.options(RowOptions, "packing")
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
@@ -174,8 +161,7 @@ def add_mix(command: Command) -> None:
     command.option("--seed N", "random seed (default: the recipe's, or 0)", int)
     command.option(
         "--sequence-length N",
-        "amounts are accurate to within N tokens, and no document of up to N tokens is cut; also the tokens per"
-        " row of parquet and webdataset (default: 1024)",
+        "amounts are accurate to within N tokens, and no document of up to N tokens is cut (default: 1024)",
         int,
         default=1024,
     )
@@ -215,8 +201,6 @@ def add_join(command: Command) -> None:
     command.tokenizer()
     command.output_folder()
     command.options(OutputOptions, "name")
-    with command.group("running"):
-        command.resume()
     command.progress()
     command.runs(_run_join)
 

@@ -71,7 +71,6 @@ def clean(
     workers: int | None = None,
     executor: futures.Executor | None = None,
     task_timeout: float | None = None,
-    resume: bool = True,
     force: bool = False,
     progress: bool | None = None,
 ) -> Report:
@@ -118,7 +117,6 @@ def clean(
             number. With an executor, pass the number of its workers. None submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers can read the inputs.
         task_timeout: as in `pybpe.binarize`.
-        resume: False starts over and ignores an unfinished run.
         force: True replaces `out`. Otherwise pybpe refuses to replace a file, unless an equal call wrote it. Then it
             returns the report of that call. With scorers, it does the work again, because their code may have changed.
         progress: as in `pybpe.train`.
@@ -167,7 +165,7 @@ def clean(
         if not force and (made := record.made(list_path)) is not None:
             remove_folder(folder)
             return Report(made[0], steps.filters, near_dedup, made[1])
-        results_folder = task_folder(folder, identity_of(steps), resume)
+        results_folder = task_folder(folder, identity_of(steps))
         paths = [task_path(results_folder, each) for each in described]
         try:
             results = run_tasks(steps, tasks, staged, paths, run)

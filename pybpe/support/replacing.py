@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import filecmp
 import os
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
+from typing import Any
 
 from .._lazy import shutil
-from ..arguments import param
+from ..arguments import counted, param, shown
 from ..errors import ArgumentError, Error, file_errors, note, warn
 from . import platform
 from .output_files import FOLDER, make_folder, only_writer, remove_entry, unfinished_folder
@@ -76,6 +78,54 @@ def output_at(path: str, force: bool = False, keep: bool = False, alone: Collect
             raise
         finally:
             remove_entry(place)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Returns how a call differs from the call that made an output, as a sentence for a message.
+
+    Args:
+        old, new: what each call asked for: parameter -> value, or values by their names. "inputs" has what each input
+            is, by its name. "auto" is any value, and so is what the new call cannot say of its tokenizer yet.
+    """
+    found = list(_differing(old, new))
+    others = "the content of an input, an option that is not recorded, or the version of pybpe"
+    return f"This call has {'; '.join(found)}" if found else f"This call differs in something else: {others}"
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name in dict.fromkeys((*old, *new)):
+        before, now = old.get(name), new.get(name)
+        if name == "inputs" and not prefix:
+            yield from _differing_inputs(before or {}, now or {})
+        elif isinstance(before, Mapping) and isinstance(now, Mapping):
+            yield from _differing(before, now, f"{prefix}{name}.")
+        elif _spelled(before) != _spelled(now) and now != "auto" and (prefix != "tokenizer." or name in new):
+            yield f"{prefix}{name if prefix else param(name)} {_short(now)} instead of {_short(before)}"
+
+
+def _differing_inputs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    kinds = {
+        "new": [name for name in new if name not in old],
+        "gone": [name for name in old if name not in new],
+        "changed": [name for name in new if name in old and list(old[name]) != list(new[name])],
+    }
+    some = {kind: names for kind, names in kinds.items() if names}
+    if not some and list(old) != list(new):
+        yield "the inputs in another order"
+    for kind, names in some.items():
+        more = f" and {len(names) - 1} more" if names[1:] else ""
+        yield f"{counted(len(names), 'input')} that {'is' if len(names) == 1 else 'are'} {kind}, {names[0]}{more}"
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_spelled, value))
+    return "none" if value is None else str(value).removesuffix(".0")
+
+
+def _short(value: object) -> str:
+    text = _spelled(value)
+    return text[:12] if re.fullmatch("[0-9a-f]{32,}", text) else text if len(text) <= 60 else shown(text)
 
 
 def is_something(path: str) -> bool:

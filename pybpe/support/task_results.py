@@ -39,12 +39,12 @@ def hashed(*parts: object) -> str:
     return hashlib.sha256(repr((__version__, *parts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def task_folder(hidden: str, identity: str, resume: bool = True, keeps: bool = False) -> str:
+def task_folder(hidden: str, identity: str, keeps: bool = False) -> str:
     """Makes the folder for the results of tasks, in the hidden folder of an output. `identity` is a hash of the
-    settings. If no run with these has left results, or without `resume`, removes everything that another run has left
-    in the hidden folder, except staged inputs and the lock; not with `keeps`."""
+    settings. If no run with these has left results, removes everything that another run has left in the hidden folder,
+    except staged inputs and the lock; not with `keeps`."""
     made = os.path.join(hidden, TASKS, identity[:32])
-    if not keeps and not (resume and os.path.isdir(made)):
+    if not keeps and not os.path.isdir(made):
         with file_errors(make_folder(hidden), "cannot be emptied"):
             for name in os.listdir(hidden):
                 if name != FOLDER and not name.startswith(STAGED):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from .. import _binding
 from .._lazy import futures
-from ..arguments import instance, param, refuse_unused, without_secrets
+from ..arguments import instance, param, without_secrets
 from ..errors import ArgumentError, warn
 from ..reading import planning
 from ..reading.documents import Kinds, check_mark
@@ -23,10 +23,9 @@ from ..support.parallel import RunOptions
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .encoding import TaskEncoder, is_plain, run_local
-from .finished import Goal, call_of, finish_publishing
-from .formats import LLMC
+from .finished import call_of, finish_publishing, made_before
 from .manifest import Manifest
-from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions, RowOptions
+from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions
 from .results import KEEP
 from .run import Job, NamedTask, write_token_files
 
@@ -46,19 +45,15 @@ def binarize(
     dtype: str = "auto",
     shard_tokens: int = 10**8,
     min_shard_tokens: int | None = None,
-    sequence_length: int = 1024,
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
     keep_crlf: bool = False,
     on_error: str = "stop",
     name: str | None = None,
-    pack: bool = False,
-    packing: str | None = None,
     workers: int | None = None,
     executor: futures.Executor | None = None,
     task_timeout: float | None = None,
-    resume: bool = True,
     force: bool = False,
     progress: bool | None = None,
 ) -> Manifest:
@@ -76,8 +71,7 @@ def binarize(
         out: the output folder, created if needed.
         format: "llmc" (NAME_train_000000.bin and so on, with llm.c's header), "raw" (train.bin, val.bin, test.bin
             without a header, and meta.pkl, for nanoGPT), "npy" (shards that numpy.load opens), "megatron"
-            (NAME_train.bin and .idx), "llmq" (shards with llmq's header), "parquet" or "webdataset" (packed rows: see
-            `pack`).
+            (NAME_train.bin and .idx), or "llmq" (shards with llmq's header). `pack` has formats for rows.
         splits: the shares of train, val and test. With fewer than three, the last splits are left out. With few
             documents, the actual shares may differ. Then you get a warning, or an error if a split is empty that must
             not be.
@@ -102,7 +96,6 @@ def binarize(
             formats, shards have exactly this many tokens, and the last one has the rest.
         min_shard_tokens: the minimum number of tokens per shard. None means 257 for "llmc", which aborts with fewer,
             and 2049 for "llmq", which leaves out the last sequence of a file (its T is 1024 by default).
-        sequence_length: tokens per packed row.
         documents: how text files are divided: "special" (by the tokenizer's end of text, such as <|endoftext|>, and
             nothing else), "file", "blank" (by blank lines), "line", "jsonl" (JSON lines, whatever the file's name), or
             "auto", which is "special", or "file" if the tokenizer has no end of text. The text of records is encoded as
@@ -118,10 +111,6 @@ def binarize(
             skipped.jsonl in `out`, and warns you at the end. If more than half of the records are not valid, the run
             stops. See docs/inputs.md.
         name: NAME of the files. None uses the first input's name without its extension.
-        pack: True packs the documents into rows of `sequence_length` tokens, like `pybpe.pack`. `out` then has only the
-            rows, and must have nothing else. `format` must be a format of `pybpe.pack`, and eot "prepend".
-        packing: how to pack: see `pybpe.pack`. None means "best-fit", or "concat" for "parquet" and "webdataset"
-            without `pack`, because only packing writes these.
         workers: the number of threads. None uses all CPUs. With an executor, pass the number of its workers. None
             submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
@@ -132,14 +121,12 @@ def binarize(
             (a compressed file is one task). A worker gets up to 64 of these at once. If one takes longer, for example
             because its worker hangs, the run stops with an error that names the file. The same call resumes. None waits
             forever.
-        resume: False starts over and ignores an unfinished run.
         force: True replaces token files of other inputs, settings or another tokenizer in `out`, and redoes complete
             work. Otherwise pybpe refuses to replace them, and an equal call returns the existing manifest.
         progress: as in `pybpe.train`.
 
     Returns:
-        The manifest, which is also in `out`: as manifest.json, or for parquet as _manifest.json, because programs that
-        read a whole folder skip this name.
+        The manifest, which is also in `out`, as manifest.json.
 
     Raises:
         ArgumentError, FileError, FormatError: bad arguments, files or records. LimitError: a shard is too small for
@@ -147,24 +134,8 @@ def binarize(
         MissingExtraError: parquet or Arrow without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    rows = RowOptions.of(pack, sequence_length, packing, format, shard_tokens)
-    if rows is not None:
-        if min_shard_tokens is None and rows.format != LLMC.name:
-            min_shard_tokens = 0  # only llm.c needs a minimum
-        format = LLMC.name
-    elif sequence_length != 1024:
-        refuse_unused("sequence_length", sequence_length, f"only packed rows have a length: pass {param(pack=True)}")
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
     output.check_used()
-    if rows is not None:
-        if on_error == "skip":
-            raise ArgumentError(
-                f"{param(on_error='skip')} cannot be used with {param('pack')}, which keeps only the rows: pack"
-                " afterwards"
-            )
-        if output.mode != "prepend":
-            what = f"in packed rows, the mark begins each document: pass {param(eot='prepend')}, not {output.mode!r}"
-            raise ArgumentError(what)
     tok = output.marked(tok)
     options = DatasetOptions(
         ReadOptions(text_key, encoding, keep_crlf, documents, on_error),
@@ -173,26 +144,15 @@ def binarize(
     )
     options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
-    given = path_list(inputs)
-
-    goal = Goal(_binding.path_text(out), force) if rows is None else rows.goal(out, force)
-
-    def write(folder: str) -> tuple[Tokenizer, Manifest]:
-        with only_writer(folder):
-            if rows is None:
-                finish_publishing(folder)
-            staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
-            layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
-            decided = options.decided(staged.files, kinds, goal.folder)
-            layout = layout._replace(call=call_of(_identity(layout, decided), staged))
-            made = goal.made(layout.call, tok, staged.files)
-            return tok, made or write_dataset(layout, decided, kinds, staged, run, resume)
-
-    if rows is None:
-        return write(goal.folder)[1]
-    from .pack.packing import write_and_pack
-
-    return write_and_pack(goal, rows, write, progress)[1]
+    given, folder = path_list(inputs), _binding.path_text(out)
+    with only_writer(folder):
+        finish_publishing(folder)
+        staged = stage(given, folder, options.read, [folder])
+        layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
+        options = options.decided(staged.files, kinds, folder)
+        known = known_of(options, described(tok), staged, call_of(_identity(layout, options), staged))
+        made = made_before(folder, known, force, staged.files)
+        return made or write_dataset(layout, options, kinds, staged, run, known)
 
 
 def encode_files(
@@ -250,7 +210,8 @@ def encode_files(
     with only_writer(folder, temporary=True):
         staged = stage(given, folder, options.read, [path])
         layout = Layout(tok, options.output, folder, "array", staged.names)
-        manifest = write_dataset(layout, options, Kinds(options.read, tok.model.eot), staged, run)
+        known = known_of(options, described(tok), staged)
+        manifest = write_dataset(layout, options, Kinds(options.read, tok.model.eot), staged, run, known)
         (record,) = manifest.shards["train"]
         give_name(os.path.join(folder, record.file), path)
         for name in os.listdir(folder):
@@ -269,7 +230,7 @@ def write_dataset(
     kinds: Kinds,
     staged: Staged,
     run: RunOptions,
-    resume: bool = True,
+    known: Manifest,
     with_tokenizer: bool = False,
 ) -> Manifest:
     """Does the work of `binarize`. The caller holds the folder's lock. `options` are for the layout's tokenizer, and
@@ -288,18 +249,22 @@ def write_dataset(
         encoder,
         staged.files,
     )
-    inputs = [(staged.names.get(path, path), size) for path, size in zip(staged.files.paths, staged.files.sizes)]
-    encodings = {
-        staged.names.get(file.path, file.path): file.encoding for file in staged.files.singles if file.encoding
-    }
-    crlf = [staged.names.get(file.path, file.path) for file in staged.files.crlf]
-    known = Manifest(options.settings(), described(tok), inputs=inputs, encodings=encodings, crlf=crlf)
-    made = write_token_files(
-        layout, job, run, staged.files.known_size, known, resume=resume, with_tokenizer=with_tokenizer
-    )
+    made = write_token_files(layout, job, run, staged.files.known_size, known, with_tokenizer)
     if plan.hashed:
         tell_shares(splits, made)
     return made
+
+
+def known_of(options: DatasetOptions, tokenizer: Mapping[str, object], staged: Staged, call: str = "") -> Manifest:
+    """Returns what the manifest of a run says before it begins. `tokenizer` is what `described` returns."""
+
+    def named(path: str) -> str:
+        return staged.names.get(path, path)
+
+    inputs = list(zip(map(named, staged.files.paths), staged.files.sizes))
+    encodings = {named(file.path): file.encoding for file in staged.files.singles if file.encoding}
+    crlf = [named(file.path) for file in staged.files.crlf]
+    return Manifest(options.settings(), tokenizer, call=call, inputs=inputs, encodings=encodings, crlf=crlf)
 
 
 def _named(task: planning.Task, staged: Staged) -> NamedTask:

@@ -1,7 +1,7 @@
 """What an output folder already has: nothing, the result of this very call, or something that must not be lost.
 
 A manifest has a hash of the call that made the folder: its settings, the tokenizer, and the names and sizes of its
-inputs, with samples of their content. Every command that fills a folder with token files first asks `Goal.made`:
+inputs, with samples of their content. Every command that fills a folder with token files first asks `made_before`:
 
     nothing, or an unfinished run    -> the call does its work
     the result of an equal call      -> the call returns the manifest that is there
@@ -21,9 +21,8 @@ import hashlib
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .. import _binding
 from ..arguments import counted, param, shown
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
@@ -35,13 +34,10 @@ from ..support.output_files import (
     FOLDER,
     LOCK,
     make_folder,
-    only_writer,
-    real_output,
     remove_entry,
     remove_file,
-    remove_folder,
-    unfinished_folder,
 )
+from ..support.replacing import differences
 from ..support.task_results import hashed, size_of
 from ..tokenizer import Tokenizer
 from .formats import FLAT
@@ -100,78 +96,74 @@ def _sample(path: str, size: int) -> bytes:
     return hashlib.blake2b(found, digest_size=16).digest()
 
 
-class Goal(NamedTuple):
-    """What a call makes in the end."""
+def made_before(folder: str, known: Manifest, force: bool, files: Iterable[InputFile] = ()) -> Manifest | None:
+    """Returns the manifest of a folder if an equal call has made it, or None if this call must do the work.
 
-    folder: str  # the output folder
-    force: bool = False  # whether the call replaces what other calls have made
-    rows: tuple[object, ...] = ()  # the fields of RowOptions, if the token files are packed
+    Args:
+        folder: the output folder.
+        known: what the manifest of this call will say, as far as it is known: without a fingerprint if the call trains
+            the tokenizer.
+        force: whether the call replaces what other calls have made.
+        files: the files that the call reads.
 
-    def made(self, call: str, tok: Tokenizer | None, inputs: Iterable[InputFile] = ()) -> Manifest | None:
-        """Returns the manifest of the folder if an equal call has made it, or None if this call must do the work.
-
-        Args:
-            call: the hash of the call that writes the token files, as `call_of` returns it.
-            tok: the tokenizer, or None if the call trains it.
-            inputs: the files that the call reads.
-
-        Raises:
-            ArgumentError: the folder has token files of another call.
-        """
-        made = self._made(call_of((call, self.rows)) if self.rows else call, tok, inputs)
-        hidden = hidden_folder(self.folder)
-        if made is None and not self.rows and os.path.isdir(hidden):
-            # A killed call would have packed these tokens into the folder. Raises FileError if it is still running.
-            with only_writer(os.path.dirname(hidden), temporary=True):
-                remove_folder(hidden)
-        if made is None and self.rows and os.path.isdir(self.folder):  # programs read all files of such a folder
-            left = set(os.listdir(self.folder)) - {*files_of_manifest(self.folder), *TOKENIZER_NAMES, FOLDER}
-            if left:
-                raise ArgumentError(f"{self.folder}: has something else, such as {min(left)}: name another folder")
-        return made
-
-    def _made(self, call: str, tok: Tokenizer | None, inputs: Iterable[InputFile]) -> Manifest | None:
-        folder = self.folder
-        path, unfinished = os.path.join(folder, manifest_name(folder)), is_unfinished(folder)
-        stale = None if unfinished else stale_tokenizer(folder, tok)
-        if self.force:
-            if not unfinished and not files_of_manifest(folder) and (name := token_file(folder)) is not None:
-                warn(f"{folder}: {name} is in no manifest, so it stays, unless this call makes a file with this name")
-            if stale is not None and tok is not None:
-                told = "which no manifest lists, and which would not fit the tokens"
-                raise ArgumentError(f"{folder}: has another tokenizer, {stale}, {told}: remove it")
-            return None
-        if not os.path.exists(path):
-            if not unfinished and (name := token_file(folder)) is not None:
-                raise _refusal(folder, f"has token files without a manifest, such as {name}")
-            if stale is not None:
-                raise _refusal(folder, f"has another tokenizer, {stale}")
-            return None
-        try:
-            found = Manifest.load(folder)
-        except FormatError as error:
-            raise _refusal(folder, f"has a manifest that cannot be read ({error})") from None
-        if found.call != call:
-            raise _refusal(folder, "has token files of other inputs, settings or another tokenizer")
-        written_ns = os.stat(path).st_mtime_ns
-        newer = next((file.path for file in inputs if file.mtime_ns > written_ns), None)
-        if newer is not None:
-            raise _refusal(folder, f"was written before {newer} changed")
-        there = [record for record in found.records if os.path.lexists(os.path.join(folder, record.file))]
-        changed = next((record.file for record in there if not is_as_recorded(folder, record)), None)
-        if changed is not None:
-            raise _refusal(folder, f"{changed} is not the file that this call wrote")
-        if len(there) < len(found.records):
-            return None
-        if not unfinished and os.path.isdir(os.path.join(folder, FOLDER)):
-            remove_work(folder)
-        note(f"{folder}: already complete ({sum(map(len, found.shards.values()))} shards, {found.tokens} tokens)")
-        return found
+    Raises:
+        ArgumentError: the folder has token files of another call.
+    """
+    path, unfinished = os.path.join(folder, manifest_name(folder)), is_unfinished(folder)
+    ours: Any = known.tokenizer.get("fingerprint")
+    stale = None if unfinished else stale_tokenizer(folder, ours)
+    if force:
+        if not unfinished and not files_of_manifest(folder) and (name := token_file(folder)) is not None:
+            warn(f"{folder}: {name} is in no manifest, so it stays, unless this call makes a file with this name")
+        if stale is not None and ours is not None:
+            told = "which no manifest lists, and which would not fit the tokens"
+            raise ArgumentError(f"{folder}: has another tokenizer, {stale}, {told}: remove it")
+        return None
+    if not os.path.exists(path):
+        if not unfinished and (name := token_file(folder)) is not None:
+            raise _refusal(folder, f"has token files without a manifest, such as {name}")
+        if stale is not None:
+            raise _refusal(folder, f"has another tokenizer, {stale}")
+        return None
+    try:
+        found = Manifest.load(folder)
+    except FormatError as error:
+        raise _refusal(folder, f"has a manifest that cannot be read ({error})") from None
+    if found.call != known.call:
+        raise _refusal(folder, f"has token files of another call. {differences(_asked(found), _asked(known))}")
+    written_ns = os.stat(path).st_mtime_ns
+    newer = next((file.path for file in files if file.mtime_ns > written_ns), None)
+    if newer is not None:
+        raise _refusal(folder, f"was written before {newer} changed")
+    there = [record for record in found.records if os.path.lexists(os.path.join(folder, record.file))]
+    changed = next((record.file for record in there if not is_as_recorded(folder, record)), None)
+    if changed is not None:
+        raise _refusal(folder, f"{changed} is not the file that this call wrote")
+    if len(there) < len(found.records):
+        return None
+    if os.path.isdir(os.path.join(folder, FOLDER)):
+        if unfinished:
+            note(f"{folder}: gave up the unfinished run of another call, which would have replaced these files")
+        remove_work(folder)
+    note(f"{folder}: already complete ({sum(map(len, found.shards.values()))} shards, {found.tokens} tokens)")
+    return found
 
 
-def hidden_folder(out: _binding.PathLike) -> str:
-    """Returns where the token files go before they are packed."""
-    return os.path.join(unfinished_folder(real_output(out) + ".tokens"), "data")
+def _asked(manifest: Manifest) -> dict[str, object]:
+    """Returns what a call asked for, by the names of parameters: what a manifest says, without what came of it."""
+    settings: dict[str, Any] = dict(manifest.settings)
+    if (rows := settings.pop("packing", None)) is not None:
+        settings |= {"packing": rows.get("method"), "pad": rows["pad"], "seed": rows.get("seed")}
+        settings |= {"data": rows.get("source"), "sequence_length": rows["sequence_length"]}
+    if (mixture := settings.pop("mixture", None)) is not None:
+        sources = {name: source.get("manifest") for name, source in mixture["sources"].items()}
+        recipe = {**mixture.get("recipe", {}), "seed": mixture.get("seed")}
+        settings |= {"recipe": recipe, "manifests of sources": sources}
+    if (joined := settings.pop("joined", None)) is not None:
+        settings["manifests of folders"] = {part.get("folder"): part.get("manifest") for part in joined}
+    crlf = set(manifest.crlf)
+    inputs = {name: (size, manifest.encodings.get(name), name in crlf) for name, size in manifest.inputs}
+    return {**settings, "tokenizer": manifest.tokenizer, "inputs": inputs}
 
 
 def token_file(folder: str) -> str | None:
@@ -259,10 +251,10 @@ def files_of_manifest(folder: str) -> list[str]:
         return []
 
 
-def stale_tokenizer(folder: str, tok: Tokenizer | None) -> str | None:
-    """Returns the name of a tokenizer's file in a folder that no manifest lists and that does not hold this tokenizer:
-    next to its token files, it would decode them to another text."""
-    listed, ours = files_of_manifest(folder), None if tok is None else tok.model.fingerprint
+def stale_tokenizer(folder: str, ours: str | None) -> str | None:
+    """Returns the name of a tokenizer's file in a folder that no manifest lists and that does not hold the tokenizer
+    with this fingerprint: next to its token files, it would decode them to another text."""
+    listed = files_of_manifest(folder)
     names = (name for name in TOKENIZER_NAMES if name not in listed and os.path.lexists(os.path.join(folder, name)))
     return next((name for name in names if ours is None or _fingerprint(folder, name) != ours), None)
 

@@ -30,7 +30,7 @@ from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .encoding import text_length
-from .finished import Goal, TokenFolder, finish_publishing, with_mark_of
+from .finished import TokenFolder, finish_publishing, made_before, with_mark_of
 from .manifest import Manifest, ShardRecord, split_paths
 from .options import Layout, OutputOptions
 from .overlap import check_copies, check_documents_apart
@@ -46,7 +46,6 @@ def join(
     out: _binding.PathLike,
     *,
     name: str | None = None,
-    resume: bool = True,
     force: bool = False,
     progress: bool | None = None,
 ) -> Manifest:
@@ -62,7 +61,6 @@ def join(
         folders: paths of folders that `binarize` or `prepare` wrote, as "llmc", "raw", "npy" or "megatron".
         out: the output folder.
         name: NAME of the files. None uses the first folder's.
-        resume: False starts over and ignores an unfinished run.
         force: as in `binarize`.
         progress: as in `pybpe.train`.
 
@@ -88,22 +86,22 @@ def join(
     identity = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):
         finish_publishing(target)
-        made = Goal(target, force).made(identity, tok)
-        if made is not None:
+        inputs = [input for part in parts for input in part.manifest.inputs]
+        encodings = {name: encoding for part in parts for name, encoding in part.manifest.encodings.items()}
+        crlf = [name for part in parts for name in part.manifest.crlf]
+        known = Manifest(settings, dict(parts[0].manifest.tokenizer), call=identity, inputs=inputs)
+        known = replace(known, encodings=encodings, crlf=crlf)
+        if (made := made_before(target, known, force)) is not None:
             return made
         check_documents_apart([(part.path, part) for part in parts])
-        layout = Layout(tok, output, target, output.name or "", {}, identity)
+        layout = Layout(tok, output, target, output.name or "", {})
         tasks = [
             NamedTask(copy, repr((copy.split, copy.folder.sha256, copy.record)).encode()) for copy in _copies(parts)
         ]
         encoded = partial(_copied, layout)
         job = Job(identity, len(settings["splits"]), tasks, encoded, doing=("joining", "B"))
         total = sum(copy.record.bytes for copy, _, _ in tasks)
-        inputs = [input for part in parts for input in part.manifest.inputs]
-        encodings = {name: encoding for part in parts for name, encoding in part.manifest.encodings.items()}
-        known = Manifest(settings, dict(parts[0].manifest.tokenizer), inputs=inputs, encodings=encodings)
-        known = replace(known, crlf=[name for part in parts for name in part.manifest.crlf])
-        return write_token_files(layout, job, RunOptions(progress=progress), total, known, resume=resume)
+        return write_token_files(layout, job, RunOptions(progress=progress), total, known)
 
 
 # ----------------------------------------------------------------------------------------------------

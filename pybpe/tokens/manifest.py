@@ -395,10 +395,9 @@ def check_finished(folder: str) -> None:
         return
     if not os.path.exists(os.path.join(folder, manifest_name(folder))):
         raise ArgumentError(f"{folder}: the run that writes to this folder has not finished: run its command again")
-    hidden = os.path.join(folder, FOLDER)
     note(
         f"{folder}: these are the files of a finished run. Another one, which has not ended, would replace them: run"
-        f" its command again, or remove {hidden} to give it up"
+        " its command again, or the command that made these files, which gives the other one up"
     )
 
 

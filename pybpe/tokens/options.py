@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
-from .. import _binding
 from ..arguments import instance, one_of, option, param, refuse_unused, whole_number
 from ..errors import ArgumentError, FileError, FormatError, LimitError, warn
 from ..model import named_special, refuse_dropout
@@ -19,16 +18,15 @@ from ..reading.documents import Kinds, name_it
 from ..reading.files import Corpus
 from ..reading.inputs import ReadOptions
 from ..reading.splits import SplitOptions
-from ..support.output_files import FOLDER, real_output
+from ..support.output_files import FOLDER
 from ..tokenizer import Tokenizer
-from .finished import Goal
 from .formats import FLAT, FORMATS, LLMC, Format
 from .manifest import Manifest, check_name
 from .results import EOT_MODES, ID_BYTES, KEEP, Marks
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
 _PLACES = EOT_MODES[:2]  # of the mark
-METHODS = ("best-fit", "fill", "concat")  # of packing
+METHODS = ("best-fit", "fill")  # of packing
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,7 @@ class OutputOptions:
         ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
     """
 
-    format: str = option(
-        "llmc", "llmc, raw (nanoGPT), npy, megatron, llmq; or rows: parquet, webdataset (see pack)", "F"
-    )
+    format: str = option("llmc", "llmc, raw (nanoGPT), npy, megatron or llmq; pack has formats for rows", "F")
     eot: str | None = option(
         None,
         "where to put the end-of-text token: prepend (default for llmc), append (default for others) or none; or the"
@@ -70,6 +66,8 @@ class OutputOptions:
     """Whether the manifest has the SHA-256 of shards."""
 
     def __post_init__(self) -> None:
+        if self.format in FORMATS and self.format not in FLAT:
+            raise ArgumentError(f"{param(format=self.format)} is for rows, which `pybpe pack` makes from token files")
         one_of("format", self.format, FLAT)
         instance("eot", self.eot, (str, type(None)), "a str")
         one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
@@ -219,10 +217,10 @@ class RowOptions:
     """
 
     sequence_length: int = option(1024, "tokens per packed row", "T")
-    packing: str | None = option(
-        None,
+    packing: str = option(
+        METHODS[0],
         "how to pack: best-fit (default) cuts only documents longer than a row, and pads rows; fill also cuts documents"
-        " to fill the rows that would be short; concat cuts wherever a row is full",
+        " to fill the rows that would be short",
         "HOW",
     )
     format: str = option(
@@ -239,37 +237,12 @@ class RowOptions:
     shard_tokens: int = 10**8
 
     def __post_init__(self) -> None:
-        if self.packing is None:
-            object.__setattr__(self, "packing", METHODS[0])
         one_of("packing", self.packing, METHODS)
         one_of("format", self.format, ROW_FORMATS)
         FORMATS[self.format].check_packages()
         length = whole_number("sequence_length", self.sequence_length, 2)
         for name, least in (("sequence_length", 2), ("shard_tokens", length + 1), ("seed", None)):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
-
-    @classmethod
-    def of(
-        cls, pack: bool, length: int, packing: str | None, format: str = LLMC.name, shard_tokens: int = 10**8
-    ) -> RowOptions | None:
-        """Returns the options, or None if there is nothing to pack. A format that only packing writes is packed even
-        if the caller does not say so, by cutting the text wherever a row is full.
-
-        Raises:
-            ArgumentError: there is only `packing`. Otherwise as RowOptions.
-        """
-        instance("pack", pack, bool, "True or False")
-        if not pack and (format not in FORMATS or format in FLAT):
-            if packing is not None:
-                raise ArgumentError(f"{param('packing')} needs {param(pack=True)}")
-            return None
-        if not pack and packing is None:
-            packing = "concat"
-        return cls(length, packing, format, shard_tokens=shard_tokens)
-
-    def goal(self, out: _binding.PathLike, force: bool) -> Goal:
-        """Returns what a call with these rows makes in the end: see finished.py."""
-        return Goal(real_output(out), force, astuple(self))
 
 
 class Layout(NamedTuple):
@@ -280,7 +253,6 @@ class Layout(NamedTuple):
     folder: str  # where the files go
     name: str  # {name} in the format's file names
     source_names: Mapping[str, str]  # the manifest's names for files that have other names on disk
-    call: str = ""  # the hash of the call that writes them
 
     @property
     def marks(self) -> Marks:

@@ -26,8 +26,8 @@ from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
 from ..training.options import TrainOptions
-from .binarization import name_of, write_dataset
-from .finished import TOKENIZER_NAMES, Goal, call_of, finish_publishing
+from .binarization import described, known_of, name_of, write_dataset
+from .finished import TOKENIZER_NAMES, call_of, finish_publishing, made_before
 from .manifest import Manifest
 from .options import DatasetOptions, Layout, OutputOptions
 
@@ -96,33 +96,33 @@ def prepare(
     output.refuse_mark(f"name the token in {param('end_of_text')}")
     options = DatasetOptions(chosen(ReadOptions, given), chosen(SplitOptions, given), output)
     run = chosen(RunOptions, given)
-    goal = Goal(_binding.path_text(out), force)
-    return prepare_dataset(path_list(inputs), goal.folder, training, options, run, goal)
+    return prepare_dataset(path_list(inputs), _binding.path_text(out), training, options, run, force)
 
 
 def prepare_dataset(
-    given: Sequence[str], folder: str, training: TrainOptions, options: DatasetOptions, run: RunOptions, goal: Goal
+    given: Sequence[str], folder: str, training: TrainOptions, options: DatasetOptions, run: RunOptions, force: bool
 ) -> tuple[Tokenizer, Manifest]:
-    """Does the work of `prepare` for the paths `given`. If the goal is complete, returns what is there."""
+    """Does the work of `prepare` for the paths `given`. If the folder has its result, returns that."""
     counting = TrainInput(counts={}, read=options.read).plan(training).count  # refuses now what merging would refuse
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.output.for_vocabulary(training.vocab_size, mark)  # and what it would otherwise refuse after training
     kinds = Kinds(options.read, mark)
     with only_writer(folder):
-        if folder == goal.folder:
-            finish_publishing(folder)
+        finish_publishing(folder)
         staged = stage(given, folder, options.read, [folder])
         check_mark(kinds, counting.specials, counting.matching, staged.files)
-        options = options.decided(staged.files, kinds, goal.folder)
+        options = options.decided(staged.files, kinds, folder)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
         settings = (training, counting.pattern.regex, (kinds.read, kinds.mark, counting), options.split)
         name = options.output.name or name_of(given, staged)
-        call = call_of((settings, options, name), staged)
-        made = goal.made(call, None, staged.files)
+        call, form = call_of((settings, options, name), staged), counting.pattern.regex
+        wanted = {"n_vocab": training.vocab_size, "pattern": form, "normalizer": counting.normalizer}
+        made = made_before(folder, known_of(options, wanted, staged, call), force, staged.files)
         if made is not None:
-            return Tokenizer.from_file(os.path.join(goal.folder, TOKENIZER_NAMES[0])), made
+            return Tokenizer.from_file(os.path.join(folder, TOKENIZER_NAMES[0])), made
         counts = count_plan(plan, counting, run)
         tok = of_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
         options = options.for_tokenizer(tok)
-        layout = Layout(tok, options.output, folder, name, staged.names, call)
-        return tok, write_dataset(layout, options, kinds, staged, run, with_tokenizer=True)
+        layout = Layout(tok, options.output, folder, name, staged.names)
+        known = known_of(options, described(tok), staged, call)
+        return tok, write_dataset(layout, options, kinds, staged, run, known, with_tokenizer=True)

@@ -71,8 +71,6 @@ def write_token_files(
     options: RunOptions,
     total: int | None,
     known: Manifest,
-    *,
-    resume: bool = True,
     with_tokenizer: bool = False,
 ) -> Manifest:
     """Does the work of a job, or what is left of it, up to the manifest, which it returns.
@@ -82,10 +80,9 @@ def write_token_files(
         options: how to use the machine.
         total: the amount of input, in the unit of the job, if known.
         known: what the manifest says of the call, the tokenizer and the inputs.
-        resume: False drops what any run left.
         with_tokenizer: whether to write the tokenizer too.
     """
-    run = _Run(layout, job, options, resume)
+    run = _Run(layout, job, options)
     try:
         with ExitStack() as stack:
             run.do_tasks(total, stack)
@@ -112,13 +109,13 @@ def write_token_files(
 class _Run:
     """One run. `folder` has the results of tasks."""
 
-    def __init__(self, layout: Layout, job: Job, options: RunOptions, resume: bool) -> None:
+    def __init__(self, layout: Layout, job: Job, options: RunOptions) -> None:
         self._layout, self._job, self._options = layout, job, options
         self._skips = job.encoder is not None and job.encoder.kinds.read.skips
         if self._skips and LIST_NAME not in replaced_files(layout.folder, layout.tok.model.fingerprint):
             check_list(os.path.join(layout.folder, LIST_NAME))
         hidden = os.path.abspath(layout.unfinished)
-        self.folder = task_folder(hidden, job.identity, resume)
+        self.folder = task_folder(hidden, job.identity)
         for name in os.listdir(hidden):
             if name.startswith(ROWS):
                 remove_entry(os.path.join(hidden, name))
@@ -235,7 +232,6 @@ class _Run:
             shards=records,
             files=[record_file(os.path.join(self._rows, name)) for name in others],
             skipped=skipped,
-            call=layout.call,
         )
         _binding.write_file(os.path.join(self._rows, form.manifest), made.to_json())
         with file_errors(self._rows, "cannot be renamed"):

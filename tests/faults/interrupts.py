@@ -65,7 +65,6 @@ def operations(corpus: Path, out: Path) -> dict[str, Callable[[], object]]:
             documents="line",
             dedup="normalized",
             scrub_pii=True,
-            resume=False,
             force=True,
             progress=False,
         )
@@ -78,10 +77,10 @@ def operations(corpus: Path, out: Path) -> dict[str, Callable[[], object]]:
         "encode_to_numpy": lambda: tok.encode_to_numpy(data),
         "encode_batch": lambda: tok.encode_batch(lines),
         "decode": lambda: tok.decode(ids),
-        "binarize": lambda: pybpe.binarize(tok, corpus, out, progress=False, resume=False),
+        "binarize": lambda: pybpe.binarize(tok, corpus, out, progress=False),
         "corpus": clean,
         "binarize, a worker stopped": lambda: with_stopped_worker(
-            lambda pool: pybpe.binarize(tok, corpus, out, executor=pool, progress=False, resume=False)
+            lambda pool: pybpe.binarize(tok, corpus, out, executor=pool, progress=False)
         ),
         "count_words, a worker stopped": lambda: with_stopped_worker(
             lambda pool: pybpe.count_words(corpus, executor=pool, progress=False)

@@ -33,8 +33,6 @@ COMMANDS = {
     "encode bin": "encode -t tok.json in.txt -o out/ids.bin",
     "decode": "decode -t tok.json ids.txt -o out/text.txt",
     "binarize": "binarize -t tok.json in.txt -o out/tokens --shard-tokens 4000",
-    "binarize webdataset": "binarize -t tok.json in.txt -o out/tokens --format webdataset --sequence-length 64",
-    "binarize pack": "binarize -t tok.json in.txt -o out/rows --pack --sequence-length 64",
     "prepare": "prepare in.txt --vocab-size 300 -o out/prepared",
     "corpus": "corpus in.txt --dedup --near-dedup 0.8 --workers 1 -o out/clean.jsonl --report out/report.json",
     "join": "join -t tok.json tokens -o out/joined",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, SPLITS, content, documents, tokens_of
+from corpora import EOT, SPLITS, documents, tokens_of
 
 import pybpe
 from pybpe.tokens.token_files import TokenStream
@@ -119,21 +119,13 @@ def test_raw_has_nanogpts_meta(tok: pybpe.Tokenizer, marked: Path, tmp_path: Pat
     assert [record.file for record in manifest.files] == ["meta.pkl"]
 
 
-def test_formats_of_rows_are_packed(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text(EOT.join(documents(40)))
-    sizes: dict[str, Any] = {"sequence_length": 64, "shard_tokens": 3000}
-    manifest = pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "out", format="webdataset", **sizes)
-    pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "llmc", shard_tokens=3000, min_shard_tokens=0)
-    pybpe.pack(tok, tmp_path / "llmc", tmp_path / "rows", format="webdataset", packing="concat", **sizes)
-    assert content(tmp_path / "out") == content(tmp_path / "rows") and manifest.packing is not None
-
-
 def test_parquet_without_pyarrow_says_what_to_install(
     tok: pybpe.Tokenizer, marked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pybpe.binarize(tok, marked, tmp_path / "data")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(pybpe.errors.MissingExtraError, match=r"pip install 'pybpe\[parquet\]'"):
-        pybpe.binarize(tok, marked, tmp_path / "out", format="parquet")
+        pybpe.pack(tok, tmp_path / "data", tmp_path / "out", sequence_length=64, format="parquet")
     assert not (tmp_path / "out").exists()
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(pybpe.errors.MissingExtraError, match="x.parquet: parquet files need a package"):

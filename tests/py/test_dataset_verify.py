@@ -139,7 +139,7 @@ def test_the_documents_of_packed_rows_are_counted(
     pad: str | None, tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path
 ) -> None:
     pybpe.binarize(tok, corpus, tmp_path / "data")
-    for method in ("best-fit", "fill", "concat"):
+    for method in ("best-fit", "fill"):
         out = tmp_path / method
         pybpe.pack(tok, tmp_path / "data", out, sequence_length=50, packing=method, pad=pad, shard_tokens=3000)
         assert faults(out, tok) == []

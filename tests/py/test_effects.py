@@ -99,7 +99,6 @@ def test_no_name_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 OPTIONS = {
     "name": "other",
     "shard_tokens": 700,
-    "sequence_length": 16,
     "min_shard_tokens": 10**7,
     "dtype": "uint32",
     "splits": (1,),
@@ -108,7 +107,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("form", ["llmc", "raw", "npy", "megatron", "llmq", "webdataset"])
+@pytest.mark.parametrize("form", ["llmc", "raw", "npy", "megatron", "llmq"])
 def test_each_option_of_token_files_changes_them_or_is_refused(form: str, tmp_path: Path) -> None:
     tok = small_tokenizer()
     (tmp_path / "a.jsonl").write_bytes(jsonl(documents(40)))
@@ -137,7 +136,6 @@ def test_arguments_without_effect_are_refused(tmp_path: Path) -> None:
     calls: dict[str, Any] = {
         "name='x' has no effect: this format has fixed file names": lambda: pybpe.join(tok, both, out, name="x"),
         "name='y' has no effect": lambda: pybpe.mix(tok, recipe, out, format="raw", name="y"),
-        "sequence_length=64 has no effect": lambda: pybpe.binarize(tok, text, out, sequence_length=64),
         "memory_limit=100000000 has no effect": lambda: corpus.clean(text, f"{out}.jsonl", memory_limit=10**8),
         "seed=3 has no effect": lambda: pybpe.train(text, vocab_size=300, seed=3),
         "seed=4 has no effect": lambda: pybpe.count_words(text, seed=4),

@@ -57,13 +57,11 @@ OF_TOKENS: dict[str, Callable[..., Any]] = {
 # What fills a folder, given a text, the folder and force
 CALLS: dict[str, Callable[..., Any]] = {
     "binarize": binarize,
-    "binarize --pack": lambda text, out, force: binarize(text, out, force, pack=True, sequence_length=64),
     "prepare": lambda text, out, force: pybpe.prepare(text, out, vocab_size=290, force=force, **SPLIT),
     "pack": lambda text, out, force: OF_TOKENS["pack"](binarize(text, f"tokens-{text}"), out, force=force),
     "join": lambda text, out, force: OF_TOKENS["join"](binarize(text, f"tokens-{text}"), out, force=force),
     "mix": lambda text, out, force: OF_TOKENS["mix"](binarize(text, f"tokens-{text}"), out, force=force),
     "workspace": lambda text, out, force: make_workspace(text, out, force=force, **MODEL),
-    "workspace --pack": lambda text, out, force: make_workspace(text, out, pack=True, force=force, **MODEL),
 }
 
 
@@ -93,13 +91,52 @@ def test_a_changed_input_is_noticed(tok: pybpe.Tokenizer, texts: Path) -> None:
     for data in (before[:-1], b"x" + before[1:]):
         text.write_bytes(data)
         os.utime(text, ns=(old.st_atime_ns, old.st_mtime_ns))
-        with pytest.raises(pybpe.errors.ArgumentError, match="other inputs"):
+        with pytest.raises(
+            pybpe.errors.ArgumentError, match="in something else: the content|1 input that is changed, a.txt:"
+        ):
             pybpe.binarize(tok, "a.txt", "out", **SMALL)
     text.write_bytes(before)
     later = os.stat("out/manifest.json").st_mtime_ns + 1
     os.utime(text, ns=(later, later))
     with pytest.raises(pybpe.errors.ArgumentError, match="was written before a.txt changed"):
         pybpe.binarize(tok, "a.txt", "out", **SMALL)
+
+
+def test_a_refusal_says_how_the_calls_differ(inputs: Path) -> None:
+    """The second of two commands is refused, with these words; `tokens` is a folder of token files."""
+    Path("r.toml").write_text('[sources.x]\ndata = "tokens"\nepochs = 1\n')
+    Path("r2.toml").write_text('[sources.x]\ndata = "tokens"\nepochs = 2\n')
+    Path("one.txt").write_text(Path("a.txt").read_text())
+    small = "--min-shard-tokens 0"
+    cases = {
+        f"binarize -t tok.json a.txt one.txt {small}": {
+            f"binarize -t tok.json a.txt b.txt {small}": "1 input that is new, b.txt; 1 input that is gone, one.txt",
+            f"binarize -t tok.json one.txt a.txt --name a {small}": "the inputs in another order",
+            f"binarize -t tok.json a.txt one.txt {small} --splits 9,1": "--splits 9,1 instead of 8,1,1",
+            f"binarize -t other.json a.txt one.txt {small}": "tokenizer.fingerprint ",
+            f"binarize -t tok.json a.txt one.txt {small} --name z": "something else: the content of an input",
+        },
+        f"prepare a.txt --vocab-size 290 {small}": {
+            f"prepare a.txt --vocab-size 280 {small}": "tokenizer.n_vocab 280 instead of 290:",
+            f"prepare a.txt --vocab-size 290 {small} --pattern cl100k": "tokenizer.pattern ",
+            f"prepare a.txt --vocab-size 290 {small} --eot append": "--eot append instead of prepend:",
+        },
+        "mix r.toml -t tok.json": {
+            "mix r2.toml -t tok.json": "recipe.sources.x.epochs 2 instead of 1:",
+            "mix r.toml -t tok.json --seed 1": "recipe.seed 1 instead of 0:",
+            "mix r.toml -t tok.json --sequence-length 64": "--sequence-length 64 instead of 1024:",
+        },
+        "join tokens -t tok.json": {"join more -t tok.json": "manifests of folders.more "},
+        "pack tokens -t tok.json --sequence-length 64": {
+            "pack tokens -t tok.json --sequence-length 64 --packing fill": "--packing fill instead of best-fit:",
+        },
+    }
+    binarize("b.txt", "more")
+    for number, (first, others) in enumerate(cases.items()):
+        assert command(f"{first} -o made{number}")[0] == 0, first
+        for other, told in others.items():
+            code, said = command(f"{other} -o made{number}")
+            assert code == 2 and told in said and "--force" in said, (other, said)
 
 
 def test_a_shard_that_is_gone_is_made_again(tok: pybpe.Tokenizer, texts: Path) -> None:
@@ -138,19 +175,6 @@ def test_token_files_of_another_program_are_not_replaced(tok: pybpe.Tokenizer, t
         pybpe.binarize(tok, "a.txt", "out", **SMALL)
     with pytest.warns(pybpe.errors.PybpeWarning, match="fineweb_train_000001.bin is in no manifest, so it stays"):
         pybpe.binarize(tok, "a.txt", "out", **SMALL, force=True)
-
-
-@pytest.mark.parametrize("name", ["binarize", "join", "mix"])
-def test_what_a_killed_call_left_to_pack_goes_when_another_call_takes_its_output(
-    name: str, tok: pybpe.Tokenizer, texts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """D12"""
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(packing, "pack", interrupted)
-        pybpe.binarize(tok, "a.txt", "out", pack=True, progress=False)
-    assert Path(".out.tokens.unfinished").exists()
-    CALLS[name]("a.txt", "out", False)
-    assert Path("out").exists() and not Path(".out.tokens.unfinished").exists()
 
 
 def interrupted(*_: object, **__: object) -> None:
@@ -313,8 +337,6 @@ FOLDERS: dict[str, tuple[str, str]] = {
     "convert": ("llmc checkpoint convert model.bin -t tok.json -o", "export other.json -o"),
     "chat": ("llmc chat -t chat.json c.jsonl -o", "llmc chat -t chat.json d.jsonl -o"),
     "binarize": ("binarize -t tok.json a.txt -o", "binarize -t tok.json b.txt -o"),
-    "binarize --pack": ("binarize -t tok.json a.txt --pack --sequence-length 64 -o",
-                        "binarize -t tok.json a.txt --pack --sequence-length 128 -o"),
     "prepare": ("prepare a.txt --vocab-size 290 -o", "prepare a.txt --vocab-size 280 -o"),
     "pack": ("pack tokens -t tok.json --sequence-length 64 -o", "pack tokens -t tok.json --sequence-length 128 -o"),
     "join": ("join tokens -t tok.json -o", "join tokens -t tok.json --name other -o"),
@@ -322,7 +344,7 @@ FOLDERS: dict[str, tuple[str, str]] = {
     "workspace": (f"llmc workspace a.txt --vocab-size 290 {SHAPE} -o",
                   f"llmc workspace a.txt --vocab-size 280 {SHAPE} -o"),
 }  # fmt: skip
-ROWS_ALONE = {"pack", "binarize --pack"}  # nothing else may be next to rows
+ROWS_ALONE = {"pack"}  # nothing else may be next to rows
 OF_TOKENIZERS = {"train", "prune", "export", "export files", "convert"}
 BESIDE: dict[str, Callable[[], dict[str, bytes]]] = {
     "another tokenizer": lambda: {"tokenizer.json": Path("other.json").read_bytes()},
@@ -422,10 +444,8 @@ def test_a_folder_loses_nothing(name: str, inputs: Path) -> None:
 # What a call reads, and what belongs to others
 
 
-@pytest.mark.parametrize(
-    "words", ["binarize -t data/tokenizer.json a.txt --pack -o data", "pack tokens -t data/tokenizer.json -o data"]
-)
-def test_packing_keeps_the_tokenizer_and_the_folder(words: str, inputs: Path) -> None:
+def test_packing_keeps_the_tokenizer_and_the_folder(inputs: Path) -> None:
+    words = "pack tokens -t data/tokenizer.json -o data"
     Path("data").mkdir(mode=0o700)
     tok = Path("tok.json").read_bytes()
     Path("data/tokenizer.json").write_bytes(tok)
@@ -443,15 +463,12 @@ def test_packing_keeps_the_tokenizer_and_the_folder(words: str, inputs: Path) ->
     assert Path("data/tokenizer.json").read_bytes() == Path("other.json").read_bytes()
 
 
-@pytest.mark.parametrize("more", ["", " --pack --sequence-length 64"])
-def test_a_tokenizer_that_the_call_reads_is_not_removed(more: str, inputs: Path) -> None:
+def test_a_tokenizer_that_the_call_reads_is_not_removed(inputs: Path) -> None:
     """Though the manifest of what it replaces lists it."""
     assert command("prepare a.txt --vocab-size 290 -o data")[0] == 0
     tok = Path("data/tokenizer.json").read_bytes()
-    assert command(f"binarize -t data/tokenizer.json b.txt -o data --force{more}")[0] == 0
+    assert command("binarize -t data/tokenizer.json b.txt -o data --force")[0] == 0
     assert Path("data/tokenizer.json").read_bytes() == tok and verify("data")[1] == []
-    if more:
-        return
     with pytest.raises(pybpe.errors.ArgumentError, match="data: this is also the output folder"):
         pybpe.pack(pybpe.Tokenizer.from_file("data/tokenizer.json"), "data", "./data", sequence_length=64, force=True)
 
@@ -483,7 +500,7 @@ def test_packed_rows_have_the_tokenizer_of_their_data(texts: Path) -> None:
         assert name in rows.file_names and content("rows")[name] == content("data")[name]
 
 
-@pytest.mark.parametrize("then", ["pack", "binarize", "binarize --pack"])
+@pytest.mark.parametrize("then", ["pack", "binarize"])
 def test_packing_that_fails_or_is_killed_leaves_the_old_rows_or_a_run_that_goes_on(
     then: str, tok: pybpe.Tokenizer, texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -535,12 +552,13 @@ def test_a_killed_call_that_would_replace_files_leaves_them_usable(
         patch.setattr(run, "publish", interrupted)
         binarize("b.txt", "data", force=True)
     caplog.set_level("INFO", "pybpe")
-    assert verify("data", tok)[1] == [] and "or remove data/.pybpe-unfinished to give it up" in caplog.text
+    assert verify("data", tok)[1] == [] and "the command that made these files" in caplog.text
     for name, call in OF_TOKENS.items():
         call("data", name)
     assert len(folder_paths("data")) == 1
     binarize("a.txt", "data")
-    assert content("data").items() >= before.items()
+    assert content("data") == before and not os.path.exists("data/.pybpe-unfinished")
+    assert "data: gave up the unfinished run of another call" in caplog.text
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(finished, "remove_file", interrupted)
         binarize("b.txt", "data", force=True)

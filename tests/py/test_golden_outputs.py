@@ -38,7 +38,9 @@ def binarized(corpus: Path, out: Path, **options: Any) -> None:
 
 
 def packed(corpus: Path, out: Path, **options: Any) -> None:
-    binarized(corpus, out, pack=True, sequence_length=64, shard_tokens=6000, **options)
+    data = out.with_name(f"{out.name}-data")
+    binarized(corpus, data, shard_tokens=6000)
+    pybpe.pack(small_tokenizer(), data, out, sequence_length=64, shard_tokens=6000, progress=False, **options)
 
 
 def written_by_workers(corpus: Path, out: Path, **options: Any) -> None:
@@ -84,7 +86,7 @@ def cases() -> dict[str, Callable[[Path, Path], None]]:
     for form, size, input in product(("llmc", "npy"), (1000, 9000), INPUTS):
         add(binarized, input, format=form, shard_tokens=size)
         add(binarized, input, format=form, shard_tokens=size, min_shard_tokens=700, splits=(1,))
-    for form, method in product(("llmc", "npy", "webdataset"), ("best-fit", "fill", "concat")):
+    for form, method in product(("llmc", "npy", "webdataset"), ("best-fit", "fill")):
         add(packed, format=form, packing=method)
     for form, eot in product(("llmc", "npy", "raw"), ("prepend", "append")):
         sizes = {} if form == "raw" else {"shard_tokens": 7000}

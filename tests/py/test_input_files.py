@@ -350,7 +350,7 @@ def test_batches_of_texts_are_texts() -> None:
 # Outputs among the inputs
 
 
-@pytest.mark.parametrize("format", ["llmc", "megatron", "webdataset"])
+@pytest.mark.parametrize("format", ["llmc", "megatron"])
 def test_outputs_inside_the_input_folder_are_not_read(tmp_path: Path, format: str) -> None:
     data = tmp_path / "data"
     (data / "sub").mkdir(parents=True)

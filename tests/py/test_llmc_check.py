@@ -274,7 +274,7 @@ def test_nothing_to_check(work: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(english()[:3000])
     tok = pybpe.Tokenizer.from_file(work / TOKENIZER)
     pybpe.binarize(tok, tmp_path / "text.txt", tmp_path / "npy", format="npy", splits=(1,))
-    pybpe.binarize(tok, tmp_path / "text.txt", tmp_path / "tar", format="webdataset", sequence_length=64, splits=(1,))
+    pybpe.pack(tok, tmp_path / "npy", tmp_path / "tar", format="webdataset", sequence_length=64)
     for folder in ("empty", "npy", "tar"):
         for name in ("tokenizer.bin", "tokenizer.json"):
             (tmp_path / folder / name).unlink(missing_ok=True)

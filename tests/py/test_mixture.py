@@ -210,7 +210,7 @@ def test_batches_are_int64_inputs_and_targets(data: Path) -> None:
 def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     other = pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT])
     pybpe.binarize(other, data / "c.txt", tmp_path / "other")
-    pybpe.binarize(tok, data / "c.txt", tmp_path / "rows", format="webdataset")
+    pybpe.pack(tok, data / "llmc", tmp_path / "rows", sequence_length=32, format="webdataset")
     pybpe.pack(tok, data / "llmc", tmp_path / "columns", sequence_length=32, format="npy")
     (tmp_path / "link.bin").symlink_to(data / "raw" / "val.bin")
     unfinished = tmp_path / "unfinished"

@@ -6,7 +6,6 @@ import io
 import os
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import numpy
 import pytest
@@ -18,7 +17,6 @@ from test_ulimits import file_limit
 import pybpe
 from llmc_compat.check import check
 from llmc_compat.shards import Batch, read_shard
-from llmc_compat.workspace import make_workspace
 from pybpe.cli import main
 from pybpe.loading import PackedSequences
 from pybpe.tokens.manifest import Manifest
@@ -121,7 +119,7 @@ def test_what_cannot_be_packed_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_
         pybpe.pack(tok, tmp_path / "bare", out, sequence_length=T)
     assert not out.exists()
     pybpe.pack(tok, data, out, sequence_length=T)
-    with pytest.raises(pybpe.errors.ArgumentError, match="of other inputs, settings"):
+    with pytest.raises(pybpe.errors.ArgumentError, match="This call has sequence_length 32 instead of 64: choose"):
         pybpe.pack(tok, data, out, sequence_length=32)
 
 
@@ -198,17 +196,13 @@ def test_windows_that_are_not_rows_are_refused(tok: pybpe.Tokenizer, data: Path,
 def test_the_command_line_packs(
     tok: pybpe.Tokenizer, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    corpus, given = data.parent / "corpus.txt", {"sequence_length": T, "packing": "fill", "format": "npy"}
+    given = {"sequence_length": T, "packing": "fill", "format": "npy"}
     tok.save(tmp_path / "tok.json")
     words = ["-t", str(tmp_path / "tok.json"), "--sequence-length", str(T), "--packing", "fill", "--format", "npy"]
     assert main(["pack", str(data), "-o", str(tmp_path / "out"), *words, "--seed", "3"]) == 0
     assert "padding" in capsys.readouterr().out
     made = [pybpe.pack(tok, data, tmp_path / f"{seed}", seed=seed, **given) for seed in (3, 4)]  # type: ignore[arg-type]
     assert content(tmp_path / "out") == content(tmp_path / "3") and made[0].shards != made[1].shards
-    assert main(["binarize", str(corpus), "-o", str(tmp_path / "at once"), "--pack", *words]) == 0
-    assert f"rows of {T} tokens" in capsys.readouterr().out
-    pybpe.binarize(tok, corpus, tmp_path / "also at once", pack=True, **given)  # type: ignore[arg-type]
-    assert content(tmp_path / "at once") == content(tmp_path / "also at once")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -289,53 +283,13 @@ def test_a_file_that_cannot_be_written_is_named(tok: pybpe.Tokenizer, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
-# ----------------------------------------------------------------------------------------------------
-# Rows in one call
-
-
-@pytest.mark.parametrize("form", ["llmc", "npy", "webdataset"])
-def test_one_call_gives_the_rows_of_two(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, form: str) -> None:
-    corpus = data.parent / "corpus.txt"
-    least = {} if form == "llmc" else {"min_shard_tokens": 0}
-    rows: Any = {"sequence_length": 4 * T, "packing": "fill", "format": form, "shard_tokens": 4000}
-    pybpe.binarize(tok, corpus, tmp_path / "data", shard_tokens=4000, **least)
-    pybpe.pack(tok, tmp_path / "data", tmp_path / "two", **rows)
-    made = pybpe.binarize(tok, corpus, tmp_path / "one", pack=True, workers=2, **rows)
-    assert content(tmp_path / "one") == content(tmp_path / "two")
-    assert verify(tmp_path / "one", tok)[1] == [] and made.packing is not None
-    again = pybpe.binarize(tok, corpus, tmp_path / "one", pack=True, **rows)
-    assert again == made and sorted(os.listdir(tmp_path)) == ["data", "one", "two"]
-
-
-def test_what_cannot_be_is_refused_before_anything_is_encoded(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").write_text("")
-    for out, wrong, message in (
-        ("out", {"packing": "fill"}, "packing needs pack"),
-        ("out", {"pack": True, "eot": "append"}, "pass eot='prepend', not 'append'"),
-        ("out", {"pack": 64}, "pack must be True or False, not int: 64"),
-        ("full", {"pack": True}, "has something else, such as file"),
-    ):
-        arguments: Any = wrong
-        with pytest.raises(pybpe.errors.ArgumentError, match=message):
-            pybpe.binarize(tok, data.parent / "corpus.txt", tmp_path / out, **arguments)
-    assert os.listdir(tmp_path) == ["full"]
-
-
-def test_a_workspace_of_packed_rows(data: Path, tmp_path: Path) -> None:
-    options: Any = {"vocab_size": 400, "layers": 1, "heads": 2, "channels": 8, "sequence_length": 128, "workers": 1}
-    made = make_workspace(data.parent / "corpus.txt", tmp_path / "work", pack=True, **options)
-    assert made.manifest.packing is not None and made.manifest.packing["sequence_length"] == 128
-    assert verify(tmp_path / "work" / "data")[1] == []  # with the tokenizer there
-    assert (tmp_path / "work" / "data" / "tokenizer.json").exists()
-    assert [finding for finding in check([tmp_path / "work"], Batch(1, 128))[1] if finding.is_error] == []
-    assert [finding for finding in check([tmp_path / "work"], Batch(1, 64))[1] if finding.is_error] != []
-    readme = (tmp_path / "work" / "README.md").read_text()
-    assert " -t 128 " in readme and "packed rows of 128 tokens: the CPU trainer" in readme
-    assert sorted(os.listdir(tmp_path / "work")) == [
-        "Makefile", "README.md", "data", "dev", "gpt2_124M.bin", "gpt2_tokenizer.bin", "programs",
-        "pybpe-workspace.json",
-    ]  # fmt: skip
+def test_rows_are_alone_in_their_folder(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(pybpe.errors.ArgumentError, match="has something else, such as file"):
+        pybpe.pack(tok, data, tmp_path, sequence_length=T)
+    with pytest.raises(pybpe.errors.ArgumentError, match="format='parquet' is for rows, which `pybpe pack` makes"):
+        pybpe.binarize(tok, data.parent / "corpus.txt", tmp_path / "out", format="parquet")
+    assert os.listdir(tmp_path) == ["file"]
 
 
 @pytest.mark.parametrize("form", ["raw", "npy", "megatron", "llmq"])

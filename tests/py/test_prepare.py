@@ -94,7 +94,8 @@ def test_a_run_that_died_while_it_encoded(
         ({"shard_tokens": 0}, "shard_tokens must be at least 1"),
         ({"shard_tokens": 1 << 31}, "would exceed 2147483647 bytes, beyond which llm.c"),
         ({"min_shard_tokens": -1}, "min_shard_tokens must be at least 0"),
-        ({"format": "webdataset"}, "format must be one of llmc, raw, npy, megatron, llmq, not"),
+        ({"format": "webdataset"}, "format='webdataset' is for rows, which `pybpe pack` makes"),
+        ({"format": "bin"}, "format must be one of llmc, raw, npy, megatron, llmq, not"),
     ],
 )
 def test_what_no_training_can_mend_is_refused_before_it(
@@ -238,7 +239,7 @@ def test_more_text_is_only_advised_where_no_other_split_would_do(tmp_path: Path)
     ):
         (tmp_path / "a.txt").write_text("word " * words)
         with pytest.raises(ShardTooSmallError, match=f"needs at least 257 in every shard: {advice}"):
-            pybpe.binarize(small_tokenizer(), tmp_path / "a.txt", tmp_path / "out", resume=False)
+            pybpe.binarize(small_tokenizer(), tmp_path / "a.txt", tmp_path / "out")
 
 
 def test_one_novel_needs_no_option(tmp_path: Path) -> None:

@@ -119,7 +119,6 @@ def test_a_url_as_an_output_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     before = sorted(os.listdir())
     calls = [
         lambda: pybpe.binarize(tok, "a.txt", URL),
-        lambda: pybpe.binarize(tok, "a.txt", URL, pack=True),
         lambda: pybpe.prepare("a.txt", URL, vocab_size=300),
         lambda: pybpe.pack(tok, "data", URL, sequence_length=16),
         lambda: pybpe.encode_files(tok, "a.txt", URL + ".npy"),

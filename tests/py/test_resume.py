@@ -35,8 +35,7 @@ ONE: dict[str, Any] = {"workers": 1, "progress": False}
 
 def sizes(format: str, shard_tokens: int) -> dict[str, int]:
     """Returns the sizes that a format has."""
-    rows = {"sequence_length": 200} if format == "webdataset" else {}
-    return rows | ({} if format in ("raw", "megatron") else {"shard_tokens": shard_tokens})
+    return {} if format in ("raw", "megatron") else {"shard_tokens": shard_tokens}
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -74,15 +73,14 @@ def writer(command: str, tok: pybpe.Tokenizer, corpus: list[Path], tokens: Path)
         return partial(mix, tok, tokens, memory_limit=60_000)
     if name == "pack":
         return partial(pybpe.pack, tok, tokens / "a", sequence_length=256, format=form, shard_tokens=3000)
-    options = {"pack": True, "sequence_length": 64} if form == "--pack" else {"format": form, **sizes(form, 7000)}
-    return partial(pybpe.binarize, tok, corpus, **options, **ONE)
+    return partial(pybpe.binarize, tok, corpus, format=form, **sizes(form, 7000), **ONE)
 
 
 @pytest.mark.parametrize(
     ("command", "runs"),
     [
         ("binarize llmc", 3),
-        *((f"binarize {form}", 1) for form in ("raw", "npy", "megatron", "webdataset", "--pack")),
+        *((f"binarize {form}", 1) for form in ("raw", "npy", "megatron")),
         *((f"pack {form}", 1) for form in ("llmc", "npy", "webdataset")),
         ("mix", 2),
     ],
@@ -102,7 +100,7 @@ def test_killed_anywhere_it_goes_on(
     write(tmp_path / "undisturbed")
     expected = content(tmp_path / "undisturbed")
     rng = random.Random(command)
-    most = {"mix": 40, "binarize": 30 if "--pack" not in command else 12, "pack": 9}[command.split()[0]]
+    most = {"mix": 40, "binarize": 30, "pack": 9}[command.split()[0]]
     deaths = 0
     for number in range(runs):
         out = tmp_path / "out"
@@ -190,7 +188,6 @@ CHANGES: list[Change] = [
     lambda files, options: options.update(splits=(1,)),
     lambda files, options: options.update(eot="append"),
     lambda files, options: options.update(dtype="uint32"),
-    lambda files, options: options.update(resume=False),
     lambda files, options: options.update(executor=ThreadPoolExecutor(2)),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from ...support.parallel import RunOptions
 from ...support.task_results import hashed
 from ...tokenizer import Tokenizer
 from ..binarization import described
-from ..finished import Goal, TokenFolder, call_of, finish_publishing, with_mark_of
+from ..finished import TokenFolder, call_of, finish_publishing, made_before, with_mark_of
 from ..manifest import Manifest, passes
 from ..options import Layout, OutputOptions
 from ..overlap import check_documents_apart
@@ -59,8 +59,7 @@ def mix(
         seed: chooses the documents in a part of a source, and the order. None uses the recipe's, or 0.
         format, eot, dtype, shard_tokens, min_shard_tokens: see `binarize`.
         sequence_length: amounts are accurate to within this number of tokens. A document that does not fit is left out
-            if fewer tokens are missing, and otherwise cut. So no document of up to this many tokens is cut. Also the
-            tokens per row for "parquet" and "webdataset".
+            if fewer tokens are missing, and otherwise cut. So no document of up to this many tokens is cut.
         name: the name prefix of the files. None means "mix".
         memory_limit: the approximate number of bytes that the shuffle may use. None is 1 GiB.
         force: as in `binarize`.
@@ -92,16 +91,22 @@ def mix(
     with only_writer(folder):
         finish_publishing(folder)
         calls = [source.sha256 for source in sources]
-        call = call_of((given.content, given.seed, tok.model.fingerprint, output, calls))
-        made = Goal(folder, force).made(call, tok)
-        if made is None:
-            check_documents_apart(named(given.sources, sources))
-        layout = Layout(tok, output, folder, output.name or "mix", {}, call)
+        call = call_of((given.content, given.seed, tok.model.fingerprint, output, length, calls))
+        manifests = {it.name: {"manifest": source.sha256} for it, source in zip(given.sources, sources)}
+        mixture = {"seed": given.seed, "recipe": given.content, "sources": manifests}
+        settings = {**output.settings(), "sequence_length": length, "mixture": mixture}
+        known = Manifest(settings, described(tok), call=call)
+        if (made := made_before(folder, known, force)) is not None:
+            return made
+        check_documents_apart(named(given.sources, sources))
+        layout = Layout(tok, output, folder, output.name or "mix", {})
         run = RunOptions(memory_limit=memory_limit, progress=progress)
-        return made or _mixed(layout, given, sources, length, run)
+        return _mixed(layout, given, sources, length, known, run)
 
 
-def _mixed(layout: Layout, recipe: Recipe, sources: Sequence[TokenFolder], length: int, run: RunOptions) -> Manifest:
+def _mixed(
+    layout: Layout, recipe: Recipe, sources: Sequence[TokenFolder], length: int, known: Manifest, run: RunOptions
+) -> Manifest:
     """Does the work. The caller holds the folder's lock. `length` is the sequence_length."""
     hidden = layout.unfinished
     asked = asked_tokens(recipe, _sizes(recipe, sources))
@@ -123,14 +128,14 @@ def _mixed(layout: Layout, recipe: Recipe, sources: Sequence[TokenFolder], lengt
         run.memory_limit or DEFAULT_MEMORY,
     )
     mixture = _mixture(recipe, sources, asked, drawn)
-    settings = {**layout.output.settings(), "sequence_length": length, "mixture": mixture}
+    settings = {**known.settings, "mixture": mixture}
     states = [state_of(source) for source in sources]
     identity = hashed(states, sections, shuffle.buckets, settings, layout.name)
     encoded = partial(shuffle.encoded, progress=run.progress)
     tasks = (NamedTask(task, name) for name, task in shuffle.tasks())
     job = Job(identity, splits, tasks, encoded, doing=("shuffling", "token"))
-    known = Manifest(settings, described(layout.tok))
-    return write_token_files(layout, job, run, sum(section.tokens for section in sections), known)
+    total = sum(section.tokens for section in sections)
+    return write_token_files(layout, job, run, total, replace(known, settings=settings))
 
 
 def _sizes(recipe: Recipe, sources: Sequence[TokenFolder]) -> dict[str, int]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, astuple, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import IO, NamedTuple
@@ -22,17 +21,17 @@ from ...arguments import instance, param
 from ...errors import ArgumentError, FormatError, LimitError, file_errors
 from ...model import named_special
 from ...reading.streams import read_file
-from ...support.output_files import FOLDER, make_folder, only_writer, remove_folder
+from ...support.output_files import FOLDER, make_folder, only_writer, real_output, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import text_length
 from ..finished import (
     TOKENIZER_NAMES,
-    Goal,
     TokenFolder,
     call_of,
+    files_of_manifest,
     finish_publishing,
-    hidden_folder,
+    made_before,
     publish,
     with_mark_of,
 )
@@ -74,7 +73,7 @@ def pack(
         out: the output folder, which has nothing else. If it has the result of the same call, nothing is done.
         sequence_length: tokens per row: llm.c's T.
         packing: "best-fit" cuts only documents that are longer than a row, and pads rows. "fill" also cuts documents to
-            fill the rows that best fit leaves short. "concat" cuts wherever a row is full.
+            fill the rows that best fit leaves short.
         format: "llmc", or one whose rows have columns: "npy" (an array of shape (rows, sequence_length) per column),
             "parquet" or "webdataset". The columns are input_ids in the dtype of `data`, document_ids (int32, from 0 in
             a row, -1 for padding), position_ids (int32, from 0 in a document or part, and in the padding) and loss_mask
@@ -106,51 +105,49 @@ def pack(
         raise LimitError(
             f"{param(shard_tokens=shard_tokens)} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer"
         )
-    goal, pad_id = options.goal(out, force), _pad_id(tok, pad)
-    rows = os.path.join(goal.folder, FOLDER, ROWS)
-    with only_writer(goal.folder):
-        finish_publishing(goal.folder)
-        made = goal.made(source.manifest.call or source.sha256, tok)
-        if made is not None:
+    folder, pad_id = real_output(out), _pad_id(tok, pad)
+    rows, known = os.path.join(folder, FOLDER, ROWS), _known(source, options, pad_id)
+    with only_writer(folder):
+        finish_publishing(folder)
+        if (made := made_before(folder, known, force)) is not None:
             return made
+        _check_alone(folder)
         try:
             with Progress("packing", 2 * source.manifest.tokens, "token", progress) as bar:
-                _Packing(tok, source, options, pad_id, bar).write(rows)
+                _Packing(tok, source, options, pad_id, bar).write(rows, known)
         except BaseException:
             remove_folder(rows)  # nothing resumes
             raise
-        publish(goal.folder)
-    return Manifest.load(goal.folder)
+        publish(folder)
+    return Manifest.load(folder)
 
 
-def write_and_pack(
-    goal: Goal, rows: RowOptions, write: Callable[[str], tuple[Tokenizer, Manifest]], progress: bool | None
-) -> tuple[Tokenizer, Manifest]:
-    """Encodes and packs in one call: token files go into a hidden folder next to the output, where a killed run
-    resumes, and from there into rows. Returns the tokenizer, and the manifest of the rows.
+def _known(source: TokenFolder, options: RowOptions, pad: int) -> Manifest:
+    """Returns what the manifest of the rows says before they are made."""
+    settings = {
+        **source.manifest.settings,
+        "format": options.format,
+        "eot": "prepend",
+        "shard_tokens": options.shard_tokens,
+        "sequence_length": options.sequence_length,
+        "packing": {
+            "sequence_length": options.sequence_length,
+            "method": options.packing,
+            "pad": pad,
+            "seed": options.seed,
+            "source": source.sha256,
+        },
+    }
+    call = call_of((source.manifest.call or source.sha256, astuple(options)))
+    return replace(source.manifest, settings=settings, shards={}, files=[], skipped=None, call=call)
 
-    Args:
-        goal: what `rows.goal` returned.
-        write: writes token files into a folder and returns the tokenizer and their manifest; or, if the goal is
-            complete, the manifest there.
 
-    Raises:
-        As `write` and `pack`.
-    """
-    folder = hidden_folder(goal.folder)
-    if os.path.isdir(goal.folder):
-        with only_writer(goal.folder):
-            finish_publishing(goal.folder)
-    with only_writer(os.path.dirname(folder), temporary=True):
-        try:
-            tok, made = write(folder)
-        finally:
-            with suppress(OSError):  # it is not empty, so a rerun resumes
-                os.rmdir(folder)
-        if made.packing is None:
-            made = pack(tok, folder, goal.folder, **asdict(rows), force=goal.force, progress=progress)
-        remove_folder(folder)
-    return tok, made
+def _check_alone(folder: str) -> None:
+    """Raises ArgumentError if a folder has something else than a run's files and a tokenizer: programs read all files
+    of a folder of rows."""
+    left = set(os.listdir(folder)) - {*files_of_manifest(folder), *TOKENIZER_NAMES, FOLDER}
+    if left:
+        raise ArgumentError(f"{folder}: has something else, such as {min(left)}: name another folder")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -205,9 +202,9 @@ class _Packing(NamedTuple):
         assert self.tok.eot_token is not None
         return self.tok.eot_token
 
-    def write(self, out: str) -> None:
+    def write(self, out: str, known: Manifest) -> None:
         """Writes the shards of all splits and the manifest into a new folder."""
-        (_, source, sha256), options = self.data, self.options
+        source, options = self.data.manifest, self.options
         remove_folder(out)
         make_folder(out)
         counts: dict[str, dict[str, int]] = {}
@@ -222,24 +219,8 @@ class _Packing(NamedTuple):
             if record.file in TOKENIZER_NAMES:
                 _binding.write_file(os.path.join(out, record.file), read_file(self.data.checked(record)))
                 files.append(record)
-        settings = {
-            **source.settings,
-            "format": options.format,
-            "eot": "prepend",
-            "shard_tokens": options.shard_tokens,
-            "sequence_length": options.sequence_length,
-            "packing": {
-                "sequence_length": options.sequence_length,
-                "method": options.packing,
-                "pad": self.pad,
-                "seed": options.seed,
-                "source": sha256,
-                "splits": counts,
-            },
-        }
-        call = call_of((source.call or sha256, astuple(options)))
-        made = Manifest(settings, source.tokenizer, source.text_bytes, shards, files, call=call, inputs=source.inputs)
-        made = replace(made, encodings=source.encodings, crlf=source.crlf)
+        rows = {**(known.packing or {}), "splits": counts}
+        made = replace(known, settings={**known.settings, "packing": rows}, shards=shards, files=files)
         _binding.write_file(os.path.join(out, FORMATS[options.format].manifest), made.to_json())
 
     def _write_split(self, split: str, out: str) -> tuple[dict[str, int], list[ShardRecord], list[FileRecord]]:
@@ -281,7 +262,7 @@ class _Packing(NamedTuple):
                 f"{self.data.path}: the documents contain the padding token, id {self.pad}: pass another one as"
                 f" {param('pad')}"
             )
-        pieces = shuffled(place(group.documents, options.sequence_length, str(options.packing)), options.seed, number)
+        pieces = shuffled(place(group.documents, options.sequence_length, options.packing), options.seed, number)
         file.write(pieces.tobytes())
         self.bar.add(int(group.documents["length"].sum()))
         used = int(pieces["length"].sum())

@@ -94,8 +94,6 @@ def row_count(pieces: Array) -> int:
 
 def place(documents: Array, size: int, method: str) -> Array:
     """Returns pieces of the documents of a group, with their rows, by one of METHODS."""
-    if method == "concat":
-        return _concatenated(documents, size)
     pieces = _cut(documents, size - 1)
     lengths = pieces["length"]
     pieces["row"] = refit(lengths, best_fit(lengths, size), size)

@@ -70,8 +70,8 @@ def test_packed_rows_of_other_formats_are_those_of_npy(
 
 def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    (out / "manifest.json").parent.mkdir()
-    manifest = pybpe.binarize(tok, corpora, out, format="parquet", sequence_length=100, name="x")
+    pybpe.binarize(tok, corpora, tmp_path / "data", name="x")
+    manifest = pybpe.pack(tok, tmp_path / "data", out, format="parquet", sequence_length=100)
     assert sum(map(len, dataset.dataset(out).to_table()["input_ids"])) == manifest.tokens
     assert verify(out, tok) == (pybpe.tokens.manifest.Manifest.load(out), [])
     if importlib.util.find_spec("pandas"):
