@@ -56,8 +56,8 @@ from pybpe.tokens.options import Layout, OutputOptions
 from pybpe.tokens.results import TYPECODES, Encoded, Segment, Stream, task_data
 from pybpe.tokens.shards import make_here, make_shards
 
-from .header import HEADER_BYTES, header, header_numbers
 from .records import Record, read_records
+from .shards import HEADER_BYTES, header, header_numbers
 
 ROLES = ("system", "user", "assistant")
 MASK_MAGIC = 0x4B53414D

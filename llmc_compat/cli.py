@@ -29,8 +29,7 @@ from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.tokens.options import OutputOptions
 
-from .checkpoint import Checkpoint, ModelOptions, summarize, write_random_checkpoint
-from .gpt2_config import GPT2Config
+from .checkpoint import Checkpoint, GPT2Config, ModelOptions, summarize, write_random_checkpoint
 
 Result = TypeVar("Result")
 
@@ -371,6 +370,14 @@ def _add_convert(command: Command) -> None:
 
 
 def _run_convert(args: argparse.Namespace) -> None:
+    from .convert import (
+        MODEL_FILES,
+        checkpoint_from_huggingface,
+        checkpoint_to_gguf,
+        checkpoint_to_huggingface,
+        resize_checkpoint,
+    )
+
     of_hugging_face, moves, to = os.path.isdir(args.model), args.old is not None, args.tokenizer
     if [each is not None for each in (args.old, args.new, to)] != [moves, moves, not moves and not of_hugging_face]:
         raise ArgumentError(
@@ -384,23 +391,16 @@ def _run_convert(args: argparse.Namespace) -> None:
     facts: dict[str, Any] = {}
     told, pad = "", 128 if args.pad_vocab is None else args.pad_vocab
     if to is not None:
-        from .gguf import checkpoint_to_gguf
-        from .huggingface import MODEL_FILES, checkpoint_to_huggingface
-
         convert = checkpoint_to_gguf if args.output.endswith(".gguf") else checkpoint_to_huggingface
         with named_output(args, alone=(*names_alone(), *MODEL_FILES)) as name:
             config = convert(args.model, load(to), name)
     elif moves:
-        from .resize import resize_checkpoint
-
         check_writable(args.output)
         with named_output(args) as name:
             made = resize_checkpoint(args.model, load(args.old), load(args.new), name, pad_vocab=pad)
         config, facts = made.config, {"copied": made.copied, "averaged": made.averaged}
         told = f", {made.dtype}; {made.copied} tokens keep their weights, {made.averaged} start as the mean"
     else:
-        from .huggingface import checkpoint_from_huggingface
-
         check_writable(args.output)
         dtype = args.dtype or "fp32"
         with named_output(args) as name:

@@ -28,8 +28,8 @@ from pybpe.errors import ArgumentError, FormatError, LimitError, warn
 from pybpe.reading.file_types import EVAL_MAGIC
 from pybpe.reading.streams import read_file
 
-from .header import HEADER_BYTES, header, header_numbers
 from .records import Record, read_records
+from .shards import HEADER_BYTES, header, header_numbers
 
 MAGIC = EVAL_MAGIC
 VERSION = 1

@@ -52,13 +52,9 @@ def _stream_records(stream: BinaryIO, name: str) -> Iterator[Record]:
         for line in lines:
             number += 1
             if line and not line.isspace():
-                yield _record(line, name, number, offset)
+                record = Record(line, None, name, number, offset)
+                try:
+                    yield record._replace(value=json.loads(line))
+                except (ValueError, RecursionError) as error:
+                    raise record.error(f"not JSON ({json_problem(error)})") from None
             offset += len(line) + 1
-
-
-def _record(line: bytes, name: str, number: int, offset: int) -> Record:
-    record = Record(line, None, name, number, offset)
-    try:
-        return record._replace(value=json.loads(line))
-    except (ValueError, RecursionError) as error:
-        raise record.error(f"not JSON ({json_problem(error)})") from None

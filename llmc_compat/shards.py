@@ -7,15 +7,31 @@ them; Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/da
 from __future__ import annotations
 
 import os
+import struct
 from dataclasses import dataclass
 from typing import Any
 
 from pybpe import _binding
 from pybpe._lazy import numpy
 from pybpe.arguments import together, whole_number
-from pybpe.errors import ArgumentError
+from pybpe.errors import ArgumentError, FormatError
 
 _MOST = (1 << 31) - 1  # llm.c counts in int
+HEADER_BYTES = 1024  # of all files of llm.c: 256 int32, little-endian; the first two are a magic and a version
+
+
+def header(*numbers: int) -> bytes:
+    """Returns a header that begins with these numbers."""
+    return struct.pack(f"<{len(numbers)}i", *numbers).ljust(HEADER_BYTES, b"\0")
+
+
+def header_numbers(raw: bytes, name: str, what: str) -> tuple[int, ...]:
+    """Returns the 256 numbers at the beginning of a file. Raises FormatError if it is shorter."""
+    if len(raw) < HEADER_BYTES:
+        raise FormatError(
+            f"{name}: too short for {what}: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)
+        )
+    return struct.unpack_from("<256i", raw)
 
 
 def read_shard(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:

@@ -1,6 +1,6 @@
 """llm.c's GPT-2 in PyTorch, from a checkpoint of llm.c: a faster stand-in for train_gpt2.c on CPUs.
 
-The parameters have the names and shapes of the checkpoint: llmc_compat/gpt2_config.py. The rows of wte that only pad
+The parameters have the names and shapes of the checkpoint: llmc_compat/checkpoint.py. The rows of wte that only pad
 the vocabulary are left out, because they do not affect the loss. `make check-models` compares the losses with llm.c's.
 Source: llm.c, train_gpt2.c (gpt2_forward, gpt2_update) and train_gpt2.cu (gpt2_update).
 """

@@ -11,8 +11,7 @@ from cells import BATCH, LENGTH, Cell, Study
 from division import EOT, divide
 
 import pybpe
-from llmc_compat.checkpoint import write_random_checkpoint
-from llmc_compat.gpt2_config import GPT2Config
+from llmc_compat.checkpoint import GPT2Config, write_random_checkpoint
 from pybpe.tokens.binarization import binarize
 from pybpe.tokens.manifest import Manifest
 

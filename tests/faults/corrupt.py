@@ -29,7 +29,7 @@ import shim
 from operations import CONFIG, OPERATIONS, make_inputs
 
 import pybpe
-from llmc_compat import chat, checkpoint, evals, safetensors_file
+from llmc_compat import chat, checkpoint, convert, evals
 from llmc_compat.shards import DataLoader, read_shard, write_shard
 from pybpe.tokens.manifest import Manifest
 from pybpe.tokens.token_files import TokenFile
@@ -104,9 +104,9 @@ def _read_npy(path: Path) -> None:
 
 
 def _read_safetensors(path: Path) -> None:
-    with safetensors_file.SafetensorsFile(path) as file:
-        for name, entry in file.entries.items():
-            assert file.tensor(name, entry.shape).shape == entry.shape
+    with convert.SafetensorsFile(path) as file:
+        for name, (_, shape, _) in file.entries.items():
+            assert file.tensor(name, shape).shape == shape
 
 
 def _read_files(path: Path) -> None:

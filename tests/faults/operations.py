@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 from corpora import documents, jsonl, small_tokenizer  # noqa: E402
 
 import pybpe  # noqa: E402
-from llmc_compat import chat, checkpoint, evals, huggingface, resize, workspace  # noqa: E402
-from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
+from llmc_compat import chat, checkpoint, convert, evals, workspace  # noqa: E402
+from llmc_compat.checkpoint import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import corpus, viz  # noqa: E402
 from pybpe.corpus import decisions  # noqa: E402
@@ -206,7 +206,7 @@ def _mix(inputs: Path, out: Path) -> None:
 
 def _resize(inputs: Path, out: Path) -> None:
     old, new = pybpe.Tokenizer.from_file(inputs / "hf.json"), pybpe.Tokenizer.from_file(inputs / "chat.json")
-    resize.resize_checkpoint(inputs / "model.bin", old, new, out / "resized.bin")
+    convert.resize_checkpoint(inputs / "model.bin", old, new, out / "resized.bin")
 
 
 def _workspace(inputs: Path, out: Path) -> None:
@@ -248,7 +248,7 @@ OPERATIONS = [
     Operation("write_shard", lambda inputs, out: write_shard(out / "x.bin", _ids())),
     Operation("checkpoint", lambda inputs, out: checkpoint.write_random_checkpoint(out / "m.bin", CONFIG)),
     Operation("checkpoint resize", _resize),
-    Operation("checkpoint to-hf", lambda inputs, out: huggingface.checkpoint_to_huggingface(
+    Operation("checkpoint to-hf", lambda inputs, out: convert.checkpoint_to_huggingface(
         inputs / "model.bin", pybpe.Tokenizer.from_file(inputs / "hf.json"), out / "hf"), several=True),
     Operation("eval", lambda inputs, out: evals.write_eval(
         out / "e.bin", evals.encode_examples(plain(), inputs / "questions.jsonl"))),

@@ -19,8 +19,7 @@ from texts import english
 
 import pybpe
 from llmc_compat import chat, evals
-from llmc_compat.checkpoint import write_random_checkpoint
-from llmc_compat.gpt2_config import GPT2Config
+from llmc_compat.checkpoint import GPT2Config, write_random_checkpoint
 from llmc_compat.shards import read_shard, write_shard
 from llmc_compat.workspace import make_workspace
 

@@ -15,12 +15,10 @@ import pytest
 
 import pybpe
 from llmc_compat import chat, evals
-from llmc_compat.checkpoint import read_checkpoint, write_checkpoint
-from llmc_compat.checks.contents import read_model, read_tokenizer
-from llmc_compat.gpt2_config import GPT2Config
-from llmc_compat.header import header
-from llmc_compat.safetensors_file import SafetensorsFile
-from llmc_compat.shards import write_shard
+from llmc_compat.check import read_model, read_tokenizer
+from llmc_compat.checkpoint import GPT2Config, read_checkpoint, write_checkpoint
+from llmc_compat.convert import SafetensorsFile
+from llmc_compat.shards import header, write_shard
 from pybpe.cli.coding import _read_ids
 from pybpe.errors import Error, FileChangedError, FormatError
 from pybpe.reading.streams import InputStream, Snapshot, open_unchanged

@@ -304,8 +304,8 @@ def test_the_names_that_a_page_names_exist(page: Path) -> None:
 def parameters() -> set[str]:
     """Returns the names of all parameters of public functions and methods, and of those of llmc_compat."""
     modules = ["pybpe", "pybpe.loading", "pybpe.corpus", "pybpe.viz", "pybpe.like_tiktoken"]
-    modules += [f"llmc_compat.{name}" for name in ("check", "checkpoint", "chat", "evals", "shards", "workspace")]
-    modules += ["llmc_compat.gpt2_config", "llmc_compat.resize", "llmc_compat.huggingface"]
+    compat = ("check", "checkpoint", "chat", "convert", "evals", "shards", "workspace")
+    modules += [f"llmc_compat.{name}" for name in compat]
     owners = [value for name in modules for value in vars(importlib.import_module(name)).values()]
     owners += [getattr(pybpe, name) for name in pybpe.__all__]
     owners += [member for owner in owners if inspect.isclass(owner) for member in vars(owner).values()]

@@ -14,7 +14,7 @@ import pytest
 from texts import english
 
 import pybpe
-from llmc_compat import checkpoint, safetensors_file
+from llmc_compat import checkpoint, convert
 from pybpe import _binding
 from pybpe.tokens.formats import FORMATS
 from pybpe.tokens.manifest import Manifest
@@ -84,7 +84,7 @@ def test_llama_cpp_cve_2025_53630_sizes_whose_sum_wraps(tmp_path: Path) -> None:
         text = json.dumps({"w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
         (tmp_path / "w.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
         with pytest.raises(pybpe.errors.FormatError, match=r"w\.safetensors"):
-            safetensors_file.SafetensorsFile(tmp_path / "w.safetensors")
+            convert.SafetensorsFile(tmp_path / "w.safetensors")
 
 
 # llm.c's heap overflow of the eval loader, which trusts the header's size of the longest example: test_llmc_evals.py.

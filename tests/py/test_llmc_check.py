@@ -42,9 +42,8 @@ from texts import english
 
 import pybpe
 from llmc_compat.check import check
-from llmc_compat.checks.files import Finding
-from llmc_compat.header import header
-from llmc_compat.shards import Batch, read_shard
+from llmc_compat.check_rules import Fault
+from llmc_compat.shards import Batch, header, read_shard
 from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
 from pybpe.reading.streams import open_input
@@ -119,7 +118,7 @@ def test_a_shard_beyond_2_gib_is_found(work: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_batch_decides(work: Path) -> None:
-    def faults(**batch: int) -> list[Finding]:
+    def faults(**batch: int) -> list[Fault]:
         return check([work / VAL, work / EVALS, work / MODEL], Batch(**batch))[1]
 
     count = len(read_shard(work / VAL))
@@ -259,7 +258,7 @@ def test_files_that_cannot_be_read(work: Path, monkeypatch: pytest.MonkeyPatch) 
             raise file_error(13, f"{path}: cannot be opened: Permission denied")
         return open_input(path)
 
-    monkeypatch.setattr("llmc_compat.checks.files.open_input", refuse)
+    monkeypatch.setattr("llmc_compat.check.open_input", refuse)
     (finding,) = check([work])[1]
     assert finding.file == str(work / MODEL)
     assert (finding.fault, finding.effect) == ("cannot be opened: Permission denied", "aborts")

@@ -17,6 +17,7 @@ from texts import english
 import pybpe
 from llmc_compat.checkpoint import (
     Checkpoint,
+    GPT2Config,
     from_bfloat16,
     read_checkpoint,
     summarize,
@@ -24,9 +25,7 @@ from llmc_compat.checkpoint import (
     write_checkpoint,
     write_random_checkpoint,
 )
-from llmc_compat.gpt2_config import GPT2Config
-from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
-from llmc_compat.resize import resize_checkpoint
+from llmc_compat.convert import checkpoint_from_huggingface, checkpoint_to_huggingface, resize_checkpoint
 
 TINY = GPT2Config(vocab_size=300, padded_vocab_size=384, max_seq_len=16, num_layers=2, num_heads=2, channels=8)
 
@@ -426,7 +425,7 @@ def test_rows_follow_their_tokens(
     tmp_path: Path, old: pybpe.Tokenizer, new: pybpe.Tokenizer, dtype: str, back: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ " the" is a special token of one and an ordinary token of the other: a new token in both directions."""
-    monkeypatch.setattr("llmc_compat.resize._BLOCK_ROWS", 111)  # so that blocks end everywhere
+    monkeypatch.setattr("llmc_compat.convert._BLOCK_ROWS", 111)  # so that blocks end everywhere
     if back:
         old, new = new, old
     before = model(tmp_path, old, dtype)

@@ -15,9 +15,8 @@ from texts import english
 
 import pybpe
 from llmc_compat.chat import CHAT_TEMPLATE
-from llmc_compat.checkpoint import Checkpoint, from_bfloat16, read_checkpoint, to_bfloat16, write_checkpoint
-from llmc_compat.gpt2_config import GPT2Config
-from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
+from llmc_compat.checkpoint import Checkpoint, GPT2Config, from_bfloat16, read_checkpoint, to_bfloat16, write_checkpoint
+from llmc_compat.convert import checkpoint_from_huggingface, checkpoint_to_huggingface
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.tokenizer import of_model
 

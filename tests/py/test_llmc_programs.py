@@ -15,8 +15,7 @@ from test_epub import epub
 from texts import english
 
 import pybpe
-from llmc_compat.checkpoint import read_checkpoint, write_random_checkpoint
-from llmc_compat.gpt2_config import GPT2Config
+from llmc_compat.checkpoint import GPT2Config, read_checkpoint, write_random_checkpoint
 
 CONFIG = GPT2Config(300, 384, 16, 2, 2, 16)
 

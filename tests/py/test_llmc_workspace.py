@@ -18,7 +18,7 @@ from texts import english
 
 import pybpe
 from llmc_compat.check import check
-from llmc_compat.gpt2_config import laptop_shape
+from llmc_compat.checkpoint import laptop_shape
 from llmc_compat.shards import Batch, DataLoader, read_shard
 from llmc_compat.workspace import Workspace, make_workspace
 from pybpe.errors import ArgumentError, FileError, FileMissingError, LimitError, PybpeWarning

@@ -20,11 +20,11 @@ from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from llmc_compat.checkpoint import (  # noqa: E402
+    GPT2Config,  # noqa: E402
     read_checkpoint,
     write_checkpoint,
     write_random_checkpoint,  # noqa: E402
 )
-from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 
 SHAPE = GPT2Config(vocab_size=300, padded_vocab_size=384, max_seq_len=16, num_layers=2, num_heads=2, channels=32)
 

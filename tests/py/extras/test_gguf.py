@@ -16,9 +16,8 @@ from test_formats import variants
 from texts import chinese, english
 
 import pybpe
-from llmc_compat.checkpoint import read_checkpoint, write_checkpoint
-from llmc_compat.gguf import checkpoint_to_gguf
-from llmc_compat.gpt2_config import GPT2Config
+from llmc_compat.checkpoint import GPT2Config, read_checkpoint, write_checkpoint
+from llmc_compat.convert import checkpoint_to_gguf
 from pybpe.control_tokens import CONTROL_TOKENS
 from pybpe.formats.pretrained import chat_template
 from pybpe.pattern import Pattern

@@ -10,9 +10,8 @@ from reference import gpt2_forward
 from texts import chinese, english
 
 import pybpe
-from llmc_compat.checkpoint import write_checkpoint
-from llmc_compat.gpt2_config import GPT2Config
-from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
+from llmc_compat.checkpoint import GPT2Config, write_checkpoint
+from llmc_compat.convert import checkpoint_from_huggingface, checkpoint_to_huggingface
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

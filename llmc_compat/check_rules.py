@@ -1,9 +1,10 @@
-"""The rules: faults, their effects on llm.c, and remedies. Effects on the CPU were observed by running llm.c
+"""The rules of `check`: faults, their effects on llm.c, and remedies. Effects on the CPU were observed by running llm.c
 (tests/llmc_verdicts.py). Effects on CUDA are from its source: docs/llmc-check.md has the lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from math import inf
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -12,10 +13,44 @@ from pybpe import _binding
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.streams import file_sha256
 
-from ..evals import COMPLETIONS
-from .contents import GPT2_TOKENS, HUGE
-from .files import BROKEN_LINK, ERROR, WARNING, Finding
+from .evals import COMPLETIONS
 
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault."""
+
+    file: str  # where it is
+    fault: str  # what is wrong
+    effect: str  # what llm.c does, such as "aborts"
+    remedy: str  # how to fix it
+    severity: str = ERROR  # "error" if llm.c aborts or trains on nonsense; "warning" if it works, but not as expected
+
+    def __str__(self) -> str:
+        mark = "" if self.is_error else "warning: "
+        return f"{self.file}: {mark}{self.fault}; llm.c {self.effect}; {self.remedy}"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether llm.c aborts or trains on nonsense."""
+        return self.severity == ERROR
+
+    def unless(self, harmless: object) -> Fault:
+        """Returns the finding, downgraded to a warning if it is harmless here."""
+        return replace(self, severity=WARNING) if harmless else self
+
+    @classmethod
+    def of_error(cls, file: str, error: Exception, remedy: str, effect: str = "aborts") -> Fault:
+        """Returns the finding for a file that cannot be read. The error's message may say what llm.c does."""
+        fault, _, said = str(error).removeprefix(f"{file}: ").partition("; llm.c ")
+        return cls(file, fault, said or effect, remedy)
+
+
+BROKEN_LINK = "a broken link"
+GPT2_TOKENS = 50257
+HUGE = 1e4  # the weights of a trained GPT-2 are below 100
 CUDA = "cuda"  # an error, or a warning if the CPU trainer may use the file
 _SAMPLE_T = 63  # genT - 1: the number of positions gpt2_forward computes for a sample, in steps of T
 
@@ -55,14 +90,14 @@ class Rule(NamedTuple):
     severity: str = ERROR
 
 
-def faults(kind: str, path: str, **facts: object) -> Iterator[Finding]:
+def faults(kind: str, path: str, **facts: object) -> Iterator[Fault]:
     """Yields the faults of a subject: a file, files together, a name that llm.c opens, a folder. With the fact
     `harmless`, they are warnings."""
     s = SimpleNamespace(path=path, **facts)
     for rule in RULES[kind]:
         if rule.when(s):
             is_warning = rule.severity == WARNING or (rule.severity == CUDA and s.for_cpu) or facts.get("harmless")
-            yield Finding(path, *(text.format_map(vars(s)) for text in rule[1:4])).unless(is_warning)
+            yield Fault(path, *(text.format_map(vars(s)) for text in rule[1:4])).unless(is_warning)
 
 
 def _always(_: SimpleNamespace) -> bool:
