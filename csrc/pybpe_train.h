@@ -35,9 +35,10 @@ PYBPE_API const char *pybpe_pattern_regex(int pattern);
 PYBPE_API int pybpe_pattern_find_regex(const uint8_t *regex, size_t n);
 
 /* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
-   avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD with one
-   of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same words. A
-   library that is compiled with -DPYBPE_NO_AVX has no code for AVX2. */
+   avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD
+   with one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same
+   words. A library that is compiled with -DPYBPE_NO_AVX512 has no code for avx512, and one that is compiled with
+   -DPYBPE_NO_AVX has none for avx2 either. */
 PYBPE_API int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 
 /* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row
@@ -79,7 +80,7 @@ PYBPE_API void pybpe_pretok_free(pybpe_pretok *p);
 /* Returns 1 if pybpe_text_cut can find cuts, 0 for a splitter that allows none. */
 PYBPE_API int pybpe_pretok_has_cuts(const pybpe_pretok *p);
 
-/* The vector instructions in use: "avx2", "neon" or "swar". Static. */
+/* The vector instructions in use: "avx512", "avx2", "neon" or "swar". Static. */
 PYBPE_API const char *pybpe_pretok_simd(const pybpe_pretok *p);
 
 /* Splits text[pos..n) into words; `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-NEEDED = {"pretok_avx2.c": "avx2"}  # as Linux calls the instructions
+NEEDED = {"pretok_avx512.c": "avx512_vbmi2", "pretok_avx2.c": "avx2"}  # as Linux calls the instructions
 
 
 @dataclass

@@ -11,7 +11,7 @@ for each set of instructions (pretok_kernel.h).
 
 /* The widest instructions of this machine, or narrower ones if the environment asks for them. */
 static const pretok_kernel *kernel_choose(void) {
-    const pretok_kernel *const kernels[] = {pretok_avx2(), pretok_neon(), pretok_swar()};
+    const pretok_kernel *const kernels[] = {pretok_avx512(), pretok_avx2(), pretok_neon(), pretok_swar()};
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): getenv is safe while no thread changes the environment */
     const char *wanted = getenv("PYBPE_SIMD");
     const pretok_kernel *widest = NULL;

@@ -21,6 +21,8 @@ PRETOK_KERNEL makes a copy of everything else, so that the compiler uses these i
 /* The features that a kernel needs: as names for the compiler, and to ask whether this processor has them. */
 #define FEATURE_NAME(name) name
 #define AVX2_FEATURES(each, join) each("avx2") join each("bmi") join each("bmi2") join each("popcnt")
+#define AVX512_FEATURES(each, join)                                                                                    \
+    AVX2_FEATURES(each, join) join each("avx512f") join each("avx512bw") join each("avx512vbmi2")
 
 /* A cutter: its instructions, and its pattern: gpt2, or another one, which `rules` describes. */
 typedef struct cut_kind {

@@ -55,6 +55,7 @@ typedef struct pretok_kernel {
 } pretok_kernel;
 
 /* One file each. NULL if the library is compiled for another kind of processor. */
+const pretok_kernel *pretok_avx512(void);
 const pretok_kernel *pretok_avx2(void);
 const pretok_kernel *pretok_neon(void);
 const pretok_kernel *pretok_swar(void);

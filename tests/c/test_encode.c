@@ -1025,12 +1025,12 @@ static size_t compare_texts(subject *s, const small_vocab *v, uint64_t *state, s
 }
 
 static void test_random_texts(void) {
-    const char *simd_names[] = {"swar", "avx2", "neon"};
+    const char *simd_names[] = {"swar", "avx2", "avx512", "neon"};
     uint64_t state = 0xD1B54A32D192ED03;
     size_t tokens = 0;
     for (size_t round = 0; round < 30; round++) {
         static small_vocab v;
-        setenv("PYBPE_SIMD", simd_names[round % 3], 1);
+        setenv("PYBPE_SIMD", simd_names[round % 4], 1);
         grown_vocab(&v, &state, 10 + 10 * (round % 5));
         pybpe_vocab_spec spec = small_spec(&v);
         subject s = subject_new(&spec);

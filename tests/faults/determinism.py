@@ -45,7 +45,7 @@ def main() -> int:
             for i in range(runs):
                 environment = {
                     "PYTHONHASHSEED": str(rng.randrange(2**32)),
-                    "PYBPE_SIMD": rng.choice(["avx2", "neon", "swar"]),
+                    "PYBPE_SIMD": rng.choice(["avx512", "avx2", "neon", "swar"]),
                 }
                 digests.add(digest(corpus, Path(folder) / str(i), rng.choice([1, 2, 3, 8]), tie_break, environment))
         print(f"{tie_break}: {runs} runs, {len(digests)} different: {' '.join(sorted(digests))}", flush=True)

@@ -6,12 +6,12 @@ splitters in sequence give the words of the second one in each word of the first
 #include "fuzz_split.h"
 #include "pybpe_train.h"
 
-enum { MOST_TEXT = SPLIT_MOST_TEXT, PATTERNS = 10, SIMD = 3 };
+enum { MOST_TEXT = SPLIT_MOST_TEXT, PATTERNS = 10, SIMD = 4 };
 
 static pybpe_pretok *splitters[PATTERNS][SIMD];
 
 static void make_splitters(void) {
-    static const char *const simd[] = {"avx2", "neon", "swar"};
+    static const char *const simd[] = {"avx512", "avx2", "neon", "swar"};
     pybpe_error err;
     for (int i = 0; i < PATTERNS && splitters[PATTERNS - 1][SIMD - 1] == NULL; i++) {
         int pattern = (1 + i % 5) | (i < 5 ? 0 : PYBPE_PATTERN_DIGITS1);

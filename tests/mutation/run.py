@@ -33,7 +33,7 @@ from programs import BUILD, ROOT, Library
 
 HERE = Path(__file__).parent
 # Code for other machines, and code that is generated.
-LEFT_OUT = {"pretok_neon.c", "pretok_avx2.c", "pretok_swar.c"}
+LEFT_OUT = {"pretok_neon.c", "pretok_avx2.c", "pretok_avx512.c", "pretok_swar.c"}
 
 
 @dataclass(frozen=True)

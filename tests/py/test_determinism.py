@@ -59,7 +59,7 @@ def test_compilers(root: Path, tmp_path: Path, corpus: Path, of_python: str, com
     assert run_pipeline(program, corpus, tmp_path) == of_python
 
 
-@pytest.mark.parametrize("simd", ["avx2", "neon", "swar"])
+@pytest.mark.parametrize("simd", ["avx512", "avx2", "neon", "swar"])
 def test_instruction_sets(root: Path, tmp_path: Path, corpus: Path, of_python: str, simd: str) -> None:
     assert run_pipeline(root / "build/tests/pipeline", corpus, tmp_path, simd) == of_python
 

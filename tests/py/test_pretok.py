@@ -23,7 +23,7 @@ from pybpe.pattern import _SPELLINGS, Pattern
 
 NAMES = ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "nanochat"]
 DIGITS1, DIGITS3 = lib.PYBPE_PATTERN_DIGITS1, lib.PYBPE_PATTERN_DIGITS3
-SIMD = ["swar", "avx2", "neon"]
+SIMD = ["swar", "avx2", "avx512", "neon"]
 # `make exhaustive`: every code point in every context, and 100,000 random texts; some minutes.
 EXHAUSTIVE = bool(os.environ.get("PYBPE_EXHAUSTIVE"))
 UNICODE = ffi.string(lib.pybpe_unicode_version()).decode()
