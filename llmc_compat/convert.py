@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeGuard
 from pybpe import Tokenizer, _binding
 from pybpe._lazy import numpy
 from pybpe.errors import ArgumentError, FormatError
-from pybpe.formats import export, gguf, pretrained
+from pybpe.formats import any_format, gguf, pretrained
 from pybpe.model.remap import NEW, old_ids
 from pybpe.reading.streams import open_unchanged, read_file, read_items
 from pybpe.support.call_paths import check_paths
@@ -175,7 +175,7 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
     """
     with Checkpoint(source, warns=True) as model:
         model.check_vocab_size(tokenizer.vocab_size)
-        held = export.held(tokenizer.model, "pretrained")
+        held = any_format.held(tokenizer.model, "pretrained")
         pretrained.write(held, out, settings={"model_max_length": model.config.max_seq_len})
         folder = os.fsdecode(out)
         parts = list(_parts(model.config))
@@ -437,7 +437,7 @@ def checkpoint_to_gguf(source: _binding.PathLike, tokenizer: Tokenizer, out: _bi
     with Checkpoint(source, warns=True) as model:
         config = model.config
         model.check_vocab_size(tokenizer.vocab_size)
-        writer = gguf.new_writer(export.held(tokenizer.model, "gguf"))
+        writer = gguf.new_writer(any_format.held(tokenizer.model, "gguf"))
         from gguf import GGMLQuantizationType, LlamaFileType
 
         writer.add_context_length(config.max_seq_len)

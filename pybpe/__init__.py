@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # the names of _NAMES and _MODULES, for type checkers
     from .analysis.comparison import compare as compare
     from .encodings import get_encoding as get_encoding
     from .errors import Error as Error
+    from .model import Template as Template
     from .model.remap import padded_vocab_size as padded_vocab_size
-    from .model.template import Template as Template
     from .tokenizer import Tokenizer as Tokenizer
     from .tokenizer.decoding import DecodeStream as DecodeStream
     from .tokens.binarization import binarize as binarize
@@ -51,7 +51,7 @@ _NAMES = {
     "analysis.comparison": "Comparison compare",
     "encodings": "get_encoding",
     "errors": "Error",
-    "model.template": "Template",
+    "model": "Template",
     "model.remap": "padded_vocab_size",
     "tokenizer": "Tokenizer",
     "tokenizer.decoding": "DecodeStream",

@@ -5,8 +5,9 @@ docs/models.md that says "exact".
     python csrc/generate/known_generate.py            write the files
     python csrc/generate/known_generate.py --check    compare them with what would be written; exit 1 if they differ
 
-pybpe itself reads and compiles the steps (pybpe/formats/steps.py and pybpe/pattern/automata), so C and Python agree.
-Most classes of characters are the same for all characters of a general category (unicode.h); the others are listed.
+pybpe itself reads and compiles the steps (pybpe/formats/pre_tokenizer.py, pybpe/pattern/automata.py), so C and Python
+agree. Most classes of characters are the same for all characters of a general category (unicode.h); the others are
+listed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pipelines import CONTIGUOUS, DIGITS, EXACT  # noqa: E402
 
 from pybpe import _binding  # noqa: E402
 from pybpe.errors import FormatError  # noqa: E402
-from pybpe.formats import steps  # noqa: E402
+from pybpe.formats.pre_tokenizer import _read_step  # noqa: E402
 from pybpe.pattern import OF_BYTES, Pattern, automata  # noqa: E402
 
 CATEGORIES = (0, 1, 2, 4, 8, 16, 32, 96)  # the values of pybpe_unicode_class, in the order of known_category
@@ -58,7 +59,7 @@ def listed_steps() -> Iterator[tuple[dict[str, Any], bool]]:
 def read_step(step: dict[str, Any], in_bytes: bool, version: str = "1.0") -> Pattern | None:
     """Returns the pattern of a step, or None if pybpe refuses it or C has it built in."""
     try:
-        pattern = steps._read_step(step, in_bytes, "", version)
+        pattern = _read_step(step, in_bytes, "", version)
     except FormatError:
         return None
     return pattern if pattern.is_custom else None

@@ -112,7 +112,7 @@ Added tokens
 
 enum { FLAGS = 4 };
 
-/* Whether NFC makes this text only of itself, wherever it is: see added_tokens.py. */
+/* Whether NFC makes this text only of itself, wherever it is: see tokenizer_json.py. */
 static bool is_stable(const uint8_t *text, size_t n) {
     const uint8_t last = text[n - 1];
     bool stable = !((last | 0x20) >= 'a' && (last | 0x20) <= 'z') && !(last >= '<' && last <= '>');
@@ -531,7 +531,7 @@ static int is_one_word(const json_file *f, pybpe_pretok **p, const uint8_t *text
 }
 
 /* Refuses a special if Hugging Face may return its id for a byte or word of a text: see taken_as_word in
-   added_tokens.py. `single` says whether one has single_word; then this is stricter than Python. */
+   tokenizer_json.py. `single` says whether one has single_word; then this is stricter than Python. */
 static int check_word(json_file *f, pybpe_pretok **p, size_t i, bool single, const json_member *added) {
     const uint8_t *text = f->bytes + f->offsets[i];
     const size_t n = (size_t)(f->offsets[i + 1] - f->offsets[i]);

@@ -98,7 +98,7 @@ def add_remap(command: Command) -> None:
 
 
 def _run_train(args: argparse.Namespace) -> None:
-    from ..formats.export import format_of
+    from ..formats.any_format import format_of
 
     format_of(args.output)  # refuses an unknown ending now, not after an hour of training
     _check_options(args)

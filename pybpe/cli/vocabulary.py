@@ -83,7 +83,7 @@ def add_export(command: Command) -> None:
 
 
 def _run_export(args: argparse.Namespace) -> None:
-    from ..formats.export import format_of
+    from ..formats.any_format import format_of
 
     tokenizer = _read(args)
     check_place(args, tokenizer)
@@ -120,7 +120,7 @@ def add_prune(command: Command) -> None:
 
 
 def _run_prune(args: argparse.Namespace) -> None:
-    from ..formats.export import format_of
+    from ..formats.any_format import format_of
 
     format_of(args.output)  # refuses an unknown ending now
     if bool(args.files) == (args.vocab_size is not None):

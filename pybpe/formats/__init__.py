@@ -3,8 +3,8 @@
 pybpe's own formats have a version, a number that begins at 1. It is raised when an older pybpe would read the new files
 to a different result; a reader accepts its own version and all older ones. A file without the field has version 1.
 
-To add a format: a module here, its name in FORMATS and its ending in _ENDINGS of export.py, its mark in load.py, and a
-round trip in tests/py/test_formats.py. Refuse with UnsupportedError a tokenizer that the format cannot represent.
+To add a format: a module here, its name in _FORMATS, its ending in _ENDINGS and its mark in `read` of any_format.py,
+and a round trip in tests/py/test_formats.py. Refuse with UnsupportedError a tokenizer that the format cannot represent.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from .._version import __version__
 from ..errors import FormatError
 
 if TYPE_CHECKING:
-    from . import export as export
+    from . import any_format as any_format
     from . import gguf as gguf
-    from . import load as load
     from . import nanochat as nanochat
     from . import pretrained as pretrained
     from . import tiktoken as tiktoken
 else:
-    __getattr__, _ = lazy(__name__, {}, ("export", "gguf", "load", "nanochat", "pretrained", "tiktoken"))
+    __getattr__, _ = lazy(__name__, {}, ("any_format", "gguf", "nanochat", "pretrained", "tiktoken"))
 
 
 VERSION_KEY = "version"

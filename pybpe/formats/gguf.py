@@ -20,8 +20,8 @@ from ..errors import MissingExtraError, UnsupportedError
 from ..model import Model
 from ..pattern import Pattern
 from ..reading.streams import read_file
-from .added_tokens import taken_as_word
 from .pretrained import chat_template, roles
+from .tokenizer_json import taken_as_word
 from .vocab_merges import token_names
 
 # Patterns -> the `pre` whose rules give the same words. Only llama-bpe takes a word that is a token as that token.

@@ -18,12 +18,12 @@ from .. import _binding
 from ..arguments import by_caller, instance, is_unicode, param
 from ..control_tokens import default_template
 from ..errors import ArgumentError, Error, FileMissingError, FormatError, MissingExtraError, UnsupportedError, warn
-from ..model import PLAIN, Model
-from ..model.template import Template
+from ..model import PLAIN, Model, Template
 from ..pattern import Pattern
 from ..reading.streams import Snapshot, read_file
 from ..support.output_files import make_folder, remove_file, remove_others
-from . import added_tokens, patterns, tokenizer_json, vocab_merges
+from . import tokenizer_json, vocab_merges
+from .pre_tokenizer import check_for_hugging_face
 
 TOKENIZER = "tokenizer.json"
 VOCAB, MERGES = "vocab.json", "merges.txt"
@@ -98,7 +98,7 @@ def write(
     """Writes the folder. `tokens` adds to or replaces the roles that `roles` finds, such as {"unk_token": "<unk>"};
     `settings` does so with the rest of the configuration. Raises UnsupportedError as tokenizer_json.dumps does, or if
     the pattern may split text differently in Hugging Face's engine."""
-    patterns.check_for_hugging_face(model.pattern)
+    check_for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
     special_map, config = described(model, tokens or {})
     config |= settings or {}
@@ -119,7 +119,7 @@ def write_two_files(model: Model, folder: _binding.PathLike) -> None:
     config = described(plain, {})[1] | {"tokenizer_class": "GPT2Tokenizer"}
     for role in ("bos_token", "eos_token", "unk_token"):
         config.setdefault(role, None)  # otherwise the class adds <|endoftext|>
-    entries = added_tokens.write(model)
+    entries = tokenizer_json.write_added(model)
     config["added_tokens_decoder"] = {str(entry.pop("id")): entry for entry in entries}
     vocab_merges.write(model, os.path.join(name, VOCAB), os.path.join(name, MERGES))
     _binding.write_file(os.path.join(name, CONFIG), _json(config))
@@ -267,7 +267,7 @@ def _read_two_files(folder: str, config: Mapping[str, Any], pattern: Pattern | N
             f" {by_caller('pass pattern', 'name it: `pybpe export FOLDER --pattern P -o NEW`')}, or load the folder"
             f" with AutoTokenizer{by_caller('', ' in Python')} and use from_hf"
         )
-    added = added_tokens.read_decoder(config.get("added_tokens_decoder"), os.path.join(folder, CONFIG))
+    added = tokenizer_json.read_decoder(config.get("added_tokens_decoder"), os.path.join(folder, CONFIG))
     specials = added.specials if "added_tokens_decoder" in config else None
     model = vocab_merges.read(*pair, specials, pattern or Pattern("gpt2"), files)
     return replace(model, visible=added.visible, matching=added.matching)
@@ -401,11 +401,11 @@ def _check_ids(ids: Mapping[Any, Any], model: Model, path: str) -> None:
 
 def _check_flags(tokens: Mapping[str, Mapping[str, Any]], model: Model, path: str) -> None:
     """Raises FormatError if other ids result when these tokens replace the flags of those in tokenizer.json."""
-    entries = added_tokens.write(model)
+    entries = tokenizer_json.write_added(model)
     for entry in entries:
         given = tokens.get(entry["content"], {})
-        entry |= {flag: bool(given[flag]) for flag in added_tokens.written_flags(PLAIN) if flag in given}
-    replaced = added_tokens.read({"added_tokens": entries}, model.normalizer, path).matching
+        entry |= {flag: bool(given[flag]) for flag in tokenizer_json.written_flags(PLAIN) if flag in given}
+    replaced = tokenizer_json.read_added({"added_tokens": entries}, model.normalizer, path).matching
     for text in tokens:
         ours, theirs = (flags.get(text, PLAIN).names for flags in (model.matching, replaced))
         for flag in sorted({*ours} ^ {*theirs}):
@@ -480,7 +480,7 @@ def _is_json(value: Any) -> bool:
 def to_hf(model: Model) -> Any:
     """Returns the tokenizers.Tokenizer. Raises UnsupportedError if a special token has the same spelling as an ordinary
     token, or the pattern may split text differently there."""
-    patterns.check_for_hugging_face(model.pattern)
+    check_for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
     try:
         from tokenizers import Tokenizer

@@ -1,5 +1,5 @@
 """The steps of a pre-tokenizer that need a regular expression as a tree: all except those whose pattern pybpe knows.
-steps.py imports this module only for them, because its own imports take a while.
+pre_tokenizer.py imports this module only for them, because its own imports take a while.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from ..pattern.dialects.tree import (
     seq,
     without,
 )
-from .pipeline import JsonObject
 from .vocab_merges import BYTE_TO_CHAR
 
 NUMBER = chars(properties=["N"])
@@ -58,7 +57,7 @@ PUNCTUATION = intersection(
 )
 
 
-def of_split(step: JsonObject, name: str, dialect: Dialect) -> Node:
+def of_split(step: dict[str, Any], name: str, dialect: Dialect) -> Node:
     """Returns the matches of a Split. Raises FormatError if it has none that pybpe reads."""
     given = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
     string, regex = given.get("String"), given.get("Regex")
@@ -108,7 +107,7 @@ def _spelling(node: Node) -> str:
     return unnamed(written(node, REGEX))
 
 
-def named(step: Pattern) -> JsonObject | None:
+def named(step: Pattern) -> dict[str, Any] | None:
     """Returns the step of a pre-tokenizer that has a name of its own for a pattern, or None."""
     if step.regex == _spelling(NUMBER):
         return {"type": "Digits", "individual_digits": True}

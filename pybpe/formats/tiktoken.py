@@ -26,7 +26,7 @@ from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, 
 from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern, PatternLike
 from ..reading.streams import read_file
-from . import patterns
+from .pre_tokenizer import for_tiktoken, from_tiktoken
 
 _NO_RANK = 1 << 32  # greater than every rank
 _LATE_BYTES = 256  # longest token that is merged here, in quadratic time
@@ -42,7 +42,7 @@ def from_encoding(encoding: Any) -> Model:
             " and pybpe.get_encoding takes names"
         ) from None
     name = f"the encoding {encoding.name!r}"
-    return from_ranks(ranks, specials, patterns.from_tiktoken(regex, name), name, encoding.decode_single_token_bytes)
+    return from_ranks(ranks, specials, from_tiktoken(regex, name), name, encoding.decode_single_token_bytes)
 
 
 def read(path: _binding.PathLike, special_tokens: Iterable[str] | Mapping[str, int], pattern: PatternLike) -> Model:
@@ -50,7 +50,7 @@ def read(path: _binding.PathLike, special_tokens: Iterable[str] | Mapping[str, i
     tokens (text -> id) and no pattern (a built-in name or tiktoken's regular expression)."""
     data = read_file(path)
     name = os.fsdecode(path)
-    return from_text(data, special_tokens, patterns.from_tiktoken(pattern, name), name)
+    return from_text(data, special_tokens, from_tiktoken(pattern, name), name)
 
 
 def from_text(
@@ -201,7 +201,7 @@ def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | No
 def to_ranks(model: Model) -> dict[bytes, int]:
     """Returns token -> rank for the ordinary tokens. Raises UnsupportedError if tiktoken would give other ids with
     these ranks."""
-    patterns.for_tiktoken(model.pattern)
+    for_tiktoken(model.pattern)
     _refuse_beginnings(model.specials, "tiktoken")
     special_ids = set(model.specials.values())
     ranks = {token: i for i, token in enumerate(model.tokens) if token and i not in special_ids}
@@ -262,7 +262,7 @@ def to_encoding(model: Model, name: str) -> Any:
         raise MissingExtraError("tiktoken is not installed: pip install tiktoken") from None
     encoding = tiktoken.Encoding(
         name,
-        pat_str=patterns.for_tiktoken(model.pattern),
+        pat_str=for_tiktoken(model.pattern),
         mergeable_ranks=ranks,
         special_tokens=dict(model.specials),
     )

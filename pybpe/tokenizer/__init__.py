@@ -13,9 +13,8 @@ from .._lazy import cached_property, numpy
 from ..arguments import Text, instance, is_unicode, param, probability, shown, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..formats.vocab_merges import token_names
-from ..model import Model, check_specials, model_of_parts, named_special, special_ids_of
+from ..model import Model, Template, check_specials, model_of_parts, named_special, special_ids_of
 from ..model import remap as remaps
-from ..model.template import Template
 from ..other_libraries import TheirName, answer_their_names
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.inputs import Inputs, is_path_list, path_list
@@ -152,7 +151,7 @@ class Tokenizer:
                 special token has another id in the vocabulary.
             UnsupportedError: see `from_tiktoken`, for a .tiktoken file.
         """
-        return cls._of(*formats.load.load(path, pattern, special_tokens, merges))
+        return cls._of(*formats.any_format.read(path, pattern, special_tokens, merges))
 
     @classmethod
     def from_tiktoken(cls, encoding: Any) -> Tokenizer:
@@ -207,7 +206,7 @@ class Tokenizer:
             ArgumentError: there is no such format, or no format has this ending.
             MissingExtraError: a .pt file without PyTorch, or "nanochat" without tiktoken.
         """
-        formats.export.write(self._model, path, format, ids_only)
+        formats.any_format.write(self._model, path, format, ids_only)
 
     def save_pretrained(self, folder: _binding.PathLike, **tokens: str) -> None:
         """Writes a folder that transformers.AutoTokenizer.from_pretrained loads: tokenizer.json,
@@ -224,7 +223,7 @@ class Tokenizer:
             ArgumentError: the token of a role is not a special token.
             UnsupportedError: see `save`, or the pattern may split text differently in Hugging Face's engine.
         """
-        formats.pretrained.write(formats.export.held(self._model, "pretrained"), folder, tokens)
+        formats.pretrained.write(formats.any_format.held(self._model, "pretrained"), folder, tokens)
 
     def to_tiktoken(self, name: str = "pybpe", *, ids_only: bool = False) -> Any:
         """Returns a tiktoken.Encoding that gives the same ids. `ids_only` is as in `save`.
@@ -233,7 +232,7 @@ class Tokenizer:
             UnsupportedError: no Encoding can represent the tokenizer. The message says why.
             MissingExtraError: tiktoken is not installed.
         """
-        return formats.tiktoken.to_encoding(formats.export.held(self._model, "encoding", ids_only), name)
+        return formats.tiktoken.to_encoding(formats.any_format.held(self._model, "encoding", ids_only), name)
 
     def to_hf(self) -> Any:
         """Returns a tokenizers.Tokenizer that gives the same ids. It has `eos_token` and `chat_template`, like
@@ -243,7 +242,7 @@ class Tokenizer:
             UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
             MissingExtraError: tokenizers is not installed, or its version is 1.0 or newer.
         """
-        return formats.pretrained.to_hf(formats.export.held(self._model, "pretrained"))
+        return formats.pretrained.to_hf(formats.any_format.held(self._model, "pretrained"))
 
     # ------------------------------------------------------------------------------------------------
     # Encoding

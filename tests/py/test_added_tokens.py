@@ -19,7 +19,7 @@ from test_hf_import import changed
 import pybpe
 from pybpe.analysis.differences import differences, differences_on
 from pybpe.cli import main
-from pybpe.formats import added_tokens, vocab_merges
+from pybpe.formats import tokenizer_json, vocab_merges
 from pybpe.model import Matching, matcher
 from pybpe.tokenizer.encoding import TextEncoder
 from pybpe.tokens.verification import verify
@@ -214,7 +214,7 @@ def test_overlaps_are_those_of_looking_at_each_pair() -> None:
         some, others = (
             ["".join(rng.choices(letters, k=rng.randint(1, 5))) for _ in range(rng.randint(1, 4))] for _ in range(2)
         )
-        found = added_tokens.first_overlap(some, others) or added_tokens.first_overlap(others, some)
+        found = tokenizer_json.first_overlap(some, others) or tokenizer_json.first_overlap(others, some)
         assert (found is not None) == any(overlap(a, b) for a in some for b in others)
         if found is not None:
             clashes += 1

@@ -23,7 +23,7 @@ import pybpe
 from pybpe import Template
 from pybpe.cli import main
 from pybpe.control_tokens import CONTROL_TOKENS
-from pybpe.formats.export import FORMATS
+from pybpe.formats.any_format import FORMATS
 from pybpe.formats.nanochat import SPECIAL_TOKENS as NANOCHAT
 from pybpe.formats.pretrained import chat_template
 from pybpe.model import Matching, Model

@@ -14,8 +14,9 @@ from texts import chinese, english
 
 import pybpe
 from pybpe import Template
-from pybpe.formats import steps, tokenizer_json
-from pybpe.formats.load import fitting
+from pybpe.formats import tokenizer_json
+from pybpe.formats.any_format import fitting
+from pybpe.formats.pre_tokenizer import BYTE_LEVEL, read_pattern, with_byte_level
 from pybpe.model import Model
 from pybpe.pattern import Pattern, portable
 
@@ -247,7 +248,7 @@ def test_version_2_is_spelled_as_its_library_writes_it() -> None:
 def test_regular_expressions_are_those_of_the_engine_of_the_version() -> None:
     for version, regex in (("1.0", r"x(?=\n|\Z)"), ("2.0", r"x\Z")):
         step = {"type": "Split", "pattern": {"Regex": "x$"}, "behavior": "Isolated", "invert": False}
-        assert steps.read_pattern(steps.with_byte_level(step, "x"), None, "x", version) == Pattern(regex)
+        assert read_pattern(with_byte_level(step, "x"), None, "x", version) == Pattern(regex)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +259,10 @@ def test_regular_expressions_are_those_of_the_engine_of_the_version() -> None:
         (lambda data: data["model"].pop("byte_level"), "'byte_level' must be of type bool"),
         (lambda data: data["model"].update(dropout=0.1), "model.dropout is 0.1, which version 2.0 does not have"),
         (lambda data: data.update(pre_tokenizer=None), "the pre_tokenizer is .'ByteLevel'.; pybpe supports steps"),
-        (lambda data: data.update(pre_tokenizer=steps.BYTE_LEVEL), "has ByteLevel, for which version 2.0 has model"),
+        (
+            lambda data: data.update(pre_tokenizer=BYTE_LEVEL),
+            "has ByteLevel, for which version 2.0 has model",
+        ),
         (lambda data: data.update(post_processor={"type": "ByteLevel"}), "'ByteLevel'; 2.0 has TemplateProcessing"),
         (lambda data: data.update(role_to_token=["<|endoftext|>"]), "'role_to_token' must be of type dict"),
         (lambda data: data.update(role_to_token={"eos_token": 0}), "'eos_token' must be of type str"),

@@ -23,13 +23,32 @@ tokenizers/src/tokenizer/normalizer.rs, in Hugging Face's repository.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..arguments import by_caller
 from ..errors import ArgumentError, FormatError, UnsupportedError
-from ..pattern import OF_BYTES, THEN, Pattern, unnamed
-from . import patterns
-from .pipeline import JsonObject, part
+from ..pattern import OF_BYTES, THEN, Pattern, PatternLike, portable, unnamed
+
+if TYPE_CHECKING:
+    from ..pattern.dialects import Dialect
+
+JsonObject = dict[str, Any]
+
+
+def part(parent: Any, key: str, kind: type, name: str) -> Any:
+    """Returns a member of a JSON object. Raises FormatError unless it exists and has this type."""
+    value = parent.get(key) if isinstance(parent, dict) else None
+    if type(value) is not kind:
+        raise FormatError(f"{name}: not a tokenizer.json: {key!r} must be of type {kind.__name__}: {value!r:.60}")
+    return value
+
+
+def type_of(step: Any) -> Any:
+    """Returns the type of a pipeline step; if the step is not a JSON object, the step itself."""
+    return step.get("type") if isinstance(step, dict) else step
+
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 _PRIVATE = "PythonRegex"
@@ -70,7 +89,7 @@ def read_pattern(pre_tokenizer: Any, own: str | None, name: str, version: str = 
     if not in_bytes or not found:
         raise FormatError(
             f"{name}: the pre_tokenizer is {[step.get('type') for step in steps]!r:.200}; pybpe supports steps that"
-            f" split the text, and one ByteLevel, which splits it with use_regex. {patterns.remedy()}"
+            f" split the text, and one ByteLevel, which splits it with use_regex. {remedy()}"
         )
     return Pattern(THEN.join(step.regex for step in found)) if len(found) > 1 else found[0]
 
@@ -131,7 +150,7 @@ def _read_step(step: JsonObject, in_bytes: bool, name: str, version: str = "1.0"
     from . import step_trees
 
     if kind == "Split":
-        tree = step_trees.of_split(step, name, patterns.engine(version))
+        tree = step_trees.of_split(step, name, engine(version))
     elif kind == "Digits":
         tree, behavior = step_trees.NUMBER, "Isolated" if part(step, "individual_digits", bool, name) else "Contiguous"
     elif kind == "Punctuation":
@@ -160,10 +179,10 @@ def _read_regex(step: JsonObject, drops: bool, name: str, version: str) -> Patte
         if isinstance(private, str):
             return Pattern(unnamed(private))
         if isinstance(regex, str):
-            return Pattern.builtin(regex) or patterns.from_hugging_face(regex, drops, version)
+            return Pattern.builtin(regex) or from_hugging_face(regex, drops, version)
     except (ArgumentError, UnsupportedError) as error:
         raise FormatError(
-            f"{name}: the pre_tokenizer splits with {regex or private!r:.80}: {error}. {patterns.remedy()}"
+            f"{name}: the pre_tokenizer splits with {regex or private!r:.80}: {error}. {remedy()}"
         ) from None
     return None
 
@@ -219,7 +238,7 @@ def _write_step(step: Pattern, version: str = "1.0") -> JsonObject:
 
         if (named := step_trees.named(step)) is not None:
             return named
-    return _split({"Regex": patterns.for_hugging_face(step, version)})
+    return _split({"Regex": for_hugging_face(step, version)})
 
 
 def _split(pattern: JsonObject) -> JsonObject:
@@ -230,9 +249,97 @@ def own_spelling(pattern: Pattern, version: str) -> str | None:
     """Returns the pattern in pybpe's spelling if the pre-tokenizer has another spelling that does not imply it;
     otherwise None."""
     try:
-        is_same = (
-            not pattern.is_custom or not pattern.steps and patterns.for_hugging_face(pattern, version) == pattern.regex
-        )
+        is_same = not pattern.is_custom or not pattern.steps and for_hugging_face(pattern, version) == pattern.regex
     except UnsupportedError:
         return None
     return None if is_same else pattern.regex
+
+
+# ----------------------------------------------------------------------------------------------------
+# Patterns to and from other libraries, whose engines read some regular expressions differently. Every format and object
+# that contains a pattern for Hugging Face uses `for_hugging_face`; for tiktoken, `for_tiktoken`. The built-in patterns
+# are the same everywhere, so only functions for other patterns import the dialects.
+
+
+def engine(version: str) -> Dialect:
+    """Returns the dialect of the regular expressions in a tokenizer.json of this version. Version 1.0 of the library
+    tokenizers, which writes version 2.0, has fancy-regex; the versions before it have Oniguruma."""
+    from ..pattern.dialects import ONIGURUMA, RUST
+
+    return ONIGURUMA if version == "1.0" else RUST
+
+
+def for_hugging_face(pattern: Pattern, version: str = "1.0") -> str:
+    """Returns a regular expression that gives the same words in Hugging Face's engine. That of a built-in pattern does
+    so in transformers.js too. The pattern must have one step. UnsupportedError names the part of the pattern for which
+    no such expression is known."""
+    if not pattern.is_custom:
+        return portable(pattern.regex)
+    from ..pattern.dialects import REGEX, translate
+
+    try:
+        if pattern.regex.startswith(OF_BYTES):
+            from .step_trees import of_characters
+
+            return of_characters(pattern.regex)
+        return translate(pattern.regex, REGEX, engine(version))
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"Hugging Face's engine ({'Oniguruma' if version == '1.0' else 'fancy-regex'}) may split text differently:"
+            f" {error}; write that part in another way"
+        ) from None
+
+
+def from_hugging_face(regex: str, drops: bool, version: str) -> Pattern:
+    """Returns the pattern that gives the same words as a regular expression for Hugging Face's engine, or raises
+    UnsupportedError. With `drops`, Hugging Face drops what does not match, so the pattern must match all text."""
+    from ..pattern.dialects import REGEX, translate
+
+    return Pattern(unnamed(translate(regex, engine(version), REGEX, whole=drops)))
+
+
+def check_for_hugging_face(pattern: Pattern) -> None:
+    """Raises UnsupportedError if Hugging Face may split text differently. Everything that writes for Hugging Face calls
+    this, except `save`, which then writes a file that Hugging Face refuses."""
+    for step in pattern.steps or (pattern,):
+        for_hugging_face(step)
+
+
+def remedy() -> str:
+    """Returns what to do about a file whose pattern pybpe cannot use."""
+    how = by_caller("Pass pattern", "Give it another (`pybpe export TOK --pattern P -o NEW`)")
+    return f"{how} if you know one that gives the same words"
+
+
+def for_tiktoken(pattern: Pattern) -> str:
+    """Returns a regular expression that gives the same words in tiktoken's engine, fancy-regex, or raises
+    UnsupportedError."""
+    if not pattern.is_custom:
+        return pattern.regex
+    if pattern.steps:
+        raise UnsupportedError(
+            f"tiktoken splits text with one regular expression; this pattern has {len(pattern.steps)} steps, each of"
+            " which splits the pieces of the step before it"
+        )
+    from ..pattern.dialects import REGEX, RUST, translate
+
+    try:
+        return translate(pattern.regex, REGEX, RUST, whole=True)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"tiktoken may split text differently: {error}") from None
+
+
+def from_tiktoken(pattern: PatternLike, name: str) -> Pattern:
+    """Returns the pattern that gives the same words as tiktoken's: a regular expression for its engine, or a built-in
+    name. UnsupportedError calls the source `name`."""
+    if isinstance(pattern, Pattern):
+        return pattern
+    known = Pattern.known(pattern)
+    if known is not None or re.fullmatch(r"[\w.-]*", pattern):
+        return known or Pattern(pattern)
+    from ..pattern.dialects import REGEX, RUST, translate
+
+    try:
+        return Pattern(translate(pattern, RUST, REGEX, whole=True))
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{name}: pybpe may split text differently from tiktoken: {error}") from None
