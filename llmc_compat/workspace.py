@@ -36,7 +36,7 @@ from pybpe.pattern import Digits, PatternLike
 from pybpe.reading.documents import name_it
 from pybpe.reading.files import reading_for
 from pybpe.reading.input_file import needs_text
-from pybpe.reading.inputs import Inputs, ReadOptions, path_list
+from pybpe.reading.inputs import Inputs, ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.reading.streams import file_sha256, open_unchanged, read_file
 from pybpe.support import platform
@@ -178,7 +178,7 @@ def make_workspace(
         before = _modified(data)
         try:
             with reading_for([folder], needs_text.get()):
-                tok, manifest = prepare_dataset(path_list(inputs), make_folder(data), training, options, run, force)
+                tok, manifest = prepare_dataset(inputs, make_folder(data), training, options, run, force)
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None

@@ -62,11 +62,11 @@ def train(
     """Trains a byte-level BPE tokenizer.
 
     Args:
-        inputs: a path, a list or tuple of paths, or any other iterable of str or bytes, or of lists of them. A path may
-            be a URL (s3, gs, hf, https), a glob, a folder (all files in it), or "-" (standard input). No word spans two
-            files or two strings. Compressed files (gzip, bzip2, xz, zstd) are decompressed. Every record of JSON lines,
-            parquet and Arrow is separate, and no special token is recognized in it. With parity, pass a mapping of
-            languages to such inputs.
+        inputs: a path, a list or tuple of paths, or any other iterable of str or bytes, of lists of them, or of records
+            (dict), such as a dataset of Hugging Face's `datasets`. A path may be a URL (s3, gs, hf, https), a glob, a
+            folder (all files in it), or "-" (standard input). No word spans two files or two strings. Compressed files
+            (gzip, bzip2, xz, zstd) are decompressed. Every record, as of JSON lines, parquet and Arrow, is separate,
+            and no special token is recognized in it. With parity, pass a mapping of languages to such inputs.
         vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
             remaining pair occurs `min_frequency` times.
         special_tokens: strings that become one token. Training does not split them or learn from them. `special_ids`

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from .._lazy import numpy
-from ..arguments import Text, instance, utf8
+from ..arguments import Text, utf8
 from ..errors import ArgumentError
 from ..reading.charset import Doubts
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.inputs import Inputs, ReadOptions, is_path_list
+from ..reading.objects import texts_of
 from ..reading.pieces import Cut, cutter, data_pieces
 from ..reading.planning import Piece, pieces_of, text_piece, whole
-from ..reading.sample import flat_texts
 from ..support.parallel import map_ordered, worker_count
 from ..support.progress import Progress
 from ..tokenizer import Tokenizer
@@ -128,10 +128,7 @@ class Tallier:
             files, kinds = corpus_files(inputs, self._read), Kinds(self._read)
             pieces = (enumerate(pieces_of(whole(file), kinds, self._cut)) for file in files)
             return (_Taken(piece, number > 0) for some in pieces for number, piece in some), files.known_size
-        instance("on", inputs, Iterable, "paths or an iterable of texts")
-        if isinstance(inputs, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
-            raise ArgumentError(f"on: pass paths, or texts as iter([...]), not a {type(inputs).__name__}")
-        parts = (enumerate(data_pieces(utf8(text), self._cut)) for text in flat_texts(inputs))
+        parts = (enumerate(data_pieces(utf8(text), self._cut)) for text in texts_of(inputs, "on"))
         return (_Taken(text_piece(data), number > 0) for some in parts for number, data in some), None
 
     def _look(self, item: _Taken) -> _PieceTally:

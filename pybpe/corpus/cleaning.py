@@ -20,7 +20,8 @@ from ..errors import ArgumentError, file_errors, note, warn
 from ..reading.documents import Seen, SkippedRecords, check_list, list_name, remove_list
 from ..reading.files import stage
 from ..reading.input_file import check_has_text
-from ..reading.inputs import Inputs, ReadOptions, listed, path_list
+from ..reading.inputs import Inputs, ReadOptions, listed
+from ..reading.objects import given_inputs
 from ..reading.streams import zstd_module
 from ..support.call_paths import check_paths
 from ..support.output_files import (
@@ -147,16 +148,17 @@ def clean(
         memory_limit = whole_number("memory_limit", memory_limit, _LEAST_MEMORY)
         if not (dedup or near_dedup or dedup_paragraphs):
             refuse_unused("memory_limit", memory_limit, "no step finds duplicates")
-    given = path_list(inputs)
+    given = given_inputs(inputs)
     list_path, found = steps.read.skipped or list_name(path), None
     if steps.read.skips and steps.read.skipped is None and not force:
         check_list(list_path)
     check_paths({"out": [path], "skipped": [list_path]})
     folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder, steps.read, [path, list_path])
+        staged = stage(given, folder, steps.read, [path, list_path], columns=None)
         real = os.path.realpath(path)
-        inside = next((each for each in given if real.startswith(os.path.join(os.path.realpath(each), ""))), None)
+        folders = given if isinstance(given, list) else []
+        inside = next((each for each in folders if real.startswith(os.path.join(os.path.realpath(each), ""))), None)
         if inside is not None:
             told = "which this call reads: a call with another output refuses this folder then"
             note(f"{path}: is in {inside}, {told}")

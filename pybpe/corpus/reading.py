@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import _binding
-from ..arguments import is_unicode, shown, utf8
+from ..arguments import utf8
 from ..errors import FormatError
-from ..reading.documents import CLUSTER, Kinds, Seen, records
+from ..reading.documents import CLUSTER, Kinds, Seen, json_value, record_line, records
 from ..reading.files import Corpus, Staged
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, add_documents, described, lent_divider, pieces_of
@@ -23,8 +23,6 @@ from ..reading.splits import SplitOptions
 _ONE_SPLIT = (1.0,)
 _LEAST_TASK = 1 << 20
 _LEAST_TASKS = 64  # a task takes seconds, and progress is reported per task
-_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
-_ENCODE_ROW = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _DECODE = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode  # numbers may have any length
 _BETWEEN = re.compile(r"[ \t\r\n,:]*")
 
@@ -78,13 +76,15 @@ def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.S
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)
     if not isinstance(data, memoryview) and data.fields:
         rows = [(text.decode("utf-8", "replace"), fields) for text, fields in data.records()]
-        lines = [_row_line(piece, fields | {key: text}, CLUSTER if no_cluster else None) for text, fields in rows]
+        lines = [
+            record_line(piece.path, fields | {key: text}, CLUSTER if no_cluster else None) for text, fields in rows
+        ]
         return _binding.Strings([text.encode() for text, _ in rows]), _binding.Strings(lines)
     with lent_divider(kinds, b"", _ONE_SPLIT) as divider:
         is_whole = add_documents(divider, piece)
         assert is_whole  # only JSON lines need Python
         texts = divider.texts(0)
-    name = _dumped(key).encode()
+    name = json_value(key).encode()
     if (made := _binding.write_records(texts, name)) is None:
         texts = _binding.Strings([text.decode("utf-8", "replace").encode() for text in texts.list()])
         made = _binding.write_records(texts, name)
@@ -92,25 +92,13 @@ def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.S
     return texts, made
 
 
-def _row_line(piece: Piece, fields: dict[str, Any], without: str | None) -> bytes:
-    """Returns the record of a row as a line. Raises FormatError if JSON cannot hold one of its values."""
-    members = []
-    for name, value in fields.items():
-        try:
-            spelled = "null" if value != value else _ENCODE_ROW(value)  # NaN, which a column has for want of a value
-        except (TypeError, ValueError):
-            told = f"the column {name!r} has {shown(value)}, which JSON lines cannot hold: convert it, or leave it out"
-            raise FormatError(f"{piece.path}: {told}") from None
-        if name != without:
-            members.append(f"{_dumped(name)}: {spelled}")
-    return ("{" + ", ".join(members) + "}\n").encode()
-
-
 def json_line(line: bytes, changes: Mapping[str, object], without: str | None = None) -> bytes:
     """Returns a record as a line, with new fields, or new values of some, and without one of them. Raises FormatError
     if there are too many brackets in brackets."""
-    fields = _fields(line) | {name: _dumped(value) for name, value in changes.items()}
-    return ("{" + ", ".join(f"{_dumped(name)}: {fields[name]}" for name in fields if name != without) + "}\n").encode()
+    fields = _fields(line) | {name: json_value(value) for name, value in changes.items()}
+    return (
+        "{" + ", ".join(f"{json_value(name)}: {fields[name]}" for name in fields if name != without) + "}\n"
+    ).encode()
 
 
 def _fields(line: bytes) -> dict[str, str]:
@@ -135,8 +123,3 @@ def _end_of_space(text: str, at: int) -> int:
     found = _BETWEEN.match(text, at)
     assert found is not None  # it may be empty
     return found.end()
-
-
-def _dumped(value: object) -> str:
-    text = _ENCODE(value)
-    return text if is_unicode(text) else json.dumps(value)  # only an escape can represent a lone surrogate

@@ -11,24 +11,28 @@ many rows of the window have been taken: to resume, one task is read again, and 
 
 from __future__ import annotations
 
+import os
 import sys
+import weakref
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._lazy import Array, numpy
+from .._lazy import Array, numpy, tempfile
 from ..arguments import instance, one_of, param, whole_number
 from ..errors import ArgumentError
 from ..model import refuse_dropout
 from ..reading.charset import Doubts
 from ..reading.documents import Kinds, SkippedRecords, check_mark, name_it
-from ..reading.files import corpus_files
+from ..reading.files import Staged, corpus_files, stage
 from ..reading.inputs import Inputs, ReadOptions
+from ..reading.objects import given_inputs
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import TASK_BYTES, Plan, Task
 from ..reading.splits import SplitOptions
+from ..support.output_files import remove_folder
 from ..support.parallel import RunOptions
 from ..support.permutation import shuffled_numbers
 from ..support.task_results import hashed
@@ -62,8 +66,9 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
     documents.
 
     Args:
-        tok, inputs, documents, text_key, encoding, keep_crlf: see `pybpe.binarize`. An input that can be read only
-            once, such as standard input, is refused.
+        tok, inputs, documents, text_key, encoding, keep_crlf: see `pybpe.binarize`. A stream that can be read only
+            once, such as standard input, is refused. The documents of an object are copied to a temporary file. To
+            resume in another process, pass the same ones.
         sequence_length: tokens per row, without the last target.
         packing: with "fill", a row takes the longest documents of the window that fit. When none fits, the shortest is
             cut, and its rest goes to another row, after an end of text of its own. A document that is longer than a row
@@ -125,18 +130,28 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
                 " wait for one another at the end: count batches instead"
             )
         read = ReadOptions(text_key, encoding, keep_crlf, documents, on_error)
-        self._kinds, self._files = Kinds(read, tok.model.eot), corpus_files(inputs, read)
+        staged = self._staged(inputs, read)
+        self._kinds, self._files = Kinds(read, tok.model.eot), staged.files
         for file in self._files.singles:
             if file.size is None:
                 raise ArgumentError(f"{file.path}: can be read only once: copy it to a file first")
         check_mark(self._kinds, tok.special_tokens, tok.model.matching, self._files)
         self._doubts, self._place = Doubts(), RowPlace()
         self._identity: dict[str, Any] = {
-            "inputs": hashed([part.identity for part in self._files.parts], asdict(read)),
+            "inputs": hashed([staged.identity(part) for part in self._files.parts], asdict(read)),
             "tokenizer": tok.model.fingerprint,
             "sequence_length": self._width - 1,
             **{"packing": packing, "window": self._window, "shuffle": self._shuffle, "seed": self._seed},
         }
+
+    def _staged(self, inputs: Inputs, read: ReadOptions) -> Staged:
+        """Returns the files to read. The documents of an object are copied to a temporary file of this process."""
+        given = given_inputs(inputs)
+        if isinstance(given, list):
+            return Staged(corpus_files(given, read))
+        folder = tempfile.mkdtemp(prefix="pybpe-")
+        weakref.finalize(self, _remove, folder, os.getpid())
+        return stage(given, folder, read, ())
 
     @property
     def epoch(self) -> int:
@@ -333,6 +348,11 @@ def _every(ids: Array, starts: Array, first: int, count: int) -> tuple[Array, Ar
     kept = (numpy.arange(len(lengths)) + first - 1) % count == 0
     ends = numpy.cumsum(lengths * kept)
     return ids[numpy.repeat(kept, lengths)], (ends - lengths)[1:][kept[1:]]
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # not a worker, which has a copy of the object
+        remove_folder(folder)
 
 
 def _worker() -> Any:

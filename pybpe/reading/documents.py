@@ -35,7 +35,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from .. import _binding
-from ..arguments import by_caller, can_pass, json_text, param, shown
+from ..arguments import by_caller, can_pass, is_unicode, json_text, param, shown
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
 from ..model import USUAL_ENDS, Matching
@@ -187,6 +187,31 @@ def _blank_cut(data: _binding.Data, start: int) -> int:
 
 # ----------------------------------------------------------------------------------------------------
 # JSON lines: one record per line, whose text is a document
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def json_value(value: object) -> str:
+    """Returns a value as JSON. Raises TypeError or ValueError if JSON cannot hold it."""
+    text = _ENCODE(value)
+    return text if is_unicode(text) else json.dumps(value)  # only an escape can represent a lone surrogate
+
+
+def record_line(place: str, fields: Mapping[str, Any], without: str | None = None) -> bytes:
+    """Returns a record as a line, without one of its fields. Raises FormatError, which names the place, if JSON cannot
+    hold a value."""
+    members = []
+    for name, value in fields.items():
+        try:
+            spelled = "null" if value != value else json_value(value)  # NaN, which a column has for want of a value
+            spelled = f"{json_value('' + name)}: {spelled}"
+        except (TypeError, ValueError):
+            told = f"the column {name!r} has {shown(value)}, which JSON lines cannot hold: convert it, or leave it out"
+            raise FormatError(f"{place}: {told}") from None
+        if name != without:
+            members.append(spelled)
+    return ("{" + ", ".join(members) + "}\n").encode()
 
 
 _OF_ARRAY = "if the file is a JSON array, convert it to JSON lines (jq -c '.[]' x.json > x.jsonl)"

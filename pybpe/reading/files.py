@@ -1,8 +1,8 @@
 """The files of a corpus, and how paths, folders, globs and URLs name them: plain text or JSON lines, compressed or not.
 
 Small files are columns of names, sizes and times, because a corpus may have millions, and an object for each would take
-longer than its text. Inputs that can be read only once (standard input, pipes, and what some web servers send) are
-copied to files that can be read again.
+longer than its text. Inputs that can be read only once (standard input, pipes, what some web servers send, and Python
+objects) are copied to files that can be read again.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from .. import _binding
 from .._lazy import hashlib
-from ..arguments import is_url, param, without_secrets
+from ..arguments import is_url, param, refuse_unused, without_secrets
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
 from ..support.call_paths import check_files_once, check_paths, input_identity, is_glob, of_glob
-from ..support.output_files import FOLDER, STAGED, make_folder
+from ..support.output_files import FOLDER, STAGED, make_folder, remove_file, write_all
 from ..support.parallel import map_ordered
 from .charset import are_utf8, check_encoding, is_crlf, may_be_crlf, may_be_utf8, seems_utf8
 from .corpus_folder import Found, corpus_of_folder, is_of_desktop
+from .documents import CLUSTER
 from .file_types import NoText, is_json_name, plain_starts, says_records
 from .input_file import (
     InputFile,
@@ -43,6 +44,7 @@ from .input_file import (
     tell_of_records,
 )
 from .inputs import STDIN, Inputs, ReadOptions, first_of, path_list
+from .objects import OBJECT, lines_of
 from .pieces import PIECE_BYTES
 from .streams import packing_of_name, without_ending
 
@@ -509,17 +511,38 @@ class Staged(NamedTuple):
         return self.digests.get(part.path) or part.identity
 
 
-def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequence[str]) -> Staged:
+def stage(
+    inputs: list[str] | Iterable[Any],
+    folder: str,
+    read: ReadOptions,
+    outputs: Sequence[str],
+    columns: Collection[str] | None = (CLUSTER,),
+) -> Staged:
     """Returns the files that inputs name. First copies "-" (standard input) and pipes into `folder`, because a split
-    may depend on their size, and resuming on their content. `read` and `outputs` are as in corpus_files.
+    may depend on their size, and resuming on their content. So it does with the documents of an object.
+
+    Args:
+        inputs: what `given_inputs` returns.
+        read, outputs: as in corpus_files.
+        columns: the columns that are wanted besides the text, as in Kinds.
 
     Raises:
         ArgumentError, FileError, FormatError: an input is missing, cannot be read, or is not text.
     """
     files, names, digests = Corpus(), dict[str, str](), dict[str, tuple[object, ...]]()
+    if not isinstance(inputs, list):
+        if read.encoding is not None:
+            refuse_unused("encoding", read.encoding, "only files have one")
+        copy, digest = _copy(OBJECT, lines_of(inputs, read, columns), folder, f"{STAGED}0.jsonl")
+        note(f"the documents were copied to {copy}, since they may come only once: to resume, pass them again")
+        return Staged(Corpus([InputFile.of(copy, "utf-8")]), {copy: OBJECT}, {copy: (OBJECT, digest)})
     for part in corpus_files(inputs, read, outputs).parts:
         if isinstance(part, InputFile) and part.size is None:
-            copy, digest = _copy(part, folder, len(names))
+            with _stream(part) as stream:
+                ending = "".join(re.findall(r"\.[A-Za-z0-9]{1,16}", os.path.basename(part.path))[-2:])
+                blocks = _blocks(part.path, stream)
+                # Its name ends like the stream's, since the ending shows what it holds.
+                copy, digest = _copy(part.path, blocks, folder, f"{STAGED}{len(names)}{ending}")
             names[copy] = part.path
             found = InputFile.of(copy, part.encoding, called=part.path)
             check_text([found._replace(path=part.path)])
@@ -532,21 +555,32 @@ def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequen
     return Staged(files, names, digests)
 
 
-def _copy(file: InputFile, folder: str, number: int) -> tuple[str, str]:
-    """Copies a stream to a file. Its name ends like the stream's name, since the ending shows what it holds. Returns
-    its path and a hash of its content."""
-    ending = "".join(re.findall(r"\.[A-Za-z0-9]{1,16}", os.path.basename(file.path))[-2:])
-    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}{ending}")
-    digest = hashlib.blake2b()
-    name = file.path
-    source = sys.stdin.buffer if name == STDIN else file.open_stored()
+def _stream(file: InputFile) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdin.buffer) if file.path == STDIN else file.open_stored()
+
+
+def _blocks(name: str, stream: BinaryIO) -> Iterator[bytes]:
+    block = b"begin"
+    while block:
+        with file_errors(name, "cannot be read"):
+            block = stream.read(PIECE_BYTES)
+        yield block
+
+
+def _copy(source: str, blocks: Iterable[bytes], folder: str, name: str) -> tuple[str, str]:
+    """Copies an input to a file. Returns its path and a hash of its content. `source` is for errors."""
+    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), name)
+    digest, told = hashlib.blake2b(), f"cannot be copied to {copy}"
+    with file_errors(source, told):
+        target = open(copy, "wb", buffering=0)
     try:
-        with file_errors(name, f"cannot be copied to {copy}"), open(copy, "wb") as target:
-            while block := source.read(PIECE_BYTES):
+        with target:
+            for block in blocks:
                 digest.update(block)
-                target.write(block)
-        os.utime(copy, (0, 0))  # it is as old as any: the hash says whether it is another text
-    finally:
-        if name != STDIN:
-            source.close()
+                with file_errors(source, told):
+                    write_all(target, block)
+    except BaseException:
+        remove_file(copy)
+        raise
+    os.utime(copy, (0, 0))  # it is as old as any: the hash says whether it is another text
     return copy, digest.hexdigest()

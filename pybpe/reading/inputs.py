@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .. import _binding
 from .._binding import PathLike, path_text
@@ -13,7 +14,8 @@ from ..arguments import instance, is_unicode, is_url, one_of, option, param, sho
 from ..errors import ArgumentError
 from .charset import check_encoding
 
-Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
+Inputs = str | os.PathLike[str] | Iterable[Any]
+"""Paths, or an object that gives documents: see objects.py."""
 _LIKE_A_URL = re.compile(r"(?:s3|gs|hf|https?):/(?!/)")
 STDIN = "-"  # the path of standard input
 
@@ -47,11 +49,10 @@ def path_list(inputs: Inputs) -> list[str]:
 def _file_name(path: _binding.PathLike) -> str:
     """Returns a path as a str. Raises ArgumentError if no file can have this name, because it is a text."""
     if isinstance(path, (list, tuple)):
-        raise ArgumentError("inputs contains a list: pass paths in one flat list, and texts to train on as iter([...])")
+        raise ArgumentError("inputs contains a list: pass paths in one flat list, and texts as iter([...])")
     if isinstance(path, Mapping):
         raise ArgumentError(
-            "inputs gives records (dict), as a Hugging Face dataset does, not paths: save them in a file that pybpe"
-            " reads, with dataset.to_parquet('x.parquet') or to_json('x.jsonl')"
+            "inputs has records (dict) where paths are expected: pass only paths in a list, or only records"
         )
     name = path if isinstance(path, str) else _binding.path_text(path)
     if is_url(name):
@@ -60,8 +61,7 @@ def _file_name(path: _binding.PathLike) -> str:
         raise ArgumentError(f"{name}: a Path drops a slash of a URL: pass the URL as a str")
     if _is_no_name(name):
         raise ArgumentError(
-            f"expected a path, but {shown(name)} is a text: `train` and `count_words` take texts as iter([text]);"
-            " all other functions read files"
+            f"expected a path, but {shown(name)} is a text: functions that read documents take iter([text])"
         )
     return _binding.path_text(path)
 

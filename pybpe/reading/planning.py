@@ -25,6 +25,8 @@ from .charset import are_utf8, doubt_of
 from .documents import CLUSTER, RECORDS, Kinds, Seen, mark_matcher, records
 from .files import Corpus, SmallFiles
 from .input_file import InputFile
+from .inputs import ReadOptions
+from .objects import OBJECT
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut, stream_pieces, without_mark
 from .rows import RowGroups, Texts, open_rows
 from .splits import SplitOptions, count_documents, end_of_first, hash_split, hash_split_of_range, last_hashes, marks
@@ -356,6 +358,15 @@ class Piece(NamedTuple):
 def text_piece(data: memoryview) -> Piece:
     """Returns a piece of a text that is in memory."""
     return Piece("", 0, 0, data, False, False, Seen("", 0, False), "file", False)
+
+
+def record_pieces(blocks: Iterable[bytes], read: ReadOptions) -> Iterator[Piece]:
+    """Yields pieces of JSON lines that are in memory."""
+    start = 0
+    for block in blocks:
+        seen = Seen(OBJECT, start, read.skips)
+        yield Piece(OBJECT, start, 0, memoryview(block), True, True, seen, "jsonl", True)
+        start += len(block)
 
 
 def pieces_of(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:

@@ -16,16 +16,6 @@ from .rows import Texts
 _RANGE_BYTES = 1 << 20
 
 
-def flat_texts(texts: Iterable[Any]) -> Iterator[Any]:
-    """Yields the texts of an iterable, which may also hold lists of texts, like the batches that Hugging Face's
-    trainers take."""
-    for item in texts:
-        if isinstance(item, (list, tuple)):
-            yield from item
-        else:
-            yield item
-
-
 @dataclass(frozen=True)
 class Sample:
     """The amount of a corpus that a run uses, and the seed that decides which part.

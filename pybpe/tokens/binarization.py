@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from .. import _binding
 from .._lazy import futures
@@ -15,7 +16,8 @@ from ..reading import planning
 from ..reading.documents import Kinds, check_mark
 from ..reading.files import SmallFiles, Staged, stage
 from ..reading.input_file import InputFile
-from ..reading.inputs import Inputs, ReadOptions, path_list
+from ..reading.inputs import Inputs, ReadOptions
+from ..reading.objects import given_inputs
 from ..reading.splits import SplitOptions, are_far
 from ..reading.streams import without_ending
 from ..support.output_files import FOLDER, give_name, only_writer, output_file, unfinished_folder
@@ -67,7 +69,9 @@ def binarize(
         inputs: a path or URL, or a list of them: text, JSON lines (.jsonl, .ndjson), parquet (.parquet), Arrow (.arrow,
             .feather, .ipc), books (.epub). Text and JSON lines may be compressed (.gz, .bz2, .xz, .zst). Everything
             but rows may be in archives (.zip). A folder means all files in it, a glob pattern the files it matches, and
-            "-" standard input. A folder that Hugging Face's `datasets` saved has the order of the dataset.
+            "-" standard input. A folder that Hugging Face's `datasets` saved has the order of the dataset. Or an
+            iterable of texts or records (dict), a dataset of `datasets`, or a column of pandas, polars or pyarrow. Its
+            documents are first copied to `out`, unless the dataset is Arrow files.
         out: the output folder, created if needed.
         format: "llmc" (NAME_train_000000.bin and so on, with llm.c's header), "raw" (train.bin, val.bin, test.bin
             without a header, and meta.pkl, for nanoGPT), "npy" (shards that numpy.load opens), "megatron"
@@ -144,11 +148,11 @@ def binarize(
     )
     options, kinds = options.for_tokenizer(tok), Kinds(options.read, tok.model.eot)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
-    given, folder = path_list(inputs), _binding.path_text(out)
+    given, folder = given_inputs(inputs), _binding.path_text(out)
     with only_writer(folder):
         finish_publishing(folder)
         staged = stage(given, folder, options.read, [folder])
-        layout = Layout(tok, options.output, folder, name or name_of(given, staged), staged.names)
+        layout = Layout(tok, options.output, folder, name or name_of(inputs, given, staged), staged.names)
         options = options.decided(staged.files, kinds, folder)
         known = known_of(options, described(tok), staged, call_of(_identity(layout, options), staged))
         made = made_before(folder, known, force, staged.files)
@@ -204,7 +208,7 @@ def encode_files(
     read = ReadOptions(text_key, encoding, keep_crlf, documents)
     options = DatasetOptions(read, SplitOptions((1,)), output).for_tokenizer(tok)
     run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
-    given = path_list(inputs)
+    given = given_inputs(inputs)
     path = output_file(path)
     folder = unfinished_folder(path)
     with only_writer(folder, temporary=True):
@@ -295,8 +299,10 @@ def described(tok: Tokenizer) -> dict[str, object]:
     }
 
 
-def name_of(given: Sequence[str], staged: Staged) -> str:
-    """Returns the files' NAME, taken from the first input."""
+def name_of(inputs: object, given: list[str] | Iterable[Any], staged: Staged) -> str:
+    """Returns the files' NAME, taken from the first path of the inputs. `given` is what `given_inputs` returned."""
+    if not isinstance(given, list) or not isinstance(inputs, (str, bytes, os.PathLike, list, tuple)):
+        return "data"
     if given[0] == "-":
         return "stdin"
     first = staged.files.parts[0].path if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]

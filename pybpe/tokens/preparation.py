@@ -17,7 +17,8 @@ from ..model import end_of_text as end_of_text_of
 from ..pattern import Digits, PatternLike
 from ..reading.documents import Kinds, check_mark
 from ..reading.files import stage
-from ..reading.inputs import Inputs, ReadOptions, path_list
+from ..reading.inputs import Inputs, ReadOptions
+from ..reading.objects import given_inputs
 from ..reading.planning import Plan
 from ..reading.splits import SplitOptions
 from ..support.output_files import only_writer
@@ -96,13 +97,14 @@ def prepare(
     output.refuse_mark(f"name the token in {param('end_of_text')}")
     options = DatasetOptions(chosen(ReadOptions, given), chosen(SplitOptions, given), output)
     run = chosen(RunOptions, given)
-    return prepare_dataset(path_list(inputs), _binding.path_text(out), training, options, run, force)
+    return prepare_dataset(inputs, _binding.path_text(out), training, options, run, force)
 
 
 def prepare_dataset(
-    given: Sequence[str], folder: str, training: TrainOptions, options: DatasetOptions, run: RunOptions, force: bool
+    inputs: Inputs, folder: str, training: TrainOptions, options: DatasetOptions, run: RunOptions, force: bool
 ) -> tuple[Tokenizer, Manifest]:
-    """Does the work of `prepare` for the paths `given`. If the folder has its result, returns that."""
+    """Does the work of `prepare`. If the folder has its result, returns that."""
+    given = given_inputs(inputs)
     counting = TrainInput(counts={}, read=options.read).plan(training).count  # refuses now what merging would refuse
     mark = end_of_text_of(counting.specials, training.end_of_text)
     options.output.for_vocabulary(training.vocab_size, mark)  # and what it would otherwise refuse after training
@@ -114,7 +116,7 @@ def prepare_dataset(
         options = options.decided(staged.files, kinds, folder)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
         settings = (training, counting.pattern.regex, (kinds.read, kinds.mark, counting), options.split)
-        name = options.output.name or name_of(given, staged)
+        name = options.output.name or name_of(inputs, given, staged)
         call, form = call_of((settings, options, name), staged), counting.pattern.regex
         wanted = {"n_vocab": training.vocab_size, "pattern": form, "normalizer": counting.normalizer}
         made = made_before(folder, known_of(options, wanted, staged, call), force, staged.files)

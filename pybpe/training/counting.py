@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from .._lazy import futures, tempfile
-from ..arguments import by_caller, instance, param, utf8, whole_number
+from ..arguments import by_caller, param, utf8, whole_number
 from ..errors import ArgumentError, FileMissingError, LimitError, note, warn
 from ..model import matcher, special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
@@ -24,7 +24,8 @@ from ..reading.documents import Kinds, OrderedRecords, Seen, SkippedRecords, lis
 from ..reading.files import Corpus, SmallFiles, corpus_files
 from ..reading.input_file import InputFile
 from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, listed
-from ..reading.pieces import Cut, data_pieces
+from ..reading.objects import given_inputs, lines_of, records_first, texts_of
+from ..reading.pieces import data_pieces
 from ..reading.planning import (
     Piece,
     Plan,
@@ -34,10 +35,11 @@ from ..reading.planning import (
     divide,
     lent_divider,
     pieces_of,
+    record_pieces,
     shares_of,
     text_piece,
 )
-from ..reading.sample import Sample, flat_texts
+from ..reading.sample import Sample
 from ..reading.splits import SplitOptions
 from ..support.output_files import FOLDER, only_writer, remove_folder, remove_others
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, run_interruptibly, worker_count
@@ -150,9 +152,11 @@ def _counted(
     """Yields a counter that has counted the inputs, and their size in bytes."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or a list of texts, [text]")
-    files = files_to_count(inputs, settings.read) if is_path_list(inputs) else None
-    if files is None:
+    if not is_path_list(inputs):
         _check_texts(inputs)
+        if not isinstance(inputs, (list, tuple)):
+            inputs = given_inputs(inputs)
+    files = files_to_count(inputs, settings.read) if is_path_list(inputs) else None
     if run.executor is not None:
         if files is None or not sample.is_all:
             raise ArgumentError(
@@ -166,14 +170,21 @@ def _counted(
     with ExitStack() as stack:
         with listed_records(settings.read) as records:
             counting = _Counting(plan, settings, run, total, records)
-            groups = counting.groups(sample) if files is not None else [_of_texts(inputs, sample, plan.cutting.cut)]
+            groups = counting.groups(sample) if files is not None else [_of_object(inputs, settings, sample)]
             found = counting.counted(groups, stack, folder)
         yield found
 
 
-def _of_texts(texts: Any, sample: Sample, cut: Cut) -> _Group:
-    """Returns one group of texts."""
-    some = flat_texts(texts) if sample.is_all else sample.texts(flat_texts(texts), cut)
+def _of_object(documents: Any, settings: CountSettings, sample: Sample) -> _Group:
+    """Returns the documents of an object as one group."""
+    cut = settings.cutting.cut
+    are_records, documents = records_first(documents)
+    if are_records:
+        if not sample.is_all:
+            told = f"leave out {param('max_documents')} and {param('max_bytes')}, or pass texts"
+            raise ArgumentError(f"records of an object cannot be sampled: {told}")
+        return _Group(record_pieces(lines_of(documents, settings.read), settings.read))
+    some = texts_of(documents) if sample.is_all else sample.texts(texts_of(documents), cut)
     return _Group(text_piece(data) for text in some for data in data_pieces(utf8(text), cut))
 
 
@@ -191,13 +202,10 @@ def files_to_count(inputs: Inputs, read: ReadOptions) -> Corpus:
 
 def _check_texts(inputs: object) -> None:
     """Raises ArgumentError for an object that is not an iterable of texts, or is probably passed by mistake."""
-    instance("inputs", inputs, Iterable, "paths or an iterable of texts")
     if isinstance(inputs, Mapping):
         raise ArgumentError(
             f"inputs is a dictionary: pass word counts as {param('counts')}, or texts as iter(texts.values())"
         )
-    if isinstance(inputs, (set, frozenset)):
-        raise ArgumentError("inputs is a set: pass paths in a list, or texts as iter(...)")
     if isinstance(inputs, (list, tuple)) and any(isinstance(i, (str, os.PathLike)) for i in inputs):
         raise ArgumentError("inputs mixes paths (every str in a list) and other objects: pass texts as iter([...])")
 

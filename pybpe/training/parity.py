@@ -11,7 +11,7 @@ translations. Their hybrid variant is `transition`: ordinary BPE up to this shar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from ..errors import ArgumentError
 from ..reading.documents import Kinds
 from ..reading.files import corpus_files
 from ..reading.inputs import STDIN, ReadOptions, is_path_list, path_list
+from ..reading.objects import texts_of
 from ..reading.planning import pieces_of, whole
-from ..reading.sample import Sample, flat_texts
+from ..reading.sample import Sample
 from ..support.call_paths import check_once
 from ..support.parallel import RunOptions
 from .counting import count_inputs
@@ -91,10 +92,7 @@ def _readable_twice(texts: Any) -> Any:
         if STDIN in path_list(texts):
             raise ArgumentError("parity: a development text is read twice: use a file instead of standard input")
         return texts
-    instance("parity", texts, Iterable, "paths or an iterable of texts, for each language")
-    if isinstance(texts, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
-        raise ArgumentError(f"{param('parity')}: pass paths, or texts as iter([...]), not a {type(texts).__name__}")
-    return _Listed(list(flat_texts(texts)))
+    return _Listed(list(texts_of(texts, "parity")))
 
 
 class _Listed:

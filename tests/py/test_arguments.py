@@ -75,7 +75,7 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"base": "tok.json"}, "base must be a Tokenizer, such as Tokenizer.from_file returns, not str"),
     ({"executor": 5}, "executor must be a concurrent.futures.Executor, not int"),
     ({"checkpoint": 5}, "expected a path, not int"),
-    ({"inputs": 5}, "inputs must be paths or an iterable of texts, not int"),
+    ({"inputs": 5}, "inputs must be a path, paths or an iterable of texts, not int"),
     ({"inputs": []}, "inputs is empty"),
     ({"inputs": ["corpus.txt", b"corpus.txt"]}, "inputs mixes paths"),
     ({"inputs": {"corpus.txt"}}, "inputs is a set: pass paths in a list"),
@@ -236,7 +236,7 @@ def test_a_path_as_bytes_is_a_path(tok: pybpe.Tokenizer, tmp_path: Path) -> None
     with open(path, "wb") as stream:
         stream.write(TEXT.encode())
     assert pybpe.train_bpe(path, 260, []) == pybpe.train_bpe(os.fsdecode(path), 260, [])
-    for inputs in ([path], path, numpy.str_(os.fsdecode(path)), numpy.array([os.fsdecode(path)])):
+    for inputs in ([path], path, numpy.str_(os.fsdecode(path)), list(numpy.array([os.fsdecode(path)]))):
         assert pybpe.encode_files(tok, inputs, bytes(tmp_path / "x.npy")) == tok.count(TEXT)
     assert len(pybpe.loading.PackedSequences(numpy.str_(tmp_path / "x.npy"), 5).ids(0)) == 6
     with pytest.raises(pybpe.errors.ArgumentError, match="texts must be a sequence of texts, not ndarray"):
@@ -244,8 +244,8 @@ def test_a_path_as_bytes_is_a_path(tok: pybpe.Tokenizer, tmp_path: Path) -> None
     with pytest.raises(pybpe.errors.ArgumentError, match="inputs is a set: pass paths in a list"):
         pybpe.binarize(tok, {path}, tmp_path / "out")
     for records, message in (
-        ([{"text": "a"}], "gives records .dict., as a Hugging"),
-        ({"train": [1]}, "inputs is a dict"),
+        ([{"text": "a"}, "a"], "has records .dict. where paths are expected"),
+        ({"train": [1]}, "inputs is a dict with the keys 'train': pass one of its values"),
     ):
         with pytest.raises(pybpe.errors.ArgumentError, match=message):
             pybpe.binarize(tok, records, tmp_path / "out")  # type: ignore[arg-type]
@@ -285,7 +285,7 @@ def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         ({"documents": ["line"]}, "documents must be one of"),
         ({"dtype": numpy.uint16}, "dtype must be one of auto, uint16, uint32, not <class 'numpy.uint16'>"),
         ({"val_documents": 10**30}, "val_documents must be at most"),
-        ({"inputs": numpy.array(str(tmp_path / "t.txt"))}, "inputs must be a path or a list of paths, not ndarray"),
+        ({"inputs": numpy.array(str(tmp_path / "t.txt"))}, "inputs must be a path, paths or .*, not ndarray"),
     ]
     for changes, message in calls:
         arguments = {"tok": tok, "inputs": tmp_path / "t.txt", "out": tmp_path / "out", "progress": False} | changes

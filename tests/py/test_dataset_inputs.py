@@ -7,13 +7,15 @@ import random
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
-from corpora import EOT, SPLITS, documents, jsonl, split_of_tokens, tokens_of
+from corpora import EOT, SPLITS, content, documents, jsonl, records, split_of_tokens, tokens_of
 from reference.dataset import documents_of, streams
 from texts import chinese, english
 
@@ -334,3 +336,108 @@ def test_small_files_that_are_read_together(
         assert cli.main(["count", "-t", str(tmp_path / "tok.json"), str(corpus), "--json"]) == 0
         results.append((written, words, [batch.tolist() for batch in rows], capsys.readouterr().out))
     assert all(result == results[0] for result in results) and len(results[0][0]) > 1
+
+
+# ------------------------------------------------------------------------------------------------------
+# Documents that are Python objects
+
+
+def shards(folder: Path) -> dict[str, bytes]:
+    return {name: data for name, data in content(folder).items() if name.endswith(".bin")}
+
+
+OBJECTS: dict[str, Callable[[list[str]], Any]] = {
+    "generator": lambda texts: (text for text in texts),
+    "records": lambda texts: [{"other": object(), "text": text} for text in texts],
+    "records of a generator": lambda texts: ({"text": text} for text in texts),
+    "bytes": lambda texts: (
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode() for text in texts
+    ),
+    "array": lambda texts: numpy.array(texts, dtype=object),
+    "batches": lambda texts: iter([texts[:10], texts[10:]]),
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_documents_of_an_object_are_those_of_json_lines(tok: pybpe.Tokenizer, tmp_path: Path, kind: str) -> None:
+    texts = [*documents(60), f"a {EOT} b", "\x00\r\n", "a\ud800b", ""]
+    path, given = tmp_path / "a.jsonl", {"name": "data", "min_shard_tokens": 0, "split_by": "hash"}
+    path.write_bytes(jsonl(texts))
+    pybpe.binarize(tok, path, tmp_path / "file", **given)
+    made = pybpe.binarize(tok, OBJECTS[kind](texts), tmp_path / "object", **given)
+    assert shards(tmp_path / "object") == shards(tmp_path / "file")
+    assert [name for name, _ in made.inputs] == ["<documents>"]
+    assert pybpe.binarize(tok, OBJECTS[kind](texts), tmp_path / "object", **given).call == made.call
+    with pytest.raises(pybpe.errors.ArgumentError, match="has token files of other inputs"):
+        pybpe.binarize(tok, OBJECTS[kind](texts[1:]), tmp_path / "object", **given)
+    for name, inputs in (("file", path), ("object", OBJECTS[kind](texts))):
+        pybpe.encode_files(tok, inputs, tmp_path / f"{name}.npy")
+        pybpe.prepare(
+            inputs if name == "file" else OBJECTS[kind](texts), tmp_path / f"prepared {name}", vocab_size=300, **given
+        )
+        fields = {"text_key": "text", "dedup": "exact"}
+        keeps = kind != "records"  # which has an object
+        if keeps:
+            pybpe.corpus.clean(
+                inputs if name == "file" else OBJECTS[kind](texts), tmp_path / f"{name}.clean.jsonl", **fields
+            )
+            found = [record["text"] for record in records(tmp_path / f"{name}.clean.jsonl")]
+            assert found == [text.replace("\ud800", "\ufffd") for text in texts if text]
+    assert (tmp_path / "file.npy").read_bytes() == (tmp_path / "object.npy").read_bytes()
+    assert (
+        content(tmp_path / "prepared file")["tokenizer.json"] == content(tmp_path / "prepared object")["tokenizer.json"]
+    )
+    assert shards(tmp_path / "prepared file") == shards(tmp_path / "prepared object")
+    if kind.startswith("records"):  # in which special tokens are text
+        assert pybpe.train(OBJECTS[kind](texts), vocab_size=300) == pybpe.train(path, vocab_size=300)
+
+
+WRONG: list[tuple[Any, str]] = [
+    (iter([]), "inputs has no documents: an iterator that was read before has none left"),
+    (iter(["", ""]), "there is no text in the inputs"),
+    (iter(["a", 5]), "inputs: item 1 is a int, expected a str: 5"),
+    (iter(["a", None]), "inputs: item 1: its text is None, expected a str"),
+    (iter(["a", float("nan")]), "inputs: item 1: its text is None"),
+    (iter([{"text": 5}]), "inputs: item 0: its text is 5"),
+    (iter([{"content": "a"}]), "inputs: item 0: has no 'text': its keys are 'content': pass .* text_key"),
+    (iter([b"a", b"\xff"]), "inputs: item 1: not UTF-8 at its byte 0"),
+    ({"train": ["a"]}, "inputs is a dict with the keys 'train': pass one of its values"),
+    (numpy.rec.fromrecords([("a",)], names="text"), "inputs: item 0 is a record, expected a str"),
+    (bytearray(b"a"), "inputs is one bytearray object"),
+    (5, "inputs must be a path, paths or an iterable of texts, not int"),
+]
+
+
+@pytest.mark.parametrize(("inputs", "message"), WRONG)
+def test_objects_that_are_no_documents_are_refused(
+    tok: pybpe.Tokenizer, tmp_path: Path, inputs: Any, message: str
+) -> None:
+    with pytest.raises((pybpe.errors.ArgumentError, pybpe.errors.FormatError), match=message):
+        pybpe.binarize(tok, inputs, tmp_path / "out", split_by="hash")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "input-lock"]
+
+
+def test_names_of_files_are_no_texts(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(jsonl(documents(30)))
+    for call in (partial(pybpe.binarize, tok, out=tmp_path / "out"), partial(pybpe.train, vocab_size=300)):
+        with pytest.raises(pybpe.errors.ArgumentError, match="a.jsonl', which is a file: pass paths in a list"):
+            call(str(each) for each in [path])
+    assert pybpe.binarize(tok, tmp_path.glob("*.jsonl"), tmp_path / "out", splits=(1,)).inputs[0][0] == str(path)
+
+
+def test_a_text_that_is_missing_is_skipped_like_a_null(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"on_error": "skip", "splits": (1,), "min_shard_tokens": 0}
+    with pytest.warns(PybpeWarning, match="2 of 5 records are not valid, such as <documents>: line 2"):
+        made = pybpe.binarize(tok, iter(["a", None, "b", float("nan"), "c"]), tmp_path / "out", **given)
+    assert made.skipped == {"records": 5, "skipped": 2, "file": "skipped.jsonl"}
+    assert [record["line"] for record in records(tmp_path / "out" / "skipped.jsonl")] == [2, 4]
+
+
+def test_an_error_of_the_object_itself_is_not_changed(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    def texts() -> Iterator[str]:
+        yield "a"
+        raise FileNotFoundError("mine")
+
+    with pytest.raises(FileNotFoundError, match="^mine$"):
+        pybpe.binarize(tok, texts(), tmp_path / "out")
