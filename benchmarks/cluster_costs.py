@@ -33,10 +33,9 @@ from pathlib import Path
 from typing import Any
 
 import pybpe
-from pybpe.reading import planning
+from pybpe.reading import planning, workers
 from pybpe.support.parallel import RunOptions
 from pybpe.support.remote import map_by_executor
-from pybpe.tokens import workers
 
 NODE = """
 import asyncio, sys

@@ -53,8 +53,8 @@ from pybpe.support.task_results import results_in, write_results
 from pybpe.tokens.finished import finished_manifest
 from pybpe.tokens.manifest import check_name, manifest_name
 from pybpe.tokens.options import Layout, OutputOptions
-from pybpe.tokens.results import TYPECODES, Encoded, Segment, Stream, task_data
-from pybpe.tokens.shards import make_here, make_shards
+from pybpe.tokens.run import make_here, make_shards
+from pybpe.tokens.task_encoder import TYPECODES, Encoded, Segment, Stream, task_data
 
 from .records import Record, read_records
 from .shards import HEADER_BYTES, header, header_numbers
@@ -261,12 +261,12 @@ def _write_shards(layout: Layout, found: Iterator[Encoded], splits: int) -> tupl
     """Writes the shards into the hidden folder. Returns the number of conversations, and the paths by split."""
     results = os.path.join(layout.unfinished, "results")
     write_results(results, task_data(found, splits, layout.marks))
-    streams = [Stream(split, layout.marks) for split in range(splits)]
+    streams = [Stream(layout.marks) for _ in range(splits)]
     conversations = 0
     for _, facts in results_in(results):
         conversations += facts["size"]
-        for stream in streams:
-            stream.take(facts["splits"])
+        for stream, counts in zip(streams, facts["splits"]):
+            stream.take(counts)
     try:
         made = make_shards(layout, streams, [results], layout.unfinished, make_here, progress=False)
     except ShardTooSmallError as error:

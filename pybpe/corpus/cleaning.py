@@ -34,7 +34,7 @@ from ..support.output_files import (
     write_through,
 )
 from ..support.parallel import RunOptions
-from ..support.task_results import Result, task_folder, task_path
+from ..support.task_results import Order, Result, task_folder, task_path
 from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
 from .duplicates import without_paragraphs
 from .filters import Filters
@@ -167,10 +167,10 @@ def clean(
         if not force and (made := record.made(list_path)) is not None:
             remove_folder(folder)
             return Report(made[0], steps.filters, near_dedup, made[1])
-        results_folder = task_folder(folder, identity_of(steps))
-        paths = [task_path(results_folder, each) for each in described]
+        results_folder = task_folder(os.path.abspath(folder), identity_of(steps))
+        orders = [Order(task, task_path(results_folder, each)) for task, each in zip(tasks, described)]
         try:
-            results = run_tasks(steps, tasks, staged, paths, run)
+            results = run_tasks(steps, orders, staged, folder, run)
             if not any(result.header()["tally"]["documents"].get("in") for result in results):
                 check_has_text(staged.files, "documents to write")
             decisions = Decisions(steps, results, run.memory_limit)
@@ -182,7 +182,7 @@ def clean(
             if not steps.read.skips:
                 remove_list(list_path)
         except BaseException:
-            if not any(map(os.path.exists, paths)):  # there is nothing to resume from
+            if not any(os.path.exists(order.path) for order in orders):  # there is nothing to resume from
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         remove_folder(folder)

@@ -20,17 +20,17 @@ from ..errors import ArgumentError
 from ..reading.charset import Doubts
 from ..reading.documents import Seen, SkippedRecords, headers_if_done
 from ..reading.files import Staged
-from ..reading.planning import Task, anchored
 from ..reading.remote import reads_urls
+from ..reading.workers import Workers
 from ..support import platform
 from ..support.parallel import RunOptions, worker_count
 from ..support.progress import Progress
-from ..support.remote import map_by_executor, versions
-from ..support.task_results import Result, hashed, results_in, write_results
+from ..support.remote import versions
+from ..support.task_results import Order, Result, hashed, results_in, write_results
 from .steps import Steps
 from .work import Work
 
-_RESULTS = 7  # the version of what tasks return: results of another version are not used
+_RESULTS = 8  # the version of what tasks return: results of another version are not used
 
 
 def identity_of(steps: Steps) -> str:
@@ -44,20 +44,18 @@ def identity_of(steps: Steps) -> str:
     return hashed(_RESULTS, versions(), rest, scorers)
 
 
-def run_tasks(
-    steps: Steps, tasks: Sequence[Task], staged: Staged, paths: Sequence[str], run: RunOptions
-) -> list[Result]:
-    """Runs all unfinished tasks, whose results go to these paths. Returns the results of all tasks, in order. Raises
+def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str, run: RunOptions) -> list[Result]:
+    """Runs all unfinished tasks. `hidden` is the hidden folder. Returns the results of all tasks, in order. Raises
     ArgumentError if more than half of the records are not valid."""
     skips = steps.read.skips
-    left = [order for order in zip(paths, tasks) if headers_if_done(order[0], skips, is_read=True) is None]
-    unfinished = {path for path, _ in left}
+    left = [order for order in orders if headers_if_done(order.path, skips, is_read=True) is None]
+    unfinished = {order.path for order in left}
     doubts, records = Doubts(), SkippedRecords(names=staged.names)
     found: list[Result] = []
     with ExitStack() as stack:
         bar = stack.enter_context(Progress("cleaning", staged.files.known_size, "B", run.progress))
-        done = _done(Work(steps), left, run, stack)
-        for path in paths:
+        done = _done(Work(steps), left, hidden, staged.files.size, run, stack)
+        for path in (order.path for order in orders):
             if path in unfinished:
                 next(done)
             for result, header in results_in(path):
@@ -72,12 +70,14 @@ def run_tasks(
     return found
 
 
-def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack: ExitStack) -> Iterator[None]:
+def _done(
+    work: Work, orders: Sequence[Order], hidden: str, size: int, run: RunOptions, stack: ExitStack
+) -> Iterator[None]:
     """Writes the results of each task to its file, in order, and yields after each. Processes that it starts end with
     `stack`."""
     count = min(worker_count(run.workers), len(orders))
-    if run.executor is None and count <= 1:
-        yield from map(work.write, orders)
+    if not orders or (run.executor is None and count <= 1):
+        yield from (None for order in orders if write_results(order.path, work.results(order)))
         return
     try:
         pickle.dumps(work)
@@ -87,13 +87,8 @@ def _done(work: Work, orders: Sequence[tuple[str, Task]], run: RunOptions, stack
             f" {param(workers=1)} ({error})"
         ) from None
     if run.executor is None:
-        own = RunOptions(count, stack.enter_context(process_pool(count)))
-        yield from (None for _ in map_by_executor(work.write, orders, own))
-        return
-    tasks = (anchored(task) for _, task in orders)
-    for (path, _), (_, result) in zip(orders, map_by_executor(work.collected, tasks, run)):
-        write_results(path, [result])
-        yield
+        run = RunOptions(count, stack.enter_context(process_pool(count)))
+    yield from Workers(hidden, work.results, size, run).done(orders)
 
 
 # ----------------------------------------------------------------------------------------------------

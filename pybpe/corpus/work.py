@@ -11,8 +11,7 @@ from typing import Any
 from .. import _binding
 from .._lazy import Array, numpy
 from ..normalize import normalize_text
-from ..reading.planning import Task
-from ..support.task_results import packed, write_results
+from ..support.task_results import Order, packed
 from .duplicates import counted_paragraphs, normalized
 from .measures import characters
 from .near_duplicates import Banding
@@ -32,12 +31,12 @@ class Work:
 
     steps: Steps
 
-    def run(self, task: Task) -> Iterator[_binding.Data]:
+    def results(self, order: Order) -> Iterator[_binding.Data]:
         """Yields a task's results in the form of task_results.py, in parts: lines, and for each the data for finding
         duplicates. There is a result for each _RESULT_BYTES, because a compressed file is one task, however long its
         text is."""
         found = _Found(self.steps)
-        for batch in batches(task, self.steps.kinds, no_cluster=self.steps.near_dedup is not None):
+        for batch in batches(order.task, self.steps.kinds, no_cluster=self.steps.near_dedup is not None):
             found.note(batch)
             if len(batch.texts):
                 self._batch(batch, found)
@@ -45,15 +44,6 @@ class Work:
                 yield from found.packed()
                 found = _Found(self.steps)
         yield from found.packed()
-
-    def collected(self, task: Task) -> bytes:
-        """Returns a task's results, one after another."""
-        return b"".join(self.run(task))
-
-    def write(self, order: tuple[str, Task]) -> None:
-        """Writes a task's results, one after another, to a file that appears complete or not at all."""
-        path, task = order
-        write_results(path, self.run(task))
 
     def _batch(self, batch: Batch, found: _Found) -> None:
         steps, tally = self.steps, found.tally

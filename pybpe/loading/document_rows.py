@@ -37,8 +37,7 @@ from ..support.parallel import RunOptions
 from ..support.permutation import shuffled_numbers
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
-from ..tokens.encoding import TaskEncoder, run_local
-from ..tokens.results import TYPECODES, Encoded, EotPlacer
+from ..tokens.task_encoder import TYPECODES, Encoded, EotPlacer, Marks, TaskEncoder
 from .sampling import CANNOT_GO_ON, process_of
 from .torch_data import this_process, torch_class
 
@@ -245,11 +244,11 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         by_task = len(tasks) >= _LEAST_TASKS * share[1]
         mine = (order[share[0] :: share[1]] if by_task else order)[start.task :].tolist()
         workers = self._workers if _worker() is None else self._workers or 1
-        encoder = TaskEncoder(self._tok, self._kinds, (1.0,), self._dtype.name)
+        encoder = TaskEncoder(self._tok, self._kinds, (1.0,), Marks("prepend", self._mark, self._dtype.name))
         records, placer = SkippedRecords(), EotPlacer("prepend", self._mark)
         task, begun = start.task, 0
         fixed = (plan.fixed(tasks[number], plan.task_bytes) for number in mine)
-        for found in run_local(encoder, workers, fixed, self._doubts):
+        for found in encoder.encoded(workers, fixed, self._doubts):
             self._doubts.tell(found.doubt)
             for seen in found.seen:
                 records.add(seen)

@@ -34,6 +34,14 @@ _NUMBERS = 8  # bytes before a header
 _UNFINISHED = ".tmp"  # the ending of a file
 
 
+class Order(NamedTuple):
+    """A task to do."""
+
+    task: Any
+    path: str  # the file for its results
+    stamp: str = ""  # identifies the versions of the files that it reads
+
+
 def hashed(*parts: object) -> str:
     """Returns a hash of this version of pybpe and of objects, whose `repr` is the same in every process."""
     return hashlib.sha256(repr((__version__, *parts)).encode("utf-8", "surrogateescape")).hexdigest()
@@ -159,9 +167,9 @@ class Result:
 
 def results_in(path: str) -> Iterator[tuple[Result, dict[str, Any]]]:
     """Yields the results in the file of a task, in order, each with its header. Raises FormatError as Result does."""
-    start = 0
-    with file_errors(path, "cannot be read"):
-        size = os.path.getsize(path)
+    start, size = 0, size_of(path)
+    if size < 0:  # another reader found damage
+        raise _damaged(path, 0)
     while start < size:
         header, at = _header(path, start)
         result = Result(path, start, header, at)

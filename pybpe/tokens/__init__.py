@@ -2,7 +2,7 @@
 
 binarization.py  binarize, encode_files     preparation.py  prepare     joining.py  join
 pack/            packed rows                mix/            mixtures of several sources
-run.py           one run: tasks -> results.py -> shards.py      workers.py  on other machines
+run.py           one run: tasks, which task_encoder.py encodes, and then shards
 finished.py      what an output folder has already; folders of finished token files
 manifest.py, formats.py, token_files.py     what `pybpe.loading` and other readers share with the writers
 """

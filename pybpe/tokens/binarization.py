@@ -24,12 +24,11 @@ from ..support.output_files import FOLDER, give_name, only_writer, output_file, 
 from ..support.parallel import RunOptions
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
-from .encoding import TaskEncoder, is_plain, run_local
 from .finished import call_of, finish_publishing, made_before
 from .manifest import Manifest
 from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions
-from .results import KEEP
-from .run import Job, NamedTask, write_token_files
+from .run import Job, write_token_files
+from .task_encoder import KEEP, TaskEncoder, is_plain
 
 _PLANNING_THREADS = 16  # if workers do the tasks: each waits for the disk, or for a file system on other machines
 
@@ -242,14 +241,14 @@ def write_dataset(
     tok, splits = layout.tok, options.split.splits
     check_mark(kinds, tok.special_tokens, tok.model.matching, staged.files)
     plan = planning.Plan(staged.files, kinds, options.split, tok._encoder.cutting)
-    encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
+    encoder = TaskEncoder(tok, kinds, splits, layout.marks)
     read = (options.read.documents, options.read.text_key, options.read.encoding)
     threads = 1 if run.executor is None else _PLANNING_THREADS
     job = Job(
         hashed(described(tok), read, options.split, layout.marks, planning.TASK_BYTES),
         len(splits),
         (_named(task, staged) for task in plan.tasks(threads)),
-        partial(run_local, encoder, run.workers),
+        partial(encoder.encoded, run.workers),
         encoder,
         staged.files,
     )
@@ -271,8 +270,9 @@ def known_of(options: DatasetOptions, tokenizer: Mapping[str, object], staged: S
     return Manifest(options.settings(), tokenizer, call=call, inputs=inputs, encodings=encodings, crlf=crlf)
 
 
-def _named(task: planning.Task, staged: Staged) -> NamedTask:
-    """Returns a task with its name, in which plain files have no sizes and times, so that a file may grow."""
+def _named(task: planning.Task, staged: Staged) -> tuple[planning.Task, bytes, bytes]:
+    """Returns a task with its name, in which plain files have no sizes and times, so that a file may grow, and its
+    stamp, in which they have."""
 
     def place(file: InputFile | SmallFiles) -> object:
         if is_plain(file) and file.path not in staged.names:
@@ -280,7 +280,7 @@ def _named(task: planning.Task, staged: Staged) -> NamedTask:
             return file.path, file.folder, file.form
         return staged.identity(file)
 
-    return NamedTask(task, planning.described(task, place), planning.described(task, staged.identity))
+    return task, planning.described(task, place), planning.described(task, staged.identity)
 
 
 def _identity(layout: Layout, options: DatasetOptions) -> str:

@@ -182,15 +182,15 @@ def _refusal(folder: str, what: str) -> ArgumentError:
 # What is in a folder of token files
 
 
-def publish(folder: str, tells: bool = False) -> None:
+def publish(folder: str, made: Manifest | None = None) -> None:
     """Moves finished files into their output folder, the manifest last. Removes the files that the manifest there
-    lists, and with `tells`, says so. That manifest is put aside first, because it would be wrong from then on, and
-    still lists them after a kill."""
+    lists, and says so to a caller who has just `made` the new one. The old manifest is put aside first, because it
+    would be wrong from then on, and still lists them after a kill."""
     rows, aside = (os.path.join(folder, FOLDER, name) for name in (ROWS, REPLACED))
     manifest, names = manifest_name(rows), os.listdir(rows)
-    older = replaced_files(folder, Manifest.load(rows).tokenizer.get("fingerprint"))
+    older = replaced_files(folder, (made or Manifest.load(rows)).tokenizer.get("fingerprint"))
     older = [name for name in older if os.path.lexists(os.path.join(folder, name))]
-    if older and tells:
+    if older and made is not None:
         warn(f"{folder}: replacing {counted(len(older), 'file')} of an earlier run, such as {older[-1]}")
     make_folder(aside)
     with file_errors(folder, "cannot be written"):

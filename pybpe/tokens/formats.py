@@ -33,7 +33,7 @@ from ..reading.rows import pyarrow_parquet
 from ..reading.streams import open_unchanged
 from ..tokenizer import Tokenizer
 from .manifest import FILE_NAME, HIDDEN_NAME, ShardRecord
-from .results import ID_BYTES
+from .task_encoder import ID_BYTES
 from .token_files import TokenFile
 
 _MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64

@@ -17,7 +17,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _binding
 from ..arguments import instance
@@ -29,13 +29,12 @@ from ..support.output_files import only_writer
 from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
-from .encoding import text_length
 from .finished import TokenFolder, finish_publishing, made_before, with_mark_of
 from .manifest import Manifest, ShardRecord, split_paths
 from .options import Layout, OutputOptions
 from .overlap import check_copies, check_documents_apart
-from .results import TYPECODES, Encoded, Segment
-from .run import Job, NamedTask, write_token_files
+from .run import Job, write_token_files
+from .task_encoder import TYPECODES, Encoded, Segment, text_length
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 
@@ -95,12 +94,10 @@ def join(
             return made
         check_documents_apart([(part.path, part) for part in parts])
         layout = Layout(tok, output, target, output.name or "", {})
-        tasks = [
-            NamedTask(copy, repr((copy.split, copy.folder.sha256, copy.record)).encode()) for copy in _copies(parts)
-        ]
+        tasks = [(copy, repr((copy[0], copy[1].sha256, copy[2])).encode(), b"") for copy in _copies(parts)]
         encoded = partial(_copied, layout)
         job = Job(identity, len(settings["splits"]), tasks, encoded, doing=("joining", "B"))
-        total = sum(copy.record.bytes for copy, _, _ in tasks)
+        total = sum(record.bytes for (_, _, record, _), _, _ in tasks)
         return write_token_files(layout, job, RunOptions(progress=progress), total, known)
 
 
@@ -142,20 +139,15 @@ def _described(part: TokenFolder) -> dict[str, Any]:
 # Reading
 
 
-class _Copy(NamedTuple):
-    """A token file to copy."""
-
-    split: int  # index into SPLIT_NAMES
-    folder: TokenFolder
-    record: ShardRecord
-    is_last: bool  # whether it is the last one of its split and folder
+_Copy = tuple[int, TokenFolder, ShardRecord, bool]
+"""A token file to copy: the index of its split, its folder, its record, and whether it is the last one of both."""
 
 
 def _copies(parts: Sequence[TokenFolder]) -> Iterator[_Copy]:
     for split, name in enumerate(SPLIT_NAMES):
         for part in parts:
             records = part.manifest.shards.get(name, [])
-            yield from (_Copy(split, part, record, record is records[-1]) for record in records)
+            yield from ((split, part, record, record is records[-1]) for record in records)
 
 
 def _copied(layout: Layout, copies: Iterable[_Copy], doubts: Doubts) -> Iterator[Encoded]:

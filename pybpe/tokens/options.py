@@ -22,7 +22,7 @@ from ..support.output_files import FOLDER
 from ..tokenizer import Tokenizer
 from .formats import FLAT, FORMATS, LLMC, Format
 from .manifest import Manifest, check_name
-from .results import EOT_MODES, ID_BYTES, KEEP, Marks
+from .task_encoder import EOT_MODES, ID_BYTES, KEEP, Marks
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
 _PLACES = EOT_MODES[:2]  # of the mark

@@ -7,6 +7,17 @@
 The first two folders are in the hidden folder of the output. A run that was killed does the tasks that have no file.
 If it was making token files, it makes them again, which takes a tenth of the time of the tasks. Until all of them are
 there, the output folder is unchanged. So the disk needs room for the tokens twice.
+
+Token files are called shards. Those of llm.c have equal size, which it needs to resume: llm.c's load_state
+(train_gpt2.cu) requires that the shard where a run stopped has as many samples as the first shard of the new run. A
+sample is B * T tokens per process, and a shard of c tokens has (c - 1) / sample of them, rounded down. So a short last
+shard makes llm.c abort when it resumes there.
+
+If the tokens do not divide evenly, some shards have one token more. c and c + 1 tokens give the same number of samples
+unless the sample size divides c. So c must then be odd: no even sample size divides it. Sample sizes are even in the
+llm.c trainer that resumes, because softmax_forward_kernel5 asserts that T is a multiple of 4. With cuDNN's attention
+instead, gelu_forward asserts that B * T * C is a multiple of 1024, so that only a model with such a C can have odd
+samples, if B, T and the number of processes are all odd. No token is added or lost.
 """
 
 from __future__ import annotations
@@ -15,42 +26,48 @@ import errno
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import tee
+from itertools import chain, tee
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
-from ..errors import ArgumentError, FormatError, LimitError, file_error, file_errors, note
+from .._lazy import Array, numpy
+from ..arguments import can_pass, param
+from ..errors import (
+    ArgumentError,
+    FormatError,
+    LimitError,
+    ShardTooSmallError,
+    file_error,
+    file_errors,
+    note,
+)
 from ..reading.charset import Doubts
 from ..reading.documents import Seen, SkippedRecords, check_list, headers_if_done
 from ..reading.files import Corpus
 from ..reading.input_file import check_has_text
-from ..support.output_files import make_folder, remove_entry
-from ..support.parallel import RunOptions
+from ..reading.splits import SPLIT_NAMES
+from ..support.output_files import give_name, make_folder, remove_entry, write_all
+from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
-from ..support.task_results import results_in, task_folder, task_path, write_results
-from .encoding import TaskEncoder
+from ..support.task_results import Order, Section, results_in, task_folder, task_path, write_results
 from .finished import TOKENIZER_NAMES, publish, remove_work, replaced_files
-from .manifest import ROWS, Manifest, record_file
+from .manifest import ROWS, Manifest, Records, ShardRecord, record_file
 from .options import ArrayOptions, Layout
-from .results import Encoded, Order, Stream, task_data
-from .shards import make_here, make_shards, starts_of
+from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
 
 if TYPE_CHECKING:
-    from .workers import Workers
+    from ..reading.workers import Workers
 
 LIST_NAME = "skipped.jsonl"
+_MOST_AT_ONCE = 4  # shards
 
-
-class NamedTask(NamedTuple):
-    """A task and what distinguishes it from others."""
-
-    task: Any
-    name: bytes  # equal names are equal tasks
-    stamp: bytes = b""  # unless they read other versions of files
+Task = tuple[Any, bytes, bytes]
+"""A task, its name (equal names are equal tasks), and its stamp (unless they read other versions of files)."""
 
 
 class Job(NamedTuple):
@@ -58,7 +75,7 @@ class Job(NamedTuple):
 
     identity: str  # a hash of everything that they depend on, except the tasks
     splits: int  # the number of splits
-    tasks: Iterable[NamedTask]
+    tasks: Iterable[Task]
     encoded: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
     encoder: TaskEncoder | None = None  # what an executor's workers encode tasks with
     files: Corpus | None = None  # what the tasks read
@@ -87,7 +104,7 @@ def write_token_files(
         with ExitStack() as stack:
             run.do_tasks(total, stack)
         made = run.assemble(known, with_tokenizer)
-        publish(layout.folder, tells=True)
+        publish(layout.folder, made)
     except (ArgumentError, LimitError):
         remove_work(layout.folder)  # other input is needed, so the results so far are useless
         raise
@@ -123,11 +140,11 @@ class _Run:
         self._rows = make_folder(os.path.join(hidden, f"{ROWS}-{secrets.token_hex(4)}"))
         self._workers: Workers | None = None
         if options.executor is not None and job.encoder is not None:
-            from .workers import Work, Workers
+            from ..reading.workers import Workers
 
             size = job.files.size if job.files is not None else 0
-            self._workers = Workers(hidden, Work(job.encoder, job.splits, layout.marks), size, options)
-        self._streams = [Stream(split, layout.marks) for split in range(job.splits)]
+            self._workers = Workers(hidden, job.encoder.results, size, options)
+        self._streams = [Stream(layout.marks) for _ in range(job.splits)]
         self._paths: list[str] = []
 
     # ------------------------------------------------------------------------------------------------
@@ -141,8 +158,8 @@ class _Run:
         write = stack.enter_context(_binding.Output(listed)).write if self._skips else lambda data: None
         self._records = records = SkippedRecords(write, layout.source_names)
         orders = (
-            Order(each.task, task_path(self.folder, each.name), hashlib.blake2b(each.stamp, digest_size=16).hexdigest())
-            for each in self._job.tasks
+            Order(task, task_path(self.folder, name), hashlib.blake2b(stamp, digest_size=16).hexdigest())
+            for task, name, stamp in self._job.tasks
         )
         every, some = tee((order, self._is_done(order)) for order in orders)
         bar = stack.enter_context(Progress(self._job.doing[0], total, self._job.doing[1], self._options.progress))
@@ -159,8 +176,8 @@ class _Run:
                     doubts.tell(doubt)
                 for seen in header["seen"]:
                     records.add(Seen.of(seen))
-                for stream in self._streams:
-                    stream.take(header["splits"])
+                for stream, counts in zip(self._streams, header["splits"]):
+                    stream.take(counts)
             records.check()
             self._paths.append(order.path)
         is_told = is_told or self._tell(total)
@@ -209,7 +226,7 @@ class _Run:
     def assemble(self, known: Manifest, with_tokenizer: bool) -> Manifest:
         """Makes the token files, what belongs to them, and the manifest."""
         layout, form = self._layout, self._layout.output.form
-        make = make_here if self._workers is None else self._workers.shards
+        make = partial(self._workers.make, make_shard) if self._workers and self._workers.is_shared else make_here
         records = make_shards(layout, self._streams, self._paths, self._rows, make, self._options.progress)
         others, skipped = list[str](), None
         for split, found in enumerate(records.values()):
@@ -237,3 +254,193 @@ class _Run:
         with file_errors(self._rows, "cannot be renamed"):
             os.rename(self._rows, os.path.join(os.path.dirname(self._rows), ROWS))
         return made
+
+
+# ----------------------------------------------------------------------------------------------------
+# Shards
+
+
+def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
+    """Returns how many tokens each shard of a split gets.
+
+    Args:
+        tokens: the tokens of the split.
+        most: the maximum per shard, exceeded only if shards would otherwise be smaller than `least`.
+        least: the minimum per shard; the split has at least this many.
+
+    Returns:
+        Equal sizes, or first some of an odd number plus 1, then some of that odd number.
+    """
+    fewest = max(1, -(-tokens // most))
+    largest_count = max(1, tokens // max(1, least))
+    for count in chain(range(fewest, largest_count + 1), range(min(fewest, largest_count), 0, -1)):
+        size, larger = divmod(tokens, count)
+        if larger == 0 or size % 2 == 1:
+            return [size + 1] * larger + [size] * (count - larger)
+    raise AssertionError  # one shard is always possible
+
+
+def check_least(path: str, tokens: int, least: int, reader: str = "llm.c", total: int | None = None) -> None:
+    """Raises ShardTooSmallError if the last or only shard of a split has fewer than `least` tokens. `total` is the
+    number of tokens in all splits, if others can be chosen."""
+    if tokens < least:
+        is_enough = total is not None and total >= least
+        ways = {
+            "splits": f"use other splits ({param(splits=(1,))} writes only train)" if is_enough else "",
+            "split_by": f"use {param(split_by='token')}" if is_enough else "",
+            "min_shard_tokens": f"allow it with {param(min_shard_tokens=0)}",
+        }
+        some = ", or ".join(filter(None, (way for name, way in ways.items() if can_pass(name))))
+        some = some if is_enough and some else f"add more text{', or ' if some else ''}{some}"
+        raise ShardTooSmallError(
+            f"{path}: would have {tokens} tokens, but {reader} needs at least {least} in every shard: {some}",
+            path,
+            tokens,
+        )
+
+
+def sizes_of(layout: Layout, split: str, tokens: int, total: int) -> list[int]:
+    """Returns how many tokens each shard of a split of so many tokens gets. All splits have `total` tokens.
+
+    Shards of equal size have at most `shard_tokens` tokens. Others have `shard_tokens`, and the last one the rest, but
+    at least `min_shard_tokens`; it may be that much longer instead.
+
+    Raises:
+        ShardTooSmallError: the split is too small for one shard. LimitError: a shard would be larger than its readers
+            can read.
+    """
+    form, most, least = layout.output.form, layout.output.shard_tokens, layout.output.least_tokens
+    if form.equal_shards:
+        check_least(layout.path(split, 0), tokens, least, form.reader, total)
+        sizes = shard_sizes(tokens, most, least)
+        size = form.header_bytes + sizes[0] * ID_BYTES[layout.output.dtype]
+        if form.max_bytes and size > form.max_bytes:
+            raise LimitError(
+                f"{layout.path(split, 0)}: would have {size} bytes, but {form.reader} cannot read beyond"
+                f" {form.max_bytes}: choose a smaller {param('shard_tokens')} or {param('min_shard_tokens')}"
+            )
+        return sizes
+    full_size = max(most, least)
+    full = max(0, (tokens - max(1, least)) // full_size) if form.has_shards else 0
+    last = tokens - full * full_size
+    check_least(layout.path(split, full), last, least, form.reader, total)
+    return [full_size] * full + [last]
+
+
+class ShardOrder(NamedTuple):
+    """A shard to make."""
+
+    path: str  # its file
+    size: int  # of the file, in bytes
+    header: bytes  # its first bytes
+    parts: Sequence[tuple[Section, int, int] | bytes]  # the rest: the ids of a section from one byte to another
+    is_hashed: bool  # whether the hash is wanted
+
+
+def make_shards(
+    layout: Layout,
+    streams: Sequence[Stream],
+    paths: Sequence[str],
+    folder: str,
+    make: Callable[[Iterator[ShardOrder]], Iterator[str]],
+    progress: bool | None = None,
+) -> Records:
+    """Makes the shards of all splits in a folder. Returns their records.
+
+    Args:
+        streams: the splits, at the end of all results.
+        paths: the files of the results, in order.
+        make: yields what `make_shard` returns for each order.
+
+    Raises:
+        ShardTooSmallError, LimitError: as sizes_of.
+    """
+    names, total = SPLIT_NAMES[: len(streams)], sum(stream.tokens for stream in streams)
+    sizes = [sizes_of(layout, name, stream.tokens, total) for name, stream in zip(names, streams)]
+    records: Records = {name: [] for name in names}
+    waiting: list[tuple[str, ShardRecord]] = []
+
+    def orders() -> Iterator[ShardOrder]:
+        for split, some in enumerate(sizes):
+            for record, order in shard_orders(layout, split, some, paths, folder):
+                waiting.append((names[split], record))
+                yield order
+
+    with Progress("writing shards", sum(map(len, sizes)), "shard", progress) as bar:
+        for digest in make(orders()):
+            name, record = waiting.pop(0)
+            records[name].append(record._replace(sha256=digest))
+            bar.add(1)
+    return records
+
+
+def shard_orders(
+    layout: Layout, split: int, sizes: Sequence[int], paths: Iterable[str], folder: str
+) -> Iterator[tuple[ShardRecord, ShardOrder]]:
+    """Cuts the tokens of a split into shards of these sizes, for files in a folder. Yields each when it is full."""
+    output, stream = layout.output, Stream(layout.marks)
+    width, name, mark = ID_BYTES[output.dtype], SPLIT_NAMES[split], layout.tok.eot_token or 0
+    header_of = output.form.header
+    assert header_of is not None
+    parts, room, number = list[tuple[Section, int, int] | bytes](), sizes[0], 0
+    documents = text_bytes = 0  # of the shard
+
+    def shard() -> tuple[ShardRecord, ShardOrder]:
+        header = header_of(sizes[number], output.dtype, layout.tok.vocab_size)
+        file, size = os.path.basename(layout.path(name, number)), len(header) + sizes[number] * width
+        record = ShardRecord(file, sizes[number], size, "", documents, text_bytes)
+        return record, ShardOrder(os.path.join(folder, file), size, header, parts, output.HASHED)
+
+    for result, header in chain.from_iterable(map(results_in, paths)):
+        tokens, *whole = header["splits"][split][:3]
+        is_marked, is_skipped, goes_on = stream.take(header["splits"][split])
+        section, taken = result.sections[name], [int(goes_on), 0]  # the documents and bytes that shards have
+        start = is_skipped - is_marked  # -1 is the mark before the tokens
+        while start < tokens:
+            if not room:
+                yield shard()
+                number += 1
+                parts, room, documents, text_bytes = [], sizes[number], 0, 0
+            if start < 0:
+                parts.append(mark.to_bytes(width, "little"))
+                end, now = 0, taken
+            else:
+                end, now = min(tokens, start + room), whole
+                parts.append((section, start * width, end * width))
+                if end < tokens:  # the result goes on in the next shard
+                    ids, starts = read_ids(section, output.dtype), read_starts(result, split)[goes_on:]
+                    now = [goes_on + bisect_left(starts, end), text_length(layout.tok, ids[int(is_skipped) : end])]
+            documents, text_bytes = documents + now[0] - taken[0], text_bytes + now[1] - taken[1]
+            room, start, taken = room - (end - start), end, now
+    yield shard()  # also that of a split without tokens
+
+
+def make_here(orders: Iterator[ShardOrder]) -> Iterator[str]:
+    """Makes shards in threads of this process."""
+    return map_ordered(make_shard, orders, min(worker_count(None), _MOST_AT_ONCE))
+
+
+def make_shard(order: ShardOrder) -> str:
+    """Makes a shard. Returns its SHA-256, or ""."""
+    temporary = f"{order.path}-{secrets.token_hex(4)}.tmp"
+    digest = hashlib.sha256(order.header)
+    with file_errors(temporary, "cannot be written"), open(temporary, "wb", buffering=0) as output:
+        write_all(output, order.header)
+        for part in order.parts:
+            end_if_unwanted()
+            data = memoryview(part) if isinstance(part, bytes) else memoryview(part[0].read())[part[1] : part[2]]
+            if order.is_hashed:
+                digest.update(data)
+            write_all(output, data)
+    give_name(temporary, order.path)
+    return digest.hexdigest() if order.is_hashed else ""
+
+
+def starts_of(layout: Layout, split: int, paths: Iterable[str]) -> Iterator[Array]:
+    """Yields where the documents of a split begin, int64, in blocks."""
+    stream = Stream(layout.marks)
+    for result, header in chain.from_iterable(map(results_in, paths)):
+        before = stream.tokens
+        is_marked, is_skipped, goes_on = stream.take(header["splits"][split])
+        starts = numpy.array(read_starts(result, split)[goes_on:], dtype=numpy.int64)
+        yield starts + (before + is_marked - is_skipped)

@@ -23,7 +23,7 @@ from .binarization import described
 from .formats import FORMATS, LLMC
 from .manifest import FileRecord, Manifest, ShardRecord, check_finished, marked, named_folder
 from .pack.rows import row_fault
-from .results import ID_BYTES
+from .task_encoder import ID_BYTES
 
 _SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again
 _SAMPLE_TOKENS = 4096

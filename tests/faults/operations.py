@@ -21,10 +21,12 @@ from llmc_compat.checkpoint import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import corpus, viz  # noqa: E402
 from pybpe.corpus import decisions  # noqa: E402
-from pybpe.reading import planning  # noqa: E402
+from pybpe.reading import (
+    planning,  # noqa: E402
+    workers,  # noqa: E402
+)
 from pybpe.reading.sample import Sample  # noqa: E402
 from pybpe.support.parallel import RunOptions  # noqa: E402
-from pybpe.tokens import workers  # noqa: E402
 from pybpe.tokens.mix import mixing, shuffling  # noqa: E402
 from pybpe.training import counting  # noqa: E402
 from pybpe.training.counting import count_to_file  # noqa: E402

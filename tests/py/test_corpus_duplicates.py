@@ -285,7 +285,7 @@ def test_too_little_memory_for_so_many_documents(tmp_path: Path, monkeypatch: py
         cleaned(tmp_path, "out.jsonl", near_dedup=0.9, memory_limit=10**5, workers=1)
     assert not (tmp_path / "out.jsonl").exists()
     with monkeypatch.context() as patch:
-        patch.setattr(work.Work, "run", None)  # the tasks are done
+        patch.setattr(work.Work, "results", None)  # the tasks are done
         again = cleaned(tmp_path, "out.jsonl", near_dedup=0.9, memory_limit=102_400, workers=1)
     assert again == cleaned(tmp_path, "other.jsonl", near_dedup=0.9, workers=1)
 

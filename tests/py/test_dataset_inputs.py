@@ -25,8 +25,7 @@ from pybpe.errors import PybpeWarning
 from pybpe.loading import DocumentRows
 from pybpe.reading import files, pieces, planning
 from pybpe.reading.splits import hash_split
-from pybpe.tokens.encoding import TaskEncoder
-from pybpe.tokens.results import Segment
+from pybpe.tokens.task_encoder import Segment, TaskEncoder
 
 
 def hashed(data: bytes) -> int:

@@ -13,8 +13,8 @@ from corpora import tokens_of
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
-from pybpe.tokens import results
-from pybpe.tokens.shards import shard_sizes
+from pybpe.tokens import task_encoder
+from pybpe.tokens.run import shard_sizes
 from pybpe.tokens.verification import verify
 
 # ------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_shards_are_near_the_size_that_was_asked_for() -> None:
 def test_no_token_is_lost(
     tok: pybpe.Tokenizer, marked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_tokens: int
 ) -> None:
-    monkeypatch.setattr(results, "_RESULT_TOKENS", 3000)
+    monkeypatch.setattr(task_encoder, "_RESULT_TOKENS", 3000)
     options: dict[str, Any] = {"shard_tokens": shard_tokens, "eot": "prepend", "min_shard_tokens": 257}
     lengths = [len(tok.decode_single_token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.vocab_size)]
     whole = pybpe.binarize(tok, marked, tmp_path / "one")

@@ -18,9 +18,9 @@ from texts import english
 
 import pybpe
 from pybpe.errors import ShardTooSmallError
-from pybpe.reading import planning
+from pybpe.reading import planning, workers
 from pybpe.support.remote import SharedFolder
-from pybpe.tokens import results, workers
+from pybpe.tokens import task_encoder
 from pybpe.tokens.verification import verify
 
 HIDDEN = ".pybpe-unfinished"
@@ -82,7 +82,7 @@ def test_same_files(
 ) -> None:
     tok = small_tokenizer()
     expected = pybpe.binarize(tok, corpus, tmp_path / "one", workers=1, **settings)
-    monkeypatch.setattr(results, "_RESULT_TOKENS", 1000)
+    monkeypatch.setattr(task_encoder, "_RESULT_TOKENS", 1000)
     how: dict[str, Any] = {"many": {"workers": 8}, "threads": {"executor": threads}}
     how["shuffled"] = {"executor": Shuffled(5), "workers": 4}
     for name, given in how.items():
@@ -188,10 +188,10 @@ def test_a_copy_of_the_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.
     assert not list((tmp_path / "out").glob("*.bin"))
 
 
-def test_a_changed_context_is_refused(tmp_path: Path) -> None:
+def test_a_changed_work_is_refused(tmp_path: Path) -> None:
     """Its hash is in the message, so a worker does not unpickle a file that another program wrote."""
     shared = SharedFolder.begin(str(tmp_path))
-    (tmp_path / "context").write_bytes(pickle.dumps("another"))
+    (tmp_path / "work").write_bytes(pickle.dumps("another"))
     with pytest.raises(pybpe.errors.WorkerError, match="has been changed"):
         workers._written(shared, "0" * 64, [])
 

@@ -22,7 +22,7 @@ from llmc_compat.chat import ChatFormat
 from llmc_compat.shards import read_shard
 from pybpe.errors import ArgumentError, FileMissingError, FormatError, LimitError
 from pybpe.model import CONTROL_TOKENS
-from pybpe.tokens.shards import shard_sizes
+from pybpe.tokens.run import shard_sizes
 
 # Ids of the profile: the test spells them out.
 EOT, IM_START, IM_END, SYSTEM, USER, ASSISTANT, THOUGHT, END_THOUGHT = 0, 2, 3, 4, 5, 6, 7, 8

@@ -21,12 +21,12 @@ from texts import english
 
 import pybpe
 from pybpe.errors import ArgumentError, FileError, FormatError, PybpeWarning
-from pybpe.reading import planning
+from pybpe.reading import planning, workers
 from pybpe.support import task_results
 from pybpe.support.output_files import FOLDER, write_all
-from pybpe.tokens import encoding, run, shards, workers
+from pybpe.tokens import run, task_encoder
 from pybpe.tokens.mix import mixing, shuffling
-from pybpe.tokens.results import Segment
+from pybpe.tokens.task_encoder import Segment
 from pybpe.tokens.verification import verify
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
@@ -232,8 +232,8 @@ def test_a_mended_file_is_done_again_and_the_files_before_it_are_kept(
     given = {"format": format, "split_by": split_by, "executor": ThreadPoolExecutor(1) if by_executor else None, **ONE}
     monkeypatch.setattr(workers, "tasks_per_message", lambda *_: 1)
     seen: list[Any] = []
-    pieces = encoding.TaskEncoder.task_pieces
-    monkeypatch.setattr(encoding.TaskEncoder, "task_pieces", lambda self, task: seen.append(task) or pieces(self, task))
+    pieces = task_encoder.pieces_of
+    monkeypatch.setattr(task_encoder, "pieces_of", lambda task, *rest: seen.append(task) or pieces(task, *rest))
     pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)
     whole = sum("a.txt" in str(task) for task in seen)
     good = corpus[1].read_bytes()
@@ -258,15 +258,14 @@ def test_shards_of_before_a_change_are_not_used(
     given["executor"] = ThreadPoolExecutor(1) if by_executor else None
     made: list[Any] = []
 
-    def make(order: shards.ShardOrder, real: Callable[[shards.ShardOrder], str] = shards.make_shard) -> str:
+    def make(order: run.ShardOrder, real: Callable[[run.ShardOrder], str] = run.make_shard) -> str:
         if len(made) == 2:
             raise OSError(errno.EIO, "Input/output error")
         made.append(order)
         return real(order)
 
     with monkeypatch.context() as patch, pytest.raises((OSError, pybpe.errors.WorkerError), match="Input/output error"):
-        patch.setattr(shards, "make_shard", make)
-        patch.setattr(workers, "make_shard", make)
+        patch.setattr(run, "make_shard", make)
         pybpe.binarize(tok, corpus, tmp_path / "out", **given)
     corpus[2].write_bytes(gzip.compress(english()[100_000:150_000].encode()))
     pybpe.binarize(tok, corpus, tmp_path / "out", **given)
@@ -281,9 +280,9 @@ def test_of_a_file_that_grew_only_the_last_task_and_the_new_ones_are_done_again(
     """So are those that read what was changed; what is before and after it, if its size stays, is kept."""
     given = {**ONE, "splits": (1,), "executor": ThreadPoolExecutor(1) if by_executor else None}
     seen: list[int] = []
-    segments = encoding.TaskEncoder.segments
+    segments = task_encoder.TaskEncoder.segments
 
-    def noted(self: encoding.TaskEncoder, piece: planning.Piece) -> list[Segment]:
+    def noted(self: task_encoder.TaskEncoder, piece: planning.Piece) -> list[Segment]:
         if piece.size:
             seen.append(piece.start)
         return segments(self, piece)
@@ -294,7 +293,7 @@ def test_of_a_file_that_grew_only_the_last_task_and_the_new_ones_are_done_again(
         seen.clear()
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(run, "make_shards", interrupted)
-            patch.setattr(encoding.TaskEncoder, "segments", noted)
+            patch.setattr(task_encoder.TaskEncoder, "segments", noted)
             pybpe.binarize(tok, path, tmp_path / path.stem, **given)
         return seen.copy()
 

@@ -20,7 +20,7 @@ from ..finished import TokenFolder, call_of, finish_publishing, made_before, wit
 from ..manifest import Manifest, passes
 from ..options import Layout, OutputOptions
 from ..overlap import check_documents_apart
-from ..run import Job, NamedTask, write_token_files
+from ..run import Job, write_token_files
 from .amounts import asked_tokens
 from .drawing import Drawn, draw_all, everything
 from .recipe import Recipe, load_recipe
@@ -132,7 +132,7 @@ def _mixed(
     states = [state_of(source) for source in sources]
     identity = hashed(states, sections, shuffle.buckets, settings, layout.name)
     encoded = partial(shuffle.encoded, progress=run.progress)
-    tasks = (NamedTask(task, name) for name, task in shuffle.tasks())
+    tasks = ((task, name, b"") for name, task in shuffle.tasks())
     job = Job(identity, splits, tasks, encoded, doing=("shuffling", "token"))
     total = sum(section.tokens for section in sections)
     return write_token_files(layout, job, run, total, replace(known, settings=settings))

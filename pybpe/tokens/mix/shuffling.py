@@ -31,8 +31,7 @@ from ...support import platform
 from ...support.output_files import make_folder, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
-from ..encoding import text_length
-from ..results import ID_BYTES, TYPECODES, Encoded, Segment
+from ..task_encoder import ID_BYTES, TYPECODES, Encoded, Segment, text_length
 from .drawing import Documents, Drawn, drawing_keys, writing_keys
 
 DEFAULT_MEMORY = 1 << 30

@@ -24,7 +24,6 @@ from ...reading.streams import read_file
 from ...support.output_files import FOLDER, make_folder, only_writer, real_output, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
-from ..encoding import text_length
 from ..finished import (
     TOKENIZER_NAMES,
     TokenFolder,
@@ -38,8 +37,8 @@ from ..finished import (
 from ..formats import FLAT, FORMATS, LLMC
 from ..manifest import ROWS, FileRecord, Manifest, ShardRecord
 from ..options import RowOptions
-from ..results import ID_BYTES
-from ..shards import check_least
+from ..run import check_least
+from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
 from .rows import WRITERS, Columns, NewShard, columns_of

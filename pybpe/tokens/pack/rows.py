@@ -44,7 +44,7 @@ from ...errors import file_errors
 from ...reading.rows import pyarrow_parquet
 from ..formats import llmc_header
 from ..manifest import FileRecord
-from ..results import ID_BYTES
+from ..task_encoder import ID_BYTES
 from .pieces import row_count
 
 COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")

@@ -22,8 +22,8 @@ from texts import english  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.errors import WorkerError, note  # noqa: E402
+from pybpe.reading import workers  # noqa: E402
 from pybpe.support import remote  # noqa: E402
-from pybpe.tokens import workers  # noqa: E402
 
 
 @pytest.fixture

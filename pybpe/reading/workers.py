@@ -1,8 +1,8 @@
-"""The work of an executor's workers: the tasks of a run, and its shards.
+"""Tasks on the workers of an executor.
 
-If the workers see the hidden folder of the run, they write there what threads of one process would write, so no token
-passes through the process that runs. It can take only about as much as a few workers make. Otherwise they send their
-results, and it writes them.
+If the workers see the hidden folder of the run, they write the results there, so nothing that they make passes through
+the process that runs. It can take only about as much as a few workers make. Otherwise they send their results, and it
+writes them.
 
 A worker that was given up, and continues, changes nothing: what it writes is what another one writes.
 """
@@ -13,63 +13,57 @@ import hashlib
 import os
 import pickle
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any
 
 from .. import _binding
 from ..errors import WorkerError
-from ..reading import planning
-from ..reading.files import Corpus
-from ..reading.streams import read_file
 from ..support.parallel import RunOptions
 from ..support.remote import SharedFolder, map_by_executor, most_pending
-from ..support.task_results import size_of, write_results
-from .encoding import TaskEncoder, task_results
-from .results import Marks, Order, task_data
-from .shards import ShardOrder, make_here, make_shard
+from ..support.task_results import Order, size_of, write_results
+from . import planning
+from .files import Corpus
+from .streams import read_file
 
 _PER_WORKER = 8  # messages, so that no worker waits long for the last ones
 _MOST_TASKS = 64  # of a message
 _MOST_FILES = 1 << 12  # of a message, which must not grow with the number of small files
 _PATIENCE_SECONDS = 10.0  # the time that a network file system may need to show a file to other machines
 _PAUSE_SECONDS = 0.1
-_CONTEXT = "context"  # the file with the pickled Work, which a worker reads once
+_WORK = "work"  # the file with the pickled function, which a worker reads once
 
-
-class Work(NamedTuple):
-    """What a worker needs besides a task."""
-
-    encoder: TaskEncoder
-    splits: int  # the number of splits
-    marks: Marks
-
-    def data(self, order: Order) -> Iterator[_binding.Data]:
-        """Yields the results of a task, in parts."""
-        return task_data(task_results(self.encoder, order.task), self.splits, self.marks, order.stamp)
+Results = Callable[[Order], Iterable[_binding.Data]]
+"""Returns the results of a task, in parts, in the form of task_results.py."""
 
 
 class Workers:
-    """The workers of a run with an executor. `hidden` is the hidden folder of the output, and `size` the amount of text
-    in all tasks."""
+    """The workers of a run with an executor.
 
-    def __init__(self, hidden: str, work: Work, size: int, options: RunOptions) -> None:
-        self._options, self._work = options, pickle.dumps(work)
+    Args:
+        hidden: the hidden folder of the output.
+        results: makes the results of tasks. It is sent to the workers.
+        size: the amount of text in all tasks.
+        run: the executor.
+    """
+
+    def __init__(self, hidden: str, results: Results, size: int, run: RunOptions) -> None:
+        self._run, self._work = run, pickle.dumps(results)
         self._folder = SharedFolder.begin(hidden)
-        self._share = is_shared(self._folder, options)
-        self._most = tasks_per_message(size, most_pending(options.workers) // 2)
+        self.is_shared = is_shared(self._folder, run)
+        self._most = tasks_per_message(size, most_pending(run.workers) // 2)
 
     def done(self, orders: Iterable[Order]) -> Iterator[None]:
         """Does tasks. Yields after each, in order. Raises WorkerError: as in map_by_executor."""
-        if not self._share:
+        if not self.is_shared:
             anchored = (order._replace(task=planning.anchored(order.task)) for order in orders)
-            for order, data in map_by_executor(partial(_sent, self._work), anchored, self._options):
+            for order, data in map_by_executor(partial(_sent, self._work), anchored, self._run):
                 write_results(order.path, [data])
                 yield
             return
-        _binding.write_file(os.path.join(self._folder.path, _CONTEXT), self._work)
+        _binding.write_file(os.path.join(self._folder.path, _WORK), self._work)
         write = partial(_written, self._folder, hashlib.sha256(self._work).hexdigest())
-        for message, sizes in map_by_executor(write, self._messages(orders), self._options):
+        for message, sizes in map_by_executor(write, self._messages(orders), self._run):
             for order, size in zip(message, sizes):
                 _await(order.path, size)
                 yield
@@ -86,21 +80,18 @@ class Workers:
         if message:
             yield message
 
-    def shards(self, orders: Iterator[ShardOrder]) -> Iterator[str]:
-        """Makes shards. Yields what `make_shard` returns for each, in order."""
-        if not self._share:
-            yield from make_here(orders)
-            return
-        for order, digest in map_by_executor(partial(_made, self._folder), orders, self._options):
-            _await(order.path, order.size)
-            yield digest
+    def make(self, function: Callable[[Any], str], files: Iterable[Any]) -> Iterator[str]:
+        """Makes files in the shared folder, each with a path and a size. Yields function(file) for each, in order."""
+        for file, made in map_by_executor(partial(_made, self._folder, function), files, self._run):
+            _await(file.path, file.size)
+            yield made
 
 
-def is_shared(folder: SharedFolder, options: RunOptions) -> bool:
+def is_shared(folder: SharedFolder, run: RunOptions) -> bool:
     """Returns whether the workers of a run see a folder under the same name. Asks as often as tasks are submitted at
     once, so that probably each worker answers."""
-    count = most_pending(options.workers)
-    return all([is_seen for _, is_seen in map_by_executor(SharedFolder.is_seen, [folder] * count, options)])
+    count = most_pending(run.workers)
+    return all([is_seen for _, is_seen in map_by_executor(SharedFolder.is_seen, [folder] * count, run)])
 
 
 def tasks_per_message(size: int, workers: int) -> int:
@@ -125,31 +116,31 @@ def _await(path: str, size: int) -> None:
 
 
 def _sent(work: bytes, order: Order) -> bytes:
-    return b"".join(_unpickled(work).data(order))
+    return b"".join(_unpickled(work)(order))
 
 
 @lru_cache(maxsize=2)
-def _unpickled(work: bytes) -> Work:
-    """Unpickles the encoder once per worker, not once per task."""
+def _unpickled(work: bytes) -> Results:
+    """Unpickles the function once per worker, not once per task."""
     return pickle.loads(work)  # type: ignore[no-any-return]
 
 
 def _written(folder: SharedFolder, digest: str, message: Sequence[Order]) -> list[int]:
     folder.check()
-    work = _unpickled(_context(folder, digest))
-    return [write_results(order.path, work.data(order)) for order in message]
+    results = _unpickled(_shared_work(folder, digest))
+    return [write_results(order.path, results(order)) for order in message]
 
 
 @lru_cache(maxsize=2)
-def _context(folder: SharedFolder, digest: str) -> bytes:
-    """Returns the pickled Work. A process reads it once."""
-    path = os.path.join(folder.path, _CONTEXT)
+def _shared_work(folder: SharedFolder, digest: str) -> bytes:
+    """Returns the pickled function. A process reads it once."""
+    path = os.path.join(folder.path, _WORK)
     data = read_file(path)
     if hashlib.sha256(data).hexdigest() != digest:
         raise WorkerError(f"{path}: has been changed, or cannot be read completely here: run again")
     return data
 
 
-def _made(folder: SharedFolder, order: ShardOrder) -> str:
+def _made(folder: SharedFolder, function: Callable[[Any], str], file: Any) -> str:
     folder.check()
-    return make_shard(order)
+    return function(file)

@@ -1,0 +1,450 @@
+"""The tokens of a task: pieces of text become segments, which are ids of one split, and these the results of
+task_results.py.
+
+A result has the ids of each split, with <|endoftext|> between documents, and where documents begin among them. Input
+texts may have this mark before documents, after them, or at both ends of a file. Whatever the input has, each non-empty
+document gets exactly one, before it ("prepend") or after it ("append"), or none at all ("none").
+
+A task does not know whether its first document began in a task before it. It writes its tokens as if none did. Whoever
+reads the results in order knows, and changes at most one token, the first of a split in a task:
+
+    the task begins with    and a document goes on          otherwise
+    text                    no mark before it ("prepend")   as written; a document begins
+    a mark                  a mark before it ("append")     as written
+"""
+
+from __future__ import annotations
+
+import string
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate, chain, groupby, pairwise
+from typing import Any, NamedTuple
+
+from .. import _binding
+from ..arguments import Text
+from ..model import END_OF_TEXT, PLAIN
+from ..reading.charset import Doubts
+from ..reading.documents import RECORDS, Kinds, Seen, overlaps
+from ..reading.files import SmallFiles
+from ..reading.input_file import InputFile
+from ..reading.pieces import PIECE_BYTES
+from ..reading.planning import Piece, Task, add_documents, divide, lent_divider, pieces_of, shares_of
+from ..reading.rows import Texts
+from ..reading.splits import SPLIT_NAMES
+from ..support.parallel import map_ordered
+from ..support.task_results import Order, Result, Section, packed
+from ..tokenizer import Tokenizer
+from ..tokenizer.encoding import AllowedSpecial
+
+EOT_MODES = ("prepend", "append", "none")
+KEEP = "keep"  # encode_files only: the ids of the text as it is, marks included
+TYPECODES = {"uint16": "H", "uint32": "I"}  # of the array module, by dtype
+ID_BYTES = {"uint16": 2, "uint32": 4}  # bytes per id, by dtype
+_LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
+_SMALL = 1 << 12  # bytes of a piece
+_ALONE = -1  # instead of the split of a piece that is not small
+_NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
+_RESULT_TOKENS = 1 << 20
+_TEXT, _MARK = "text", "mark"  # what the tokens of a split begin with in a task; "" if that is known from before
+
+
+class Marks(NamedTuple):
+    """Where the marks of a stream go."""
+
+    mode: str  # one of EOT_MODES, or KEEP
+    eot: int | None  # the id of the mark; None only if the texts have none, and the mode is "none" or KEEP
+    dtype: str  # of the ids
+
+
+class Segment(NamedTuple):
+    """The ids of a piece that go to one split."""
+
+    split: int  # index into SPLIT_NAMES
+    ids: array[int]  # an array of type H or I, with the mark, <|endoftext|>, between documents
+    marks: int  # the number of marks in `ids`
+    text_bytes: int  # the size of the encoded text, without marks
+    ends_document: bool  # whether a document ends with it
+
+
+class Encoded(NamedTuple):
+    """Some work of a run."""
+
+    segments: Sequence[Segment]  # in order
+    size: int  # the amount of input read for them, such as bytes of text
+    ends_task: bool = False  # whether a task ends with them
+    doubt: str | None = None  # what to say about a file that is not UTF-8 (see charset.py)
+    seen: Sequence[Seen] = ()  # the records of the pieces, in order
+    sums: Sequence[int] = ()  # checksums of the text that was read, if the task reads a part of a file
+
+
+class TaskEncoder(NamedTuple):
+    """Encodes tasks and pieces. An executor sends this object to its workers."""
+
+    tok: Tokenizer
+    kinds: Kinds  # how documents are separated
+    splits: Sequence[float]  # the shares, for documents that are split by hash
+    marks: Marks  # with KEEP, the ids of documents are concatenated
+
+    def results(self, order: Order) -> Iterator[_binding.Data]:
+        """Yields the results of a task, in parts, on a worker."""
+        is_summed = is_part(order.task)
+        found = (_encoded(self, Doubts(), (some, is_summed, False)) for some in self._groups(order.task))
+        return task_data(found, len(self.splits), self.marks, order.stamp)
+
+    def encoded(self, workers: int | None, tasks: Iterable[Task], doubts: Doubts) -> Iterator[Encoded]:
+        """Encodes tasks with threads, which share a task piece by piece."""
+
+        def items() -> Iterator[tuple[list[Piece], bool, bool]]:
+            for task in tasks:
+                is_summed = is_part(task)
+                for some in self._groups(task):
+                    yield some, is_summed, False
+                yield [], False, True
+
+        return map_ordered(partial(_encoded, self, doubts), items(), workers)
+
+    def sums(self, task: Task) -> list[int]:
+        """Returns the checksums of what a task reads, as its results have them."""
+        return [_sum(piece) for some in self._groups(task) for piece in some] if is_part(task) else []
+
+    def _groups(self, task: Task) -> Iterator[list[Piece]]:
+        """Yields the pieces of a task, in order, small ones together: a group is a thread's unit of work."""
+        group: list[Piece] = []
+        size = 0
+        for piece in pieces_of(task, self.kinds, self.tok._encoder.cut):
+            group.append(piece)
+            size += max(piece.size, _LEAST_SIZE)
+            if size >= PIECE_BYTES // 2:
+                yield group
+                group, size = [], 0
+        if group:
+            yield group
+
+    def segments(self, piece: Piece) -> list[Segment]:
+        """Returns the segments of a piece.
+
+        Raises:
+            FormatError: a line is not a record.
+        """
+        if not piece.divided:
+            assert piece.split is not None and isinstance(piece.data, memoryview)
+            ids = self._ids(piece.data, "all")
+            return [self._segment(piece, piece.split, ids, len(piece.data))]
+        mark, records, joins = self.tok.model.eot, piece.kind in RECORDS, self.marks.mode != KEEP
+        if mark is not None and joins and not (self.tok.model.matching and self._mark_matters):
+            others: Iterable[str] = [mark] if records else self.tok.special_tokens
+            if not any(overlaps(special, mark) for special in others):  # otherwise some marks would not be found
+                with lent_divider(self.kinds, mark.encode(), shares_of(piece, self.splits)) as divider:
+                    if add_documents(divider, piece):
+                        found = self._joined_segments(divider, piece, {mark} if records else "all")
+                        if found is not None:
+                            return found
+        return self._listed_segments(piece)
+
+    def _listed_segments(self, piece: Piece) -> list[Segment]:
+        """Returns the segments of a divided piece whose documents are encoded one by one: one segment per split with
+        marks between them, or one per document."""
+        found, mark, joins = list[Segment](), self.tok.eot_token, self.marks.mode != KEEP
+        for split, documents in divide(piece, self.kinds, self.splits):
+            ids, ends = self._encode(documents, piece.kind)
+            parts = zip((ids[start:end] for start, end in pairwise([0, *ends])), map(len, documents))
+            if joins and mark is not None:
+                joined, size = array(TYPECODES[self.marks.dtype]), 0
+                for number, (part, length) in enumerate(parts):
+                    if number > 0:
+                        joined.append(mark)
+                        size += self._mark_bytes
+                    joined += part
+                    size += length
+                found.append(self._segment(piece, split, joined, size))
+            elif self.tok.model.changes_text or (mark is not None and _binding.count_id(ids, mark)):
+                found += [self._segment(piece, split, part, length) for part, length in parts]
+            else:
+                found += [Segment(split, part, 0, length, True) for part, length in parts]
+        return found
+
+    def _joined_segments(
+        self, divider: _binding.Divider, piece: Piece, allowed: AllowedSpecial
+    ) -> list[Segment] | None:
+        """Returns the segments of a piece whose documents a divider has, encoded with one call per split; None if one
+        of its records contains the mark's text, which is not a mark there."""
+        found = []
+        for place in range(divider.splits):
+            text, documents = divider.joined(place)
+            if not documents:
+                continue
+            ids = self._ids(text, allowed)
+            segment = self._segment(piece, place if piece.split is None else piece.split, ids, len(text))
+            if allowed != "all" and segment.marks != documents - 1:
+                return None
+            found.append(segment)
+        return found
+
+    def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:
+        """Returns the ids of a text in which some special tokens are recognized."""
+        encoder = self.tok._encoder
+        return encoder.compact(text, encoder.allowed((), allowed), TYPECODES[self.marks.dtype])
+
+    def _encode(self, documents: Sequence[bytes], kind: str) -> tuple[array[int], Sequence[int]]:
+        """Returns the ids of documents, and the index at which those of each one end."""
+        encoder = self.tok._encoder
+        specials = encoder.allowed((), () if kind in RECORDS else "all")
+        return encoder.compact_batch(documents, specials, TYPECODES[self.marks.dtype])
+
+    def _segment(self, piece: Piece, split: int, ids: array[int], size: int) -> Segment:
+        """Returns the size of the text. `size` is the bytes that were encoded, marks included."""
+        marks = _binding.count_id(ids, self.tok.eot_token) if self.tok.eot_token is not None else 0
+        text_bytes = size - marks * self._mark_bytes
+        if self.tok.model.changes_text:
+            text_bytes = text_length(self.tok, ids)
+        return Segment(split, ids, marks, text_bytes, piece.ends_document)
+
+    @property
+    def _mark_matters(self) -> bool:
+        """Whether a mark next to a text may change which special tokens are found in it, or the text may change whether
+        the mark is found. Only special tokens with flags look at the text next to them."""
+        mark = self.tok.model.eot or ""
+        rules = self.tok.model.matching.get(mark, PLAIN)
+        is_neutral = mark[:1] in _NEUTRAL and mark[-1:] in _NEUTRAL
+        return not is_neutral or rules.strips or rules.single_word
+
+    @property
+    def _mark_bytes(self) -> int:
+        return len((self.tok.model.eot or END_OF_TEXT).encode())
+
+
+def segments_of(encoder: TaskEncoder, pieces: Iterable[Piece]) -> list[Segment]:
+    """Returns the segments of pieces, in order. Small texts, as of compressed files, become one piece, because a call
+    to C for each would take longer than the encoding."""
+    mark = None if (eot := encoder.tok.model.eot) is None else eot.encode()
+    found = list[Segment]()
+    for split, some in groupby(pieces, partial(_split_if_small, mark)):
+        if split != _ALONE:
+            small = list(some)
+            ends = array("Q", accumulate((len(piece.text) for piece in small), initial=0))
+            texts = Texts([(memoryview(b"".join(piece.text for piece in small)), memoryview(ends))])
+            some = iter([small[0]._replace(data=texts, divided=True)])
+        found += chain.from_iterable(map(encoder.segments, some))
+    return found
+
+
+def _split_if_small(mark: bytes | None, piece: Piece) -> int | None:
+    """Returns the split of a piece that is one small document without marks, or _ALONE."""
+    if piece.kind in ("special", "file") and piece.ends_document and isinstance(piece.data, memoryview):
+        if 0 < len(piece.data) <= _SMALL and (mark is None or mark not in bytes(piece.data)):
+            return piece.split
+    return _ALONE
+
+
+def _encoded(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], bool, bool]) -> Encoded:
+    some, is_summed, ends_task = item
+    sums = [_sum(piece) for piece in some] if is_summed else []
+    segments = segments_of(encoder, some)  # which also notes the records
+    size, doubt, seen = 0, None, list[Seen]()
+    for piece in some:
+        size, doubt = size + piece.size, doubt or piece.doubt(doubts.look)
+        if piece.seen.end:
+            seen.append(piece.seen)
+    return Encoded(segments, size, ends_task, doubt, seen, sums)
+
+
+def is_part(task: Task) -> bool:
+    """Returns whether a task reads a part of a plain file: if that grows, the part may stay the same."""
+    return any(part.end is not None and is_plain(part.file) for part in task)
+
+
+def is_plain(file: InputFile | SmallFiles) -> bool:
+    """Returns whether a file has texts or JSON lines as they are, on this machine."""
+    return isinstance(file, InputFile) and not (file.remote or file.has_rows or file.is_sequential)
+
+
+def _sum(piece: Piece) -> int:
+    """Returns the size and the CRC-32 of a piece; 0 for rows and small files, which tasks name with their versions."""
+    return len(piece.data) << 32 | zlib.crc32(piece.data) if isinstance(piece.data, memoryview) else 0
+
+
+def text_length(tok: Tokenizer, ids: array[int] | memoryview) -> int:
+    """Returns the bytes of text that ids of type H or I represent; <|endoftext|> counts as 0."""
+    length = tok._decoder.length(ids)
+    if tok.eot_token is not None:
+        length -= _binding.count_id(ids, tok.eot_token) * len(tok.decode_single_token_bytes(tok.eot_token))
+    return length
+
+
+# ----------------------------------------------------------------------------------------------------
+# Marks
+
+
+class EotPlacer:
+    """Places the marks of one split's stream.
+
+    Args:
+        mode, eot: as in Marks.
+        is_open: whether the stream is inside a document, for resuming where another placer stopped.
+    """
+
+    def __init__(self, mode: str, eot: int | None, is_open: bool = False) -> None:
+        self._mode = "none" if eot is None else mode
+        self._eot = _binding.NO_ID if eot is None else eot
+        self.is_open = is_open  # whether the last token belongs to a document that has not ended
+
+    def place(self, ids: array[int], marks: int) -> tuple[array[int] | memoryview, array[int] | memoryview]:
+        """Returns the next tokens of the stream, with the marks where they belong.
+
+        Args:
+            ids: an array of type H or I.
+            marks: the number of marks among them.
+
+        Returns:
+            The tokens, and where in them documents begin (at the mark, if it comes first), of type Q.
+        """
+        if self._mode == KEEP:
+            self.is_open |= len(ids) > 0
+            return ids, array("Q")
+        if not marks and (self.is_open or not ids):  # nothing to do, as for most pieces of long documents
+            return ids, array("Q")
+        if not marks:  # one document begins
+            self.is_open = True
+            return (array(ids.typecode, (self._eot,)) + ids if self._mode == "prepend" else ids), array("Q", (0,))
+        placed, starts, self.is_open = _binding.place_marks(ids, self._eot, marks, self._mode, self.is_open)
+        return placed, starts
+
+    def end_document(self, typecode: str) -> array[int]:
+        """Returns the mark, if any, that the end of a document needs, as an array of the given type."""
+        was_open, self.is_open = self.is_open, False
+        return array(typecode, [self._eot] if was_open and self._mode == "append" else [])
+
+
+# ----------------------------------------------------------------------------------------------------
+# Writing
+
+
+class _Split:
+    """The tokens of a split in a task, and those of its next result."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks, self._placer = marks, EotPlacer(marks.mode, marks.eot)
+        self._has_begun = False
+        self._empty()
+
+    def _empty(self) -> None:
+        self._begins, self.tokens, self._text_bytes = "", 0, 0
+        self._ids: list[array[int] | memoryview] = []
+        self._starts = array("Q")
+
+    def add(self, segment: Segment) -> None:
+        """Adds a segment."""
+        if not self._has_begun and (segment.ids or segment.ends_document):
+            self._has_begun = True
+            self._begins = _TEXT if segment.ids and segment.ids[0] != self._marks.eot else _MARK
+        ids, starts = self._placer.place(segment.ids, segment.marks)
+        if len(starts) == 1:  # as of each small file: a call to C would take longer
+            self._starts.append(self.tokens + starts[0])
+        elif starts:
+            self._starts.frombytes(_binding.shift_starts(starts, self.tokens).cast("B"))
+        self._ids.append(ids)
+        self.tokens += len(ids)
+        self._text_bytes += segment.text_bytes
+        if segment.ends_document and (mark := self._placer.end_document(segment.ids.typecode)):
+            self._ids.append(mark)
+            self.tokens += 1
+
+    def result(self) -> tuple[list[Any], list[_binding.Data], list[_binding.Data]]:
+        """Returns the counts, ids and starts of the next result, and begins another one."""
+        is_open = self._placer.is_open if self._has_begun else None
+        counts = [self.tokens, len(self._starts), self._text_bytes, self._begins, is_open]
+        found = counts, [_little(ids) for ids in self._ids], [_little(self._starts)]
+        self._empty()
+        return found
+
+
+def task_data(found: Iterable[Encoded], splits: int, marks: Marks, stamp: str = "") -> Iterator[_binding.Data]:
+    """Yields the results of a task, in the form of task_results.py, in parts. There is a result for each
+    _RESULT_TOKENS, because a compressed file is one task, however long its text is. `stamp` is as in Order."""
+    streams = [_Split(marks) for _ in range(splits)]
+    header = _header(stamp)
+    for each in found:
+        for segment in each.segments:
+            streams[segment.split].add(segment)
+        header["size"] += each.size
+        header["doubts"] += [each.doubt] if each.doubt is not None else []
+        header["seen"] += [some.plain() for some in each.seen]
+        header["sums"] += each.sums
+        if sum(stream.tokens for stream in streams) >= _RESULT_TOKENS:
+            yield from _result(streams, header)
+            header = _header(stamp)
+    yield from _result(streams, header)
+
+
+def _header(stamp: str) -> dict[str, Any]:
+    return {"stamp": stamp, "size": 0, "doubts": [], "seen": [], "sums": []}
+
+
+def _result(streams: Sequence[_Split], header: dict[str, Any]) -> list[_binding.Data]:
+    counts, sections = list[Any](), dict[str, list[_binding.Data]]()
+    for name, stream in zip(SPLIT_NAMES, streams):
+        some, sections[name], sections[f"{name} starts"] = stream.result()
+        counts.append(some)
+    return packed({**header, "splits": counts}, sections)
+
+
+def _little(items: array[int] | memoryview) -> _binding.Data:
+    """Returns integers as files have them."""
+    if sys.byteorder == "big":  # pragma: no cover (other machines)
+        items = array(memoryview(items).format, items)
+        items.byteswap()
+    return memoryview(items).cast("B") if len(items) else b""
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reading
+
+
+class Stream:
+    """How far a split has come, in the order of the tasks.
+
+    Attributes:
+        tokens, documents, text_bytes: the numbers so far.
+    """
+
+    def __init__(self, marks: Marks) -> None:
+        self._mode = "none" if marks.eot is None and marks.mode != KEEP else marks.mode
+        self._is_open = False
+        self.tokens = self.documents = self.text_bytes = 0
+
+    def take(self, counts: Sequence[Any]) -> tuple[bool, bool, bool]:
+        """Takes the next result, with the counts of this split in its header. Returns whether a mark comes before its
+        tokens, whether its first token is left out, and whether its first document began before it."""
+        tokens, documents, text_bytes, begins, is_open = counts
+        goes_on = self._is_open and begins == _TEXT and self._mode != KEEP
+        is_marked, is_skipped = (
+            self._is_open and begins == _MARK and self._mode == "append",
+            goes_on and self._mode == "prepend",
+        )
+        self.tokens += is_marked + tokens - is_skipped
+        self.documents += documents - goes_on
+        self.text_bytes += text_bytes
+        if is_open is not None:
+            self._is_open = is_open
+        return is_marked, is_skipped, goes_on
+
+
+def read_ids(section: Section, dtype: str) -> array[int]:
+    """Returns the ids of a section."""
+    return _items(section, TYPECODES[dtype])
+
+
+def read_starts(result: Result, split: int) -> array[int]:
+    """Returns where documents begin among the tokens of a split in a result."""
+    return _items(result.sections[f"{SPLIT_NAMES[split]} starts"], "Q")
+
+
+def _items(section: Section, typecode: str) -> array[int]:
+    items = array(typecode, section.read())
+    if sys.byteorder == "big":  # pragma: no cover (other machines)
+        items.byteswap()
+    return items
