@@ -7,16 +7,17 @@ import importlib
 import os
 import sys
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 import pybpe
 
-from ..arguments import chosen, one_of
-from ..corpus.filters import Filters
+from ..corpus.filters import VARIED, Filters
 from ..errors import ArgumentError
 from ..reading.inputs import ReadOptions
 from .command import Command
 from .common import call, list_of_skipped, named_output, report
+
+_PUBLISHED = ("gopher", "fineweb")
 
 
 def add_corpus(command: Command) -> None:
@@ -27,6 +28,7 @@ def add_corpus(command: Command) -> None:
       pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC
       pybpe corpus web -o clean.jsonl --languages zh,en --near-dedup 0.8 \\
           --min-chars 200 --max-digit-ratio 0.2 --report report.html
+      pybpe corpus --print-filters gopher > mine.toml
       pybpe corpus web -o clean.jsonl --max-score my_module:toxicity=0.5
 
     The steps run in this order: normalize, filter, keep some languages, score,
@@ -41,8 +43,11 @@ def add_corpus(command: Command) -> None:
     with command.group("steps"):
         _add_steps(command)
     with command.group("limits (documents outside them are dropped)"):
-        command.option("--filters SET", "published limits, gopher or fineweb; your own limits override them")
-        command.options(Filters)
+        help = "published limits, gopher or fineweb, or a TOML file of limits; the options below override them"
+        command.option("--filters SET", help, path="reads")
+        command.options(Filters, *VARIED)
+        help = "print all limits, of gopher, fineweb or none, as a TOML file to edit, and exit"
+        command.option("--print-filters SET", help, action=_PrintFilters, choices=_PUBLISHED)
     with command.group("reading"):
         command.options(ReadOptions)
     command.runtime("workers", "memory_limit", dask="do the steps; they need the files at the same paths")
@@ -98,13 +103,27 @@ def _parse_kinds(text: str) -> str:
     return text
 
 
-def _filters(args: argparse.Namespace) -> Filters:
-    own = chosen(Filters, vars(args))
-    if args.filters is None:
-        return own
-    one_of("filters", args.filters, ("gopher", "fineweb"))
-    rules: Filters = getattr(Filters, args.filters)(**{name: x for name, x in vars(own).items() if x is not None})
-    return rules
+class _PrintFilters(argparse.Action):
+    """Prints limits, as --help prints the help."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more, nargs="?")
+
+    def __call__(self, parser: argparse.ArgumentParser, _: object, value: Any, option: str | None = None) -> NoReturn:
+        sys.stdout.write(_limits(value, {}).to_toml())
+        parser.exit()
+
+
+def _limits(given: str | None, changes: dict[str, Any]) -> Filters:
+    """Returns the limits that a name or file has."""
+    if given is None:
+        return Filters(**changes)
+    if given not in _PUBLISHED:
+        if not os.path.lexists(given):
+            raise ArgumentError(f"--filters must be gopher, fineweb or a TOML file, not {given!r}")
+        return Filters.from_file(given, **changes)
+    found: Filters = getattr(Filters, given)(**changes)
+    return found
 
 
 def _scorer(text: str) -> tuple[str, Any, float]:
@@ -127,7 +146,7 @@ def _run(args: argparse.Namespace) -> None:
             args,
             args.files,
             out,
-            filters=_filters(args),
+            filters=_limits(args.filters, {name: x for name in VARIED if (x := getattr(args, name)) is not None}),
             languages=args.languages.split(",") if args.languages else (),
             scorers=[_scorer(text) for text in args.scorers],
             scrub_pii=pii == "all" if pii in (None, "all") else pii.split(","),

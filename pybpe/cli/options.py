@@ -72,10 +72,6 @@ def _bytes(text: str) -> int:
     return _amount(text)
 
 
-def _ngrams(text: str) -> dict[int, float]:
-    return {int(n): float(x) for n, x in (part.split("=") for part in text.split(","))}
-
-
 parse_amount = _expecting("a number such as 32000, 32k or 4G", _amount)
 parse_bytes = _expecting("bytes such as 500M or 2G", _bytes)
 _UNITS = {"bytes": parse_bytes, "depth": _expecting("d6, d12, d24 and so on", lambda text: int(text.removeprefix("d")))}
@@ -84,7 +80,6 @@ _TYPES = {
     "float": float,
     "Digits": lambda text: int(text) if re.fullmatch("[0-9]{1,8}", text) else text,  # Pattern checks it
     "Sequence[float]": _expecting("numbers such as 8,1,1", lambda text: [float(part) for part in text.split(",")]),
-    "Mapping[int, float]": _expecting("limits such as 2=0.2,3=0.18", _ngrams),
 }
 
 

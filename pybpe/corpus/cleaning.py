@@ -39,7 +39,7 @@ from .decisions import NO_PARAGRAPHS, REASONS, Decisions, Part
 from .duplicates import without_paragraphs
 from .filters import Filters
 from .pii import KINDS
-from .reading import json_line, plan_tasks
+from .reading import json_line, plan_tasks, text_of
 from .report import Report, Tally
 from .running import identity_of, run_tasks
 from .steps import Scorer, Steps, strings
@@ -104,7 +104,8 @@ def clean(
         dedup_paragraphs: of identical paragraphs of at least 30 bytes, keep only the first in the corpus.
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
             lines), "line", or "jsonl" (JSON lines, whatever the file's name).
-        text_key: the field of a JSON record, or the column, that holds the text.
+        text_key: the field of a JSON record, or the column, that holds the text. "doc.text" is the field "text" of an
+            object "doc", unless there is a field with this very name.
         encoding: the encoding of text and JSON lines, such as "gb18030". None decides for every file: see
             `pybpe.binarize`.
         keep_crlf: see `pybpe.binarize`.
@@ -304,7 +305,7 @@ def _kept_lines(part: Part, clusters: Array | None, key: str, tally: Tally) -> _
     for place in drops.nonzero()[0].tolist():
         reason, (start, end) = REASONS[drops[place]], lines.offsets[place : place + 2]
         tally.count(reason, 1, int(sizes[place, 1]))
-        tally.sample(reason, json.loads(bytes(lines.data[start:end]))[key])
+        tally.sample(reason, text_of(lines.data[start:end], key))
     kept = drops == 0
     if kept.any():
         tally.count("out", int(kept.sum()), int(sizes[kept, 1].sum()))
@@ -326,7 +327,7 @@ def _without_repeated(
         repeated = set(part.repeated[at : at + count].nonzero()[0].tolist())
         at += count
         if repeated:
-            text, removed = without_paragraphs(json.loads(lines[place])[key], repeated)
+            text, removed = without_paragraphs(text_of(lines[place], key), repeated)
             lines[place] = json_line(lines[place], {key: text})
             sizes[place, :2] = len(text), len(text.encode())
             drops[place] = 0 if text.strip() else NO_PARAGRAPHS

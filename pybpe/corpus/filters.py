@@ -15,14 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 from .. import _binding
+from .._binding import PathLike, path_text
 from .._lazy import Array
 from ..arguments import instance, option, param, whole_number
 from ..errors import ArgumentError
+from ..reading.streams import read_toml
 from .measures import Measures, check_texts
 
+VARIED = ("min_chars", "max_chars", "min_words", "max_words", "max_symbol_ratio", "max_digit_ratio")  # with a flag
 _MOST_WORDS = 1000  # the longest n-gram
 _NO_SHARES = ("chars", "words", "distinct_words", "mean_word_length", "hashes_per_word")  # all others are from 0 to 1
 GOPHER_TOP_NGRAMS = {2: 0.20, 3: 0.18, 4: 0.16}
@@ -71,28 +75,28 @@ class Filters:
     max_chars: int | None = option(None, "characters")
     min_words: int | None = option(None, "words; two Chinese characters count as one word")
     max_words: int | None = option(None, "words; two Chinese characters count as one word")
-    min_mean_word_length: float | None = option(None, "letters per word, in scripts with spaces", "X")
-    max_mean_word_length: float | None = option(None, "letters per word, in scripts with spaces", "X")
+    min_mean_word_length: float | None = option(None, "letters per word, in scripts with spaces")
+    max_mean_word_length: float | None = option(None, "letters per word, in scripts with spaces")
     max_symbol_ratio: float | None = option(None, "share of characters that are not letters, digits or spaces", "X")
     max_digit_ratio: float | None = option(None, "share of digits among characters", "X")
-    max_hashes_per_word: float | None = option(None, "# and ... per word", "X")
-    min_alphabetic_words: float | None = option(None, "share of words with a letter", "X")
+    max_hashes_per_word: float | None = option(None, "# and ... per word")
+    min_alphabetic_words: float | None = option(None, "share of words with a letter")
     min_distinct_words: int | None = option(None, "distinct words")
-    max_repeated_words: float | None = option(None, "share of words that are the most frequent one", "X")
-    max_repeated_lines: float | None = option(None, "share of lines that repeat an earlier one", "X")
-    max_repeated_line_chars: float | None = option(None, "share of characters in such lines", "X")
-    max_repeated_paragraphs: float | None = option(None, "share of paragraphs that repeat an earlier one", "X")
-    max_repeated_paragraph_chars: float | None = option(None, "share of characters in such paragraphs", "X")
+    max_repeated_words: float | None = option(None, "share of words that are the most frequent one")
+    max_repeated_lines: float | None = option(None, "share of lines that repeat an earlier one")
+    max_repeated_line_chars: float | None = option(None, "share of characters in such lines")
+    max_repeated_paragraphs: float | None = option(None, "share of paragraphs that repeat an earlier one")
+    max_repeated_paragraph_chars: float | None = option(None, "share of characters in such paragraphs")
     max_top_ngrams: Mapping[int, float] | None = option(
-        None, "share of characters in the most frequent sequence of N words", "N=X,N=X"
+        None, "share of characters in the most frequent sequence of N words"
     )
     max_repeated_ngrams: Mapping[int, float] | None = option(
-        None, "share of characters in sequences of N words that occurred before", "N=X,N=X"
+        None, "share of characters in sequences of N words that occurred before"
     )
-    max_bullet_lines: float | None = option(None, "share of lines that begin with a bullet", "X")
-    max_ellipsis_lines: float | None = option(None, "share of lines that end with an ellipsis", "X")
-    max_short_lines: float | None = option(None, "share of lines below 30 columns", "X")
-    min_terminal_lines: float | None = option(None, "share of lines that end with punctuation", "X")
+    max_bullet_lines: float | None = option(None, "share of lines that begin with a bullet")
+    max_ellipsis_lines: float | None = option(None, "share of lines that end with an ellipsis")
+    max_short_lines: float | None = option(None, "share of lines below 30 columns")
+    min_terminal_lines: float | None = option(None, "share of lines that end with punctuation")
 
     def __post_init__(self) -> None:
         for name in ("max_top_ngrams", "max_repeated_ngrams"):
@@ -140,6 +144,38 @@ class Filters:
         """Returns Gopher's rules plus FineWeb's rules on lines."""
         rules = {"max_repeated_line_chars": 0.1, "max_short_lines": 0.67, "min_terminal_lines": 0.12}
         return cls.gopher(**{**rules, **changes})
+
+    @classmethod
+    def from_file(cls, path: PathLike, **changes: Any) -> Filters:
+        """Reads limits from a TOML file, such as `to_toml` returns. `changes` override some.
+
+        Raises:
+            ArgumentError: the file has something else than limits. FileError, FormatError: it cannot be read, or is not
+            TOML.
+        """
+        found, name = read_toml(path), path_text(path)
+        known = [field.name for field in fields(cls)]
+        for key, value in found.items():
+            if key not in known:
+                meant = get_close_matches(key, known, 1, 0)
+                raise ArgumentError(f"{name}: {key} is no limit; did you mean {meant[0]}?")
+            if isinstance(value, Mapping):  # all names in TOML are strings
+                found[key] = {int(n) if n.isdecimal() else n: share for n, share in value.items()}
+        try:
+            return cls(**{**found, **changes})
+        except ArgumentError as error:
+            raise ArgumentError(f"{name}: {error}") from None
+
+    def to_toml(self) -> str:
+        """Returns the limits as a TOML file, in which limits that are not set are comments."""
+        lines = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Mapping):
+                value = f"{{ {', '.join(f'{n} = {share}' for n, share in value.items())} }}"
+            limit = f"# {field.name} =" if value is None else f"{field.name} = {value}"
+            lines.append(f"{limit}  # {field.metadata['help']}")
+        return "\n".join(lines) + "\n"
 
     def limits(self) -> list[tuple[str, Any]]:
         """Returns (name, limit) for every limit that is set. Limits of n-grams have n in their names."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from functools import reduce
+from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import utf8
 from ..errors import FormatError
-from ..reading.documents import CLUSTER, Kinds, Seen, json_value, record_line, records
+from ..reading.documents import CLUSTER, Kinds, Seen, field_path, json_value, record_line, records
 from ..reading.files import Corpus, Staged
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, add_documents, described, lent_divider, pieces_of
@@ -76,9 +77,10 @@ def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.S
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)
     if not isinstance(data, memoryview) and data.fields:
         rows = [(text.decode("utf-8", "replace"), fields) for text, fields in data.records()]
-        lines = [
-            record_line(piece.path, fields | {key: text}, CLUSTER if no_cluster else None) for text, fields in rows
-        ]
+        for text, fields in rows:
+            *outer, last = field_path(fields, key) or (key,)
+            reduce(lambda value, name: value[name], outer, fields)[last] = text
+        lines = [record_line(piece.path, fields, CLUSTER if no_cluster else None) for _, fields in rows]
         return _binding.Strings([text.encode() for text, _ in rows]), _binding.Strings(lines)
     with lent_divider(kinds, b"", _ONE_SPLIT) as divider:
         is_whole = add_documents(divider, piece)
@@ -92,10 +94,23 @@ def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.S
     return texts, made
 
 
+def text_of(line: _binding.Data, key: str) -> str:
+    """Returns the text of a record."""
+    record: Any = json.loads(bytes(line))
+    found: str = reduce(lambda value, name: value[name], field_path(record, key) or (key,), record)
+    return found
+
+
 def json_line(line: bytes, changes: Mapping[str, object], without: str | None = None) -> bytes:
     """Returns a record as a line, with new fields, or new values of some, and without one of them. Raises FormatError
     if there are too many brackets in brackets."""
-    fields = _fields(line) | {name: json_value(value) for name, value in changes.items()}
+    fields = _fields(line)
+    for name, value in changes.items():
+        first, _, rest = name.partition(".")
+        if rest and name not in fields and fields.get(first, "").startswith("{"):  # as in field_path
+            fields[first] = json_line(fields[first].encode(), {rest: value}).decode().rstrip("\n")
+        else:
+            fields[name] = json_value(value)
     return (
         "{" + ", ".join(f"{json_value(name)}: {fields[name]}" for name in fields if name != without) + "}\n"
     ).encode()

@@ -30,7 +30,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -219,7 +219,8 @@ _OF_ARRAY = "if the file is a JSON array, convert it to JSON lines (jq -c '.[]' 
 
 def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict[str, Any], bytes]]:
     """Yields the records of JSON lines that begin at byte `seen.start` of a file, each with its line, and with a string
-    at `text_key`. Skips blank lines. `seen` notes the number of records, and the records that are not valid."""
+    at `text_key`, which is put there if it is in an object of the record. Skips blank lines. `seen` notes the number of
+    records, and the records that are not valid."""
     offset, seen.records, seen.bad = seen.start, 0, []  # C may have tried it before
     parts = bytes(lines).split(b"\n")
     for number, line in enumerate(parts):
@@ -240,6 +241,21 @@ def json_problem(error: Exception) -> str:
     return "it has an integer of too many digits" if is_long else str(error)
 
 
+def field_path(fields: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    """Returns the names that lead to a field: one if there is a field with this name, and otherwise one for each part
+    of a key such as "doc.text". None if there is no such field. Objects in `fields` are mappings.
+
+    >>> field_path({"doc": {"text": ""}}, "doc.text"), field_path({"doc.text": "", "doc": {"text": ""}}, "doc.text")
+    (('doc', 'text'), ('doc.text',))
+    """
+    if key in fields:
+        return (key,)
+    first, _, rest = key.partition(".")
+    inner = fields.get(first)
+    path = field_path(inner, rest) if rest and isinstance(inner, Mapping) else None
+    return None if path is None else (first, *path)
+
+
 def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str]:
     """Returns the record of a line; or None, what is wrong with the line, and what to do about it."""
     try:
@@ -252,6 +268,8 @@ def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str
         )
     except (ValueError, RecursionError) as error:
         return None, f"not JSON ({json_problem(error)})", _OF_ARRAY if line.lstrip()[:1] == b"[" else ""
+    if isinstance(record, dict) and text_key not in record and (path := field_path(record, text_key)) is not None:
+        record[text_key] = reduce(lambda value, name: value[name], path, record)
     if isinstance(record, dict) and isinstance(record.get(text_key), str):
         return record, "", ""
     problem, remedy = f"expected an object with a string {text_key!r}", _OF_ARRAY if isinstance(record, list) else ""

@@ -84,7 +84,8 @@ class ReadOptions:
     """How inputs are read. The fields have the names of the public keyword arguments, which its errors name.
 
     Attributes:
-        text_key: the key of the text in a JSON record, or its column in parquet and Arrow.
+        text_key: the key of the text in a JSON record, or its column in parquet and Arrow. "doc.text" is the text of an
+            object "doc", unless there is a field with this very name.
         encoding: the encoding of files, by Python's name; None, or "auto", if each file is to show it.
         keep_crlf: whether \\r\\n is read as it is in text files that have it throughout; otherwise as \\n.
         documents: one of DOCUMENTS: what separates documents in files whose name does not show it (see documents.py).
@@ -95,7 +96,9 @@ class ReadOptions:
         ArgumentError: a value is invalid.
     """
 
-    text_key: str = option("text", "key of a JSON record's text, or its column in parquet and Arrow", "K")
+    text_key: str = option(
+        "text", "key of a JSON record's text, or its column in parquet and Arrow; doc.text is text in doc", "K"
+    )
     encoding: str | None = option(
         None, "encoding of the text, such as utf-8, gb18030 or cp1252; auto (default) decides for each file", "E"
     )

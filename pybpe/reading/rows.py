@@ -9,20 +9,19 @@ where its record batches are is known only by then.
 from __future__ import annotations
 
 import errno
-import itertools
 import sys
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from .._lazy import numpy
 from ..arguments import can_pass, param
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
-from .documents import Seen
+from .documents import Seen, field_path
 from .input_file import InputFile
 from .pieces import PIECE_BYTES
 
@@ -80,6 +79,7 @@ class RowFile:
         file.check_now()
         self._input, self._path, self._key, self._also = file, file.location, text_key, also
         self._names: list[str] = []  # of the columns to read, if these are not only the texts
+        self._place: tuple[str, ...] = (text_key,)  # the names that lead to the texts, from the column's on
 
     @property
     def rows(self) -> int:
@@ -125,9 +125,18 @@ class RowFile:
         for row, batch in self._batches(start, end):
             first = max(start, row)
             some = batch.slice(first - row, max(0, end - first)) if first > row or row + len(batch) > end else batch
+            if self._place[1:]:
+                some = self._checked(some.append_column, self._key, self._texts_in(some))
             for at, each in self._decoded(some) if len(some) else ():
                 column = each.column(each.schema.get_field_index(self._key))
                 yield first + at, self._part(column, first + at, nulls), self._fields(each)
+
+    def _texts_in(self, batch: Any) -> Any:
+        """Returns the texts of a batch as it was read. Where an object that has a text is null, so is the text."""
+        column = batch.column(batch.schema.get_field_index(self._place[0]))
+        for name in self._place[1:]:
+            column = self._checked(column.flatten)[column.type.get_field_index(name)]
+        return column
 
     def _decoded(self, batch: Any) -> Iterator[tuple[int, Any]]:
         """Yields a batch, or the parts of one whose texts are numbers in a dictionary, each with its place. Decoded,
@@ -179,20 +188,20 @@ class RowFile:
     def _check_schema(self, schema: Any) -> None:
         """Raises FormatError unless an Arrow schema has one column of texts with this key."""
         path, key, names = self._path, self._key, schema.names
-        wanted = names if self._also is None else [name for name in names if name == key or name in self._also]
-        if wanted != [key] and key in names:
-            if twice := next((name for name in wanted if wanted.count(name) > 1), None):
-                raise FormatError(f"{path}: {names.count(twice)} columns are named {twice!r}: rename all but one")
-            self._names = list(wanted)
-        if key not in names:
+        types = _types_in(schema)
+        if (place := field_path(types, key)) is None:
             some = ", ".join(names)
             remedy = f"set {param('text_key')} to one of {some}" if can_pass("text_key") else f"its columns are {some}"
             raise FormatError(f"{path}: no column {key!r}: {remedy}")
-        if names.count(key) > 1:
-            raise FormatError(f"{path}: {names.count(key)} columns are named {key!r}: rename all but one")
-        kind = str(schema.field(key).type)
+        self._place, column = place, place[0]
+        wanted = names if self._also is None else [name for name in names if name == column or name in self._also]
+        if twice := next((name for name in (column, *wanted) if names.count(name) > 1), None):
+            raise FormatError(f"{path}: {names.count(twice)} columns are named {twice!r}: rename all but one")
+        self._names = list(wanted) if wanted != [column] or (place[1:] and self._also is None) else []
+        found = reduce(lambda value, name: value[name], place, types)
+        kind = "fields" if isinstance(found, dict) else str(found)
         if kind.startswith("dictionary<"):  # as of a categorical column
-            kind = str(schema.field(key).type.value_type)
+            kind = kind.removeprefix("dictionary<values=").partition(",")[0]
         if kind.removeprefix("large_").removesuffix("_view") not in ("string", "binary"):
             raise FormatError(f"{path}: the column {key!r} holds {kind}, expected string")
 
@@ -227,6 +236,23 @@ def part_of(column: Any) -> _Part:
     dtype = numpy.dtype("q" if kind.startswith("large_") else "i")
     ends = numpy.frombuffer(offsets, dtype, len(column) + 1, column.offset * dtype.itemsize)
     return memoryview(data or b""), ends.astype("q", copy=False).data
+
+
+def _types_in(fields: Iterable[Any]) -> dict[str, Any]:
+    """Returns the types of columns by name, and instead of a struct the types of its fields."""
+    return {
+        field.name: _types_in(field.type) if str(field.type).startswith("struct<") else field.type for field in fields
+    }
+
+
+def _stored_before(fields: Iterable[Any], place: Sequence[str]) -> int:
+    """Returns the number of columns that parquet stores before the one to which names lead."""
+    count = 0
+    for field in fields:
+        if field.name == place[0]:
+            return count + (_stored_before(field.type, place[1:]) if place[1:] else 0)
+        count += _stored_columns(field.type)
+    return count
 
 
 def _stored_columns(kind: Any) -> int:
@@ -274,8 +300,7 @@ class RowGroups(RowFile):
         schema, metadata = self._file.schema_arrow, self._file.metadata
         self._check_schema(schema)
         # A column with fields is stored as one for each. Its path may be spelled like the name of another one.
-        before = itertools.takewhile(lambda field: field.name != text_key, schema)
-        self._column = sum(_stored_columns(field.type) for field in before)
+        self._column = _stored_before(schema, self._place)
         rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self._starts: list[int] = list(accumulate(rows, initial=0))
 
@@ -338,7 +363,7 @@ class RowGroups(RowFile):
 
         file = self._open(metadata=self._file.metadata, read_dictionary=[self._key], buffer_size=1 << 16)
         first = self._checked(next, self._group(file, 1, group), None)
-        column = None if first is None else first.column(first.schema.get_field_index(self._key))
+        column = None if first is None else self._texts_in(first)
         if not isinstance(column, DictionaryArray):
             return 0
         _, offsets = part_of(column.dictionary)
@@ -364,7 +389,7 @@ class ArrowStream(RowFile):
         super().__init__(file, text_key, also)
         with self._open() as reader:
             self._check_schema(reader.schema)
-            self._fields_read = list(map(reader.schema.get_field_index, self._names or [text_key]))
+            self._fields_read = list(map(reader.schema.get_field_index, self._names or [self._place[0]]))
         self._check_end()
 
     def _check_end(self) -> None:

@@ -129,6 +129,19 @@ def read_file(path: _binding.PathLike) -> bytes:
         return without_pointer(stream.read(), path)
 
 
+def read_toml(path: _binding.PathLike) -> Any:
+    """Returns the content of a TOML file. Raises FileError, as read_file, and FormatError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:  # pragma: no cover (Python 3.10)
+        import tomli as tomllib
+    data = read_file(path)
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except ValueError as error:  # also if it is not UTF-8
+        raise FormatError(f"{_binding.path_text(path)}: not a TOML file: {error}") from None
+
+
 def without_pointer(data: bytes, path: _binding.PathLike) -> bytes:
     """Returns the content of a file. Raises FormatError for what Git has in place of a large file."""
     if data.startswith(POINTER):

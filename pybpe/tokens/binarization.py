@@ -103,7 +103,8 @@ def binarize(
             nothing else), "file", "blank" (by blank lines), "line", "jsonl" (JSON lines, whatever the file's name), or
             "auto", which is "special", or "file" if the tokenizer has no end of text. The text of records is encoded as
             ordinary text.
-        text_key: the field of a JSON record, or the column, that holds the text.
+        text_key: the field of a JSON record, or the column, that holds the text. "doc.text" is the field "text" of an
+            object "doc", unless there is a field with this very name.
         encoding: the encoding of text and JSON lines, such as "gb18030". With "utf-8", bytes that are not UTF-8 are
             used unchanged. None means UTF-8 for JSON lines, and decides for every text file: pybpe reads a file that is
             not UTF-8 in the encoding that fits best, and warns you, or refuses it if that is uncertain. Parquet is

@@ -61,6 +61,19 @@ def test_texts_are_spelled_in_one_way(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines() == wanted
 
 
+def test_a_text_in_an_object(tmp_path: Path) -> None:
+    """A field with the very name of the key wins. Other fields stay, however the text changes."""
+    lines = ['{"doc": {"n": 1e2, "text": "a@b.example one"}, "x": 1}', '{"doc.text": "two", "doc": {"text": "no"}}']
+    lines.append('{"doc": {"text": "x\\u0041"}}')
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    steps: dict[str, Any] = {"scrub_pii": True, "dedup_paragraphs": True, "dedup": "exact"}
+    report = clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", text_key="doc.text", **steps)
+    assert (tmp_path / "o.jsonl").read_text().splitlines() == [
+        '{"doc": {"n": 1e2, "text": "<EMAIL> one"}, "x": 1}', lines[1], '{"doc": {"text": "xA"}}'
+    ]  # fmt: skip
+    assert report.documents_out == 3
+
+
 @pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 def test_text_files_are_divided(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one<|endoftext|>two\n<|endoftext|>\xff three")
@@ -216,7 +229,7 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypa
     [
         ("in.jsonl -o out.txt", "name it .jsonl"),
         ("in.jsonl -o in.jsonl", "would replace the input"),
-        ("in.jsonl -o o.jsonl --filters best", "--filters must be one of gopher, fineweb"),
+        ("in.jsonl -o o.jsonl --filters best", "--filters must be gopher, fineweb or a TOML file, not 'best'"),
         ("in.jsonl -o o.jsonl --near-dedup 1.5", "--near-dedup must be"),
         ("in.jsonl -o o.jsonl --max-score nowhere:f=1", "MODULE:FUNCTION=NUMBER"),
         ("in.jsonl -o o.jsonl --memory-limit 1k --dedup", "--memory-limit must be"),

@@ -1,6 +1,8 @@
 """Filters: comparison with measures by their definitions; the published limits on good and bad texts, also Chinese."""
 
 import inspect
+import re
+from pathlib import Path
 
 import numpy
 import pytest
@@ -11,6 +13,7 @@ from texts import english
 
 import pybpe
 from pybpe import _binding
+from pybpe.cli import main
 from pybpe.corpus import Filters
 from pybpe.corpus.measures import Measures, characters, check_texts
 
@@ -194,6 +197,31 @@ def test_n_of_ngrams_is_checked(n: object) -> None:
         with pytest.raises(pybpe.errors.ArgumentError, match=f"{name} must be limits by n"):
             Filters(**{name: 0.5})  # type: ignore[arg-type]
     assert Filters(max_top_ngrams={1000: 0.5}).reasons(["a b"]) == [None]
+
+
+def test_limits_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.toml"
+    for limits in (Filters.gopher(), Filters.fineweb(min_chars=3), Filters()):
+        path.write_text(limits.to_toml())
+        assert Filters.from_file(path) == limits
+    with pytest.raises(SystemExit) as ended:
+        main(["corpus", "--print-filters", "fineweb"])
+    assert ended.value.code == 0 and capsys.readouterr().out == Filters.fineweb().to_toml()
+    for text, message in (
+        ("min_char = 3", "mine.toml: min_char is no limit; did you mean min_chars?"),
+        ("[gopher]\nmin_chars = 3", "mine.toml: gopher is no limit"),
+        ("min_chars = 'x'", "mine.toml: min_chars must be a number"),
+        ("max_top_ngrams = {x = 3}", "mine.toml: n of max_top_ngrams must be"),
+    ):
+        path.write_text(text)
+        with pytest.raises(pybpe.errors.ArgumentError, match=re.escape(message)):
+            Filters.from_file(path)
+    path.write_text("min_chars = 5")
+    (tmp_path / "in.jsonl").write_text('{"text": "abc"}\n{"text": "abcdef"}\n')
+    words = ["corpus", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out.jsonl"), "--filters", str(path)]
+    for more, kept in (([], 1), (["--min-chars", "1", "--force"], 2)):
+        assert main([*words, *more, "--quiet"]) == 0
+        assert len((tmp_path / "out.jsonl").read_text().splitlines()) == kept
 
 
 def test_what_are_no_texts() -> None:

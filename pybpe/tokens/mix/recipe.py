@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,8 +23,8 @@ from typing import Any
 
 from ... import _binding
 from ...arguments import shown
-from ...errors import ArgumentError, FormatError
-from ...reading.streams import read_file
+from ...errors import ArgumentError
+from ...reading.streams import read_toml
 
 AMOUNTS = ("weight", "tokens", "epochs")
 ALL = "all"
@@ -87,18 +86,7 @@ def load_recipe(recipe: _binding.PathLike | Mapping[str, Any]) -> Recipe:
     if isinstance(recipe, Mapping):
         return _Reader("recipe", "").recipe(recipe)
     path = _binding.path_text(recipe)
-    return _Reader(path, os.path.dirname(path)).recipe(_toml(read_file(path), path))
-
-
-def _toml(data: bytes, path: str) -> Any:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:  # pragma: no cover (Python 3.10)
-        import tomli as tomllib
-    try:
-        return tomllib.loads(data.decode("utf-8"))
-    except ValueError as error:  # also if it is not UTF-8
-        raise FormatError(f"{path}: not a TOML file: {error}") from None
+    return _Reader(path, os.path.dirname(path)).recipe(read_toml(path))
 
 
 class _Reader:

@@ -28,6 +28,7 @@ import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.corpus import clean  # noqa: E402
 from pybpe.errors import FileError, FormatError, PybpeWarning  # noqa: E402
+from pybpe.loading import DocumentRows  # noqa: E402
 from pybpe.reading import rows as row_reading  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
 from pybpe.reading.splits import hash_split  # noqa: E402
@@ -308,6 +309,26 @@ def test_a_struct_whose_path_is_the_name_of_a_column(tmp_path: Path) -> None:
     assert pybpe.count_words(path, text_key="page.text") == pybpe.count_words(iter(["this"]))
     groups = row_reading.RowGroups(InputFile.of(str(path)), "page.text")
     assert groups._chunk(0).statistics.max == "this"
+
+
+def test_a_text_in_a_struct_or_a_dictionary_is_read_as_in_json_lines(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    texts = [*documents(30), "", documents(1)[0]]
+    plain = {"doc": [{"n": i, "in": {"text": text}} for i, text in enumerate(texts)], "id": list(range(len(texts)))}
+    inner = pyarrow.StructArray.from_arrays([pyarrow.array(texts).dictionary_encode()], ["text"])
+    coded = {"doc": pyarrow.StructArray.from_arrays([pyarrow.array(range(len(texts))), inner], ["n", "in"])}
+    found = []
+    for number, (name, columns) in enumerate(product(("a.jsonl", "a.parquet", "a.feather"), (plain, coded))):
+        path = written(tmp_path / f"{number}{name}", columns | {"id": plain["id"]})
+        counts = pybpe.count_words(path, text_key="doc.in.text").to_dict()
+        made = pybpe.binarize(tok, path, tmp_path / f"{number}", text_key="doc.in.text", name="x", split_by="hash")
+        pybpe.corpus.clean(path, tmp_path / f"{number}.jsonl", text_key="doc.in.text")
+        rows = DocumentRows(tok, path, text_key="doc.in.text", batch_size=1, sequence_length=64)
+        first = next(iter(rows))[0].tolist()
+        lines = (tmp_path / f"{number}.jsonl").read_text()
+        found.append((counts, made.shards, lines, first))
+    assert all(each == found[0] for each in found)
+    with pytest.raises(FormatError, match="the column 'doc.in' holds fields, expected string"):
+        pybpe.count_words(tmp_path / "2a.parquet", text_key="doc.in")
 
 
 @pytest.mark.parametrize("field", ["cluster", "pybpe_cluster"])
