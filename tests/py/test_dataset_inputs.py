@@ -367,7 +367,10 @@ def test_documents_of_an_object_are_those_of_json_lines(tok: pybpe.Tokenizer, tm
     assert shards(tmp_path / "object") == shards(tmp_path / "file")
     assert [name for name, _ in made.inputs] == ["<documents>"]
     assert pybpe.binarize(tok, OBJECTS[kind](texts), tmp_path / "object", **given).call == made.call
-    with pytest.raises(pybpe.errors.ArgumentError, match="has token files of other inputs"):
+    with pytest.raises(
+        pybpe.errors.ArgumentError,
+        match="has token files of another call. This call has 1 input that is changed, <documents>",
+    ):
         pybpe.binarize(tok, OBJECTS[kind](texts[1:]), tmp_path / "object", **given)
     for name, inputs in (("file", path), ("object", OBJECTS[kind](texts))):
         pybpe.encode_files(tok, inputs, tmp_path / f"{name}.npy")
