@@ -17,7 +17,7 @@ from .. import _binding
 from .._lazy import Array, futures
 from ..arguments import chosen, counted, instance, param, refuse_unused, whole_number
 from ..errors import ArgumentError, file_errors, note, warn
-from ..reading.documents import Seen, SkippedRecords, check_list, list_name, remove_list
+from ..reading.documents import RecordNotes, SkippedRecords, check_list, list_name, remove_list
 from ..reading.files import stage
 from ..reading.input_file import check_has_text
 from ..reading.inputs import Inputs, ReadOptions, listed
@@ -271,8 +271,8 @@ def _write_list(path: str, folder: str, results: Sequence[Result], names: Mappin
     with _binding.Output(temporary) as output:
         records = SkippedRecords(output.write, names)
         for result in results:
-            for seen in result.header()["seen"]:
-                records.add(Seen.of(seen))
+            for notes in result.header()["notes"]:
+                records.add(RecordNotes.of(notes))
     give_name(temporary, output_file(path))
     return {**records.finish(path), "file": path}
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from .. import _binding
 from ..arguments import utf8
 from ..errors import FormatError
-from ..reading.documents import CLUSTER, Kinds, Seen, field_path, json_value, record_line, records
+from ..reading.documents import CLUSTER, Kinds, RecordNotes, field_path, json_value, record_line, records
 from ..reading.files import Corpus, Staged
 from ..reading.pieces import Cutting
 from ..reading.planning import Piece, Plan, Task, add_documents, described, lent_divider, pieces_of
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
     texts: _binding.Strings  # the texts, which are not empty, in valid UTF-8
     lines: _binding.Strings  # the record of each, with a newline
     size: int  # the number of bytes that were read
-    seen: Seen  # the records that were read
+    notes: RecordNotes  # the records that were read
     doubt: str | None  # a warning about the first file of the task that is not UTF-8
 
 
@@ -60,18 +60,18 @@ def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[Batch]:
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
         doubt = None if doubted else piece.doubt()
         doubted = doubted or doubt is not None
-        yield Batch(*_documents(piece, kinds, no_cluster), piece.size, piece.seen, doubt)
+        yield Batch(*_documents(piece, kinds, no_cluster), piece.size, piece.notes, doubt)
 
 
 def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.Strings, _binding.Strings]:
     """Returns the texts of a piece, and their records."""
-    key, data, seen = kinds.read.text_key, piece.data, piece.seen
+    key, data, notes = kinds.read.text_key, piece.data, piece.notes
     if piece.kind == "jsonl":
         assert isinstance(data, memoryview)  # no other kind of texts has records
         if (found := _binding.read_records(data, key, no_cluster)) is not None:
-            seen.end, seen.records, seen.lines = seen.start + len(data), found.records, found.line_ends
+            notes.end, notes.records, notes.lines = notes.start + len(data), found.records, found.line_ends
             return found.texts, found.lines
-        pairs = [(utf8(record[key]), line) for record, line in records(data, key, seen) if record[key]]
+        pairs = [(utf8(record[key]), line) for record, line in records(data, key, notes) if record[key]]
         without = CLUSTER if no_cluster else None
         lines = [json_line(line, {key: text.decode()}, without) for text, line in pairs]
         return _binding.Strings([text for text, _ in pairs]), _binding.Strings(lines)

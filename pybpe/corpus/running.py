@@ -18,7 +18,7 @@ from multiprocessing.context import BaseContext
 from ..arguments import param
 from ..errors import ArgumentError
 from ..reading.charset import Doubts
-from ..reading.documents import Seen, SkippedRecords, headers_if_done
+from ..reading.documents import SkippedRecords, headers_if_done, take_notes
 from ..reading.files import Staged
 from ..reading.remote import reads_urls
 from ..reading.workers import Workers
@@ -61,10 +61,7 @@ def run_tasks(steps: Steps, orders: Sequence[Order], staged: Staged, hidden: str
             for result, header in results_in(path):
                 found.append(result)
                 bar.add(header["read"])
-                for doubt in header["doubts"] if path in unfinished else ():
-                    doubts.tell(doubt)
-                for seen in header["seen"]:
-                    records.add(Seen.of(seen))
+                take_notes(header, doubts, records)
             records.check()
     records.check(at_end=True)
     return found

@@ -130,7 +130,7 @@ class _Found:
         self._steps = steps
         self.tally = Tally()
         self.size = 0  # of the result in bytes, approximately
-        self._read: dict[str, Any] = {"read": 0, "doubts": [], "seen": []}
+        self._read: dict[str, Any] = {"read": 0, "doubts": [], "notes": []}
         self._documents = 0
         self._bands: list[Array] = []
         names = ("digests", "only", "bands", "signatures", "paragraph_counts", "paragraphs", "sizes", "lines")
@@ -141,8 +141,8 @@ class _Found:
         self._read["read"] += batch.size
         if batch.doubt is not None:
             self._read["doubts"].append(batch.doubt)
-        if batch.seen.end:  # there were records
-            self._read["seen"].append(batch.seen.plain())
+        if batch.notes.end:  # there were records
+            self._read["notes"].append(batch.notes.plain())
 
     def add(self, texts: _binding.Strings, lines: _binding.Strings, chars: Array) -> None:
         """Adds documents, with their numbers of characters."""

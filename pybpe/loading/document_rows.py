@@ -250,8 +250,8 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         fixed = (plan.fixed(tasks[number], plan.task_bytes) for number in mine)
         for found in encoder.encoded(workers, fixed, self._doubts):
             self._doubts.tell(found.doubt)
-            for seen in found.seen:
-                records.add(seen)
+            for notes in found.notes:
+                records.add(notes)
             ids, starts = self._placed(placer, found)
             first, begun = task + begun - share[0], begun + len(starts)
             yield task, *((ids, starts) if by_task else _every(ids, starts, first, share[1]))

@@ -41,6 +41,7 @@ from ..errors import ArgumentError, FileError, FormatError, file_errors, warn
 from ..model import USUAL_ENDS, Matching
 from ..support.output_files import remove_file
 from ..support.task_results import headers_of
+from .charset import Doubts
 from .file_types import RECORD_OF_RUN
 from .input_file import InputFile
 from .inputs import ReadOptions
@@ -217,22 +218,22 @@ def record_line(place: str, fields: Mapping[str, Any], without: str | None = Non
 _OF_ARRAY = "if the file is a JSON array, convert it to JSON lines (jq -c '.[]' x.json > x.jsonl)"
 
 
-def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Yields the records of JSON lines that begin at byte `seen.start` of a file, each with its line, and with a string
-    at `text_key`, which is put there if it is in an object of the record. Skips blank lines. `seen` notes the number of
-    records, and the records that are not valid."""
-    offset, seen.records, seen.bad = seen.start, 0, []  # C may have tried it before
+def records(lines: memoryview, text_key: str, notes: RecordNotes) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yields the records of JSON lines that begin at byte `notes.start` of a file, each with its line, and with a
+    string at `text_key`, which is put there if it is in an object of the record. Skips blank lines. `notes` gets the
+    number of records, and those that are not valid."""
+    offset, notes.records, notes.bad = notes.start, 0, []  # C may have tried it before
     parts = bytes(lines).split(b"\n")
     for number, line in enumerate(parts):
         if line and not line.isspace():
-            seen.records += 1
+            notes.records += 1
             record, *problem = _record(line, text_key)
             if record is not None:
                 yield record, line
             else:
-                seen.bad_line(offset, number, *problem)
+                notes.bad_line(offset, number, *problem)
         offset += len(line) + 1
-    seen.end, seen.lines = seen.start + len(lines), len(parts) - 1
+    notes.end, notes.lines = notes.start + len(lines), len(parts) - 1
 
 
 def json_problem(error: Exception) -> str:
@@ -288,8 +289,8 @@ def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str, str
 # wrong with an input stops a run in any case: a damaged compressed stream, a damaged parquet file, an error while
 # reading.
 #
-# A worker notes what it sees in each piece of a file (Seen). The process that started the run adds this up in the order
-# of the corpus (SkippedRecords), so that lists are the same for any number of workers.
+# A worker makes notes about each piece of a file (RecordNotes). The process that started the run adds them up in the
+# order of the corpus (SkippedRecords), so that lists are the same for any number of workers.
 #
 # Limit: a run stops if more than half of its records are not valid. It looks after each task, once it has read
 # LEAST_RECORDS records, and at its end. Usually the key of the text is then wrong.
@@ -307,8 +308,8 @@ class BadRecord(NamedTuple):
     row: int | None = None  # the number of its row in the file, from 0; None for a line
 
 
-class Seen:
-    """The records of a piece.
+class RecordNotes:
+    """Notes about the records of a piece.
 
     Attributes:
         path: the file.
@@ -339,16 +340,16 @@ class Seen:
         self.bad.append(BadRecord(reason, row=row))
 
     def plain(self) -> tuple[Any, ...]:
-        """Returns this as values that JSON can hold; Seen.of(...) restores it."""
+        """Returns this as values that JSON can hold; RecordNotes.of(...) restores it."""
         return self.path, self.start, self.skips, self.end, self.lines, self.records, [list(bad) for bad in self.bad]
 
     @classmethod
-    def of(cls, plain: Any) -> Seen:
+    def of(cls, plain: Any) -> RecordNotes:
         """Returns what `plain` was made from."""
         path, start, skips, end, lines, records, bad = plain
-        seen = cls(path, start, skips)
-        seen.end, seen.lines, seen.records, seen.bad = end, lines, records, [BadRecord(*one) for one in bad]
-        return seen
+        notes = cls(path, start, skips)
+        notes.end, notes.lines, notes.records, notes.bad = end, lines, records, [BadRecord(*one) for one in bad]
+        return notes
 
 
 def headers_if_done(path: str, skips: bool, is_read: bool = False) -> list[dict[str, Any]] | None:
@@ -357,7 +358,15 @@ def headers_if_done(path: str, skips: bool, is_read: bool = False) -> list[dict[
     headers = headers_of(path, is_read)
     if headers is None or skips:
         return headers
-    return None if any(Seen.of(seen).bad for header in headers for seen in header["seen"]) else headers
+    return None if any(RecordNotes.of(notes).bad for header in headers for notes in header["notes"]) else headers
+
+
+def take_notes(header: Mapping[str, Any], doubts: Doubts, records: SkippedRecords) -> None:
+    """Takes the notes in the header of a task's result: about text that is not UTF-8, and about records."""
+    for doubt in header["doubts"]:
+        doubts.tell(doubt)
+    for notes in header["notes"]:
+        records.add(RecordNotes.of(notes))
 
 
 class SkippedRecords:
@@ -380,22 +389,32 @@ class SkippedRecords:
         self._path, self._end = "", 0
         self._lines: int | None = 0
         self._first = b""
+        self._next, self._waiting = 0, dict[int, Sequence[RecordNotes]]()  # the next task, and tasks after it
 
-    def add(self, seen: Seen) -> None:
+    def add_task(self, number: int, some: Sequence[RecordNotes]) -> None:
+        """Adds the notes of a task. Tasks may end in any order. Raises ArgumentError as `check` does."""
+        self._waiting[number] = some
+        while self._next in self._waiting:
+            for piece in self._waiting.pop(self._next):
+                self.add(piece)
+            self._next += 1
+        self.check()
+
+    def add(self, notes: RecordNotes) -> None:
         """Adds the next piece of the corpus."""
-        follows = seen.path == self._path and seen.start == self._end
-        before = 0 if seen.start == 0 else self._lines if follows else None
-        lines = b"".join(self._line(seen, bad, before) for bad in seen.bad)
+        follows = notes.path == self._path and notes.start == self._end
+        before = 0 if notes.start == 0 else self._lines if follows else None
+        lines = b"".join(self._line(notes, bad, before) for bad in notes.bad)
         if lines:
             self._write(lines)
             self._first = self._first or lines.partition(b"\n")[0]
-        self._records += seen.records
-        self._skipped += len(seen.bad)
-        self._path, self._end = seen.path, seen.end
-        self._lines = None if before is None else before + seen.lines
+        self._records += notes.records
+        self._skipped += len(notes.bad)
+        self._path, self._end = notes.path, notes.end
+        self._lines = None if before is None else before + notes.lines
 
-    def _line(self, seen: Seen, bad: BadRecord, before: int | None) -> bytes:
-        place: dict[str, object] = {"file": self._names.get(seen.path, seen.path)}
+    def _line(self, notes: RecordNotes, bad: BadRecord, before: int | None) -> bytes:
+        place: dict[str, object] = {"file": self._names.get(notes.path, notes.path)}
         if bad.row is not None:
             place["row"] = bad.row
         else:
@@ -430,28 +449,6 @@ class SkippedRecords:
         what = "row" if "row" in found else "line" if found["line"] is not None else "offset"
         where = f"{'byte' if what == 'offset' else what} {found[what]}"
         return f", such as {found['file']}: {where}: {found['reason']}"
-
-
-class OrderedRecords:
-    """Adds what the tasks of a run have seen, which end in any order.
-
-    Args:
-        records: adds it up.
-    """
-
-    def __init__(self, records: SkippedRecords) -> None:
-        self._records = records
-        self._next = 0
-        self._waiting: dict[int, Sequence[Seen]] = {}
-
-    def add(self, task: int, seen: Sequence[Seen]) -> None:
-        """Adds what a task has seen. Raises ArgumentError if more than half of many records are bad."""
-        self._waiting[task] = seen
-        while self._next in self._waiting:
-            for piece in self._waiting.pop(self._next):
-                self._records.add(piece)
-            self._next += 1
-        self._records.check()
 
 
 @contextmanager

@@ -104,10 +104,10 @@ def _characters(data: memoryview) -> str:
     return bytes(data).decode("utf-8", "surrogateescape")
 
 
-def _last_cut(cut: Cut, block: memoryview, seen: int) -> int:
-    """Returns a late safe cut of a block whose first `seen` bytes have none; 0 if there is none."""
+def _last_cut(cut: Cut, block: memoryview, searched: int) -> int:
+    """Returns a late safe cut of a block whose first `searched` bytes have none; 0 if there is none."""
     size = len(block)
-    for start in (max(seen, size - _CUT_WINDOW), seen):
+    for start in (max(searched, size - _CUT_WINDOW), searched):
         found = cut(block, start)
         if 0 < found < size:
             return found
@@ -128,7 +128,7 @@ def stream_pieces(
         size: the size of the text, if known: a short text then takes no more memory than it needs.
     """
     carry = memoryview(b"")
-    seen = 1  # offset 0 is a cut already
+    searched = 1  # offset 0 is a cut already
     room = min(piece_bytes, _FIRST_BLOCK if size is None else size + 1)  # the extra byte reveals the end of the text
     while True:
         block = _binding.new_block(max(room, 2 * len(carry)))
@@ -138,12 +138,12 @@ def stream_pieces(
             if filled:
                 yield block[:filled]
             return
-        at = _last_cut(cut, block, seen) if filled >= piece_bytes else 0
+        at = _last_cut(cut, block, searched) if filled >= piece_bytes else 0
         if at:
             yield block[:at]
-            seen = 1
+            searched = 1
         elif filled >= piece_bytes:
-            seen = max(1, filled - _CUT_WINDOW)
+            searched = max(1, filled - _CUT_WINDOW)
         carry = block[at:]
         room = piece_bytes
 

@@ -22,7 +22,7 @@ from .._lazy import cached_property
 from ..arguments import utf8
 from ..support.parallel import map_ordered
 from .charset import are_utf8, doubt_of
-from .documents import CLUSTER, RECORDS, Kinds, Seen, mark_matcher, records
+from .documents import CLUSTER, RECORDS, Kinds, RecordNotes, mark_matcher, records
 from .files import Corpus, SmallFiles
 from .input_file import InputFile
 from .inputs import ReadOptions
@@ -318,7 +318,7 @@ class Piece(NamedTuple):
     # Whether it holds complete documents that are not separated yet; otherwise it is a part of a text.
     divided: bool
     ends_document: bool  # whether a document ends where the piece ends
-    seen: Seen  # notes the records of the piece: rows are noted already, JSON lines when the piece is divided
+    notes: RecordNotes  # notes the records of the piece: rows are noted already, JSON lines when the piece is divided
     kind: str  # the kind of the file (see Kinds)
     is_utf8: bool  # whether the caller says so
 
@@ -352,20 +352,20 @@ class Piece(NamedTuple):
             return list(self.data)
         if self.is_text:
             return [utf8(self.data)]
-        return [utf8(record[text_key]) for record, _ in records(self.data, text_key, self.seen)]
+        return [utf8(record[text_key]) for record, _ in records(self.data, text_key, self.notes)]
 
 
 def text_piece(data: memoryview) -> Piece:
     """Returns a piece of a text that is in memory."""
-    return Piece("", 0, 0, data, False, False, Seen("", 0, False), "file", False)
+    return Piece("", 0, 0, data, False, False, RecordNotes("", 0, False), "file", False)
 
 
 def record_pieces(blocks: Iterable[bytes], read: ReadOptions) -> Iterator[Piece]:
     """Yields pieces of JSON lines that are in memory."""
     start = 0
     for block in blocks:
-        seen = Seen(OBJECT, start, read.skips)
-        yield Piece(OBJECT, start, 0, memoryview(block), True, True, seen, "jsonl", True)
+        notes = RecordNotes(OBJECT, start, read.skips)
+        yield Piece(OBJECT, start, 0, memoryview(block), True, True, notes, "jsonl", True)
         start += len(block)
 
 
@@ -399,8 +399,8 @@ def _row_pieces(file: InputFile, ranges: Iterable[Range], kinds: Kinds) -> Itera
             each = joined.pop()._replace(end=each.end)
         joined.append(each)
     for _, start, end, split, _ in joined:
-        for texts, seen in rows.texts(start, end, Seen(file.path, start, kinds.read.skips)):
-            yield Piece(file.path, seen.start, split, texts, True, True, seen, kind, True)
+        for texts, notes in rows.texts(start, end, RecordNotes(file.path, start, kinds.read.skips)):
+            yield Piece(file.path, notes.start, split, texts, True, True, notes, kind, True)
 
 
 def _byte_pieces(file: InputFile, planned: Range, kinds: Kinds, text_cut: Cut) -> Iterator[Piece]:
@@ -420,9 +420,9 @@ def _piece(planned: Range, file: InputFile, kinds: Kinds, start: int, data: memo
     """Returns a piece. `ends` says whether a document ends with it although the piece is not divided."""
     kind, divided = kinds.kind(file), planned.split is None or kinds.is_divided(file)
     text = data if kind == "jsonl" else without_mark(data, start)
-    seen = Seen(file.path, start, kinds.read.skips)
+    notes = RecordNotes(file.path, start, kinds.read.skips)
     is_utf8 = kinds.read.encoding is not None
-    return Piece(file.path, start, planned.split, text, divided, divided or ends, seen, kind, is_utf8)
+    return Piece(file.path, start, planned.split, text, divided, divided or ends, notes, kind, is_utf8)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -477,8 +477,8 @@ def add_documents(divider: _binding.Divider, piece: Piece) -> bool:
     if not divider.divide(kind, piece.data):
         return False
     if kind == "jsonl":
-        piece.seen.end = piece.seen.start + len(piece.data)
-        piece.seen.records, piece.seen.lines = divider.records()
+        piece.notes.end = piece.notes.start + len(piece.data)
+        piece.notes.records, piece.notes.lines = divider.records()
     return True
 
 
@@ -493,7 +493,7 @@ def divide(piece: Piece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
             found = [[] for _ in shares]
             pairs: Iterable[tuple[bytes, Mapping[str, object]]]
             if isinstance(piece.data, memoryview):
-                pairs = ((utf8(record[key]), record) for record, _ in records(piece.data, key, piece.seen))
+                pairs = ((utf8(record[key]), record) for record, _ in records(piece.data, key, piece.notes))
             else:
                 pairs = piece.data.records()
             for document, record in pairs:

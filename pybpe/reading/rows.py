@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from .._lazy import numpy
 from ..arguments import can_pass, param
 from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
-from .documents import Seen, field_path
+from .documents import RecordNotes, field_path
 from .input_file import InputFile
 from .pieces import PIECE_BYTES
 
@@ -91,31 +91,31 @@ class RowFile:
         and after them, and more columns."""
         raise NotImplementedError
 
-    def texts(self, start: int, end: int | None, seen: Seen) -> Iterator[tuple[Texts, Seen]]:
+    def texts(self, start: int, end: int | None, notes: RecordNotes) -> Iterator[tuple[Texts, RecordNotes]]:
         """Yields the texts of some rows (all after the first, if `end` is None), in batches of about PIECE_BYTES, each
-        with what was seen. `seen` is for the first batch."""
+        with its notes. `notes` is for the first batch."""
         parts, fields, size, nulls, last = list[_Part](), list[dict[str, Any]](), 0, deque[int](), start
         rest = sys.maxsize if end is None else end
-        for row, (data, offsets), more in self._rows(start, rest, nulls if seen.skips else None):
+        for row, (data, offsets), more in self._rows(start, rest, nulls if notes.skips else None):
             at, rows = 0, len(offsets) - 1
             while (stop := bisect_left(offsets, offsets[at] + PIECE_BYTES - size, at + 1)) <= rows:
                 texts = Texts([*parts, (data, offsets[at : stop + 1])], [*fields, *more[at:stop]])
-                yield texts, self._noted(seen, row + stop, nulls)
-                parts, fields, size, at, seen = [], [], 0, stop, Seen(seen.path, row + stop, seen.skips)
+                yield texts, self._noted(notes, row + stop, nulls)
+                parts, fields, size, at, notes = [], [], 0, stop, RecordNotes(notes.path, row + stop, notes.skips)
             parts.append((data, offsets[at:]))
             fields += more[at:]
             size += offsets[rows] - offsets[at]
             last = row + rows
-        if last > seen.start:
-            yield Texts(parts, fields), self._noted(seen, last, nulls)
+        if last > notes.start:
+            yield Texts(parts, fields), self._noted(notes, last, nulls)
         self._input.check_now()
 
-    def _noted(self, seen: Seen, end: int, nulls: deque[int]) -> Seen:
+    def _noted(self, notes: RecordNotes, end: int, nulls: deque[int]) -> RecordNotes:
         """Notes the rows of a batch that ends at a row, and takes the null ones from `nulls`."""
-        seen.end, seen.records = end, end - seen.start
+        notes.end, notes.records = end, end - notes.start
         while nulls and nulls[0] < end:
-            seen.bad_row(nulls.popleft(), f"the column {self._key!r} is null")
-        return seen
+            notes.bad_row(nulls.popleft(), f"the column {self._key!r} is null")
+        return notes
 
     def _rows(
         self, start: int, end: int, nulls: deque[int] | None

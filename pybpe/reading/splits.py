@@ -14,7 +14,7 @@ from typing import BinaryIO
 from .. import _binding
 from ..arguments import by_caller, counted, one_of, option, param, refuse_unused, shown, whole_number
 from ..errors import ArgumentError, FormatError, note
-from .documents import Kinds, Seen, records
+from .documents import Kinds, RecordNotes, records
 from .input_file import InputFile
 from .inputs import first_of
 from .pieces import PIECE_BYTES, stream_pieces, without_mark
@@ -227,9 +227,11 @@ def _document_ends(file: InputFile, kinds: Kinds, look: int = sys.maxsize) -> It
     """Yields where each non-empty document of a file ends, as a byte or a row; None means the end of the file, or of
     the first `look` bytes of a text that is not divided."""
     if file.has_rows:
-        for texts, seen in open_rows(file, kinds.read.text_key).texts(0, None, Seen(file.path, 0, kinds.read.skips)):
+        for texts, notes in open_rows(file, kinds.read.text_key).texts(
+            0, None, RecordNotes(file.path, 0, kinds.read.skips)
+        ):
             offsets = (pair for _, some in texts.parts for pair in pairwise(some))
-            yield from (row for row, (start, end) in enumerate(offsets, seen.start + 1) if end > start)
+            yield from (row for row, (start, end) in enumerate(offsets, notes.start + 1) if end > start)
         return
     stream, formed = file.open_in_form()
     with stream:
@@ -261,7 +263,9 @@ def _ends_in(data: memoryview, at: int, file: InputFile, kinds: Kinds) -> Iterat
         if divider.divide(kind, part):
             found = divider.documents(0).count > 0
         else:
-            found = any(record[key] for record, _ in records(part, key, Seen(file.path, at + begin, kinds.read.skips)))
+            found = any(
+                record[key] for record, _ in records(part, key, RecordNotes(file.path, at + begin, kinds.read.skips))
+            )
         if found:
             yield at + end
         begin = end

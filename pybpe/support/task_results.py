@@ -31,6 +31,7 @@ from .output_files import FOLDER, STAGED, make_folder, remove_entry, remove_file
 
 TASKS = "tasks"  # a folder in a hidden folder
 _NUMBERS = 8  # bytes before a header
+_BLOCK = 1 << 19  # bytes that are read at once
 _UNFINISHED = ".tmp"  # the ending of a file
 
 
@@ -109,10 +110,19 @@ class Section(NamedTuple):
 
     def read(self) -> bytes:
         """Returns its bytes. Raises FormatError if they are not those that were written, and removes the file."""
-        data = _read(self.path, self.at, self.size)
-        if zlib.crc32(data) != self.crc:
+        return b"".join(self.blocks(0, self.size))
+
+    def blocks(self, start: int, end: int) -> Iterator[bytes]:
+        """Yields some of its bytes, in blocks, so that the section need not fit in memory. Reads all of it, and raises
+        what `read` raises, at the end."""
+        crc = 0
+        for at in range(0, self.size, _BLOCK):
+            data = _read(self.path, self.at + at, min(_BLOCK, self.size - at))
+            crc = zlib.crc32(data, crc)
+            if some := data[max(0, start - at) : max(0, end - at)]:
+                yield some
+        if crc != self.crc:
             raise _damaged(self.path, self.at)
-        return data
 
 
 class Result:

@@ -47,7 +47,7 @@ from ..errors import (
     note,
 )
 from ..reading.charset import Doubts
-from ..reading.documents import Seen, SkippedRecords, check_list, headers_if_done
+from ..reading.documents import SkippedRecords, check_list, headers_if_done, take_notes
 from ..reading.files import Corpus
 from ..reading.input_file import check_has_text
 from ..reading.splits import SPLIT_NAMES
@@ -172,10 +172,7 @@ class _Run:
             for _, header in results_in(order.path):
                 if is_done or self._workers is not None:
                     bar.add(header["size"])
-                for doubt in header["doubts"]:
-                    doubts.tell(doubt)
-                for seen in header["seen"]:
-                    records.add(Seen.of(seen))
+                take_notes(header, doubts, records)
                 for stream, counts in zip(self._streams, header["splits"]):
                     stream.take(counts)
             records.check()
@@ -426,9 +423,9 @@ def make_shard(order: ShardOrder) -> str:
     digest = hashlib.sha256(order.header)
     with file_errors(temporary, "cannot be written"), open(temporary, "wb", buffering=0) as output:
         write_all(output, order.header)
-        for part in order.parts:
+        parts = ((part,) if isinstance(part, bytes) else part[0].blocks(*part[1:]) for part in order.parts)
+        for data in chain.from_iterable(parts):
             end_if_unwanted()
-            data = memoryview(part) if isinstance(part, bytes) else memoryview(part[0].read())[part[1] : part[2]]
             if order.is_hashed:
                 digest.update(data)
             write_all(output, data)

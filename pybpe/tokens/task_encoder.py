@@ -28,7 +28,7 @@ from .. import _binding
 from ..arguments import Text
 from ..model import END_OF_TEXT, PLAIN
 from ..reading.charset import Doubts
-from ..reading.documents import RECORDS, Kinds, Seen, overlaps
+from ..reading.documents import RECORDS, Kinds, RecordNotes, overlaps
 from ..reading.files import SmallFiles
 from ..reading.input_file import InputFile
 from ..reading.pieces import PIECE_BYTES
@@ -77,7 +77,7 @@ class Encoded(NamedTuple):
     size: int  # the amount of input read for them, such as bytes of text
     ends_task: bool = False  # whether a task ends with them
     doubt: str | None = None  # what to say about a file that is not UTF-8 (see charset.py)
-    seen: Sequence[Seen] = ()  # the records of the pieces, in order
+    notes: Sequence[RecordNotes] = ()  # the records of the pieces, in order
     sums: Sequence[int] = ()  # checksums of the text that was read, if the task reads a part of a file
 
 
@@ -244,12 +244,12 @@ def _encoded(encoder: TaskEncoder, doubts: Doubts, item: tuple[Sequence[Piece], 
     some, is_summed, ends_task = item
     sums = [_sum(piece) for piece in some] if is_summed else []
     segments = segments_of(encoder, some)  # which also notes the records
-    size, doubt, seen = 0, None, list[Seen]()
+    size, doubt, notes = 0, None, list[RecordNotes]()
     for piece in some:
         size, doubt = size + piece.size, doubt or piece.doubt(doubts.look)
-        if piece.seen.end:
-            seen.append(piece.seen)
-    return Encoded(segments, size, ends_task, doubt, seen, sums)
+        if piece.notes.end:
+            notes.append(piece.notes)
+    return Encoded(segments, size, ends_task, doubt, notes, sums)
 
 
 def is_part(task: Task) -> bool:
@@ -372,7 +372,7 @@ def task_data(found: Iterable[Encoded], splits: int, marks: Marks, stamp: str = 
             streams[segment.split].add(segment)
         header["size"] += each.size
         header["doubts"] += [each.doubt] if each.doubt is not None else []
-        header["seen"] += [some.plain() for some in each.seen]
+        header["notes"] += [some.plain() for some in each.notes]
         header["sums"] += each.sums
         if sum(stream.tokens for stream in streams) >= _RESULT_TOKENS:
             yield from _result(streams, header)
@@ -381,7 +381,7 @@ def task_data(found: Iterable[Encoded], splits: int, marks: Marks, stamp: str = 
 
 
 def _header(stamp: str) -> dict[str, Any]:
-    return {"stamp": stamp, "size": 0, "doubts": [], "seen": [], "sums": []}
+    return {"stamp": stamp, "size": 0, "doubts": [], "notes": [], "sums": []}
 
 
 def _result(streams: Sequence[_Split], header: dict[str, Any]) -> list[_binding.Data]:

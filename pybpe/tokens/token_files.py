@@ -19,7 +19,7 @@ import os
 import struct
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -56,7 +56,7 @@ class TokenFile:
 
     Attributes:
         dtype: the dtype of the ids.
-        identity: what distinguishes the content of this file from others: size, modification time, inode.
+        stamp: its size, modification time and inode, which show whether its content is another one.
 
     Raises:
         FileError, FormatError, ArgumentError: see TokenStream.
@@ -69,7 +69,7 @@ class TokenFile:
         self._stream = open_unchanged(self.path)
         self._handle, self._unchecked = self._stream.fileno(), 0
         status = self._stream.status
-        self.identity = (status.st_size, status.st_mtime_ns, status.st_ino)
+        self.stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
         try:
             self.dtype, self._offset, self._count = _layout(self._stream, self.path, dtype)
         except BaseException:
@@ -106,7 +106,7 @@ class TokenFile:
         self._unchecked = 0
         with file_errors(self.path, "cannot be read"):
             now = os.fstat(self._handle)
-        size, modified, _ = self.identity
+        size, modified, _ = self.stamp
         what = "written to"
         if is_shorter or now.st_size < size:
             what = f"truncated from {size} to {now.st_size} bytes"
@@ -206,23 +206,25 @@ class TokenStream:
             raise ArgumentError(f"{param('dtype')} must be 'uint16', 'uint32' or None, not {dtype!r}")
         self._arguments: tuple[Any, ...]
         self.made_by: tuple[str, str] | None
+        self.dtype: numpy.dtype[Any]
+        self._read: _Read
         if hasattr(source, "dtype") and not isinstance(source, str):  # a numpy.str_ is a path
-            self._parts: _Array | _Files = _Array(_checked(source, "the array of ids"))
+            ids = _checked(source, "the array of ids")
+            self._read, self._lengths, self.dtype = lambda i, start, stop: ids[start:stop], [len(ids)], ids.dtype
             self._arguments, self.facts, self.made_by = (source, dtype), list[FileFacts | None](), None
         else:
             paths, self.facts = _token_paths(source)
             stated("dtype", dtype, paths, self.facts)
             self.made_by = _made_by(paths, self.facts)
-            self._parts = _Files(paths, dtype)
+            self._read, self._lengths, self.dtype = _open_files(paths, dtype)
             self._arguments = (paths, dtype)
-        self._starts = [0, *accumulate(self._parts.lengths)]
-        self.dtype: numpy.dtype[Any] = self._parts.dtype
+        self._starts = [0, *accumulate(self._lengths)]
         if dtype is not None and self.dtype.newbyteorder("=") != dtype:
             what = self.paths[0] if self.paths else "the array of ids"
             raise ArgumentError(f"{what}: holds {self.dtype}, not {dtype}: leave out dtype")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopened, (*self._arguments, self._parts.lengths)
+        return _reopened, (*self._arguments, self._lengths)
 
     @property
     def paths(self) -> list[str]:
@@ -265,7 +267,7 @@ class TokenStream:
             )
 
     def __repr__(self) -> str:
-        return f"TokenStream({len(self)} {self.dtype} ids in {counted(len(self._parts.lengths), 'file')})"
+        return f"TokenStream({len(self)} {self.dtype} ids in {counted(len(self._lengths), 'file')})"
 
     def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
         """Returns ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self).
@@ -273,15 +275,15 @@ class TokenStream:
         Raises:
             FormatError: a file was truncated or overwritten since it was opened: see TokenFile.
         """
-        first = min(bisect_right(self._starts, start), len(self._parts.lengths)) - 1
+        first = min(bisect_right(self._starts, start), len(self._lengths)) - 1
         begin = start - self._starts[first]
         if stop <= self._starts[first + 1]:
-            return self._parts.read(first, begin, stop - self._starts[first])
-        pieces = [self._parts.read(first, begin, self._parts.lengths[first])]
-        for i in range(first + 1, len(self._parts.lengths)):
+            return self._read(first, begin, stop - self._starts[first])
+        pieces = [self._read(first, begin, self._lengths[first])]
+        for i in range(first + 1, len(self._lengths)):
             if self._starts[i] >= stop:
                 break
-            pieces.append(self._parts.read(i, 0, min(stop, self._starts[i + 1]) - self._starts[i]))
+            pieces.append(self._read(i, 0, min(stop, self._starts[i + 1]) - self._starts[i]))
         ids = numpy.concatenate(pieces)
         ids.flags.writeable = False
         return ids
@@ -321,7 +323,7 @@ def with_marks_first(stream: TokenStream, mark: int, eot: object) -> TokenStream
 def _reopened(source: Any, dtype: str | None, lengths: list[int]) -> TokenStream:
     """Opens a stream that was pickled."""
     stream = TokenStream(source, dtype)
-    for path, before, now in zip(stream.paths, lengths, stream._parts.lengths):
+    for path, before, now in zip(stream.paths, lengths, stream._lengths):
         if before != now:
             raise FormatError(
                 f"{path}: had {counted(before, 'token')} when it was first opened, now {now}: open it again", 0
@@ -329,49 +331,34 @@ def _reopened(source: Any, dtype: str | None, lengths: list[int]) -> TokenStream
     return stream
 
 
-class _Array:
-    """An array in memory, as a stream's only part."""
-
-    def __init__(self, array: numpy.ndarray[Any, Any]) -> None:
-        self._array = array
-        self.lengths, self.dtype = [len(array)], array.dtype
-
-    def read(self, i: int, start: int, stop: int) -> numpy.ndarray[Any, Any]:
-        """Returns some of the ids: a view of the array."""
-        return self._array[start:stop]
+_Read = Callable[[int, int, int], numpy.ndarray[Any, Any]]
+"""read(i, start, stop) returns ids start .. stop of file i."""
 
 
-class _Files:
-    """Token files by number. Only the most recently used files stay open. Others are opened again when needed, and must
-    be unchanged."""
+def _open_files(paths: Sequence[str], dtype: str | None) -> tuple[_Read, list[int], numpy.dtype[Any]]:
+    """Returns what reads files, their lengths and their dtype. Only the most recently used files stay open. Others are
+    opened again when needed, and must be unchanged."""
+    stamps, lengths, limit = list[tuple[int, ...]](), list[int](), platform.open_files_limit()
 
-    def __init__(self, paths: Sequence[str], dtype: str | None) -> None:
-        seen, limit = list[tuple[int, ...]](), platform.open_files_limit()
+    # A quarter of this process's limit on descriptors.
+    @lru_cache(_MOST_OPEN if limit is None else max(4, min(_MOST_OPEN, limit // 4)))
+    def opened(i: int) -> TokenFile:
+        file = TokenFile(paths[i], dtype)
+        if i < len(stamps) and file.stamp != stamps[i]:
+            raise FormatError(f"{paths[i]}: was changed or replaced since it was first opened: open it again", 0)
+        return file
 
-        # A quarter of this process's limit on descriptors.
-        @lru_cache(_MOST_OPEN if limit is None else max(4, min(_MOST_OPEN, limit // 4)))
-        def opened(i: int) -> TokenFile:
-            file = TokenFile(paths[i], dtype)
-            if i < len(seen) and file.identity != seen[i]:
-                raise FormatError(f"{paths[i]}: was changed or replaced since it was first opened: open it again", 0)
-            return file
-
-        self._opened, self.lengths = opened, list[int]()
-        for i, path in enumerate(paths):
-            file = opened(i)
-            if not i:
-                self.dtype = file.dtype
-            if file.dtype != self.dtype:
-                raise ArgumentError(
-                    f"{path} holds {file.dtype}, but {paths[0]} {self.dtype}: files that are read as"
-                    " one stream must have one dtype"
-                )
-            seen.append(file.identity)
-            self.lengths.append(len(file))
-
-    def read(self, i: int, start: int, stop: int) -> numpy.ndarray[Any, Any]:
-        """Returns ids start .. stop of one file."""
-        return self._opened(i).read(start, stop)
+    found = opened(0).dtype
+    for i, path in enumerate(paths):
+        file = opened(i)
+        if file.dtype != found:
+            raise ArgumentError(
+                f"{path} holds {file.dtype}, but {paths[0]} {found}: files that are read as"
+                " one stream must have one dtype"
+            )
+        stamps.append(file.stamp)
+        lengths.append(len(file))
+    return lambda i, start, stop: opened(i).read(start, stop), lengths, found
 
 
 def _token_paths(source: Paths) -> tuple[list[str], list[FileFacts | None]]:

@@ -20,7 +20,7 @@ from ..errors import ArgumentError, FileMissingError, LimitError, note, warn
 from ..model import matcher, special_ids_of
 from ..pattern import Digits, Pattern, PatternLike
 from ..reading.charset import Doubts
-from ..reading.documents import Kinds, OrderedRecords, Seen, SkippedRecords, listed_records
+from ..reading.documents import Kinds, RecordNotes, SkippedRecords, listed_records
 from ..reading.files import Corpus, SmallFiles, corpus_files
 from ..reading.input_file import InputFile
 from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, listed
@@ -243,7 +243,7 @@ class Counted(NamedTuple):
 
     size: int  # the number of bytes
     doubt: str | None  # a warning about the encoding of a file, or None
-    seen: Sequence[Seen]  # the records
+    notes: Sequence[RecordNotes]  # the records
     counts: Counts | None = None  # the words, if a worker counted them
 
 
@@ -254,7 +254,7 @@ class _Counting:
         self, plan: Plan, settings: CountSettings, run: RunOptions, total: int | None, records: SkippedRecords
     ) -> None:
         self._plan, self._settings, self._run, self._total = plan, settings, run, total
-        self._records, self._doubts = OrderedRecords(records), Doubts()
+        self._records, self._doubts = records, Doubts()
 
     def groups(self, sample: Sample) -> Iterator[_Group]:
         """Yields the groups of the plan, or of a sample of it. They depend only on the files and the settings."""
@@ -331,7 +331,7 @@ class _Counting:
                 size = 0
             last = group
             self._doubts.tell(found.doubt)
-            self._records.add(item.number, found.seen)
+            self._records.add_task(item.number, found.notes)
             if found.counts is not None:
                 assert group.counter is not None
                 run_interruptibly(group.counter.add_words, found.counts.words)
@@ -380,18 +380,18 @@ def count_piece(counter: WordCounter, doubts: Doubts, piece: Piece) -> Counted:
     """Counts a piece with a counter."""
     doubt = piece.doubt(doubts.look) if piece.path else None
     counter.add(piece)
-    return Counted(piece.size, doubt, [piece.seen] if piece.seen.end else [])
+    return Counted(piece.size, doubt, [piece.notes] if piece.notes.end else [])
 
 
 def count_task(settings: CountSettings, kinds: Kinds, shares: Sequence[float], item: _Item) -> Counted:
     """Counts a task in a worker."""
     counter, doubts = WordCounter(settings, kinds, shares, workers=1), Doubts()
-    size, doubt, seen = 0, None, list[Seen]()
+    size, doubt, notes = 0, None, list[RecordNotes]()
     for piece in pieces_of(item.what, kinds, settings.cutting.cut):
         found = count_piece(counter, doubts, piece)
         size, doubt = size + found.size, doubt or found.doubt
-        seen += found.seen
-    return Counted(size, doubt, seen, Counts(counter.finish(), settings))
+        notes += found.notes
+    return Counted(size, doubt, notes, Counts(counter.finish(), settings))
 
 
 # ----------------------------------------------------------------------------------------------------

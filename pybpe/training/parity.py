@@ -126,7 +126,7 @@ def _lines(texts: Any, settings: CountSettings) -> int:
         for piece in pieces_of(whole(file), Kinds(ReadOptions(key)), cut):
             if not piece.is_text:
                 piece.texts(key)
-                lines += piece.seen.records
+                lines += piece.notes.records
             else:
                 data = bytes(piece.text)
                 lines += data.count(b"\n")

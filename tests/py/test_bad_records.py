@@ -20,7 +20,7 @@ import pybpe
 from pybpe.cli import main
 from pybpe.corpus import clean
 from pybpe.errors import FormatError, PybpeWarning
-from pybpe.reading.documents import Seen
+from pybpe.reading.documents import RecordNotes
 from pybpe.support.output_files import FOLDER
 from pybpe.support.task_results import headers_of
 
@@ -129,7 +129,7 @@ def test_a_run_that_stopped_may_skip_and_the_other_way_round(
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert run_and_die(11, pybpe.binarize, tok, path, tmp_path / "other", **{**given, "on_error": "skip"})
     headers = [headers_of(str(path)) for path in (tmp_path / "other" / FOLDER / "tasks").glob("*/*")]
-    assert any(Seen.of(seen).bad for header in chain(*filter(None, headers)) for seen in header["seen"])
+    assert any(RecordNotes.of(notes).bad for header in chain(*filter(None, headers)) for notes in header["notes"])
     with pytest.raises(FormatError, match="the line at byte"):
         pybpe.binarize(tok, path, tmp_path / "other", **given)
 

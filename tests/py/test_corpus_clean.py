@@ -377,11 +377,11 @@ def test_a_finished_call_is_complete(web: Path, caplog: pytest.LogCaptureFixture
 
 
 class Dying(ProcessPoolExecutor):
-    """Kills the worker that takes the `number`-th task: the result of this task never arrives."""
+    """Kills the worker that takes the `number`-th task, after questions: the result of this task never arrives."""
 
     def __init__(self, number: int) -> None:
         super().__init__(2, mp_context=get_context("fork"))
-        self._left = number
+        self._left = number + 2  # questions whether the workers see the folder
 
     def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
         self._left -= 1

@@ -12,7 +12,7 @@ from pybpe import _binding
 from pybpe.arguments import utf8
 from pybpe.corpus.reading import json_line
 from pybpe.reading import documents, splits
-from pybpe.reading.documents import Seen
+from pybpe.reading.documents import RecordNotes
 
 SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
 MARK = "<|endoftext|>"
@@ -23,7 +23,7 @@ VALUES = [0, -1.5e300, 10**40, True, None, float("nan"), float("-inf"), [], {}, 
 def read(kind: str, data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yields the documents of a piece, and what decides the split of each."""
     if kind == "jsonl":
-        for record, _ in documents.records(memoryview(data), "text", Seen("file", 0, False)):
+        for record, _ in documents.records(memoryview(data), "text", RecordNotes("file", 0, False)):
             document, cluster = bytes(utf8(record["text"])), record.get("pybpe_cluster")
             yield document, bytes(utf8(cluster)) if isinstance(cluster, str) else document
         return
@@ -102,7 +102,7 @@ def test_records_for_cleaning_are_those_of_python() -> None:
         without = rng.choice([None, "pybpe_cluster"])
         if (found := _binding.read_records(bytes(data), "text", without is not None)) is not None:
             accepted += 1
-            seen = Seen("x", 0, False)
+            seen = RecordNotes("x", 0, False)
             pairs = [
                 (utf8(record["text"]), line)
                 for record, line in documents.records(memoryview(bytes(data)), "text", seen)

@@ -16,7 +16,7 @@ from pybpe.tokens.mix import drawing as drawing_module
 from pybpe.tokens.mix.drawing import (
     Documents,
     Drawn,
-    Stretch,
+    Pass,
     draw,
     drawing_keys,
     everything,
@@ -91,15 +91,15 @@ def test_streams_that_are_not_documents_are_refused(ids: list[int], eot: str, me
 def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int, source: str = "x") -> list[tuple[int, int, list[int]]]:
     """Returns what was drawn as the slow version does."""
     found = []
-    for of_pass, stretch in enumerate(drawn.stretches):
+    for of_pass, part in enumerate(drawn.passes):
         keys = drawing_keys(seed, source, of_pass).first(numpy.arange(len(texts)))
-        assert stretch.chosen(keys).any()
-        for number in sorted(stretch.chosen(keys).nonzero()[0].tolist(), key=lambda number: int(keys[number])):
-            size = stretch.cut[1] if stretch.cut and stretch.cut[0] == number else len(texts[number]) + 1
+        assert part.chosen(keys).any()
+        for number in sorted(part.chosen(keys).nonzero()[0].tolist(), key=lambda number: int(keys[number])):
+            size = part.cut[1] if part.cut and part.cut[0] == number else len(texts[number]) + 1
             found.append((of_pass, number, texts[number][: size - 1]))
-        assert stretch.tokens == sum(len(text) + 1 for at, _, text in found if at == of_pass)
+        assert part.tokens == sum(len(text) + 1 for at, _, text in found if at == of_pass)
     assert drawn.documents == len(found) and drawn.tokens == sum(len(text) + 1 for _, _, text in found)
-    assert sum(stretch.cut is not None for stretch in drawn.stretches) == sum(
+    assert sum(part.cut is not None for part in drawn.passes) == sum(
         len(ids) < len(texts[number]) for _, number, ids in found
     )
     return found
@@ -125,7 +125,7 @@ def test_what_is_drawn_is_what_the_slow_version_draws(bins: int, monkeypatch: py
 def test_everything_is_each_document_once() -> None:
     texts = numbered([3, 1, 4])
     documents = Documents(stream_of(texts, "append"), numpy.array([4, 2, 5], dtype="<u8"), "append")
-    assert everything(documents).stretches == (Stretch(11, 1 << 64),)
+    assert everything(documents).passes == (Pass(11, 1 << 64),)
     assert drawn_texts(texts, everything(documents), 0) == [
         (0, number, texts[number])
         for number in sorted(range(3), key=lambda number: reference.key(("draw", 0, "x", 0), number))
@@ -182,8 +182,8 @@ def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatc
     documents = Documents(stream_of(texts, "prepend"), numpy.full(12, 10, dtype="<u8"), "prepend")
     pairs: Counter[object] = Counter()
     for seed in range(1000):
-        (stretch,) = draw(documents, 40, 64, seed, "x").stretches
-        chosen = stretch.chosen(drawing_keys(seed, "x", 0).first(numpy.arange(12))).nonzero()[0].tolist()
+        (part,) = draw(documents, 40, 64, seed, "x").passes
+        chosen = part.chosen(drawing_keys(seed, "x", 0).first(numpy.arange(12))).nonzero()[0].tolist()
         assert len(chosen) == 4
         pairs.update((a, b) for a in chosen for b in chosen if a < b)
     assert excess(pairs, 66) < 5
@@ -198,11 +198,11 @@ def test_the_order_in_the_output_does_not_follow_the_order_of_drawing() -> None:
 
 
 def test_passes_share_the_keys_by_their_tokens() -> None:
-    drawn = Drawn((Stretch(300), Stretch(300), Stretch(101, 5)), 701, 9)
+    drawn = Drawn((Pass(300), Pass(300), Pass(101, 5)), 701, 9)
     keys = numpy.array([0, 1, 2**32 - 1, 2**32, 2**63 + 12345, 2**64 - 1], dtype=numpy.uint64)
     borders = [0, 300 * 2**32 // 701, 600 * 2**32 // 701, 2**32]
     for number, (begin, end) in enumerate(pairwise(borders)):
         wanted = [begin * 2**32 + int(key) * (end - begin) // 2**32 for key in keys]
         assert drawn.spread(number, keys).tolist() == wanted and wanted[-1] < end * 2**32
-    assert Drawn((Stretch(5),), 5, 1).spread(0, keys).tolist() == keys.tolist()
-    assert Drawn((Stretch(10**12), Stretch(1)), 10**12 + 1, 2).spread(1, keys).tolist()[-1] == 2**64 - 1
+    assert Drawn((Pass(5),), 5, 1).spread(0, keys).tolist() == keys.tolist()
+    assert Drawn((Pass(10**12), Pass(1)), 10**12 + 1, 2).spread(1, keys).tolist()[-1] == 2**64 - 1

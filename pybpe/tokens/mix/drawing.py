@@ -168,7 +168,7 @@ def writing_keys(seed: int, split: str, source: str, number: int) -> Keys:
 # What a mixture gets
 
 
-class Stretch(NamedTuple):
+class Pass(NamedTuple):
     """A pass over a source, or the first documents of one."""
 
     tokens: int
@@ -176,23 +176,23 @@ class Stretch(NamedTuple):
     cut: tuple[int, int] | None = None  # a document's number, and how many of its tokens are used; others are whole
 
     def chosen(self, keys: Array) -> Array:
-        """Returns which of these drawing keys belong to the stretch."""
+        """Returns which of these drawing keys belong to the pass."""
         found: Array = keys < numpy.uint64(self.end) if self.end < _END else numpy.ones(len(keys), bool)
         return found
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a mixture gets from a source: a stretch per pass, and how many tokens and documents they have."""
+    """What a mixture gets from a source: passes, and how many tokens and documents they have."""
 
-    stretches: tuple[Stretch, ...] = ()
+    passes: tuple[Pass, ...] = ()
     tokens: int = 0
     documents: int = 0
 
     def spread(self, number: int, keys: Array) -> Array:
         """Returns the writing keys of documents of pass `number`, moved into its part of the range of all keys."""
-        before = sum(stretch.tokens for stretch in self.stretches[:number])
-        first, end = ((at << 32) // self.tokens for at in (before, before + self.stretches[number].tokens))
+        before = sum(part.tokens for part in self.passes[:number])
+        first, end = ((at << 32) // self.tokens for at in (before, before + self.passes[number].tokens))
         if end - first == 1 << 32:
             return keys
         width, half = numpy.uint64(end - first), numpy.uint64(32)
@@ -203,7 +203,7 @@ class Drawn:
 
 def everything(documents: Documents) -> Drawn:
     """Returns all documents, each once."""
-    return Drawn((Stretch(documents.tokens),), documents.tokens, len(documents)) if len(documents) else Drawn()
+    return Drawn((Pass(documents.tokens),), documents.tokens, len(documents)) if len(documents) else Drawn()
 
 
 def draw_all(recipe: Recipe, documents: Sequence[Documents], asked: Mapping[str, int], tolerance: int) -> list[Drawn]:
@@ -240,16 +240,16 @@ def draw(documents: Documents, tokens: int, tolerance: int, seed: int, source: s
         Documents with at most `tokens` tokens, and more than `tokens - tolerance`.
     """
     number, rest = divmod(tokens, documents.tokens)
-    stretches, count = [Stretch(documents.tokens)] * number, number * len(documents)
+    passes, count = [Pass(documents.tokens)] * number, number * len(documents)
     if rest:
         border = _border(documents, drawing_keys(seed, source, number), rest)
         missing, some = rest - border.tokens_before, border.documents_before
-        stretch = Stretch(border.tokens_before, border.key)
+        part = Pass(border.tokens_before, border.key)
         if missing >= max(2, tolerance):
-            stretch, some = Stretch(rest, border.key + 1, (border.document, missing)), some + 1
-        stretches += [stretch] if some else []
+            part, some = Pass(rest, border.key + 1, (border.document, missing)), some + 1
+        passes += [part] if some else []
         count += some
-    return Drawn(tuple(stretches), sum(stretch.tokens for stretch in stretches), count)
+    return Drawn(tuple(passes), sum(part.tokens for part in passes), count)
 
 
 class _Border(NamedTuple):

@@ -24,7 +24,7 @@ from ..run import Job, write_token_files
 from .amounts import asked_tokens
 from .drawing import Drawn, draw_all, everything
 from .recipe import Recipe, load_recipe
-from .shuffling import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle
+from .shuffling import DEFAULT_MEMORY, LEAST_MEMORY, Shuffle, ShuffledSplit
 from .sources import documents_of, named, open_sources, state_of
 
 
@@ -113,10 +113,10 @@ def _mixed(
     documents = [documents_of(source, hidden) for source in sources]
     drawn = draw_all(recipe, [some[0] for some in documents if some[0]], asked, length)
     splits = 1 + max(number for number, some in enumerate(zip(*documents)) if any(some))
-    sections = [Section(0, drawn)]
+    sections = [ShuffledSplit(0, drawn)]
     for split in range(1, splits):
         found = [some[split] for some in documents]
-        sections.append(Section(split, [everything(some) if some else Drawn() for some in found]))
+        sections.append(ShuffledSplit(split, [everything(some) if some else Drawn() for some in found]))
     shuffle = Shuffle(
         layout.tok,
         os.path.join(hidden, "buckets"),
@@ -158,7 +158,7 @@ def _mixture(
             "asked": asked[given.name],
             "used": some.tokens,
             "used_documents": some.documents,
-            "cuts": sum(stretch.cut is not None for stretch in some.stretches),
+            "cuts": sum(part.cut is not None for part in some.passes),
             "epochs": round(some.tokens / tokens, 6),
         }
     return {"seed": recipe.seed, "recipe": recipe.content, "sources": described}

@@ -84,12 +84,12 @@ def load_recipe(recipe: _binding.PathLike | Mapping[str, Any]) -> Recipe:
         FileError: the file cannot be read. FormatError: it is not TOML. ArgumentError: it is not a recipe.
     """
     if isinstance(recipe, Mapping):
-        return _Reader("recipe", "").recipe(recipe)
+        return _RecipeReader("recipe", "").recipe(recipe)
     path = _binding.path_text(recipe)
-    return _Reader(path, os.path.dirname(path)).recipe(read_toml(path))
+    return _RecipeReader(path, os.path.dirname(path)).recipe(read_toml(path))
 
 
-class _Reader:
+class _RecipeReader:
     """Checks what a recipe contains.
 
     Args:

@@ -44,7 +44,7 @@ _INDEX = [("first", "u8"), ("second", "u8"), ("tokens", "i8")]  # both keys of a
 
 
 @dataclass(frozen=True)
-class Section:
+class ShuffledSplit:
     """Documents that are shuffled together."""
 
     split: int  # index into SPLIT_NAMES
@@ -78,7 +78,7 @@ class Shuffle:
     folder: str  # where the buckets are
     names: Sequence[str]  # the names of the sources
     documents: Sequence[Sequence[Documents | None]]  # documents[source][split]; None if the source has no such split
-    sections: Sequence[Section]  # in the order of the output
+    sections: Sequence[ShuffledSplit]  # in the order of the output
     seed: int  # chooses the order
     dtype: str  # of the ids
     memory: int  # about how many bytes of memory may be used
@@ -104,14 +104,14 @@ class Shuffle:
         except (FileError, FormatError):
             return False
 
-    def tasks(self) -> Iterator[tuple[bytes, tuple[Section, int]]]:
+    def tasks(self) -> Iterator[tuple[bytes, tuple[ShuffledSplit, int]]]:
         """Yields each task, after what distinguishes it from others: a section and the number of its bucket."""
         for section, buckets in self._numbered():
             for bucket in buckets:
                 yield f"{section.split} {bucket}".encode(), (section, bucket)
 
     def encoded(
-        self, tasks: Iterable[tuple[Section, int]], doubts: Doubts, progress: bool | None = None
+        self, tasks: Iterable[tuple[ShuffledSplit, int]], doubts: Doubts, progress: bool | None = None
     ) -> Iterator[Encoded]:
         """Yields the tokens of tasks. One thread does everything: it mostly copies memory."""
         for section, bucket in tasks:
@@ -127,7 +127,7 @@ class Shuffle:
                 yield Encoded([Segment(section.split, ids, documents, size, end == ordered.tokens)], len(ids))
             yield Encoded([], 0, True)
 
-    def _numbered(self) -> Iterator[tuple[Section, range]]:
+    def _numbered(self) -> Iterator[tuple[ShuffledSplit, range]]:
         """Yields the sections with the numbers of their buckets."""
         for section, last, count in zip(self.sections, accumulate(self.buckets), self.buckets):
             yield section, range(last - count, last)
@@ -154,23 +154,23 @@ class Shuffle:
         ids = documents.tokens_of(block.start, block.start + int(block.lengths.sum()), mark)
         return numpy.ascontiguousarray(ids, dtype=self.dtype)
 
-    def _drawn(self, section: Section, block: _Block) -> Iterator[tuple[Array, Array]]:
+    def _drawn(self, section: ShuffledSplit, block: _Block) -> Iterator[tuple[Array, Array]]:
         """Yields the documents of a block that a section has, for each pass over the source: their places in the
         block, and their index."""
         name, numbers = self.names[block.source], numpy.arange(block.first, block.first + len(block.lengths))
         drawn = section.drawn[block.source]
-        for number, stretch in enumerate(drawn.stretches):
-            places = stretch.chosen(drawing_keys(self.seed, name, number).first(numbers)).nonzero()[0]
+        for number, part in enumerate(drawn.passes):
+            places = part.chosen(drawing_keys(self.seed, name, number).first(numbers)).nonzero()[0]
             keys = writing_keys(self.seed, SPLIT_NAMES[section.split], name, number)
             index = numpy.empty(len(places), dtype=_INDEX)
             index["first"] = drawn.spread(number, keys.first(numbers[places]))
             index["second"] = keys.second(numbers[places])
             index["tokens"] = block.lengths[places]
-            if stretch.cut is not None:
-                index["tokens"][numbers[places] == stretch.cut[0]] = stretch.cut[1]
+            if part.cut is not None:
+                index["tokens"][numbers[places] == part.cut[0]] = part.cut[1]
             yield places, index
 
-    def _of_sources(self, section: Section) -> _Ordered:
+    def _of_sources(self, section: ShuffledSplit) -> _Ordered:
         """Reads the documents of a section where they are."""
         blocks, at = [numpy.empty(0, dtype=self.dtype)], 0
         found = [(numpy.empty(0, dtype=_INDEX), numpy.empty(0, dtype=numpy.int64))]

@@ -16,7 +16,7 @@ from pyarrow import feather, ipc  # noqa: E402
 import pybpe  # noqa: E402
 from pybpe.errors import FormatError  # noqa: E402
 from pybpe.reading import rows as row_reading  # noqa: E402
-from pybpe.reading.documents import Seen  # noqa: E402
+from pybpe.reading.documents import RecordNotes  # noqa: E402
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
 from pybpe.reading.rows import ArrowStream  # noqa: E402
@@ -42,7 +42,7 @@ def as_file(path: Path, data: Any, rows: int = 40, **options: Any) -> Path:
 
 def rows_of(path: Path, start: int = 0, end: int | None = None) -> list[bytes]:
     rows = ArrowStream(InputFile.of(str(path)), "text")
-    batches = rows.texts(start, end, Seen(str(path), start, False))
+    batches = rows.texts(start, end, RecordNotes(str(path), start, False))
     return [text for texts, _ in batches for text in texts]
 
 
