@@ -81,14 +81,14 @@ def behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
         return tree
     if behavior == "MergedWithNext" and not invert and tree in _LINE_ENDS:
         return _FROM_LINE_ENDS
-    run = run_of(tree)
-    if run is None or behavior not in ("Contiguous", "MergedWithPrevious", "MergedWithNext"):
+    members, most = run_of(tree) or (None, None)
+    if members is None or behavior not in ("Contiguous", "MergedWithPrevious", "MergedWithNext"):
         return None
     if behavior == "Contiguous":
-        return Repeat(run.members, 1, None)
-    if run.most not in (1, None):
+        return Repeat(members, 1, None)
+    if most not in (1, None):
         return None
-    others = without(run.members)
+    others = without(members)
     gap = Repeat(others, 0, None)
     parts = [gap, tree] if (behavior == "MergedWithPrevious") != invert else [tree, gap]
     return alt([seq(parts), Repeat(others, 1, None)])

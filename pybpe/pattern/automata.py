@@ -14,14 +14,14 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from .. import _binding
 from .._lazy import regex
 from ..errors import UnsupportedError
-from .dialects.parse import REGEX, parse
+from .dialects import REGEX, parse, write
 from .dialects.tree import (
     NEWLINE,
     Alt,
@@ -43,7 +43,6 @@ from .dialects.tree import (
     union,
     without,
 )
-from .dialects.write import write
 
 # ----------------------------------------------------------------------------------------------------
 # Classes of characters: two characters are in the same class if no set of the pattern contains only one of them.
@@ -308,24 +307,19 @@ _TOO_MANY = "the automaton of the pattern has too many states"
 _State = tuple[int, ...]
 
 
-class _Work:
-    """Counts the steps of all states together: a few states of many threads take as long as many states of a few."""
-
-    def __init__(self) -> None:
-        self._steps = 0
-
-    def add(self, steps: int) -> None:
-        self._steps += steps
-        if self._steps > _MOST_WORK:
-            raise UnsupportedError(_TOO_MANY)
-
-
 def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]:
     """Returns the rows of all states, in the layout of pybpe_automaton in csrc/pybpe_train.h."""
     numbers: dict[_State, int] = {(): 0}
     pending: list[_State] = [(first,)]  # the first state, which differs from all others: nothing leads to it
-    rows = array("H", [0] * columns)
-    work = _Work()
+    rows, done = array("H", [0] * columns), 0
+
+    def work(steps: int) -> None:
+        """Counts the steps of all states together: a few states of many threads take as long as many of a few."""
+        nonlocal done
+        done += steps
+        if done > _MOST_WORK:
+            raise UnsupportedError(_TOO_MANY)
+
     for state in pending:
         targets, accepting = _steps(threads, _leaves(threads, state, columns, work), columns, work)
         for column, target in enumerate(map(tuple, targets)):
@@ -338,14 +332,16 @@ def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]
     return rows
 
 
-def _leaves(threads: Sequence[Thread], state: _State, columns: int, work: _Work) -> list[tuple[int, int]]:
+def _leaves(
+    threads: Sequence[Thread], state: _State, columns: int, work: Callable[[int], None]
+) -> list[tuple[int, int]]:
     """Returns (number of a Take or MATCH, columns) for each place that the threads reach without reading, in order."""
     seen: dict[int, int] = {}
     found = []
     stack = [(number, (1 << columns) - 1) for number in reversed(state)]
     while stack:
         number, allowed = stack.pop()
-        work.add(1)
+        work(1)
         allowed &= ~seen.get(number, 0)  # a thread that was here earlier, for these columns, has priority
         if not allowed:
             continue
@@ -361,7 +357,7 @@ def _leaves(threads: Sequence[Thread], state: _State, columns: int, work: _Work)
 
 
 def _steps(
-    threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: int, work: _Work
+    threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: int, work: Callable[[int], None]
 ) -> tuple[list[dict[int, None]], int]:
     """Returns the threads that each column leads to, in order, and the columns before which a match ends."""
     targets: list[dict[int, None]] = [{} for _ in range(columns)]
@@ -374,7 +370,7 @@ def _steps(
         else:
             assert isinstance(thread, Take)
             allowed &= thread.columns
-            work.add(allowed.bit_count())
+            work(allowed.bit_count())
             while allowed:
                 column = allowed.bit_length() - 1
                 allowed ^= 1 << column
@@ -407,5 +403,5 @@ def _with_gaps(tree: Node) -> Node:
     """Returns a tree that also matches the text between matches, if that text is always a run of characters with which
     no match begins. The words are the same, and the automaton is faster: it never has to look for the next match."""
     parts = tree.parts if isinstance(tree, Alt) else (tree,)
-    sets = [run.members for part in parts if (run := run_of(part)) is not None]
+    sets = [run[0] for part in parts if (run := run_of(part)) is not None]
     return alt([tree, Repeat(without(union(sets)), 1, None)]) if len(sets) == len(parts) else tree

@@ -23,11 +23,9 @@ from ..arguments import Text, utf8, whole_number
 from ..errors import ArgumentError, UnsupportedError
 from ..model import Model
 from ..pattern import THEN, Pattern
-from ..pattern.dialects import REGEX
-from ..pattern.dialects.classes import SCRIPTS
-from ..pattern.dialects.parse import parse
+from ..pattern.dialects import REGEX, Writer, parse
+from ..pattern.dialects.parse import SCRIPTS
 from ..pattern.dialects.tree import ANY, Chars, can_be_empty, without
-from ..pattern.dialects.write import Writer
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
 
 __all__ = ["MAX_BYTES", "SAMPLE", "Page", "make_page", "show", "write_page"]
@@ -372,7 +370,7 @@ def javascript_regex(pattern: str) -> str:
 
 class _JavaScript(Writer):
     def __init__(self) -> None:
-        super().__init__(REGEX)
+        super().__init__(REGEX, apart=False)
         self._groups = 0
 
     def possessive(self, base: str, count: str) -> str:

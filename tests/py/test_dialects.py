@@ -19,10 +19,8 @@ from texts import hostile
 
 import pybpe
 from pybpe.pattern import _SPELLINGS, Pattern
-from pybpe.pattern.dialects import REGEX, classes, translate
-from pybpe.pattern.dialects.cover import first_uncovered
-from pybpe.pattern.dialects.parse import parse
-from pybpe.pattern.dialects.write import write
+from pybpe.pattern.dialects import REGEX, first_uncovered, parse, translate, write
+from pybpe.pattern.dialects.parse import _POSIX, PROPERTIES
 
 PAIRS = list(itertools.permutations(WORDS, 2))
 ids = "-to-".join
@@ -42,7 +40,7 @@ def translated(pattern: str, source: str, target: str) -> str | None:
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["rust", "onig"])
 def test_names_of_sets_mean_the_same(engine: str) -> None:
-    for name in sorted(classes.PROPERTIES):
+    for name in sorted(PROPERTIES):
         ours, theirs = members("regex", f"\\p{{{name}}}"), members(engine, f"\\p{{{name}}}")
         assert ours & assigned() == theirs & assigned(), name
 
@@ -56,11 +54,11 @@ SETS = [
     *(r"[^\S\n]", r"[^\W\d_]"),
     *(f"(?i:{char})" for char in "abfiks'ıKß"),
     *("(?i:[a-z])", "(?i:[^i-s])", "(?i:[h-t_])", "(?s:.)", "(?m:.)", r"(?i:\w)", r"(?i:[^\d\s])"),
-    *(f"[[:{name}:]]" for name in classes._POSIX),
+    *(f"[[:{name}:]]" for name in _POSIX),
     *(r"[[:^alpha:]]", r"(?i:[[:upper:]])", r"[\w&&\p{Han}\d]", r"[^\w&&[^a]]", "[^a-c&&b-e]", "[a-c[^b-d]]"),
     *(r"[\p{L}&&[^\p{Han}]]", "[a-w&&[^c-g]z]", r"[\w--[a-z]\d]", "[a-z~~x-~]", r"[\p{L}--\p{Lu}&&[^\p{Han}]]"),
-    *(f"(?i:\\p{{{name}}})" for name in sorted(classes.PROPERTIES - {"Cn"})),
-    *(f"(?i:[^\\p{{{name}}}])" for name in sorted(classes.PROPERTIES - {"Cn"})[::4]),
+    *(f"(?i:\\p{{{name}}})" for name in sorted(PROPERTIES - {"Cn"})),
+    *(f"(?i:[^\\p{{{name}}}])" for name in sorted(PROPERTIES - {"Cn"})[::4]),
 ]  # fmt: skip
 
 
@@ -76,7 +74,7 @@ def test_sets_have_the_same_characters(source: str, target: str) -> None:
     assert compared > 80
 
 
-@pytest.mark.parametrize("name", one_in(10, sorted(classes.PROPERTIES - REGEX.cased_names)))
+@pytest.mark.parametrize("name", one_in(10, sorted(PROPERTIES - REGEX.cased_names)))
 def test_a_property_means_itself_in_a_class_with_case_ignored(name: str) -> None:
     r"""regex 2026.11 matches \u0345 with (?i)[\p{L}\d], but not with (?i)\p{L}, and makes one class of \p{L}|\d."""
     expected = members("regex", rf"\p{{{name}}}") | {"\0"}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from ...errors import UnsupportedError
-from . import classes
 from .tree import (
     ANY,
     NEWLINE,
@@ -34,13 +33,83 @@ from .tree import (
     without,
 )
 
+# ----------------------------------------------------------------------------------------------------
+# Named sets of characters, and the meaning of case, as far as three engines are known to agree or to differ. Their
+# tables come from different versions of Unicode. A name means the same for every character that is assigned in all of
+# these versions (tests/py/test_dialects.py checks each).
+
+
+CATEGORIES = frozenset(
+    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Co Cn".split()
+)
+SCRIPTS = frozenset(
+    "Arabic Armenian Bengali Bopomofo Cyrillic Devanagari Ethiopic Georgian Greek Gujarati Gurmukhi Han Hangul Hebrew"
+    " Hiragana Kannada Katakana Khmer Lao Latin Malayalam Mongolian Myanmar Oriya Sinhala Tamil Telugu Thai"
+    " Tibetan".split()
+)
+# Names that are neither categories nor scripts.
+OTHERS = frozenset(["Alphabetic", "White_Space", "Uppercase", "Lowercase"])
+PROPERTIES = CATEGORIES | SCRIPTS | OTHERS
+
+# If case is ignored, these names may match more than their own characters. The engines differ in which letters have
+# case.
+CASED = frozenset("L Lu Ll Lt M Mn Latin Greek Cyrillic Armenian Georgian Uppercase Lowercase Cn C".split())
+
+SPACE = chars(properties=["White_Space"])
+DIGIT = chars(properties=["Nd"])
+WORD = chars([(0x200C, 0x200D)], ["Alphabetic", "M", "Nd", "Pc"])
+# Oniguruma's \w has no joiners, and outside a class it includes the superscript digits and fractions of Latin-1.
+ONIGURUMA_CLASS_WORD = chars([], ["Alphabetic", "M", "Nd", "Pc"])
+ONIGURUMA_WORD = chars([(0xB2, 0xB3), (0xB9, 0xB9), (0xBC, 0xBE)], ["Alphabetic", "M", "Nd", "Pc"])
+HEX_DIGIT = chars([(0x30, 0x39), (0x41, 0x46), (0x61, 0x66)])
+
+# [[:alpha:]] and so on in Rust: ASCII only.
+_POSIX = {
+    "alnum": "09AZaz",
+    "alpha": "AZaz",
+    "ascii": "\x00\x7f",
+    "blank": "\t\t  ",
+    "cntrl": "\x00\x1f\x7f\x7f",
+    "digit": "09",
+    "graph": "!~",
+    "lower": "az",
+    "print": " ~",
+    "punct": "!/:@[`{~",
+    "space": "\t\r  ",
+    "upper": "AZ",
+    "word": "09AZaz__",
+    "xdigit": "09AFaf",
+}
+
+
+def posix(name: str) -> Chars | None:
+    """Returns the ASCII set with this name, or None."""
+    ends = _POSIX.get(name)
+    return None if ends is None else chars((ord(a), ord(b)) for a, b in zip(ends[::2], ends[1::2]))
+
+
+def cases(point: int, more: dict[str, str]) -> list[int] | None:
+    """Returns the code points that a character matches if case is ignored; None for a cased letter beyond ASCII, for
+    which the engines' tables may differ. `more` has the forms of ASCII letters that are beyond ASCII."""
+    char = chr(point)
+    if point < 128:
+        return [ord(form) for form in {char.lower(), char.upper(), *more.get(char.lower(), "")}]
+    if 0xD800 <= point <= 0xDFFF:
+        return None
+    return [point] if char == char.lower() == char.upper() == char.casefold() else None
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reading
+
+
 _CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7}
 _SHORT_HEX = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
 _LONG_HEX = re.compile(r"[xu]\{([0-9A-Fa-f]{1,8})\}")
 _PROPERTY = re.compile(r"\{(\^?)(?:(?:Script|sc)=)?(\w+)\}|()([LMNPSZC])")
 _INTERVAL = re.compile(r"\{(\d{1,4})(,?)(\d{0,4})\}|\{,(\d{1,4})\}")
 _FLAGS = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?(:|\))")
-_POSIX = re.compile(r":(\^?)(\w+):\]")
+_POSIX_NAME = re.compile(r":(\^?)(\w+):\]")
 _GROUP = re.compile(r"\?(?::|=|!|<=|<!|>|P?<[A-Za-z_]\w*>)")
 # Pairs of letters that also match one character in Oniguruma if case is ignored, such as the German sharp s.
 _LIGATURES = ("ss", "st", "ff", "fi", "fl")
@@ -67,7 +136,7 @@ class Dialect:
     start: Callable[[bool], Node]
     end: Callable[[bool], Node]
     operators: tuple[str, ...] = ()  # operators in a class, such as "&&"
-    class_word: CharSet = classes.WORD  # \w in a class
+    class_word: CharSet = WORD  # \w in a class
     nested: bool = False  # whether a class may contain another
     posix: bool = False  # whether [:alpha:] and so on are known to mean ASCII
     # Whether {n,m}+ is possessive; otherwise it repeats {n,m}, and {n}? may match nothing.
@@ -76,7 +145,7 @@ class Dialect:
     # The forms of ASCII letters that are beyond ASCII, if case is ignored.
     more_cases: dict[str, str] = field(default_factory=lambda: {"s": "\u017f", "k": "\u212a"})
     # Properties that match, or may match, more characters if case is ignored.
-    cased_names: frozenset[str] = classes.CASED
+    cased_names: frozenset[str] = CASED
     ligatures: bool = False  # whether two letters may match one character if case is ignored
     joins_lone: bool = False  # whether [^a]|[^b] may miss a and b: regex 2026.11 turns the two into one class
     long_hex: str = "xu"  # which of the letters x and u take digits in braces
@@ -98,12 +167,12 @@ def _boundaries(word: CharSet) -> dict[str, Node]:
 REGEX = Dialect(
     engine="Python's regex package",
     flags={"i": "fold", "s": "dot_all", "m": "lines"},
-    sets={"s": classes.SPACE, "d": classes.DIGIT, "w": classes.WORD},
-    anchors={"A": Start(), "Z": End(), **_boundaries(classes.WORD)},
+    sets={"s": SPACE, "d": DIGIT, "w": WORD},
+    anchors={"A": Start(), "Z": End(), **_boundaries(WORD)},
     start=lambda lines: _LINE_START if lines else Start(),
     end=lambda lines: _LINE_END if lines else _LAST_NEWLINE,
     more_cases={"s": "\u017f", "k": "\u212a", "i": "\u0130"},
-    # L, M, Mn and Greek match more in a class with other members, and regex joins alternatives into such classes.
+    # L, M, Mn and Greek match more in a class with other members, and regex joins alternatives into such
     cased_names=frozenset(["Lu", "Ll", "Lt", "Uppercase", "Lowercase", "L", "M", "Mn", "Greek"]),
     joins_lone=True,
     long_hex="",
@@ -111,8 +180,8 @@ REGEX = Dialect(
 RUST = Dialect(
     engine="tiktoken's engine (fancy-regex)",
     flags={"i": "fold", "s": "dot_all", "m": "lines"},
-    sets={"s": classes.SPACE, "d": classes.DIGIT, "w": classes.WORD, "h": classes.HEX_DIGIT},
-    anchors={"A": Start(), "z": End(), **_boundaries(classes.WORD)},
+    sets={"s": SPACE, "d": DIGIT, "w": WORD, "h": HEX_DIGIT},
+    anchors={"A": Start(), "z": End(), **_boundaries(WORD)},
     start=lambda lines: _LINE_START if lines else Start(),
     end=lambda lines: _LINE_END if lines else End(),
     operators=("&&", "--", "~~"),
@@ -124,15 +193,15 @@ RUST = Dialect(
 ONIGURUMA = Dialect(
     engine="Hugging Face's engine (Oniguruma)",
     flags={"i": "fold", "m": "dot_all"},
-    sets={"s": classes.SPACE, "d": classes.DIGIT, "w": classes.ONIGURUMA_WORD, "h": classes.HEX_DIGIT},
-    anchors={"A": Start(), "z": End(), "Z": _LAST_NEWLINE, **_boundaries(classes.ONIGURUMA_WORD)},
+    sets={"s": SPACE, "d": DIGIT, "w": ONIGURUMA_WORD, "h": HEX_DIGIT},
+    anchors={"A": Start(), "z": End(), "Z": _LAST_NEWLINE, **_boundaries(ONIGURUMA_WORD)},
     start=lambda lines: alt([Start(), seq([Look(NEWLINE, behind=True), Look(End(), negated=True)])]),
     end=lambda lines: Look(alt([NEWLINE, End()])),
     operators=("&&",),
     nested=True,
     possessive_intervals=False,
-    cased_names=classes.CASED | {"Alphabetic"},
-    class_word=classes.ONIGURUMA_CLASS_WORD,
+    cased_names=CASED | {"Alphabetic"},
+    class_word=ONIGURUMA_CLASS_WORD,
     ligatures=True,
     long_hex="x",
     short_hex="xu",
@@ -360,7 +429,7 @@ class _Parser:
         name = (found[2] or found[4]) if found else ""
         is_script = found is not None and "=" in found[0]
         is_plain = found is not None and not found[4] and not is_script
-        is_known = name in (classes.SCRIPTS if is_script else classes.PROPERTIES)
+        is_known = name in (SCRIPTS if is_script else PROPERTIES)
         if found is None or not is_known or not (is_plain or self.dialect.other_spellings):
             self._unlike(self.pattern[at : max(self.at, at + 8)], at)
         if flags.fold and name in self.dialect.cased_names:
@@ -400,7 +469,7 @@ class _Parser:
         points: set[tuple[int, int]] = set()
         for first, last in ranges:
             for point in range(first, last + 1):
-                forms = classes.cases(point, self.dialect.more_cases)
+                forms = cases(point, self.dialect.more_cases)
                 if forms is None or (point >= 128 and self.dialect.ligatures):
                     self._unlike(f"{chr(point)!r} with case ignored", at)
                 points.update((form, form) for form in forms)
@@ -455,7 +524,7 @@ class _Parser:
         if char == "\\":
             members = self._escaped_set(flags, at, {**self.dialect.sets, "w": self.dialect.class_word})
             if members is not None:
-                if flags.fold and self.dialect.ligatures and members not in (classes.SPACE, classes.DIGIT):
+                if flags.fold and self.dialect.ligatures and members not in (SPACE, DIGIT):
                     self._unlike(f"{self.pattern[at : self.at]} in a class with case ignored", at)
                 return members
         low = self._escaped_char(at) if char == "\\" else ord(char)
@@ -475,9 +544,9 @@ class _Parser:
 
     def _nested(self, flags: Flags, at: int) -> CharSet:
         """Reads what follows a [ inside a class."""
-        found = self._match(_POSIX)
+        found = self._match(_POSIX_NAME)
         if found is not None:
-            members = classes.posix(found[2]) if self.dialect.posix else None
+            members = posix(found[2]) if self.dialect.posix else None
             if members is None:
                 self._unlike(f"[{found[0]}", at)
             members = self._folded(list(members.ranges), flags, at)
@@ -518,7 +587,7 @@ def _may_be_ligature(node: Node) -> bool:
 def _holds(node: Node, letter: str) -> bool:
     """Returns whether a part of a node is this letter, ignoring case."""
     if isinstance(node, Chars):
-        forms = classes.cases(ord(letter), ONIGURUMA.more_cases) or []
+        forms = cases(ord(letter), ONIGURUMA.more_cases) or []
         return node == chars((form, form) for form in forms)
     if isinstance(node, (Seq, Alt)):
         return any(_holds(part, letter) for part in node.parts)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 # ----------------------------------------------------------------------------------------------------
 # Sets of characters
@@ -212,21 +211,15 @@ def can_be_empty(node: Node) -> bool:
     return not isinstance(node, Atomic) or can_be_empty(node.part)
 
 
-class Run(NamedTuple):
-    """Characters of one set, up to `most` of them (None: no limit), as many as there are."""
-
-    members: CharSet
-    most: int | None
-
-
-def run_of(node: Node) -> Run | None:
-    """Returns the node as a run; None if it is something else."""
+def run_of(node: Node) -> tuple[CharSet, int | None] | None:
+    """Returns the set of a node that matches as many of its characters as there are, and the most that it matches
+    (None: no limit). Returns None if it is something else."""
     if isinstance(node, Atomic):
         return run_of(node.part)
     if isinstance(node, Repeat):
-        is_run = node.least == 1 and node.mode != "?" and isinstance(node.part, (Chars, Either, Both))
-        return Run(node.part, node.most) if is_run else None  # type: ignore[arg-type]
-    return Run(node, 1) if isinstance(node, (Chars, Either, Both)) else None
+        is_run = node.least == 1 and node.mode != "?"
+        return (node.part, node.most) if is_run and isinstance(node.part, (Chars, Either, Both)) else None
+    return (node, 1) if isinstance(node, (Chars, Either, Both)) else None
 
 
 def width(node: Node) -> int | None:
