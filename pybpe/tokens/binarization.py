@@ -52,6 +52,7 @@ def binarize(
     keep_crlf: bool = False,
     on_error: str = "stop",
     name: str | None = None,
+    document_offsets: bool = False,
     workers: int | None = None,
     executor: futures.Executor | None = None,
     task_timeout: float | None = None,
@@ -115,6 +116,8 @@ def binarize(
             skipped.jsonl in `out`, and warns you at the end. If more than half of the records are not valid, the run
             stops. See docs/inputs.md.
         name: NAME of the files. None uses the first input's name without its extension.
+        document_offsets: True also writes, for "raw" and "npy", the file SPLIT.document_offsets.npy (for "npy", NAME_
+            before it). Document i of the split is its tokens offsets[i] .. offsets[i + 1], with its end of text.
         workers: the number of threads. None uses all CPUs. With an executor, pass the number of its workers. None
             submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
@@ -138,7 +141,7 @@ def binarize(
         MissingExtraError: parquet or Arrow without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
+    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name, document_offsets)
     output.check_used()
     tok = output.marked(tok)
     options = DatasetOptions(

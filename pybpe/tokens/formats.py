@@ -66,6 +66,8 @@ class Format:
         index: index(blocks, dtype, record, folder) writes another file for a split, which has one token file, and
             returns its name. None means that there is no such file. blocks() yields where documents begin; `record` is
             of the token file.
+        offsets: the name of the file that says where the documents of a split begin, if the caller asks for it; "" if
+            there is none. Its numbers (int64) count the tokens of all files of the split, and the last is their sum.
         of_tokenizer: a file that describes the tokenizer, if there is one: its name, and what returns its content.
         check_packages: raises MissingExtraError if a package is not installed.
     """
@@ -83,6 +85,7 @@ class Format:
     largest_uint16_vocabulary: int = 1 << 16
     manifest: str = FILE_NAME
     index: Callable[[Callable[[], Iterator[Array]], str, ShardRecord, str], str] | None = None
+    offsets: str = ""
     of_tokenizer: tuple[str, Callable[[Tokenizer], bytes]] | None = None
     check_packages: Callable[[], object] = lambda: None
 
@@ -137,6 +140,7 @@ NPY = Format(
     file="{name}_{split}_{index:06d}.npy",
     read=_read_npy,
     header=lambda tokens, dtype, n_vocab: npy_header(tokens, ID_BYTES[dtype]),
+    offsets="{name}_{split}.document_offsets.npy",
     header_bytes=NPY_HEADER_BYTES,
 )
 
@@ -157,6 +161,7 @@ RAW = Format(
     file="{split}.bin",
     read=_read_flat,
     header=lambda tokens, dtype, n_vocab: b"",
+    offsets="{split}.document_offsets.npy",
     of_tokenizer=("meta.pkl", _meta),
 )
 
@@ -177,6 +182,18 @@ def _write_index(blocks: Callable[[], Iterator[Array]], dtype: str, record: Shar
         for at in range(0, count + 1, _BLOCK):
             output.write(numpy.arange(at, min(at + _BLOCK, count + 1), dtype="<i8"))
     return name
+
+
+def write_offsets(path: str, blocks: Iterator[Array], documents: int, tokens: int) -> None:
+    """Writes the file that says where the documents of a split begin: see Format.offsets."""
+    header = io.BytesIO()
+    described = {"descr": "<i8", "fortran_order": False, "shape": (documents + 1,)}
+    numpy.lib.format.write_array_header_1_0(header, described)
+    with _binding.Output(path) as output:
+        output.write(header.getvalue())
+        for starts in blocks:
+            output.write(starts.astype("<i8"))
+        output.write(numpy.array([tokens], dtype="<i8"))
 
 
 def _with_ends(blocks: Iterator[Array], tokens: int) -> Iterator[Array]:

@@ -80,7 +80,8 @@ def join(
     settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
     if name is not None:
         OutputOptions(settings["format"], name=name).check_used()
-    output = OutputOptions(**{key: settings[key] for key in _SETTINGS}, name=name or parts[0].manifest.name)
+    given = {key: settings[key] for key in (*_SETTINGS, "document_offsets") if key in settings}
+    output = OutputOptions(**given, name=name or parts[0].manifest.name)
     output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
     identity = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):

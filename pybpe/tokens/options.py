@@ -41,6 +41,7 @@ class OutputOptions:
         shard_tokens: the maximum number of tokens per shard.
         min_shard_tokens: the minimum; None uses the format's minimum.
         name: the files' name prefix; None uses the first input's name.
+        document_offsets: whether a file per split says where documents begin.
 
     Raises:
         ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
@@ -60,6 +61,10 @@ class OutputOptions:
         "minimum number of tokens per shard (default: as many as the reader needs, 257 for llmc; 0 allows any number)",
     )
     name: str | None = option(None, "name prefix of the files (default: taken from the first file)", "NAME")
+    document_offsets: bool = option(
+        False,
+        "for raw and npy, also write SPLIT.document_offsets.npy, whose number i is the token where document i begins",
+    )
 
     EOT_MODES: ClassVar[Sequence[str]] = EOT_MODES
     HASHED: ClassVar[bool] = True
@@ -70,6 +75,7 @@ class OutputOptions:
             raise ArgumentError(f"{param(format=self.format)} is for rows, which `pybpe pack` makes from token files")
         one_of("format", self.format, FLAT)
         instance("eot", self.eot, (str, type(None)), "a str")
+        instance("document_offsets", self.document_offsets, bool, "True or False")
         one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
         least = whole_number("min_shard_tokens", self.least_tokens, 0)
         most = whole_number("shard_tokens", self.shard_tokens, 1)
@@ -86,6 +92,9 @@ class OutputOptions:
             refuse_unused(
                 "shard_tokens", self.shard_tokens, f"this format has one file per split ({param(format=self.format)})"
             )
+        if self.document_offsets and not self.form.offsets:
+            some = " and ".join(form.name for form in FORMATS.values() if form.offsets)
+            raise ArgumentError(f"{param(document_offsets=True)} is for the formats {some}, not {self.format}")
 
     @property
     def form(self) -> Format:
@@ -160,6 +169,7 @@ class OutputOptions:
             "dtype": self.dtype,
             "shard_tokens": self.shard_tokens,
             "min_shard_tokens": self.least_tokens,
+            **({"document_offsets": True} if self.document_offsets else {}),
         }
 
 

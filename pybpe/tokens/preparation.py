@@ -44,6 +44,7 @@ def prepare(
     split_by: str = "auto",
     val_documents: int | None = None,
     name: str | None = None,
+    document_offsets: bool = False,
     pattern: PatternLike | None = None,
     digits: Digits = None,
     normalizer: str | None = None,

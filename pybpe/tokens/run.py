@@ -56,6 +56,7 @@ from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_
 from ..support.progress import Progress
 from ..support.task_results import Order, Section, results_in, task_folder, task_path, write_results
 from .finished import TOKENIZER_NAMES, publish, remove_work, replaced_files
+from .formats import write_offsets
 from .manifest import ROWS, Manifest, Records, ShardRecord, record_file
 from .options import ArrayOptions, Layout
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
@@ -230,6 +231,11 @@ class _Run:
             if form.index is not None:  # then each split is one file
                 blocks = partial(starts_of, layout, split, self._paths)
                 others.append(form.index(blocks, layout.output.dtype, found[0], self._rows))
+            if layout.output.document_offsets:
+                others.append(form.offsets.format(name=layout.name, split=SPLIT_NAMES[split]))
+                documents, tokens = (sum(getattr(one, of) for one in found) for of in ("documents", "tokens"))
+                path = os.path.join(self._rows, others[-1])
+                write_offsets(path, starts_of(layout, split, self._paths), documents, tokens)
         for name in TOKENIZER_NAMES if with_tokenizer else ():
             layout.tok.save(os.path.join(self._rows, name))
             others.append(name)

@@ -130,3 +130,84 @@ def test_parquet_without_pyarrow_says_what_to_install(
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(pybpe.errors.MissingExtraError, match="x.parquet: parquet files need a package"):
         pybpe.binarize(tok, tmp_path / "x.parquet", tmp_path / "out")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Where documents begin
+
+
+class MemmapSource:
+    """A source of documents for Grain, with the methods that torchtitan's page on datasets shows."""
+
+    def __init__(self, tokens: numpy.ndarray, offsets: Path) -> None:
+        self.tokens, self.offsets = tokens, numpy.load(offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> list[int]:
+        start, end = self.offsets[index : index + 2]
+        return self.tokens[start:end].tolist()
+
+
+def source_of(folder: Path, split: str, dtype: str = "uint16") -> MemmapSource:
+    (offsets,) = folder.glob(f"*{split}.document_offsets.npy")
+    assert numpy.load(offsets).dtype == numpy.int64
+    if shards := sorted(folder.glob(f"*_{split}_*.npy")):
+        return MemmapSource(numpy.concatenate([numpy.load(path) for path in shards]), offsets)
+    return MemmapSource(numpy.memmap(folder / f"{split}.bin", dtype, "r"), offsets)
+
+
+def parts(ids: list[int], mark: int, eot: str) -> list[list[int]]:
+    places = [i + (eot == "append") for i, each in enumerate(ids) if each == mark]
+    borders = [*places, len(ids)] if eot == "prepend" else [0, *places]
+    return [ids[a:b] for a, b in zip(borders, borders[1:])]
+
+
+@pytest.mark.parametrize(("form", "eot"), [("raw", "append"), ("npy", "prepend"), ("npy", "append"), ("raw", "none")])
+def test_offsets_are_those_of_documents(tok: pybpe.Tokenizer, tmp_path: Path, form: str, eot: str) -> None:
+    texts = documents(60)
+    for name, some in (("a", texts[:40]), ("b", texts[40:])):
+        (tmp_path / f"{name}.txt").write_text(EOT.join(some), encoding="utf-8")
+    given: dict[str, Any] = {"format": form, "eot": eot, "split_by": "hash", "document_offsets": True}
+    given |= {"shard_tokens": 1000} if form == "npy" else {}
+    plain = pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "plain", **{**given, "document_offsets": False})
+    made = pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "a", **given)
+    assert made.shards == plain.shards and "document_offsets" not in plain.settings
+    assert verify(tmp_path / "a", tok)[1] == []
+    mark, found = {"prepend": ([tok.eot_token], []), "append": ([], [tok.eot_token]), "none": ([], [])}[eot], []
+    for split in SPLITS:
+        source = source_of(tmp_path / "a", split)
+        assert len(source) == made.split_documents(split) and source.offsets[-1] == made.split_tokens(split)
+        found += [source[i] for i in range(len(source))]
+    assert sorted(found) == sorted([*mark[0], *tok.encode(text), *mark[1]] for text in texts[:40])
+    if eot == "none":
+        return
+    pybpe.binarize(tok, tmp_path / "b.txt", tmp_path / "b", **given)
+    pybpe.join(tok, [tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
+    sources = {name: {"data": str(tmp_path / name), "epochs": 2} for name in ("a", "b")}
+    more = {name: given[name] for name in ("format", "eot", "document_offsets", "shard_tokens") if name in given}
+    pybpe.mix(tok, {"sources": sources}, tmp_path / "mixed", **more)
+    for name in ("joined", "mixed"):
+        for split in SPLITS:
+            source = source_of(tmp_path / name, split)
+            assert [source[i] for i in range(len(source))] == parts(source.tokens.tolist(), tok.eot_token or 0, eot)
+            assert len(source) == pybpe.Manifest.load(tmp_path / name).split_documents(split)
+    assert len(source_of(tmp_path / "joined", "train")) < 60 < len(source_of(tmp_path / "mixed", "train"))
+    packed = pybpe.pack(tok, tmp_path / "joined", tmp_path / "rows", sequence_length=64, format="npy")
+    assert "document_offsets" not in packed.settings and not list((tmp_path / "rows").glob("*offsets*"))
+
+
+def test_offsets_of_no_documents_and_of_other_formats(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "a", format="raw", split_by="hash", document_offsets=True)
+    found = [numpy.load(tmp_path / "a" / f"{split}.document_offsets.npy").tolist() for split in SPLITS]
+    tokens = tok.count("one") + 1
+    assert sorted(found) == [[0], [0], [0, tokens]]
+    for form in ("llmc", "megatron", "llmq"):
+        with pytest.raises(
+            pybpe.errors.ArgumentError, match="document_offsets=True is for the formats raw and npy, not"
+        ):
+            pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "b", format=form, document_offsets=True)
+    with pytest.raises(pybpe.errors.ArgumentError, match="document_offsets must be True or False"):
+        pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "b", format="raw", document_offsets="yes")  # type: ignore

@@ -41,6 +41,7 @@ def mix(
     min_shard_tokens: int | None = None,
     sequence_length: int = 1024,
     name: str | None = None,
+    document_offsets: bool = False,
     memory_limit: int | None = None,
     force: bool = False,
     progress: bool | None = None,
@@ -57,7 +58,7 @@ def mix(
         recipe: a TOML file, or its content as a mapping: see docs/mixing.md.
         out: the output folder, created if needed.
         seed: chooses the documents in a part of a source, and the order. None uses the recipe's, or 0.
-        format, eot, dtype, shard_tokens, min_shard_tokens: see `binarize`.
+        format, eot, dtype, shard_tokens, min_shard_tokens, document_offsets: see `binarize`.
         sequence_length: amounts are accurate to within this number of tokens. A document that does not fit is left out
             if fewer tokens are missing, and otherwise cut. So no document of up to this many tokens is cut.
         name: the name prefix of the files. None means "mix".
@@ -75,7 +76,7 @@ def mix(
         is damaged.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name)
+    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, name, document_offsets)
     output.check_used()
     output.refuse_mark("the mark is the one that the sources have")
     length = whole_number("sequence_length", sequence_length, 2)

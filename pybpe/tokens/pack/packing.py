@@ -124,7 +124,7 @@ def pack(
 def _known(source: TokenFolder, options: RowOptions, pad: int) -> Manifest:
     """Returns what the manifest of the rows says before they are made."""
     settings = {
-        **source.manifest.settings,
+        **{key: value for key, value in source.manifest.settings.items() if key != "document_offsets"},
         "format": options.format,
         "eot": "prepend",
         "shard_tokens": options.shard_tokens,
