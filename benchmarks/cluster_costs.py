@@ -34,8 +34,8 @@ from typing import Any
 
 import pybpe
 from pybpe.reading import planning, workers
+from pybpe.support.executors import map_by_executor
 from pybpe.support.parallel import RunOptions
-from pybpe.support.remote import map_by_executor
 
 NODE = """
 import asyncio, sys

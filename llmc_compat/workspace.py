@@ -42,12 +42,12 @@ from pybpe.reading.streams import file_sha256, open_unchanged, read_file
 from pybpe.support import platform
 from pybpe.support.output_files import FOLDER, LOCK, give_name, make_folder, only_writer, remove_entry, remove_file
 from pybpe.support.parallel import RunOptions
+from pybpe.tokens.dataset_options import DatasetOptions, OutputOptions
 from pybpe.tokens.finished import TOKENIZER_NAMES, token_file
 from pybpe.tokens.manifest import is_unfinished, manifest_name
-from pybpe.tokens.options import DatasetOptions, OutputOptions
 from pybpe.tokens.preparation import prepare_dataset
 from pybpe.training.merging import TrainInput
-from pybpe.training.options import TrainOptions
+from pybpe.training.train_options import TrainOptions
 
 from .check import CPU_DATA, MODEL_NAMES, TOKENIZER_NAME, check
 from .checkpoint import GPT2Config, ModelOptions, file_bytes, laptop_tokens, read_header, write_random_checkpoint

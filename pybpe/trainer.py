@@ -18,8 +18,8 @@ from .support.parallel import RunOptions
 from .tokenizer import Tokenizer, of_model
 from .training.counts import Counts
 from .training.merging import TrainInput, train_model
-from .training.options import TrainOptions
 from .training.parity import Texts
+from .training.train_options import TrainOptions
 
 
 def train(

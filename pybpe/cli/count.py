@@ -22,7 +22,7 @@ from ..reading.pieces import data_pieces
 from ..reading.planning import Piece, pieces_of, text_piece, whole
 from ..reading.sample import Sample
 from ..support.parallel import RunOptions, map_ordered
-from ..training.options import TrainOptions
+from ..training.train_options import TrainOptions
 from .coding import add_text, hinting_at_text
 from .command import Command
 from .common import (

@@ -12,7 +12,7 @@ from ..arguments import counted, whole_number
 from ..errors import ArgumentError
 from ..reading.inputs import ReadOptions
 from ..reading.sample import Sample
-from ..training.options import TrainOptions
+from ..training.train_options import TrainOptions
 from .command import Command
 from .common import call, list_of_skipped, load, remove_old_list, report, save_tokenizer, tell_of_commas
 from .options import named_files, parse_amount

@@ -41,7 +41,7 @@ from .filters import Filters
 from .pii import KINDS
 from .reading import json_line, plan_tasks, text_of
 from .report import Report, Tally
-from .running import identity_of, run_tasks
+from .running import fingerprint_of, run_tasks
 from .steps import Scorer, Steps, strings
 
 _LEAST_MEMORY = 10**6
@@ -168,7 +168,7 @@ def clean(
         if not force and (made := record.made(list_path)) is not None:
             remove_folder(folder)
             return Report(made[0], steps.filters, near_dedup, made[1])
-        results_folder = task_folder(os.path.abspath(folder), identity_of(steps))
+        results_folder = task_folder(os.path.abspath(folder), fingerprint_of(steps))
         orders = [Order(task, task_path(results_folder, each)) for task, each in zip(tasks, described)]
         try:
             results = run_tasks(steps, orders, staged, folder, run)
@@ -194,7 +194,7 @@ def clean(
 
 def _call_of(steps: Steps, described: Sequence[bytes]) -> str:
     """Returns a hash of everything that the output depends on, except the code of scorers."""
-    digest = hashlib.sha256(f"{identity_of(steps)} {steps.keep_near} {steps.read.on_error}".encode())
+    digest = hashlib.sha256(f"{fingerprint_of(steps)} {steps.keep_near} {steps.read.on_error}".encode())
     for task in described:
         digest.update(hashlib.sha256(task).digest())
     return digest.hexdigest()

@@ -18,7 +18,7 @@ from ..errors import FormatError
 from ..reading.documents import CLUSTER, Kinds, RecordNotes, field_path, json_value, record_line, records
 from ..reading.files import Corpus, Staged
 from ..reading.pieces import Cutting
-from ..reading.planning import Piece, Plan, Task, add_documents, described, lent_divider, pieces_of
+from ..reading.planning import Piece, Plan, Task, add_documents, lent_divider, pieces_of, task_fingerprint
 from ..reading.splits import SplitOptions
 
 _ONE_SPLIT = (1.0,)
@@ -39,9 +39,9 @@ class DocumentPlan(Plan):
 
 
 def plan_tasks(kinds: Kinds, staged: Staged) -> tuple[list[Task], list[bytes]]:
-    """Returns the tasks of a corpus, and what distinguishes each from others."""
+    """Returns the tasks of a corpus, and their fingerprints."""
     tasks = list(DocumentPlan(staged.files, kinds).tasks())
-    return tasks, [described(task, staged.identity) for task in tasks]
+    return tasks, [task_fingerprint(task, staged.fingerprint) for task in tasks]
 
 
 class Batch(NamedTuple):

@@ -23,9 +23,9 @@ from ..reading.files import Staged
 from ..reading.remote import reads_urls
 from ..reading.workers import Workers
 from ..support import platform
+from ..support.executors import versions
 from ..support.parallel import RunOptions, worker_count
 from ..support.progress import Progress
-from ..support.remote import versions
 from ..support.task_results import Order, Result, hashed, results_in, write_results
 from .steps import Steps
 from .work import Work
@@ -33,7 +33,7 @@ from .work import Work
 _RESULTS = 8  # the version of what tasks return: results of another version are not used
 
 
-def identity_of(steps: Steps) -> str:
+def fingerprint_of(steps: Steps) -> str:
     """Returns a hash of everything that the results of tasks depend on, except the inputs: the versions of the Unicode
     tables too, as the steps use the tables of Python and of `regex`."""
     scorers = [

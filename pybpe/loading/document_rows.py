@@ -137,7 +137,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         check_mark(self._kinds, tok.special_tokens, tok.model.matching, self._files)
         self._doubts, self._place = Doubts(), RowPlace()
         self._identity: dict[str, Any] = {
-            "inputs": hashed([staged.identity(part) for part in self._files.parts], asdict(read)),
+            "inputs": hashed([staged.fingerprint(part) for part in self._files.parts], asdict(read)),
             "tokenizer": tok.model.fingerprint,
             "sequence_length": self._width - 1,
             **{"packing": packing, "window": self._window, "shuffle": self._shuffle, "seed": self._seed},

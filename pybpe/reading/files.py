@@ -25,7 +25,7 @@ from .. import _binding
 from .._lazy import hashlib
 from ..arguments import is_url, param, refuse_unused, without_secrets
 from ..errors import ArgumentError, FormatError, file_errors, note, warn
-from ..support.call_paths import check_files_once, check_paths, input_identity, is_glob, of_glob
+from ..support.call_paths import check_files_once, check_paths, input_id, is_glob, of_glob
 from ..support.output_files import FOLDER, STAGED, make_folder, remove_file, write_all
 from ..support.parallel import map_ordered
 from .charset import are_utf8, check_encoding, is_crlf, may_be_crlf, may_be_utf8, seems_utf8
@@ -81,8 +81,8 @@ class SmallFiles:
         return self.paths[0]
 
     @property
-    def identity(self) -> str:
-        """A hash of what distinguishes these files from others with the same names."""
+    def fingerprint(self) -> str:
+        """A hash of the names, sizes and times."""
         names = "\0".join((*self.paths, self.folder)).encode("utf-8", "surrogateescape")
         columns = bytes(self.sizes) + bytes(self.modified) + self.are_crlf
         return hashlib.blake2b(names + columns, digest_size=16).hexdigest()
@@ -436,7 +436,7 @@ def _check_once(found: Sequence[tuple[str, Corpus]]) -> None:
         return
     counts, at = Counter(stamps), iter(stamps)
     check_files_once(
-        (file.path, path, input_identity(file.path) if file.remote is None and file.inside is None else file.identity)
+        (file.path, path, input_id(file.path) if file.remote is None and file.inside is None else file.fingerprint)
         for path, files in found
         for file in files
         if counts[next(at)] > 1
@@ -504,11 +504,11 @@ class Staged(NamedTuple):
 
     files: Corpus
     names: Mapping[str, str] = {}  # the names of staged files in the manifest
-    digests: Mapping[str, tuple[object, ...]] = {}  # what distinguishes each of them from others, as an identity does
+    digests: Mapping[str, tuple[object, ...]] = {}  # the fingerprints of staged files, which have their content
 
-    def identity(self, part: InputFile | SmallFiles) -> object:
-        """Returns what distinguishes files from others with the same names, for runs that resume."""
-        return self.digests.get(part.path) or part.identity
+    def fingerprint(self, part: InputFile | SmallFiles) -> object:
+        """Returns the fingerprint of files: other files with the same names have another one."""
+        return self.digests.get(part.path) or part.fingerprint
 
 
 def stage(

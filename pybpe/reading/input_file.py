@@ -283,13 +283,13 @@ class InputFile(NamedTuple):
         return self.path if self.remote is not None or not self.folder else os.path.join(self.folder, self.path)
 
     @property
-    def identity(self) -> tuple[object, ...]:
-        """What distinguishes this file from another one with the same name, for runs that resume."""
+    def fingerprint(self) -> tuple[object, ...]:
+        """Where the file is, its version, and how it is read: another file with the same name has another one."""
         if self.inside is not None:
             archive, place = self.inside
-            return (*archive.identity, self.path, *place, self.packing, self.encoding, self.is_crlf)
+            return (*archive.fingerprint, self.path, *place, self.packing, self.encoding, self.is_crlf)
         if self.remote is not None:
-            return (*self.remote.identity, self.packing, self.encoding, self.is_crlf)
+            return (*self.remote.fingerprint, self.packing, self.encoding, self.is_crlf)
         return (self.path, self.size, self.mtime_ns, self.packing, self.encoding, self.is_crlf, self.folder)
 
     @property

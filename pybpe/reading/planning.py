@@ -50,7 +50,7 @@ class Range(NamedTuple):
 
 
 Task = Sequence[Range]
-Identity = Callable[[InputFile | SmallFiles], object]
+Fingerprint = Callable[[InputFile | SmallFiles], object]
 
 
 def whole(file: InputFile | SmallFiles) -> Task:
@@ -63,10 +63,9 @@ def anchored(task: Task) -> Task:
     return [planned._replace(file=planned.file.anchored()) for planned in task]
 
 
-def described(task: Task, identity: Identity) -> bytes:
-    """Returns what distinguishes a task from others: the files and ranges that it reads. `identity` returns what
-    distinguishes a file from others."""
-    parts = [repr((identity(each.file), *each[1:])) for each in task]
+def task_fingerprint(task: Task, fingerprint: Fingerprint) -> bytes:
+    """Returns the fingerprint of a task: the files and ranges that it reads. `fingerprint` returns that of a file."""
+    parts = [repr((fingerprint(each.file), *each[1:])) for each in task]
     return "\n".join(parts).encode("utf-8", "surrogateescape")
 
 

@@ -82,8 +82,8 @@ class RemoteFile(NamedTuple):
         return file, file.open(head=head)
 
     @property
-    def identity(self) -> tuple[object, ...]:
-        """What distinguishes this file from others, for runs that resume. The query of a URL belongs to it, as a hash,
+    def fingerprint(self) -> tuple[object, ...]:
+        """Where the file is, and its version. The query of a URL belongs to it, as a hash,
         only if the server gives no version: a new signature of the same file changes nothing."""
         version = self.version or hashlib.blake2b(self.url.encode(), digest_size=16).hexdigest()
         return without_secrets(self.url), self.size, version

@@ -19,8 +19,8 @@ from typing import Any
 
 from .. import _binding
 from ..errors import WorkerError
+from ..support.executors import SharedFolder, map_by_executor, most_pending
 from ..support.parallel import RunOptions
-from ..support.remote import SharedFolder, map_by_executor, most_pending
 from ..support.task_results import Order, size_of, write_results
 from . import planning
 from .files import Corpus

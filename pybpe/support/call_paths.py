@@ -27,7 +27,7 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
     be inside it, which a call leaves out of its corpus."""
     outputs: dict[object, tuple[str, str]] = {}
     for name, path in _each(writes):
-        file = identity(path)
+        file = file_id(path)
         if file in outputs:
             raise ArgumentError(
                 f"{path}: {outputs[file][0]} and {name} would write the same file: choose another output"
@@ -37,7 +37,7 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
     if not outputs:
         return
     for name, path in (*_each(reads or {}, with_content), *_each(texts or {}, _files_of_glob)):
-        found = outputs.get(identity(path)) if os.path.exists(path) else None
+        found = outputs.get(file_id(path)) if os.path.exists(path) else None
         if found is not None:
             output, written = found
             raise ArgumentError(f"{written}: {output} would replace {name}, {path}: choose another output")
@@ -45,12 +45,12 @@ def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None =
 
 def check_once(paths: Iterable[str]) -> None:
     """Raises ArgumentError if two files that a call reads are one file."""
-    check_files_once((path, path, input_identity(path)) for path in paths)
+    check_files_once((path, path, input_id(path)) for path in paths)
 
 
 def check_files_once(files: Iterable[tuple[str, str, object]]) -> None:
     """Does what `check_once` does. A file has its path, the input that leads to it, such as its folder, and its
-    `input_identity`."""
+    `input_id`."""
     seen: dict[object, tuple[str, str]] = {}
     for path, given, file in files:
         if file not in seen:
@@ -69,7 +69,7 @@ def check_files_once(files: Iterable[tuple[str, str, object]]) -> None:
         raise ArgumentError(f"{one}: the same file as {another}: give each input once")
 
 
-def input_identity(path: str) -> object:
+def input_id(path: str) -> object:
     """Returns what all names of an input have in common: "-" is the file or pipe that standard input reads."""
     try:
         found = os.fstat(0) if path == "-" else os.stat(path)
@@ -110,7 +110,7 @@ def of_glob(pattern: str) -> list[str]:
         raise ArgumentError(f"{shown(pattern)}: this glob names too many folders") from None
 
 
-def identity(path: str) -> object:
+def file_id(path: str) -> object:
     """Returns what all names of a file have in common; None for a device or pipe, which no output replaces."""
     try:
         found = os.stat(path)

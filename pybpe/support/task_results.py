@@ -48,11 +48,11 @@ def hashed(*parts: object) -> str:
     return hashlib.sha256(repr((__version__, *parts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def task_folder(hidden: str, identity: str, keeps: bool = False) -> str:
-    """Makes the folder for the results of tasks, in the hidden folder of an output. `identity` is a hash of the
+def task_folder(hidden: str, fingerprint: str, keeps: bool = False) -> str:
+    """Makes the folder for the results of tasks, in the hidden folder of an output. `fingerprint` is a hash of the
     settings. If no run with these has left results, removes everything that another run has left in the hidden folder,
     except staged inputs and the lock; not with `keeps`."""
-    made = os.path.join(hidden, TASKS, identity[:32])
+    made = os.path.join(hidden, TASKS, fingerprint[:32])
     if not keeps and not os.path.isdir(made):
         with file_errors(make_folder(hidden), "cannot be emptied"):
             for name in os.listdir(hidden):
@@ -65,7 +65,7 @@ def task_folder(hidden: str, identity: str, keeps: bool = False) -> str:
 
 
 def task_path(folder: str, task: bytes) -> str:
-    """Returns the path of a task's results. `task` is what distinguishes it from others (see planning.described)."""
+    """Returns the path of a task's results. `task` is its fingerprint (see planning.py)."""
     return os.path.join(folder, hashlib.blake2b(task, digest_size=16).hexdigest())
 
 

@@ -24,9 +24,9 @@ from ..support.output_files import FOLDER, give_name, only_writer, output_file, 
 from ..support.parallel import RunOptions
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
+from .dataset_options import ArrayOptions, DatasetOptions, Layout, OutputOptions
 from .finished import call_of, finish_publishing, made_before
 from .manifest import Manifest
-from .options import ArrayOptions, DatasetOptions, Layout, OutputOptions
 from .run import Job, write_token_files
 from .task_encoder import KEEP, TaskEncoder, is_plain
 
@@ -157,7 +157,7 @@ def binarize(
         staged = stage(given, folder, options.read, [folder])
         layout = Layout(tok, options.output, folder, name or name_of(inputs, given, staged), staged.names)
         options = options.decided(staged.files, kinds, folder)
-        known = known_of(options, described(tok), staged, call_of(_identity(layout, options), staged))
+        known = known_of(options, described(tok), staged, call_of(_settings_fingerprint(layout, options), staged))
         made = made_before(folder, known, force, staged.files)
         return made or write_dataset(layout, options, kinds, staged, run, known)
 
@@ -282,12 +282,12 @@ def _named(task: planning.Task, staged: Staged) -> tuple[planning.Task, bytes, b
         if is_plain(file) and file.path not in staged.names:
             assert isinstance(file, InputFile)
             return file.path, file.folder, file.form
-        return staged.identity(file)
+        return staged.fingerprint(file)
 
-    return task, planning.described(task, place), planning.described(task, staged.identity)
+    return task, planning.task_fingerprint(task, place), planning.task_fingerprint(task, staged.fingerprint)
 
 
-def _identity(layout: Layout, options: DatasetOptions) -> str:
+def _settings_fingerprint(layout: Layout, options: DatasetOptions) -> str:
     """Returns a hash of everything that the token files depend on, except the inputs."""
     return hashed(options.settings(), layout.name, described(layout.tok), planning.TASK_BYTES)
 

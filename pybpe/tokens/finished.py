@@ -74,7 +74,7 @@ def call_of(settings: object, staged: Staged | None = None) -> str:
             names += part.paths
             sizes += part.sizes
         elif part.inside or part.remote is not None or part.path in staged.names or part.size is None:
-            others.append((len(names), staged.identity(part)))
+            others.append((len(names), staged.fingerprint(part)))
         else:
             names.append(part.path)
             sizes.append(part.size)

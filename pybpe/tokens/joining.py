@@ -29,9 +29,9 @@ from ..support.output_files import only_writer
 from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
+from .dataset_options import Layout, OutputOptions
 from .finished import TokenFolder, finish_publishing, made_before, with_mark_of
 from .manifest import Manifest, ShardRecord, split_paths
-from .options import Layout, OutputOptions
 from .overlap import check_copies, check_documents_apart
 from .run import Job, write_token_files
 from .task_encoder import TYPECODES, Encoded, Segment, text_length
@@ -83,13 +83,13 @@ def join(
     given = {key: settings[key] for key in (*_SETTINGS, "document_offsets") if key in settings}
     output = OutputOptions(**given, name=name or parts[0].manifest.name)
     output = output.for_vocabulary(tok.vocab_size, tok.model.eot)
-    identity = hashed(output, [part.sha256 for part in parts])
+    fingerprint = hashed(output, [part.sha256 for part in parts])
     with only_writer(target):
         finish_publishing(target)
         inputs = [input for part in parts for input in part.manifest.inputs]
         encodings = {name: encoding for part in parts for name, encoding in part.manifest.encodings.items()}
         crlf = [name for part in parts for name in part.manifest.crlf]
-        known = Manifest(settings, dict(parts[0].manifest.tokenizer), call=identity, inputs=inputs)
+        known = Manifest(settings, dict(parts[0].manifest.tokenizer), call=fingerprint, inputs=inputs)
         known = replace(known, encodings=encodings, crlf=crlf)
         if (made := made_before(target, known, force)) is not None:
             return made
@@ -97,7 +97,7 @@ def join(
         layout = Layout(tok, output, target, output.name or "", {})
         tasks = [(copy, repr((copy[0], copy[1].sha256, copy[2])).encode(), b"") for copy in _copies(parts)]
         encoded = partial(_copied, layout)
-        job = Job(identity, len(settings["splits"]), tasks, encoded, doing=("joining", "B"))
+        job = Job(fingerprint, len(settings["splits"]), tasks, encoded, doing=("joining", "B"))
         total = sum(record.bytes for (_, _, record, _), _, _ in tasks)
         return write_token_files(layout, job, RunOptions(progress=progress), total, known)
 

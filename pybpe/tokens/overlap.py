@@ -15,7 +15,7 @@ from .._lazy import Array, numpy
 from ..arguments import counted, is_url, param
 from ..errors import ArgumentError, FormatError
 from ..reading.inputs import STDIN
-from ..support.call_paths import identity
+from ..support.call_paths import file_id
 from ..support.parallel import end_if_unwanted
 from .finished import TokenFolder
 from .manifest import split_paths
@@ -84,7 +84,7 @@ def _with_equal_inputs(parts: Parts) -> dict[tuple[int, int], tuple[str, bool]]:
     sizes: list[dict[object, tuple[str, int | None]]] = []
     for _, data in parts:
         inputs = ((path, size) for path, size in data.manifest.inputs if path != STDIN)  # another text each time
-        sizes.append({path if is_url(path) else identity(path) or path: (path, size) for path, size in inputs})
+        sizes.append({path if is_url(path) else file_id(path) or path: (path, size) for path, size in inputs})
     found: dict[tuple[int, int], tuple[str, bool]] = {}
     for (first, ours), (second, theirs) in combinations(enumerate(sizes), 2):
         both = [(ours[key][0], ours[key][1] == theirs[key][1]) for key in ours.keys() & theirs.keys()]

@@ -26,11 +26,11 @@ from ..support.parallel import RunOptions
 from ..tokenizer import Tokenizer, of_model
 from ..training.counting import count_plan
 from ..training.merging import TrainInput, train_model
-from ..training.options import TrainOptions
+from ..training.train_options import TrainOptions
 from .binarization import described, known_of, name_of, write_dataset
+from .dataset_options import DatasetOptions, Layout, OutputOptions
 from .finished import TOKENIZER_NAMES, call_of, finish_publishing, made_before
 from .manifest import Manifest
-from .options import DatasetOptions, Layout, OutputOptions
 
 
 def prepare(

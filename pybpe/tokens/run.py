@@ -55,10 +55,10 @@ from ..support.output_files import give_name, make_folder, remove_entry, write_a
 from ..support.parallel import RunOptions, end_if_unwanted, map_ordered, worker_count
 from ..support.progress import Progress
 from ..support.task_results import Order, Section, results_in, task_folder, task_path, write_results
+from .dataset_options import ArrayOptions, Layout
 from .finished import TOKENIZER_NAMES, publish, remove_work, replaced_files
 from .formats import write_offsets
 from .manifest import ROWS, Manifest, Records, ShardRecord, record_file
-from .options import ArrayOptions, Layout
 from .task_encoder import ID_BYTES, Encoded, Stream, TaskEncoder, read_ids, read_starts, task_data, text_length
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ Task = tuple[Any, bytes, bytes]
 class Job(NamedTuple):
     """What makes the tokens of a run."""
 
-    identity: str  # a hash of everything that they depend on, except the tasks
+    fingerprint: str  # a hash of everything that they depend on, except the tasks
     splits: int  # the number of splits
     tasks: Iterable[Task]
     encoded: Callable[[Iterable[Any], Doubts], Iterator[Encoded]]  # yields the tokens of some tasks, in order
@@ -133,7 +133,7 @@ class _Run:
         if self._skips and LIST_NAME not in replaced_files(layout.folder, layout.tok.model.fingerprint):
             check_list(os.path.join(layout.folder, LIST_NAME))
         hidden = os.path.abspath(layout.unfinished)
-        self.folder = task_folder(hidden, job.identity)
+        self.folder = task_folder(hidden, job.fingerprint)
         for name in os.listdir(hidden):
             if name.startswith(ROWS):
                 remove_entry(os.path.join(hidden, name))

@@ -31,12 +31,12 @@ from ..reading.planning import (
     Plan,
     add_documents,
     anchored,
-    described,
     divide,
     lent_divider,
     pieces_of,
     record_pieces,
     shares_of,
+    task_fingerprint,
     text_piece,
 )
 from ..reading.sample import Sample
@@ -225,7 +225,7 @@ class _Group(NamedTuple):
     """What is counted together: pieces that follow one another, or for workers tasks."""
 
     items: Iterable[Any]
-    name: bytes = b""  # what distinguishes it from other groups
+    name: bytes = b""  # its fingerprint
     path: str = ""  # the file for its words, if a run may resume
     counter: WordCounter | None = None
 
@@ -262,13 +262,13 @@ class _Counting:
         if sample.is_all:
             tasks = plan.loose_tasks()
             while some := list(islice(tasks, _TASKS_OF_GROUP)):
-                name, fixed = b"\n".join(described(task, _identity) for task in some), map(plan.fixed, some)
+                name, fixed = b"\n".join(task_fingerprint(task, _fingerprint) for task in some), map(plan.fixed, some)
                 if self._run.executor is not None:
                     yield _Group(map(anchored, fixed), name)
                 else:
                     yield _Group(chain.from_iterable(pieces_of(task, plan.kinds, cut) for task in fixed), name)
             return
-        pieces, parts = sample.pieces(plan, cut), [*map(_identity, plan.files.parts)]
+        pieces, parts = sample.pieces(plan, cut), [*map(_fingerprint, plan.files.parts)]
         for number, first in enumerate(pieces):
             rest = islice(pieces, _PIECES_OF_GROUP - 1)
             yield _Group(chain((first,), rest), repr((sample, number, parts)).encode("utf-8", "surrogateescape"))
@@ -279,7 +279,7 @@ class _Counting:
         files in it get the words of the groups that have none there yet."""
         with Progress("counting", self._total, "B", self._run.progress) as bar:
             if folder is not None:
-                folder = task_folder(folder, _identity_of(self._settings), keeps=True)
+                folder = task_folder(folder, _settings_fingerprint(self._settings), keeps=True)
                 remove_others(folder, "*.counts", ())  # what a kill left of a group
                 sizes = dict(self._kept(groups, folder, bar))
                 return stack.enter_context(closing(self._counter(Runs(folder, list(sizes))))), sum(sizes.values())
@@ -347,7 +347,7 @@ class _Counting:
             return map_ordered(
                 lambda item: (item, count_piece(item.counter, self._doubts, item.what)), items, self._run.workers
             )
-        from ..support.remote import map_by_executor
+        from ..support.executors import map_by_executor
 
         call = partial(count_task, self._settings, self._plan.kinds, self._plan.splits)
         return map_by_executor(call, items, self._run, ordered)
@@ -364,12 +364,12 @@ def checkpoint_folder(checkpoint: _binding.PathLike) -> Iterator[str]:
         remove_folder(os.path.join(folder, TASKS))
 
 
-def _identity(part: InputFile | SmallFiles) -> object:
-    """Returns what distinguishes files from others, whichever the current folder is."""
-    return part.anchored().identity
+def _fingerprint(part: InputFile | SmallFiles) -> object:
+    """Returns the fingerprint of files, whichever the current folder is."""
+    return part.anchored().fingerprint
 
 
-def _identity_of(settings: CountSettings) -> str:
+def _settings_fingerprint(settings: CountSettings) -> str:
     """Returns a hash, in hex, of everything except the files that counts depend on."""
     read = replace(settings.read, on_error="stop", skipped=None)
     rest = [getattr(settings, each.name) for each in fields(settings) if each.name not in ("pattern", "read")]

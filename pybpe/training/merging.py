@@ -18,10 +18,10 @@ from ..support.parallel import RunOptions, run_interruptibly
 from ..support.progress import Progress
 from .counting import MergingMemory, checkpoint_folder, count_inputs, default_limit
 from .counts import Counts, CountSettings
-from .options import TrainOptions
 from .parity import check_inputs, count_languages
 from .plan import Stage, TrainPlan
 from .superwords import words_of
+from .train_options import TrainOptions
 
 TrainWords = _binding.Words | list[_binding.Language]  # with parity, the words of each language
 _STEP_BUDGET = 1 << 20  # occurrences per step, which takes some milliseconds

@@ -17,7 +17,7 @@ from ..pattern import Pattern, PatternLike
 from ..reading.inputs import ReadOptions
 from . import superwords
 from .counts import CountSettings
-from .options import TrainOptions
+from .train_options import TrainOptions
 
 _MERGING = ("tie_break", "min_frequency", "max_token_length")  # the options that a saved tokenizer records
 # What a tokenizer takes from the one in whose likeness it is trained.

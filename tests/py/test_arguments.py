@@ -24,8 +24,8 @@ import pybpe.loading
 from pybpe import arguments
 from pybpe.arguments import by_caller, can_pass, param
 from pybpe.formats.pretrained import chat_template
+from pybpe.support.executors import map_by_executor
 from pybpe.support.parallel import RunOptions
-from pybpe.support.remote import map_by_executor
 
 TEXT = "the cat sat on the mat. " * 20
 BYTES = {i: bytes([i]) for i in range(256)}

@@ -22,9 +22,9 @@ from pybpe.errors import Error
 from pybpe.reading.inputs import ReadOptions
 from pybpe.reading.splits import SplitOptions
 from pybpe.support.parallel import RunOptions
+from pybpe.tokens.dataset_options import ArrayOptions, OutputOptions
 from pybpe.tokens.joining import join
 from pybpe.tokens.mix import mix
-from pybpe.tokens.options import ArrayOptions, OutputOptions
 
 COMMANDS = parsers()
 ACCUMULATE = {"--special-token", "--max-score", "--parity", "--on", "--counts"}  # each adds a value

@@ -18,7 +18,7 @@ from corpora import EOT, content, documents, small_tokenizer
 import pybpe
 from pybpe.cli import common, count, main
 from pybpe.corpus import clean
-from pybpe.support import remote
+from pybpe.support import executors
 from pybpe.support.output_files import FOLDER
 
 GIVEN: dict[str, Any] = {"progress": False, "splits": (1,), "min_shard_tokens": 0}
@@ -68,7 +68,7 @@ def test_a_worker_that_hangs_is_given_up(
     told = r"the task that begins at \d+ of .*/[ab].txt took longer than task_timeout, 0.2 seconds.* it resumes"
     with monkeypatch.context() as patch, pytest.raises(pybpe.errors.WorkerError, match=told):
         # No time passes before the worker hangs, however slow this machine is.
-        patch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: next(ticks) if hangs.is_set() else 0))
+        patch.setattr(executors, "time", SimpleNamespace(monotonic=lambda: next(ticks) if hangs.is_set() else 0))
         pybpe.binarize(tok, corpus, out, executor=Changed(hang), workers=2, task_timeout=0.2, **GIVEN)
     assert list((out / FOLDER / "tasks").glob("*/*"))
     started: list[int] = []
@@ -116,14 +116,14 @@ def test_every_call_has_the_timeout(
 def test_a_worker_with_another_pybpe_or_other_tables_is_refused(
     corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, mine, wanted = remote._submit, remote.versions(), "pybpe 9.9.9 with Unicode 3.2"
+    real, mine, wanted = executors._submit, executors.versions(), "pybpe 9.9.9 with Unicode 3.2"
 
     def submit(*args: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(remote, "versions", lambda: wanted)  # this process has another version than the workers
+            patch.setattr(executors, "versions", lambda: wanted)  # this process has another version than the workers
             return real(*args)
 
-    monkeypatch.setattr(remote, "_submit", submit)
+    monkeypatch.setattr(executors, "_submit", submit)
     told = rf"the worker .*process {os.getpid()} has {re.escape(mine)}, and this run needs {wanted}: install"
     with pytest.raises(pybpe.errors.WorkerError, match=told):
         pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=Changed(lambda number: None), **GIVEN)
@@ -132,7 +132,7 @@ def test_a_worker_with_another_pybpe_or_other_tables_is_refused(
 def test_errors_name_another_machine(corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main = threading.main_thread()
     name = SimpleNamespace(gethostname=lambda: "here" if threading.current_thread() is main else "there")
-    monkeypatch.setattr(remote, "socket", name)
+    monkeypatch.setattr(executors, "socket", name)
     change = Changed(lambda number: corpus[0].unlink(missing_ok=True))
     with pytest.raises(FileNotFoundError, match=rf"cannot be .* \(on the worker there, process {os.getpid()}\)"):
         pybpe.count_words(corpus, executor=change)
@@ -141,8 +141,8 @@ def test_errors_name_another_machine(corpus: list[Path], tmp_path: Path, monkeyp
 def test_a_line_says_that_no_result_arrives(
     corpus: list[Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(remote, "_QUIET_SECONDS", 0.0)
-    monkeypatch.setattr(remote, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(executors, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(executors, "_LOOK_SECONDS", 0.01)
     caplog.set_level("INFO", "pybpe")
     pybpe.count_words(corpus, executor=Changed(lambda number: time.sleep(0.1) if number == 0 else None))
     assert re.search(r"the task that begins at 0 of .*a.txt has taken 0 seconds: waiting for a worker", caplog.text)

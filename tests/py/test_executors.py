@@ -19,7 +19,7 @@ from texts import english
 import pybpe
 from pybpe.errors import ShardTooSmallError
 from pybpe.reading import planning, workers
-from pybpe.support.remote import SharedFolder
+from pybpe.support.executors import SharedFolder
 from pybpe.tokens import task_encoder
 from pybpe.tokens.verification import verify
 

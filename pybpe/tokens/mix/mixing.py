@@ -16,9 +16,9 @@ from ...support.parallel import RunOptions
 from ...support.task_results import hashed
 from ...tokenizer import Tokenizer
 from ..binarization import described
+from ..dataset_options import Layout, OutputOptions
 from ..finished import TokenFolder, call_of, finish_publishing, made_before, with_mark_of
 from ..manifest import Manifest, passes
-from ..options import Layout, OutputOptions
 from ..overlap import check_documents_apart
 from ..run import Job, write_token_files
 from .amounts import asked_tokens
@@ -131,10 +131,10 @@ def _mixed(
     mixture = _mixture(recipe, sources, asked, drawn)
     settings = {**known.settings, "mixture": mixture}
     states = [state_of(source) for source in sources]
-    identity = hashed(states, sections, shuffle.buckets, settings, layout.name)
+    fingerprint = hashed(states, sections, shuffle.buckets, settings, layout.name)
     encoded = partial(shuffle.encoded, progress=run.progress)
     tasks = ((task, name, b"") for name, task in shuffle.tasks())
-    job = Job(identity, splits, tasks, encoded, doing=("shuffling", "token"))
+    job = Job(fingerprint, splits, tasks, encoded, doing=("shuffling", "token"))
     total = sum(section.tokens for section in sections)
     return write_token_files(layout, job, run, total, replace(known, settings=settings))
 

@@ -105,7 +105,7 @@ class Shuffle:
             return False
 
     def tasks(self) -> Iterator[tuple[bytes, tuple[ShuffledSplit, int]]]:
-        """Yields each task, after what distinguishes it from others: a section and the number of its bucket."""
+        """Yields each task after its fingerprint: a split and the number of its bucket."""
         for section, buckets in self._numbered():
             for bucket in buckets:
                 yield f"{section.split} {bucket}".encode(), (section, bucket)

@@ -24,6 +24,7 @@ from ...reading.streams import read_file
 from ...support.output_files import FOLDER, make_folder, only_writer, real_output, remove_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
+from ..dataset_options import RowOptions
 from ..finished import (
     TOKENIZER_NAMES,
     TokenFolder,
@@ -36,7 +37,6 @@ from ..finished import (
 )
 from ..formats import FLAT, FORMATS, LLMC
 from ..manifest import ROWS, FileRecord, Manifest, ShardRecord
-from ..options import RowOptions
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first

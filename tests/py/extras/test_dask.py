@@ -23,7 +23,7 @@ import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.errors import WorkerError, note  # noqa: E402
 from pybpe.reading import workers  # noqa: E402
-from pybpe.support import remote  # noqa: E402
+from pybpe.support import executors  # noqa: E402
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_relative_paths_are_those_of_the_caller(
 
 
 def test_a_worker_that_cannot_run_tasks_is_refused(corpus: Path, tmp_path: Path) -> None:
-    without = "from pybpe.support import remote; del remote._run"
+    without = "from pybpe.support import executors; del executors._run"
     with process(SCHEDULER) as (_, address), process(WORKER, address, without):
         with distributed.Client(address, set_as_default=False) as client:
             with pytest.raises(WorkerError, match="AttributeError: .*all workers need pybpe"):
@@ -215,7 +215,7 @@ def test_a_worker_that_cannot_run_tasks_is_refused(corpus: Path, tmp_path: Path)
 
 
 def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path) -> None:
-    slow = "import time, pybpe.support.remote; pybpe.support.remote._run = lambda *_: time.sleep(600)"
+    slow = "import time, pybpe.support.executors; pybpe.support.executors._run = lambda *_: time.sleep(600)"
     with process(SCHEDULER) as (scheduler, address), process(WORKER, address, slow):
         with distributed.Client(address, set_as_default=False) as client:
             killer = threading.Timer(2, scheduler.kill)
@@ -234,8 +234,8 @@ def test_a_cluster_without_workers_waits_for_one(
                 note(message)
                 stack.enter_context(process(WORKER, address, ""))
 
-            monkeypatch.setattr(remote, "_QUIET_SECONDS", 0.0)
-            monkeypatch.setattr(remote, "note", say_and_start)
+            monkeypatch.setattr(executors, "_QUIET_SECONDS", 0.0)
+            monkeypatch.setattr(executors, "note", say_and_start)
             caplog.set_level("INFO", "pybpe")
             binarize(corpus, tmp_path, client.get_executor())
     assert "a task has taken 0 seconds: waiting for a worker (Ctrl-C to stop)" in caplog.text

@@ -273,8 +273,8 @@ def test_a_file_that_changes_is_an_error(server: Server, tmp_path: Path, change:
 def test_what_a_run_that_resumes_compares(server: Server) -> None:
     def identity(query: str = "", data: bytes = DATA, **how: Any) -> object:
         (file,) = corpus_files(server.put(f"/a.txt?{query}", data, **how))
-        assert "HUSH" not in repr(file.identity)
-        return file.identity
+        assert "HUSH" not in repr(file.fingerprint)
+        return file.fingerprint
 
     assert identity("signature=HUSH") == identity("signature=HUSH2")
     assert identity() != identity(data=DATA.swapcase())
