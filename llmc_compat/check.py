@@ -55,7 +55,7 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
         FileError: a path does not exist. ArgumentError: none of the files is an llm.c file.
     """
     faults: list[Fault] = []
-    whole = FileFacts(find_files((os.fsdecode(path) for path in paths), faults), batch, faults)
+    whole = FoundFacts(find_files((os.fsdecode(path) for path in paths), faults), batch, faults)
     checked = (paths for kind, paths in vars(whole.files).items() if kind != "others")
     if not (any(checked) or faults):
         raise ArgumentError("none of these is an llm.c file: expected tokenizer.bin, shards, evals or a checkpoint")
@@ -291,7 +291,7 @@ def _records(described: Described) -> Iterator[tuple[str, ShardRecord, str]]:
         yield from ((split, each, os.path.join(os.path.dirname(path), each.file)) for each in records)
 
 
-class FileFacts:
+class FoundFacts:
     """Everything that was found: for each kind of file, path -> facts. Files that cannot be read become faults."""
 
     def __init__(self, found: FoundFiles, given: Batch | None, faults: list[Fault]) -> None:
@@ -321,7 +321,7 @@ class FileFacts:
         has = (any(os.path.lexists(os.path.join(path, name)) for name in PLACES) for path in self.folders)
         self.roots = [path for path, is_root in zip(self.folders, has) if is_root]
 
-    def parts(self) -> Iterator[FileFacts]:
+    def parts(self) -> Iterator[FoundFacts]:
         """Yields what belongs together: everything, or, if llm.c is started in several folders, the files of each."""
 
         def owner(path: str) -> str:
@@ -345,7 +345,7 @@ Subjects = Iterator[tuple[str, str, Facts]]
 _NUMBERED = re.compile(r"(.*?)\d+\.bin", re.DOTALL)
 
 
-def subjects(whole: FileFacts) -> Subjects:
+def subjects(whole: FoundFacts) -> Subjects:
     """Yields the kind, the path and the facts of each subject."""
     known = _known_splits(whole)
     yield from _files(whole)
@@ -360,7 +360,7 @@ def subjects(whole: FileFacts) -> Subjects:
         yield from _lacking(whole, root)
 
 
-def _files(whole: FileFacts) -> Subjects:
+def _files(whole: FoundFacts) -> Subjects:
     batch, given = whole.batch, whole.given
     run = {"B": batch.B, "T": batch.T, "batch": batch, "needs": batch.needs()}
     for path, facts in whole.models.items():
@@ -378,7 +378,7 @@ def _files(whole: FileFacts) -> Subjects:
         yield "eval", path, facts | {"B": asked.B, "T": asked.T, "n": asked.processes, "each": each}
 
 
-def _together(part: FileFacts) -> Subjects:
+def _together(part: FoundFacts) -> Subjects:
     by_V = {facts["V"]: path for path, facts in reversed(part.tokenizers.items())}  # one of each V says it all
     for path, facts in {**part.shards, **part.evals}.items():
         for V, other in reversed(by_V.items()):
@@ -393,7 +393,7 @@ def _together(part: FileFacts) -> Subjects:
         yield "tokenizer and train shards", path, {**facts, "shards": trained}
 
 
-def _encoders(part: FileFacts, known: dict[str, str]) -> Subjects:
+def _encoders(part: FoundFacts, known: dict[str, str]) -> Subjects:
     """Tokenizers and shards with the manifests that say what belongs together."""
     shards = {os.path.realpath(path): facts["tokens"] for path, facts in part.shards.items()}
     for described in part.manifests:
@@ -412,7 +412,7 @@ def _encoders(part: FileFacts, known: dict[str, str]) -> Subjects:
         yield "unknown tokenizer", max(unknown, key=unknown.count), {"tokenizer": custom[0]}
 
 
-def _packed(whole: FileFacts) -> Subjects:
+def _packed(whole: FoundFacts) -> Subjects:
     known = {os.path.realpath(path) for path in whole.shards}
     for described in whole.manifests:
         at, manifest = described
@@ -425,7 +425,7 @@ def _packed(whole: FileFacts) -> Subjects:
                     yield "rows", path, {"wrong": row_fault(blocks, size, mark)}  # type: ignore[arg-type]
 
 
-def _patterns(whole: FileFacts) -> Subjects:
+def _patterns(whole: FoundFacts) -> Subjects:
     """What else the patterns match by which llm.c finds shards: those with the same name and another number."""
     manifests = [(each[0], {os.path.realpath(path) for _, _, path in _records(each)}) for each in whole.manifests]
     of_train = (path for path in whole.shards if split_of(path) != "test")
@@ -439,7 +439,7 @@ def _patterns(whole: FileFacts) -> Subjects:
                 yield "beside shards", path, {"there": whole.names.get(path), "pattern": pattern, "manifest": manifest}
 
 
-def _places(whole: FileFacts) -> Subjects:
+def _places(whole: FoundFacts) -> Subjects:
     """Names that hold something other than what llm.c expects. Files of unknown kind are reported already."""
     for path, there in whole.names.items():
         expected = PLACES.get(place_of(path) or "", there)
@@ -449,7 +449,7 @@ def _places(whole: FileFacts) -> Subjects:
             yield "place", path, {"there": there, "expected": expected, "when": when}
 
 
-def _known_splits(whole: FileFacts) -> dict[str, str]:
+def _known_splits(whole: FoundFacts) -> dict[str, str]:
     """Returns the split of each shard that a manifest lists, and of copies of it, by real path."""
     records = [
         (split, each, os.path.realpath(path)) for made in whole.manifests for split, each, path in _records(made)
@@ -462,7 +462,7 @@ def _known_splits(whole: FileFacts) -> dict[str, str]:
     return found
 
 
-def _splits(whole: FileFacts, known: dict[str, str]) -> Subjects:
+def _splits(whole: FoundFacts, known: dict[str, str]) -> Subjects:
     """The names of the train and val data, which may lead to one shard, to copies, or to another split."""
     by_real = {os.path.realpath(path): path for path in whole.shards}
     for root, data in ((root, data) for root in whole.folders for data in (CPU_DATA, STORIES_DATA)):
@@ -478,7 +478,7 @@ def _splits(whole: FileFacts, known: dict[str, str]) -> Subjects:
             yield "data of a split", paths[split], {**facts, "verb": "trains" if split == "train" else "validates"}
 
 
-def _lacking(whole: FileFacts, root: str) -> Subjects:
+def _lacking(whole: FoundFacts, root: str) -> Subjects:
     """What a folder lacks in which llm.c is started. On CUDA, -i and -j can name other data, and -e another model."""
 
     def has(*names: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pybpe.analysis.tables import Table
+from pybpe.analysis import table
 from pybpe.arguments import chosen, counted
 from pybpe.cli.command import Command
 from pybpe.cli.common import (
@@ -413,10 +413,15 @@ def show(args: argparse.Namespace) -> None:
     """Does the work of `pybpe inspect` for a checkpoint."""
     with Checkpoint(args.path) as model:
         tensors = {name: summarize(model, name) for name in model.config.tensor_shapes()}
-    table = Table(["tensor", "shape", "mean", "std", "min", "max", ""])
-    for name, t in tensors.items():
-        numbers = (f"{number:.3g}" for number in (t.mean, t.std, t.min, t.max))
-        table.add(name, " x ".join(map(str, t.shape)), *numbers, f"{t.nonfinite} are not finite" if t.nonfinite else "")
+    rows = [
+        (
+            *(name, " x ".join(map(str, t.shape))),
+            *(f"{number:.3g}" for number in (t.mean, t.std, t.min, t.max)),
+            f"{t.nonfinite} are not finite" if t.nonfinite else "",
+        )
+        for name, t in tensors.items()
+    ]
+    shown = table(["tensor", "shape", "mean", "std", "min", "max", ""], rows)
     facts = {"model": args.path, "dtype": model.dtype, **_facts(model.config)}
     facts["tensors"] = {name: vars(t) for name, t in tensors.items()}
-    report(args, facts, f"{args.path}: {_text(model.config)}, {model.dtype}\n\n{table}")
+    report(args, facts, f"{args.path}: {_text(model.config)}, {model.dtype}\n\n{shown}")

@@ -29,8 +29,7 @@ from ..tokenizer import Tokenizer
 from ..tokens.manifest import Manifest, check_tokenizer, manifest_name
 from ..tokens.token_files import TokenStream
 from ..tokens.verification import shard_blocks
-from .comparison import is_utf8, unreachable
-from .tally import common_cut
+from .comparison import common_cut, is_utf8, unreachable
 
 _BLOCK = 1 << 22  # tokens of a file without a manifest that are read at once
 _AROUND = ("", " ", "a", "1", ".", "\n", "中", "\u0301")  # what text a token may be found in

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import _binding
 from .._lazy import numpy
-from ..arguments import Text, counted, instance, is_unicode, param, shown
+from ..arguments import Text, counted, instance, is_unicode, param, shown, utf8
 from ..errors import ArgumentError, warn
+from ..reading.charset import Doubts
+from ..reading.documents import Kinds
+from ..reading.files import corpus_files
 from ..reading.inputs import STDIN, Inputs, ReadOptions, is_path_list, path_list
+from ..reading.objects import texts_of
+from ..reading.pieces import Cut, cutter, data_pieces
+from ..reading.planning import Piece, pieces_of, text_piece, whole
+from ..support.parallel import map_ordered, worker_count
+from ..support.progress import Progress
 from ..tokenizer import Tokenizer, Tokenizers, named_tokenizers
+from ..tokenizer.encoding import segments
+from . import table
 from .measures import RARE, efficiency, gini, renyi_entropy, zipf
-from .tables import Table
-from .tally import Tallier, Tally, TextSize, hidden_specials
 
 if TYPE_CHECKING:
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
@@ -34,6 +44,25 @@ _COLUMNS = (
     ("not UTF-8", "not_utf8_share", ".1%"),
     ("Zipf", "zipf_slope", ".2f"),
 )
+
+
+@dataclass
+class TextSize:
+    """The size of a text that was measured. It does not depend on the tokenizers and their normalizers."""
+
+    bytes: int = 0  # number of bytes, without special tokens
+    characters: int = 0  # number of code points; a byte that is not part of valid UTF-8 counts as one
+    words: int = 0  # number of words, which white space separates, as in str.split
+    lines: int = 0  # number of lines of plain text, including empty lines; each record counts as one
+    special_tokens: int = 0  # number of special tokens that separate the texts
+
+    def __iadd__(self, other: TextSize) -> TextSize:
+        self.bytes += other.bytes
+        self.characters += other.characters
+        self.words += other.words
+        self.lines += other.lines
+        self.special_tokens += other.special_tokens
+        return self
 
 
 @dataclass(frozen=True)
@@ -62,7 +91,7 @@ class Measures:
     never: int  # number of ordinary tokens that do not occur
     rare: int  # number of ordinary tokens that occur, but fewer than 100 times
     not_utf8_share: float | None  # share of the text's tokens that are not valid UTF-8 on their own
-    # zipf_slope, zipf_r2: the line that fits log(count) over log(rank): see pybpe.analysis.measures.Zipf
+    # zipf_slope, zipf_r2: the line that fits log(count) over log(rank): see pybpe.analysis.measures.zipf
     zipf_slope: float | None
     zipf_r2: float | None
 
@@ -109,7 +138,7 @@ class Comparison:
         return plain
 
     def __str__(self) -> str:
-        blocks = list(map(str, self._tables()))
+        blocks = self._tables()
         for sample, found in self.samples.items():
             if "\n" in sample:
                 width = max(map(len, found), default=0)
@@ -117,37 +146,42 @@ class Comparison:
         blocks.append("\n".join(f"note: {note}" for note in self.notes))
         return "\n\n".join(filter(None, blocks))
 
-    def _tables(self) -> list[Table]:
-        texts = Table(["text", "bytes", "characters", "words", "lines"])
-        for name, size in self.texts.items():
-            texts.add(name, *(f"{n:,}" for n in (size.bytes, size.characters, size.words, size.lines)))
-        vocabularies = Table(["vocabulary", "tokens", "special", "not UTF-8", "unreachable"])
-        for name, vocabulary in self.vocabularies.items():
-            shown = vocabulary.ordinary, vocabulary.special, vocabulary.not_utf8, vocabulary.unreachable
-            vocabularies.add(name, *(f"{n:,}" for n in shown))
-        tables = [texts, vocabularies]
+    def _tables(self) -> list[str]:
+        sizes = [
+            (name, *(f"{n:,}" for n in (size.bytes, size.characters, size.words, size.lines)))
+            for name, size in self.texts.items()
+        ]
+        facts = [
+            (name, *(f"{n:,}" for n in vars(vocabulary).values())) for name, vocabulary in self.vocabularies.items()
+        ]
+        tables = [
+            table(["text", "bytes", "characters", "words", "lines"], sizes),
+            table(["vocabulary", "tokens", "special", "not UTF-8", "unreachable"], facts),
+        ]
         for language in (*self.texts, *((ALL,) if len(self.texts) > 1 else ())):
-            tables.append(Table([f"on {language}", *(title for title, _, _ in _COLUMNS)]))
-            for name, found in self.measures.items():
-                tables[-1].add(name, *(_shown(getattr(found[language], field), form) for _, field, form in _COLUMNS))
+            rows = [
+                (name, *(_shown(getattr(found[language], field), form) for _, field, form in _COLUMNS))
+                for name, found in self.measures.items()
+            ]
+            tables.append(table([f"on {language}", *(title for title, _, _ in _COLUMNS)], rows))
         if self.fairness:
             tables.append(self._fairness())
-        numbers = Table(["sample", *self.measures], left=True)
-        for sample, pieces in self.samples.items():
-            if "\n" not in sample:
-                numbers.add(sample, *(_cut(pieces.get(name, ["-"])) for name in self.measures))
-        return [*tables, numbers]
+        numbers = [
+            (sample, *(_cut(pieces.get(name, ["-"])) for name in self.measures))
+            for sample, pieces in self.samples.items()
+            if "\n" not in sample
+        ]
+        return [*tables, table(["sample", *self.measures], numbers, left=True)]
 
-    def _fairness(self) -> Table:
-        table = Table(["fairness", "Gini/char", "Gini/byte"])
-        if self.parallel:
-            table.titles.extend(["Gini", *(f"parity {language}" for language in self.texts)])
+    def _fairness(self) -> str:
+        titles = ["fairness", "Gini/char", "Gini/byte"]
+        titles += ["Gini", *(f"parity {language}" for language in self.texts)] if self.parallel else []
+        rows: list[list[str]] = []
         for name, facts in self.fairness.items():
-            cells = [_shown(facts.gini_per_character, ".3f"), _shown(facts.gini_per_byte, ".3f")]
+            rows.append([name, _shown(facts.gini_per_character, ".3f"), _shown(facts.gini_per_byte, ".3f")])
             if facts.parity is not None:
-                cells += [_shown(facts.gini_tokens, ".3f"), *(f"{ratio:.2f}" for ratio in facts.parity.values())]
-            table.add(name, *cells)
-        return table
+                rows[-1] += [_shown(facts.gini_tokens, ".3f"), *(f"{ratio:.2f}" for ratio in facts.parity.values())]
+        return table(titles, rows)
 
 
 def _cut(tokens: Sequence[str]) -> str:
@@ -223,10 +257,10 @@ def compare(
     tallies = {}
     for language, inputs in on.items():
         tallies[language] = tallier.tally(inputs, progress)
-        if not (size := tallies[language].size).bytes:
+        if not (size := tallies[language][0]).bytes:
             except_for = f" but {counted(size.special_tokens, 'special token')}" if size.special_tokens else ""
             raise ArgumentError(f"on: {shown(language)} has no text{except_for}: there is nothing to measure")
-    texts = {language: tally.size for language, tally in tallies.items()}
+    texts = {language: size for language, (size, _) in tallies.items()}
     parallel = len(texts) > 1 and len({size.lines for size in texts.values()}) == 1
     if len(texts) > 1 and not parallel:
         lines = ", ".join(f"{language} has {size.lines}" for language, size in texts.items())
@@ -304,11 +338,11 @@ def _is_reached(tok: Tokenizer, i: int) -> bool:
 
 
 def _all_measures(name: str, vocabulary: _Vocabulary, tallies: Mapping[str, Tally]) -> dict[str, Measures]:
-    measures = {language: _measures(vocabulary, tally.size, tally.counts[name]) for language, tally in tallies.items()}
-    size = TextSize()
-    for tally in tallies.values():
-        size += tally.size
-    measures[ALL] = _measures(vocabulary, size, sum(tally.counts[name] for tally in tallies.values()))  # type: ignore[arg-type]
+    measures = {language: _measures(vocabulary, size, counts[name]) for language, (size, counts) in tallies.items()}
+    total = TextSize()
+    for size, _ in tallies.values():
+        total += size
+    measures[ALL] = _measures(vocabulary, total, sum(counts[name] for _, counts in tallies.values()))  # type: ignore[arg-type]
     return measures
 
 
@@ -316,7 +350,7 @@ def _measures(vocabulary: _Vocabulary, size: TextSize, by_id: Counts) -> Measure
     counts = by_id[vocabulary.ordinary]
     tokens, used = int(counts.sum()), int((counts > 0).sum())
     entropy = renyi_entropy(counts)
-    line = zipf(counts)
+    zipf_slope, zipf_r2 = zipf(counts)
     return Measures(
         tokens=tokens,
         bytes_per_token=_ratio(size.bytes, tokens),
@@ -329,8 +363,8 @@ def _measures(vocabulary: _Vocabulary, size: TextSize, by_id: Counts) -> Measure
         never=len(counts) - used,
         rare=int(((counts > 0) & (counts < RARE)).sum()),
         not_utf8_share=_ratio(int(by_id[vocabulary.broken].sum()), tokens),
-        zipf_slope=line.slope,
-        zipf_r2=line.r2,
+        zipf_slope=zipf_slope,
+        zipf_r2=zipf_r2,
     )
 
 
@@ -339,8 +373,8 @@ def _ratio(amount: int, of: int) -> float | None:
 
 
 def _fairness(name: str, tallies: Mapping[str, Tally], parallel: bool) -> Fairness:
-    tokens = {language: int(tally.counts[name].sum()) for language, tally in tallies.items()}
-    sizes = [tally.size for tally in tallies.values()]
+    tokens = {language: int(counts[name].sum()) for language, (_, counts) in tallies.items()}
+    sizes = [size for size, _ in tallies.values()]
     first = next(iter(tokens.values()))
     return Fairness(
         parity={language: count / first for language, count in tokens.items()} if parallel else None,
@@ -380,7 +414,7 @@ def _notes(
             notes.append(f"{name} adds a space before each text that does not begin with one")
         if tok.model.template is not None:
             notes.append(f"{name} has a template that adds tokens around a text. These tokens are not counted")
-        tokens = sum(int(tally.counts[name].sum()) for tally in tallies.values())
+        tokens = sum(int(counts[name].sum()) for _, counts in tallies.values())
         if tokens < RARE * vocabularies[name].facts.ordinary:
             notes.append(
                 f"{name}: the {tokens:,} tokens of these texts are too few for each of its"
@@ -396,3 +430,144 @@ def _notes(
             notes.append(f"{language}: its words have {size.characters / max(1, size.words):.0f} characters on average:"
                          " it does not separate words with spaces, so tokens per word says little")  # fmt: skip
     return notes
+
+
+# ----------------------------------------------------------------------------------------------------
+# Encodes documents with several tokenizers, and counts their tokens.
+#
+# All tokenizers encode the same texts. The code cuts plain text at every special token of any of them, as at
+# <|endoftext|> between two documents, and measures only the text between. Special tokens that readers see as text
+# (Model.visible) do not separate texts; the tokenizers that have them use them. In records nothing is a special token,
+# as in `binarize`. The white space around a special token that separates texts is text, even if the special token would
+# take it (lstrip, rstrip).
+#
+# The code reads files in pieces, which it cuts where a word of every tokenizer begins. So memory does not grow with the
+# text, and the counts are the counts of the whole text.
+
+
+def text_size(text: bytes) -> TextSize:
+    """Returns the size of a text without special tokens. Its number of lines is the number of its line ends."""
+    decoded = text.decode("utf-8", "surrogateescape")
+    return TextSize(len(text), len(decoded), len(decoded.split()), text.count(b"\n"))
+
+
+# The size of some texts together, and tokenizer -> number of occurrences of each id: int64, shape (n_vocab,).
+Tally = tuple[TextSize, dict[str, "Counts"]]
+
+
+class _PieceTally(NamedTuple):
+    """The results of a thread for a piece. The fields about its edges tell whether a word, or the last line, may extend
+    beyond the piece."""
+
+    size: TextSize
+    counts: list[Counts]
+    continues: bool
+    starts_in_word: bool
+    ends_in_word: bool
+    ends_in_line: bool
+    read: int
+    doubt: str | None
+
+
+class Tallier:
+    """Counts tokens of named tokenizers."""
+
+    def __init__(self, tokenizers: Mapping[str, Tokenizer], read: ReadOptions, workers: int | None) -> None:
+        self._tokenizers, self._read = tokenizers, read
+        self._workers = worker_count(workers)
+        self._marks = _binding.Specials.of(_distinct(map(hidden_specials, tokenizers.values())))
+        specials = _binding.Specials.of(_distinct(tok.special_tokens for tok in tokenizers.values()))
+        cuts = [cutter(tok.pattern, specials, tok.model.normalizer) for tok in tokenizers.values()]
+        self._cut = common_cut(cuts + [tok._encoder.cut for tok in tokenizers.values() if tok.model.changes_text])
+        self._visible = {name: tok._encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
+
+    def tally(self, inputs: Inputs | Iterable[Text], progress: bool | None) -> Tally:
+        """Reads paths, or an iterable of texts."""
+        size = TextSize()
+        counts = {name: numpy.zeros(len(tok), numpy.int64) for name, tok in self._tokenizers.items()}
+        self._doubts = Doubts()
+        items, total = self._items(inputs)
+        in_word = in_line = False
+        with Progress("measuring", total, "B", progress) as bar:
+            for found in map_ordered(self._look, items, self._workers):
+                self._doubts.tell(found.doubt)
+                size += found.size
+                size.words -= found.continues and in_word and found.starts_in_word
+                size.lines += in_line and not found.continues
+                in_word, in_line = found.ends_in_word, found.ends_in_line
+                for total_counts, some in zip(counts.values(), found.counts):
+                    total_counts[: len(some)] += some
+                bar.add(found.read)
+        size.lines += in_line
+        return size, counts
+
+    def _items(self, inputs: Any) -> tuple[Iterator[tuple[Piece, bool]], int | None]:
+        """Returns pieces of text for threads, and whether each belongs to the text of the one before it; and the total
+        number of bytes, if it is known."""
+        if is_path_list(inputs):
+            files, kinds = corpus_files(inputs, self._read), Kinds(self._read)
+            pieces = (enumerate(pieces_of(whole(file), kinds, self._cut)) for file in files)
+            return ((piece, number > 0) for some in pieces for number, piece in some), files.known_size
+        parts = (enumerate(data_pieces(utf8(text), self._cut)) for text in texts_of(inputs, "on"))
+        return ((text_piece(data), number > 0) for some in parts for number, data in some), None
+
+    def _look(self, item: tuple[Piece, bool]) -> _PieceTally:
+        piece, continues = item
+        if not piece.is_text:
+            texts = piece.texts(self._read.text_key)
+            size = TextSize()
+            for text in texts:
+                size += text_size(text)
+            size.lines = len(texts)
+            return _PieceTally(size, self._counts(texts, True), continues, False, False, False, piece.size, None)
+        data = bytes(piece.text)
+        doubt = piece.doubt(self._doubts.look) if piece.path else None
+        parts = list(segments(data, self._marks))
+        texts = [text for text, _ in parts]
+        size = TextSize(special_tokens=len(parts) - 1)
+        for text in texts:
+            size += text_size(text)
+        size.lines = data.count(b"\n")
+        edges = _in_word(texts[0][:4], 0), _in_word(texts[-1][-4:], -1), not data.endswith(b"\n")
+        return _PieceTally(size, self._counts(texts, False), continues, *edges, len(data), doubt)
+
+    def _counts(self, texts: Sequence[bytes], records: bool) -> list[Counts]:
+        """Returns, for each tokenizer, the number of occurrences of each id in texts, up to the highest that occurs."""
+        found = []
+        for name, tok in self._tokenizers.items():
+            try:
+                ids, _ = tok._encoder.arrays(texts, None if records else self._visible[name], 1)
+            except ArgumentError as error:  # no token for a byte
+                raise ArgumentError(f"{name}: {error}") from None
+            found.append(numpy.bincount(ids))
+        return found
+
+
+def hidden_specials(tok: Tokenizer) -> list[str]:
+    """Returns the special tokens of a tokenizer that readers do not see as text."""
+    return [text for text in tok.special_tokens if text not in tok.model.visible]
+
+
+def common_cut(cuts: Sequence[Cut]) -> Cut:
+    """Returns the Cut that finds the first place where all these Cuts allow a cut."""
+
+    def cut(data: _binding.Data, start: int) -> int:
+        while True:
+            at = start
+            for each in cuts:
+                at = each(data, at)
+            if at == start or at >= len(data):
+                return at
+            start = at
+
+    return cut if len(cuts) > 1 else cuts[0]
+
+
+def _distinct(lists: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(lists)))
+
+
+def _in_word(edge: bytes, index: int) -> bool:
+    """Returns whether a text begins (index 0) or ends (-1) inside a word, judging by the 4 bytes at its edge."""
+    decoded = edge.decode("utf-8", "surrogateescape")
+    return bool(decoded) and not decoded[index].isspace()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .._lazy import numpy
 
@@ -33,25 +33,24 @@ def efficiency(entropy: float | None, tokens: int) -> float | None:
     return None if entropy is None or tokens < 2 else entropy / math.log2(tokens)
 
 
-class Zipf(NamedTuple):
-    """The straight line that fits a plot of log(count) over log(rank) best."""
+def zipf(counts: Counts) -> tuple[float | None, float | None]:
+    """Returns the straight line that fits a plot of log(count) over log(rank) best, for all tokens that occur. The most
+    frequent one has rank 1.
 
-    slope: float | None  # about -1 if the tokens follow Zipf's law
-    r2: float | None  # how well the line fits: the share of the variance that it explains, 1 for a perfect fit
-
-
-def zipf(counts: Counts) -> Zipf:
-    """Returns the least squares line over all tokens that occur. The most frequent one has rank 1. The slope is
-    None if fewer than two tokens occur, and r2 is None if all occur equally often."""
+    Returns:
+        slope: about -1 if the tokens follow Zipf's law. None if fewer than two tokens occur.
+        r2: how well the line fits: the share of the variance that it explains, 1 for a perfect fit. None if all tokens
+            occur equally often.
+    """
     seen = numpy.sort(counts[counts > 0])[::-1]
     if len(seen) < 2:
-        return Zipf(None, None)
+        return None, None
     x, y = numpy.log(numpy.arange(1, len(seen) + 1)), numpy.log(seen)
     x, y = x - x.mean(), y - y.mean()
     slope = float((x * y).sum() / (x * x).sum())
     if seen[0] == seen[-1]:
-        return Zipf(0.0, None)
-    return Zipf(slope, slope * float((x * y).sum() / (y * y).sum()))
+        return 0.0, None
+    return slope, slope * float((x * y).sum() / (y * y).sum())
 
 
 def gini(costs: Sequence[float]) -> float:

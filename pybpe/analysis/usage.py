@@ -15,7 +15,7 @@ from ..errors import ArgumentError, MissingExtraError
 from ..model import refuse_dropout
 from ..tokenizer import Tokenizer
 from ..training.counts import Counts
-from .tables import Table
+from . import table
 
 _SCRIPT_NAMES = {"CJK": "Han", "FULLWIDTH": "Latin", "HALFWIDTH": "Katakana", "MODIFIER": "Latin"}
 
@@ -125,15 +125,14 @@ def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int]
     return points
 
 
-def table(points: Sequence[CurvePoint]) -> Table:
+def curve_table(points: Sequence[CurvePoint]) -> str:
     """Returns the curve as a table. "fewer tokens" compares a row with the one above it."""
-    found = Table(["vocabulary", "bytes/token", "fewer tokens", "embedding parameters"])
-    before = 0.0
+    rows, before = list[list[str]](), 0.0
     for point in points:
         gain = f"{1 - before / point.bytes_per_token:.1%}" if before else ""
         before = point.bytes_per_token
-        found.add(f"{point.vocab_size:,}", f"{before:.3f}", gain, f"{point.embedding_parameters:,}")
-    return found
+        rows.append([f"{point.vocab_size:,}", f"{before:.3f}", gain, f"{point.embedding_parameters:,}"])
+    return table(["vocabulary", "bytes/token", "fewer tokens", "embedding parameters"], rows)
 
 
 def plot(points: Sequence[CurvePoint], path: str) -> None:

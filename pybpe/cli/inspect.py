@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pybpe
 
-from ..analysis.tables import Table
+from ..analysis import table
 from ..arguments import without_secrets
 from ..errors import ArgumentError
 from ..reading.file_types import llmc_file
@@ -142,11 +142,11 @@ def _inspect_tokenizer(args: argparse.Namespace) -> None:
     if usage is not None:
         amounts = {"all": usage.total, **usage.scripts}
         facts["scripts"] = {script: amount.facts for script, amount in amounts.items()}
-        table = Table(["script", "bytes", "bytes/token", "tokens/char"])
-        for script, amount in amounts.items():
-            rates = (amount.bytes_per_token, amount.tokens_per_character)
-            table.add(script, f"{amount.bytes:,}", *(f"{rate:.3f}" for rate in rates))
-        lines += ["", str(table)]
+        rows = [
+            (script, f"{amount.bytes:,}", f"{amount.bytes_per_token:.3f}", f"{amount.tokens_per_character:.3f}")
+            for script, amount in amounts.items()
+        ]
+        lines += ["", table(["script", "bytes", "bytes/token", "tokens/char"], rows)]
     report(args, facts, "\n".join(lines))
 
 

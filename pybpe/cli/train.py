@@ -120,11 +120,11 @@ def _run_train(args: argparse.Namespace) -> None:
     facts = {"output": args.output, "vocab_size": len(tokenizer), "merges": len(tokenizer.model.merges)}
     line = f"{args.output}: {counted(len(tokenizer), 'token')}, {counted(facts['merges'], 'merge')}"
     if args.sizes is not None and counts is not None:
-        from ..analysis.usage import compression_curve, plot, table
+        from ..analysis.usage import compression_curve, curve_table, plot
 
         points = compression_curve(tokenizer, counts, args.sizes, args.channels or 768)
         facts["sizes"] = [point._asdict() for point in points]
-        line += f"\n{table(points)}"
+        line += f"\n{curve_table(points)}"
         if args.plot is not None:
             plot(points, args.plot)
     report(args, facts, line)

@@ -19,7 +19,7 @@ from test_odd_vocabularies import trained
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from pybpe.analysis import measures, tally
+from pybpe.analysis import comparison, measures
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
 from pybpe.reading import charset, pieces, planning
@@ -167,7 +167,7 @@ def test_files_in_pieces_of_any_size(
 
 
 def test_texts_in_memory_are_separate(tokenizers: dict[str, pybpe.Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "data_pieces", partial(pieces.data_pieces, piece_bytes=100))
+    monkeypatch.setattr(comparison, "data_pieces", partial(pieces.data_pieces, piece_bytes=100))
     texts: list[Any] = ["one", "two", english()[:5000], b"three", "", "four\n", "\n", f"x{EOT}y", ["in", "lists"]]
     found = pybpe.compare(tokenizers, {"all texts": iter(texts)})
     flat = [t if isinstance(t, bytes) else t.encode() for t in [*texts[:-1], "in", "lists"]]
