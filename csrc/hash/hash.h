@@ -114,6 +114,7 @@ enum { CRC_TABLES = 16 };
 
 typedef struct crc_tables {
     uint32_t of[CRC_TABLES][256];
+    bool folds; /* whether this machine multiplies polynomials */
 } crc_tables;
 
 void crc_tables_fill(crc_tables *t);

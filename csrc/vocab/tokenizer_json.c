@@ -96,12 +96,61 @@ static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
     return r->special_texts->bytes + r->special_texts->offsets[i];
 }
 
+/* The number of bytes before the first of 8 that does not represent itself in a JSON string. */
+static size_t plain_bytes(uint64_t x) {
+    const uint64_t below = (x - EACH_BYTE(0x21)) & ~x; /* the high bit of the first byte below "!" */
+    const uint64_t others = below | x | bytes_equal(x, '"') | bytes_equal(x, '\\') | bytes_equal(x, 0x7F);
+    const uint64_t highs = others & EACH_BYTE(0x80);
+    return highs != 0 ? (size_t)__builtin_ctzll(highs) / 8 : 8;
+}
+
+enum { READ_AHEAD = 8 };
+
+/* Reads the bytes that printable characters represent up to `stop`, and moves past that: without escapes, as nearly all
+   tokens are spelled. Otherwise returns false, also near the end of the text. There must be room for READ_AHEAD more. */
+static bool read_printable(const json_reader *r, json *j, uint8_t stop, uint8_t *out, size_t *n) {
+    const uint8_t *at = j->at;
+    for (*n = 0; j->end - at >= READ_AHEAD;) {
+        const size_t plain = plain_bytes(load_u64(at));
+        memcpy(out + *n, at, READ_AHEAD);
+        *n += plain;
+        at += plain;
+        if (plain == READ_AHEAD) {
+            continue;
+        }
+        if (*at == stop) {
+            j->at = at + 1;
+            return true;
+        }
+        if (j->end - at < 2 || *at < 0xC2 || *at >= 0xE0 || !byte_is_continuation(at[1])) {
+            break;
+        }
+        const uint32_t c = (uint32_t)(*at & 0x1F) << 6 | (at[1] & 0x3F);
+        if (c >= BYTE_LEVEL_END || r->byte_of[c] < 0) {
+            break;
+        }
+        out[(*n)++] = (uint8_t)r->byte_of[c];
+        at += 2;
+    }
+    return false;
+}
+
+/* Reads a string without escapes as the bytes that its characters represent; otherwise leaves j where it was. */
+static bool read_plain(const json_reader *r, json *j, uint8_t *out, size_t *n) {
+    json after = *j;
+    const bool is_plain = json_take(&after, '"') && read_printable(r, &after, '"', out, n);
+    *j = is_plain ? after : *j;
+    return is_plain;
+}
+
 /* Reads `"text": id`. The id of a special, which is already known, must have the text of that special. */
 static bool read_token(json_reader *r, json *j, uint32_t limit) {
     uint8_t *text = r->bytes + r->bytes_count;
     size_t n;
     uint32_t id;
-    if (!json_string(j, text, &n) || n == 0 || !json_take(j, ':') || !json_id(j, limit, &id)) {
+    json again = *j;
+    const bool plain = read_plain(r, j, text, &n);
+    if ((!plain && !json_string(j, text, &n)) || n == 0 || !json_take(j, ':') || !json_id(j, limit, &id)) {
         return false;
     }
     size_t special = special_find(r->spec->specials, r->spec->specials_count, id);
@@ -109,9 +158,9 @@ static bool read_token(json_reader *r, json *j, uint32_t limit) {
         size_t m;
         const uint8_t *known = special_text(r, special, &m);
         r->found[special] = 1;
-        return m == n && memcmp(text, known, n) == 0;
+        return json_string(&again, text, &n) && m == n && memcmp(text, known, n) == 0;
     }
-    if (!byte_level_bytes(r->byte_of, text, &n)) {
+    if (!plain && !byte_level_bytes(r->byte_of, text, &n)) {
         return false;
     }
     r->tokens[r->tokens_count++] = (json_token){(uint32_t)n, id};
@@ -225,7 +274,7 @@ enum { MERGES_AHEAD = 16 };
 
 /* Reads a string as the bytes that its characters represent. */
 static bool read_spelled(const json_reader *r, json *j, uint8_t *out, size_t *n) {
-    return json_string(j, out, n) && byte_level_bytes(r->byte_of, out, n);
+    return read_plain(r, j, out, n) || (json_string(j, out, n) && byte_level_bytes(r->byte_of, out, n));
 }
 
 /* Hugging Face drops a merge that begins like this, as if it were the first line of a merges.txt. */
@@ -234,6 +283,12 @@ static bool is_dropped(const uint8_t *text, size_t n) { return n >= 8 && memcmp(
 /* Reads "left right" to `out`, the bytes of both one after the other. */
 static bool read_joined(const json_reader *r, json *j, uint8_t *out, size_t *n, size_t *m) {
     size_t both;
+    json plain = *j;
+    if (json_take(&plain, '"') && read_printable(r, &plain, ' ', out, n) &&
+        read_printable(r, &plain, '"', out + *n, m) && !is_dropped(out, *n)) {
+        *j = plain;
+        return true;
+    }
     if (!json_string(j, out, &both)) {
         return false;
     }
@@ -418,7 +473,7 @@ int tokenizer_json_parts(pybpe_vocab **out, tokenizer_parts parts, const pybpe_s
     byte_level_fill(r.byte_of);
     size_t room = vocab_n > merges_n ? vocab_n : merges_n;
     const size_t specials = (size_t)strings_total(special_texts);
-    if (!size_add(room, specials, &room)) {
+    if (!size_add(room, READ_AHEAD, &room) || !size_add(room, specials, &room)) {
         return error_set_memory(err, "the parts of a tokenizer.json", room);
     }
     r.bytes = mem_alloc(mem, room);

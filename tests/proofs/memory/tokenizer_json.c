@@ -95,7 +95,7 @@ void prove_tokens(size_t n) {
     any_specials(&known);
     uint8_t *text = any_bytes(n);
     json_reader r = {.spec = &known.spec, .special_texts = &known.texts};
-    r.bytes = any_bytes(n + SPECIALS); /* as pybpe_vocab_new_json allocates these */
+    r.bytes = any_bytes(n + READ_AHEAD + SPECIALS); /* as pybpe_vocab_new_json allocates these */
     r.tokens = (json_token *)any_bytes(most_tokens(n) * sizeof *r.tokens);
     r.found = found;
     json j = {text, text + n};
@@ -233,7 +233,7 @@ void prove_make(size_t n) {
 bool any_tokens(json_reader *r, json *j, uint32_t limit) {
     size_t n = (size_t)(j->end - j->at);
     CHECK(limit > 0);
-    any_fill(r->bytes, n + (size_t)strings_total(r->special_texts));
+    any_fill(r->bytes, n + READ_AHEAD + (size_t)strings_total(r->special_texts));
     any_fill(r->tokens, most_tokens(n) * sizeof *r->tokens);
     any_fill(r->found, r->spec->specials_count);
     return any_bool();
@@ -247,7 +247,7 @@ int any_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const pybpe_allo
 
 bool any_merges(const json_reader *r, json *j, pybpe_vocab *v) {
     size_t n = (size_t)(j->end - j->at);
-    any_fill(r->bytes, n);
+    any_fill(r->bytes, n + READ_AHEAD);
     any_fill(v->merges, 2 * most_merges(n) * sizeof *v->merges);
     v->merges_count = (size_t)any_between(0, most_merges(n));
     return any_bool();
@@ -282,7 +282,7 @@ void prove_merges(size_t n) {
     uint32_t slots[2] = {(uint32_t)any_u64(), (uint32_t)any_u64()};
     token_record records[3];
     pybpe_vocab v = {.count = 2, .merges = merges, .records = records, .ordinary_index = {slots, 1, 3}};
-    json_reader r = {.bytes = any_bytes(n), .room = n};
+    json_reader r = {.bytes = any_bytes(n + READ_AHEAD), .room = n + READ_AHEAD};
     byte_level_fill(r.byte_of);
     json j = {text, text + n};
     if (read_merges(&r, &j, &v)) {

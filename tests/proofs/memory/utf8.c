@@ -79,7 +79,7 @@ void prove_read_before(size_t n) {
     free(text);
 }
 
-/* pybpe_utf8_valid finds the first byte that is not part of a character. */
+/* pybpe_utf8_valid, without vector instructions, finds the first byte that is not part of a character. */
 void prove_valid(size_t n) {
     uint8_t *text = any_bytes(n);
     size_t found = pybpe_utf8_valid(text, n);
