@@ -38,7 +38,7 @@ from pathlib import Path
 from measure import Run, machine, median, run_in_turn, table
 
 import pybpe
-from pybpe.cli.options import parse_amount
+from pybpe.cli.common import parse_amount
 from pybpe.pattern import NAMES
 
 LIBRARIES = (

@@ -28,7 +28,7 @@ import numpy as np
 
 import pybpe
 from pybpe import _binding
-from pybpe.cli.options import parse_amount
+from pybpe.cli.common import parse_amount
 
 BLOCK = 1 << 20
 FRAGMENTS = 1024

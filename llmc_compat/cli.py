@@ -121,9 +121,9 @@ def _add_check(command: Command) -> None:
     if there is an error, 0 if there is none, and 2 if it cannot check the files.
     """
     command.option("paths PATH", "files, or folders that contain them", nargs="+", path="texts")
-    command.option("-b B", "batch size per process (default: 4, as on the CPU)", int)
-    command.option("-t T", "sequence length (default: 64, as on the CPU)", int)
-    command.option("-n N", "number of processes (default: 1, as on the CPU)", int)
+    command.option("-b B", "batch size per process (default: 4, as on the CPU)", int, dest="B")
+    command.option("-t T", "sequence length (default: 64, as on the CPU)", int, dest="T")
+    command.option("-n N", "number of processes (default: 1, as on the CPU)", int, dest="processes")
     command.runs(_run_check)
 
 
@@ -132,8 +132,7 @@ def _run_check(args: argparse.Namespace) -> int:
     from .shards import Batch
     from .workspace import next_command
 
-    given = {"B": args.b, "T": args.t, "processes": args.n}
-    batch = {name: value for name, value in given.items() if value is not None}
+    batch = {name: value for name in ("B", "T", "processes") if (value := getattr(args, name)) is not None}
     after = [command for path in args.paths if (command := next_command(path)) is not None]
     try:
         files, findings = check(args.paths, Batch(**batch) if batch else None)

@@ -132,8 +132,8 @@ class Batch:
     processes: int = 1
 
     def __post_init__(self) -> None:
-        if min(self.B, self.T, self.processes) < 1:
-            raise ArgumentError(f"B, T and processes must be at least 1, not {self.B}, {self.T}, {self.processes}")
+        for name, value in vars(self).items():
+            whole_number(name, value, 1)
 
     @property
     def min_tokens(self) -> int:

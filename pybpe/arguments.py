@@ -123,7 +123,7 @@ def together(**pair: object) -> None:
 
 
 def option(default: Any, help: str, metavar: str = "N", **more: str) -> Any:
-    """Returns a field of a dataclass of options, with what the command line shows: see cli/options.py. `more` may have
+    """Returns a field of a dataclass of options, with what the command line shows: see cli/common.py. `more` may have
     a `flag` that is not the name, the `unit` of a number, and the role of a `path` (see cli/command.py)."""
     from dataclasses import field
 

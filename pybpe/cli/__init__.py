@@ -18,22 +18,7 @@ from itertools import chain
 
 from .. import arguments, errors
 from .._version import __version__
-from ..errors import (
-    ArgumentError as ArgumentError,
-)
-from ..errors import (
-    Error,
-    OutOfMemoryError,
-    PybpeWarning,
-    file_error,
-    note,
-)
-from ..errors import (
-    LimitError as LimitError,
-)
-from ..errors import (
-    UnsupportedError as UnsupportedError,
-)
+from ..errors import Error, OutOfMemoryError, PybpeWarning, file_error, note
 from .command import Command
 
 # The direction in which /dev/null replaces a closed stream. Using it in the other direction is an error.
@@ -54,8 +39,8 @@ _GROUPS = {
         "train": (".train", "train a tokenizer, or extend one"),
         "encode": (".coding", "turn text into ids"),
         "decode": (".coding", "turn ids into text"),
-        "export": (".vocabulary", "write a tokenizer in another format"),
-        "prune": (".vocabulary", "drop tokens that a corpus does not use"),
+        "export": (".train", "write a tokenizer in another format"),
+        "prune": (".train", "drop tokens that a corpus does not use"),
     },
     "corpora and token files": {
         "corpus": (".corpus", "filter, scrub and deduplicate documents"),

@@ -107,7 +107,7 @@ class Command(argparse.ArgumentParser):
 
     def options(self, kind: type, *names: str, **more: Any) -> None:
         """Adds the options that a dataclass declares: see `add_options`."""
-        from .options import add_options  # loads dataclasses, which take milliseconds, and `pybpe --help` needs none
+        from .common import add_options  # loads dataclasses, which take milliseconds, and `pybpe --help` needs none
 
         add_options(self, kind, *names, **more)
 

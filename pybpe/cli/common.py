@@ -9,8 +9,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING, Field, fields
 from importlib import import_module
 from inspect import signature
 from typing import Any, BinaryIO, TypeVar
@@ -23,10 +24,10 @@ from ..arguments import counted, refuse_as_output
 from ..errors import ArgumentError, FormatError, MissingExtraError, WorkerError, file_error, file_errors, note, warn
 from ..reading.charset import check_encoding
 from ..reading.documents import list_name, remove_list
-from ..reading.file_types import RECORD_OF_RUN, holds_records, is_binary, llmc_file, no_text, says_records
+from ..reading.file_types import holds_records, made_kind, says_records
 from ..reading.files import text_file
 from ..reading.input_file import tell_of_crlf, tell_of_encodings
-from ..reading.streams import ENDINGS, Peekable, packing_of_content
+from ..reading.streams import ENDINGS, Peekable
 from ..support import progress as watching
 from ..support.call_paths import check_paths, with_content
 from ..support.output_files import make_folder
@@ -235,7 +236,7 @@ def named_output(
     then copied to standard output."""
     path = getattr(args, flag)
     if path != "-":
-        force = args.force or (os.path.isfile(path) and _kind(path) in _MADE_ANEW)
+        force = args.force or (os.path.isfile(path) and made_kind(path) in _MADE_ANEW)
         with output_at(path, force, keep, alone) as name:
             yield name
         return
@@ -289,39 +290,112 @@ def check_writable(path: str, may_be_folder: bool = False) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
+# Options. Most are fields of dataclasses, which declare an option once: see `option` in arguments.py.
+
+
+def add_options(command: Any, kind: type, *names: str, without: Iterable[str] = (), **defaults: Any) -> None:
+    """Adds the options that a dataclass declares: all, or the named ones, but not `without`. `defaults` are the
+    command's own."""
+    for field in fields(kind):
+        if field.metadata and field.name not in without and (not names or field.name in names):
+            _add_option(command, field, defaults.get(field.name, field.default))
+
+
+def _add_option(command: Any, field: Field[Any], default: Any) -> None:
+    flag = field.metadata.get("flag") or "--" + field.name.replace("_", "-")
+    help = field.metadata["help"] + ("" if "(default" in field.metadata["help"] else _default(default))
+    if field.type == "bool":
+        command.option(flag, help, dest=field.name)
+        return
+    parse = _UNITS.get(field.metadata.get("unit", "")) or _TYPES.get(str(field.type).removesuffix(" | None"), str)
+    more: dict[str, Any] = {"type": parse}
+    if "Iterable" in str(field.type):
+        more, default = {"action": "append"}, None  # without the option, the function's default
+    more |= {"required": True} if default is MISSING else {"default": default}
+    command.option(
+        f"{flag} {field.metadata['metavar']}", help, path=field.metadata.get("path", ""), dest=field.name, **more
+    )
+
+
+def _default(value: Any) -> str:
+    """Returns the text about a default for the help."""
+    if value is MISSING or value is None or value is False:
+        return ""
+    if value == ():
+        return " (default: none)"
+    if isinstance(value, int) and value % 10**6 == 0 and value:
+        return f" (default: {value // 10**6}M)"
+    if isinstance(value, (tuple, list)) and isinstance(value[0], str):
+        return f" (default: {len(value)} control tokens for documents and chats; the first is {value[0]})"
+    return f" (default: {','.join(map(str, value)) if isinstance(value, tuple) else value})"
+
+
+def _expecting(example: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Returns a parser of values for argparse, whose errors show an example."""
+
+    def checked(text: str) -> Any:
+        try:
+            return parse(text)
+        except (ValueError, OverflowError):
+            raise argparse.ArgumentTypeError(f"expected {example}, not {text!r}") from None
+
+    return checked
+
+
+def _amount(text: str) -> int:
+    """Returns 32000, 32k, 1.5M, 4G or 4B (billion) as a number. The units are powers of 1000."""
+    unit = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}.get(text[-1:].lower())
+    return int(text) if unit is None else int(float(text[:-1]) * unit)
+
+
+def _bytes(text: str) -> int:
+    if text[-1:] in ("b", "B"):  # which could mean bytes or billions
+        raise ValueError
+    return _amount(text)
+
+
+parse_amount = _expecting("a number such as 32000, 32k or 4G", _amount)
+parse_bytes = _expecting("bytes such as 500M or 2G", _bytes)
+_UNITS = {"bytes": parse_bytes, "depth": _expecting("d6, d12, d24 and so on", lambda text: int(text.removeprefix("d")))}
+_TYPES = {
+    "int": parse_amount,
+    "float": float,
+    "Digits": lambda text: int(text) if re.fullmatch("[0-9]{1,8}", text) else text,  # Pattern checks it
+    "Sequence[float]": _expecting("numbers such as 8,1,1", lambda text: [float(part) for part in text.split(",")]),
+}
+
+
+def named_files(what: str, entries: Iterable[str]) -> dict[str, list[str]]:
+    """Returns name -> files, from arguments NAME=FILE of the option `what`."""
+    files: dict[str, list[str]] = {}
+    for entry in entries:
+        name, equals, path = entry.partition("=")
+        if not equals or not name or not path:
+            raise ArgumentError(f"{what}: expected NAME=FILE, as in en=english.txt, not {entry!r:.80}")
+        files.setdefault(name, []).append(path)
+    return files
+
+
+# ----------------------------------------------------------------------------------------------------
 # What a command may replace without --force. `output_at` decides, when the result is there. What takes long is refused
 # before, if the file that is there is not even of the kind that the command writes.
 
-_HEAD_BYTES = 4096
-_TOKENIZER, _ARRAY, _PAGE, _IDS = "a tokenizer", "a numpy array", "a page", "ids"
-_PICTURE, _RECORD, _STATUS = "a picture", "a report or a list of records", "the status of a command"
-_MADE_ANEW = {_PAGE, _PICTURE, _RECORD}  # they show what other files have, so newer ones replace them
+_RECORD = "a report or a list of records"
+_MADE_ANEW = {"a page", "a picture", _RECORD}  # they show what other files have, so newer ones replace them
 _BY_FLAG = {
-    "remap": {_ARRAY},
-    "plot": {_PICTURE},
-    "report": {_PAGE, _RECORD},
+    "remap": {"a numpy array"},
+    "plot": {"a picture"},
+    "report": {"a page", _RECORD},
     "skipped": {_RECORD},
-    "status": {_STATUS},
+    "status": {"the status of a command"},
 }
 _BY_COMMAND = {
-    "train": {_TOKENIZER},
+    "train": {"a tokenizer"},
     "count": {"a counts file"},
-    "encode": {_ARRAY, _IDS, "plain ids"},
+    "encode": {"a numpy array", "ids", "plain ids"},
 }
 # The command and the flag: resuming refuses any other file, and so does corpus.clean.
 _CHECKED_ELSEWHERE = frozenset((("train", "checkpoint"), ("corpus", "output")))
-_MARKS = (
-    (b"\x93NUMPY", _ARRAY),
-    (b"pybpecnt", "a counts file"),
-)
-_PATTERNS = {
-    re.compile(rb'<!doctype html>\n<html lang="en">.*<meta name="generator" content="pybpe ', re.DOTALL): _PAGE,
-    re.compile(rb"(\x89PNG|%PDF-|<\?xml).*[Mm]atplotlib", re.DOTALL): _PICTURE,
-    RECORD_OF_RUN: _RECORD,
-    re.compile(rb'{"command": "[a-z ]+", "pid": '): _STATUS,
-    re.compile(rb"[A-Za-z0-9+/]+=* \d+\n"): _TOKENIZER,
-    re.compile(rb"[\[\]\d,\s]+\Z"): _IDS,
-}
 
 
 def _check_replaced(args: argparse.Namespace, writes: dict[str, str]) -> list[str]:
@@ -334,7 +408,7 @@ def _check_replaced(args: argparse.Namespace, writes: dict[str, str]) -> list[st
         dest = flag.lstrip("-")
         if (command, dest) in _CHECKED_ELSEWHERE or not os.path.isfile(path) or not os.path.getsize(path):
             continue
-        kind = _kind(path)
+        kind = made_kind(path)
         allowed = _BY_FLAG.get(dest) or _BY_COMMAND.get(command)
         if allowed is not None and kind not in allowed and not args.force:
             raise ArgumentError(
@@ -346,24 +420,6 @@ def _check_replaced(args: argparse.Namespace, writes: dict[str, str]) -> list[st
     if args.writes_tokenizer and not args.parser.prog.endswith(" export"):  # which checks the tokenizer that it reads
         check_place(args)
     return replaced
-
-
-def _kind(path: str) -> str:
-    with open(path, "rb") as stream:
-        head = stream.read(_HEAD_BYTES)
-        if head.startswith(b"%PDF-"):  # which says at its end what made it
-            stream.seek(-min(_HEAD_BYTES, os.path.getsize(path)), os.SEEK_END)
-            head += stream.read()
-    found = next((kind for mark, kind in _MARKS if head.startswith(mark)), None) or llmc_file(head)
-    found = found or next((kind for mark, kind in _PATTERNS.items() if mark.match(head)), None)
-    if found is not None:
-        return found
-    what = no_text(head, "")
-    if what is not None:
-        return {"a tokenizer.json": _TOKENIZER}.get(what.what, what.what)
-    if is_binary(head):
-        return "plain ids" if path.endswith(".bin") and packing_of_content(head) is None else "other data"
-    return "a text"
 
 
 def check_place(args: argparse.Namespace, tokenizer: pybpe.Tokenizer | None = None) -> None:

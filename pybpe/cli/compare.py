@@ -15,8 +15,7 @@ from ..errors import ArgumentError, FormatError
 from ..reading.inputs import ReadOptions
 from ..reading.streams import open_unchanged
 from .command import Command
-from .common import call, load, load_all, open_source, report
-from .options import named_files, parse_amount
+from .common import call, load, load_all, named_files, open_source, parse_amount, report
 
 
 def add_compare(command: Command) -> None:

@@ -18,9 +18,8 @@ from ..reading.inputs import ReadOptions
 from ..tokenizer.explanation import shown_token
 from .coding import hinting_at_text
 from .command import Command
-from .common import call, load, load_all, open_source, report, writing
-from .options import parse_bytes
-from .vocabulary import corpus_usage
+from .common import call, load, load_all, open_source, parse_bytes, report, writing
+from .train import corpus_usage
 
 if TYPE_CHECKING:
     from ..analysis.usage import Usage

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import posixpath
 import re
 from collections.abc import Sequence
@@ -180,6 +181,36 @@ def _marked_kind(head: bytes) -> NoText:
     if (kind := llmc_file(head)) is not None:
         return NoText(f"{kind} of llm.c", "pass text files instead", is_own=kind != "a checkpoint")
     return NoText(f"compressed twice (inside, with {packing_of_content(head)})", "decompress it once")
+
+
+# Only files that commands write, and that are not recognized elsewhere
+_MADE = {
+    _PAGE: "a page",
+    re.compile(rb"(\x89PNG|%PDF-|<\?xml).*[Mm]atplotlib", re.DOTALL): "a picture",
+    RECORD_OF_RUN: "a report or a list of records",
+    re.compile(rb'{"command": "[a-z ]+", "pid": '): "the status of a command",
+    _RANKS: "a tokenizer",
+    re.compile(rb"[\[\]\d,\s]+\Z"): "ids",
+}
+_MADE_NAMES = {"a tokenizer.json": "a tokenizer", "a file of word counts": "a counts file"}
+_MADE_HEAD_BYTES = 4096
+
+
+def made_kind(path: str) -> str:
+    """Returns the kind of a file that a command may have written, such as "a page"; of any other file what it is."""
+    with open(path, "rb") as stream:
+        head = stream.read(_MADE_HEAD_BYTES)
+        if head.startswith(b"%PDF-"):  # which says at its end what made it
+            stream.seek(-min(_MADE_HEAD_BYTES, os.path.getsize(path)), os.SEEK_END)
+            head += stream.read()
+    found = llmc_file(head) or next((kind for mark, kind in _MADE.items() if mark.match(head)), None)
+    if found is not None:
+        return found
+    if (known := no_text(head, "")) is not None:
+        return _MADE_NAMES.get(known.what, known.what)
+    if is_binary(head):
+        return "plain ids" if path.endswith(".bin") and packing_of_content(head) is None else "other data"
+    return "a text"
 
 
 def row_kind(path: str) -> str | None:
