@@ -11,16 +11,14 @@ many rows of the window have been taken: to resume, one task is read again, and 
 
 from __future__ import annotations
 
-import os
 import sys
-import weakref
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from .. import _binding
-from .._lazy import Array, numpy, tempfile
+from .._lazy import Array, numpy
 from ..arguments import instance, one_of, param, whole_number
 from ..errors import ArgumentError
 from ..model import refuse_dropout
@@ -32,7 +30,7 @@ from ..reading.objects import given_inputs
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planning import TASK_BYTES, Plan, Task
 from ..reading.splits import SplitOptions
-from ..support.output_files import remove_folder
+from ..support.output_files import temporary_folder
 from ..support.parallel import RunOptions
 from ..support.permutation import shuffled_numbers
 from ..support.task_results import hashed
@@ -148,9 +146,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         given = given_inputs(inputs)
         if isinstance(given, list):
             return Staged(corpus_files(given, read))
-        folder = tempfile.mkdtemp(prefix="pybpe-")
-        weakref.finalize(self, _remove, folder, os.getpid())
-        return stage(given, folder, read, ())
+        return stage(given, temporary_folder(self), read, ())
 
     @property
     def epoch(self) -> int:
@@ -347,11 +343,6 @@ def _every(ids: Array, starts: Array, first: int, count: int) -> tuple[Array, Ar
     kept = (numpy.arange(len(lengths)) + first - 1) % count == 0
     ends = numpy.cumsum(lengths * kept)
     return ids[numpy.repeat(kept, lengths)], (ends - lengths)[1:][kept[1:]]
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # not a worker, which has a copy of the object
-        remove_folder(folder)
 
 
 def _worker() -> Any:

@@ -31,6 +31,7 @@ from ..tokenizer import Tokenizer
 from ..tokens.formats import FLAT, LLMC
 from ..tokens.manifest import Manifest, check_finished, split_paths
 from ..tokens.token_files import Paths
+from .row_files import PackedRows, packed_rows
 from .sampling import ResumableSampler
 from .windows import PackedSequences
 
@@ -68,7 +69,7 @@ class Mixture:
         if self.epoch_samples is not None:
             object.__setattr__(self, "epoch_samples", whole_number("epoch_samples", self.epoch_samples, 1))
 
-    def sampler(self, opened: Mapping[str, PackedSequences], **options: Any) -> MixtureSampler:
+    def sampler(self, opened: Mapping[str, PackedSequences | PackedRows], **options: Any) -> MixtureSampler:
         """Returns a sampler of the opened sources, with the options of ResumableSampler."""
         windows = {name: len(source) for name, source in opened.items()}
         data = {
@@ -80,13 +81,17 @@ class Mixture:
 
 
 def open_sources(
-    mixture: Mixture, length: int, tokenizer: Tokenizer | None, dtype: str | None = None
-) -> dict[str, PackedSequences]:
+    mixture: Mixture,
+    length: int,
+    tokenizer: Tokenizer | None,
+    dtype: str | None = None,
+    columns: Sequence[str] = (),
+) -> dict[str, PackedSequences | PackedRows]:
     """Opens the sources of a mixture, sorted by name. Raises ArgumentError for a folder without such a split, without
     ids in a row, or whose run has not finished; a source that is too short; one that another tokenizer made; or two
     sources with one file or with equal tokens."""
     names = sorted(mixture.sources)
-    opened = {name: _open(name, mixture.sources[name], mixture.split, length, dtype) for name in names}
+    opened = {name: _open(name, mixture, length, dtype, columns) for name in names}
     check_once(path for each in opened.values() for path in each.stream.paths)
     seen: dict[str, str] = {}
     for name, each in opened.items():
@@ -104,7 +109,13 @@ def open_sources(
     return opened
 
 
-def _open(name: str, source: Any, split: str, length: int, dtype: str | None) -> PackedSequences:
+def _open(
+    name: str, mixture: Mixture, length: int, dtype: str | None, columns: Sequence[str]
+) -> PackedSequences | PackedRows:
+    source: Any = mixture.sources[name]
+    split = mixture.split
+    if (rows := packed_rows(source, split, length, columns)) is not None:
+        return rows
     is_folder = isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
     windows = PackedSequences(folder_paths(os.fspath(source), split) if is_folder else source, length, dtype=dtype)
     if not len(windows):

@@ -29,6 +29,7 @@ from ..tokenizer import Tokenizer
 from ..tokens.manifest import describes_tokens
 from ..tokens.token_files import Paths
 from .mixture import Mixture, MixtureSampler, folder_paths, open_sources
+from .row_files import PackedRows, packed_rows
 from .sampling import ResumableSampler
 from .windows import PackedSequences
 
@@ -65,9 +66,9 @@ def torch_class(name: str) -> Any:
         return object
 
 
-class Samples(Sequence[tuple[Any, Any]]):
+class Samples(Sequence[tuple[Any, ...]]):
     """The samples of a batch, without a tensor per sample: item i is (inputs, targets) of sample i. `both` is an int64
-    tensor of shape (2, samples, sequence_length)."""
+    tensor of shape (2, samples, sequence_length), with columns more than 2."""
 
     def __init__(self, both: Any) -> None:
         self.both = both
@@ -78,7 +79,7 @@ class Samples(Sequence[tuple[Any, Any]]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return self.both[0, index], self.both[1, index]
+        return tuple(self.both[:, index])
 
 
 def collate(samples: Samples) -> Any:
@@ -89,38 +90,44 @@ def collate(samples: Samples) -> Any:
 
 class WindowDataset:
     """The windows of several sources by index, as (inputs, targets): first the first source's, and so on. All have the
-    same length. The base of the datasets. `gives_samples`: whether a batch is Samples, and not a list."""
+    same length. The base of the datasets. `gives_samples`: whether a batch is Samples, and not a list. `columns` follow
+    inputs and targets."""
 
-    def __init__(self, parts: Sequence[PackedSequences]) -> None:
-        self._parts, self.gives_samples = parts, False
+    def __init__(self, parts: Sequence[PackedSequences | PackedRows], columns: Sequence[str] = ()) -> None:
+        self._parts, self.gives_samples, self._columns = parts, False, tuple(columns)
         self._starts = [0, *accumulate(map(len, parts))]
 
     def __len__(self) -> int:
         return self._starts[-1]
 
-    def _ids(self, index: int) -> Array:
+    def _place(self, index: int) -> tuple[Any, int]:
+        """Returns the source of a window, and its index there."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"window {index} is out of range: there are {len(self)}")
         index += len(self) if index < 0 else 0
         part = bisect_right(self._starts, index) - 1
-        return self._parts[part].ids(index - self._starts[part])
+        return self._parts[part], index - self._starts[part]
 
     def batch(self, indices: Sequence[int]) -> Array:
-        """Returns the inputs and the targets of some windows: int64, shape (2, indices, length)."""
-        both = numpy.empty((2, len(indices), self._parts[0].sequence_length), dtype=numpy.int64)
-        if len(indices):
-            ids = numpy.concatenate(list(map(self._ids, indices))).reshape(len(indices), -1)
+        """Returns the inputs, the targets and the columns of some windows: int64, shape (2 + columns, indices,
+        length)."""
+        both = numpy.empty((2 + len(self._columns), len(indices), self._parts[0].sequence_length), dtype=numpy.int64)
+        places = list(map(self._place, indices))
+        if places:
+            ids = numpy.concatenate([part.ids(i) for part, i in places]).reshape(len(places), -1)
             both[0], both[1] = ids[:, :-1], ids[:, 1:]
+        for values, name in zip(both[2:], self._columns):
+            for row, (part, i) in zip(values, places):
+                row[:] = part.more(name, i)
         return both
 
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        """Returns inputs and targets, two int64 tensors of shape (sequence_length,)."""
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        """Returns inputs, targets and columns, int64 tensors of shape (sequence_length,)."""
         import torch
 
-        inputs, targets = torch.from_numpy(self.batch([index]))
-        return inputs[0], targets[0]
+        return tuple(each[0] for each in torch.from_numpy(self.batch([index])))
 
-    def __getitems__(self, indices: Sequence[int]) -> Sequence[tuple[Any, Any]]:
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[tuple[Any, ...]]:
         """The samples of a batch: PyTorch's DataLoader calls this."""
         if type(self).__getitem__ is not WindowDataset.__getitem__:  # a user's class returns something else
             return [self[index] for index in indices]
@@ -147,6 +154,9 @@ class TokenDataset(WindowDataset):
         sequence_length: tokens per window.
         stride: tokens between the starts of two windows. None means sequence_length, so that windows do not overlap.
         dtype: the dtype of token files without a header: see TokenStream.
+        columns: of a folder that `pack` wrote as npy, parquet or webdataset, what follows inputs and targets, as more
+            tensors of the same shape: some of "document_ids", "position_ids" and "loss_mask". The mask is 1 for targets
+            to learn from, and 0 for the last target of a row. Parquet is copied to temporary files first.
 
     Raises:
         MissingExtraError: PyTorch is not installed.
@@ -162,17 +172,20 @@ class TokenDataset(WindowDataset):
         stride: int | None = None,
         *,
         dtype: str | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         _torch()
-        tokens = tokens_of(source, tokenizer)
-        self.packed = PackedSequences(tokens, sequence_length, stride, dtype=dtype)
+        rows = packed_rows(source, "train", sequence_length, columns)
+        self.packed = rows or PackedSequences(tokens_of(source, tokenizer), sequence_length, stride, dtype=dtype)
+        if rows is not None and stride not in (None, rows.stride):
+            raise ArgumentError(f"rows do not overlap: pass {param(stride=None)}, not {stride}")
         if tokenizer is not None:
             self.packed.stream.check_tokenizer(tokenizer)
         if not len(self.packed):
             raise ArgumentError(
                 f"{len(self.packed.stream)} tokens are too few for one window, which needs {sequence_length + 1}"
             )
-        super().__init__([self.packed])
+        super().__init__([self.packed], columns)
 
     def sampler(self, **options: Any) -> ResumableSampler:
         """Returns a sampler of the windows, whose states belong to these tokens and windows. It has the options of
@@ -191,17 +204,24 @@ class MixtureDataset(WindowDataset):
         tokenizer: None, or the tokenizer that made the tokens, which is checked.
         sequence_length: tokens per window. Windows do not overlap. In folders that `pack` wrote, they are the rows.
         dtype: the dtype of token files without a header: see TokenStream.
+        columns: as in TokenDataset, if all sources have them.
 
     Raises:
         MissingExtraError: PyTorch is not installed. Otherwise see Mixture and PackedSequences.
     """
 
     def __init__(
-        self, mixture: Mixture, tokenizer: Tokenizer | None, sequence_length: int, *, dtype: str | None = None
+        self,
+        mixture: Mixture,
+        tokenizer: Tokenizer | None,
+        sequence_length: int,
+        *,
+        dtype: str | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         _torch()
-        self._mixture, self._opened = mixture, open_sources(mixture, sequence_length, tokenizer, dtype)
-        super().__init__(list(self._opened.values()))
+        self._mixture, self._opened = mixture, open_sources(mixture, sequence_length, tokenizer, dtype, columns)
+        super().__init__(list(self._opened.values()), columns)
 
     def sampler(self, **options: Any) -> MixtureSampler:
         """Returns a sampler of the mixture; options as in ResumableSampler."""
@@ -271,16 +291,17 @@ def create_dataloader(
     num_workers: int = 0,
     *,
     dtype: str | None = None,
+    columns: Sequence[str] = (),
     seed: int = 0,
     rank: int | None = None,
     num_replicas: int | None = None,
     **options: Any,
 ) -> TokenDataLoader:
-    """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, sequence_length) each.
+    """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, sequence_length) each, and of `columns`.
 
     Args:
-        source, tokenizer, sequence_length, stride, dtype: see TokenDataset. The windows of a Mixture of several sources
-            do not overlap; there, `tokenizer` is only checked, and may be None.
+        source, tokenizer, sequence_length, stride, dtype, columns: see TokenDataset. The windows of a Mixture do not
+            overlap; there, `tokenizer` is only checked, and may be None.
         batch_size: windows per batch and process.
         shuffle: shuffle anew each epoch, by `seed`. Without it, the sources of a mixture follow each other.
         drop_last: drop the last batch if it is not full.
@@ -309,9 +330,9 @@ def create_dataloader(
     if isinstance(source, Mixture):
         if stride not in (None, sequence_length):
             raise ArgumentError(f"the windows of a mixture do not overlap: pass {param(stride=None)}, not {stride}")
-        dataset = MixtureDataset(source, tokenizer, sequence_length, dtype=dtype)
+        dataset = MixtureDataset(source, tokenizer, sequence_length, dtype=dtype, columns=columns)
     else:
-        dataset = TokenDataset(source, tokenizer, sequence_length, stride, dtype=dtype)
+        dataset = TokenDataset(source, tokenizer, sequence_length, stride, dtype=dtype, columns=columns)
     dataset.gives_samples = options["collate_fn"] is collate
     sampler = dataset.sampler(shuffle=shuffle, drop_last=drop_last, seed=seed, rank=rank, num_replicas=num_replicas)
     options |= {"batch_size": batch_size, "num_workers": num_workers, "drop_last": drop_last}

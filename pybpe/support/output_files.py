@@ -6,11 +6,12 @@ import errno
 import glob
 import io
 import os
+import weakref
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
 from .. import _binding
-from .._lazy import hashlib, shutil
+from .._lazy import hashlib, shutil, tempfile
 from ..arguments import refuse_as_output
 from ..errors import FileError, file_error, file_errors
 from . import platform
@@ -99,6 +100,18 @@ def remove_folder(path: str) -> None:
     """Removes a folder with its files, if it exists."""
     with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
         shutil.rmtree(path)
+
+
+def temporary_folder(owner: object) -> str:
+    """Makes a temporary folder, which is removed with an object of this process."""
+    folder: str = tempfile.mkdtemp(prefix="pybpe-")
+    weakref.finalize(owner, _remove_own, folder, os.getpid())
+    return folder
+
+
+def _remove_own(folder: str, process: int) -> None:
+    if os.getpid() == process:  # not a worker, which has a copy of the object
+        remove_folder(folder)
 
 
 def remove_entry(path: str) -> None:

@@ -53,6 +53,7 @@ class TokenFile:
     Args:
         path: the file.
         dtype: see TokenStream.
+        as_bytes: whether the bytes of the file are the ids, whatever it is.
 
     Attributes:
         dtype: the dtype of the ids.
@@ -62,7 +63,7 @@ class TokenFile:
         FileError, FormatError, ArgumentError: see TokenStream.
     """
 
-    def __init__(self, path: _binding.PathLike, dtype: str | None = None) -> None:
+    def __init__(self, path: _binding.PathLike, dtype: str | None = None, as_bytes: bool = False) -> None:
         self.path = _binding.path_text(path)
         if os.path.exists(self.path) and not os.path.isfile(self.path) and not os.path.isdir(self.path):
             raise ArgumentError(f"{self.path}: neither a file nor a folder; only a file can be read at any place")
@@ -71,7 +72,8 @@ class TokenFile:
         status = self._stream.status
         self.stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
         try:
-            self.dtype, self._offset, self._count = _layout(self._stream, self.path, dtype)
+            layout: tuple[numpy.dtype[Any], int, int] = numpy.dtype("u1"), 0, status.st_size
+            self.dtype, self._offset, self._count = layout if as_bytes else _layout(self._stream, self.path, dtype)
         except BaseException:
             self._stream.close()
             raise

@@ -229,8 +229,8 @@ def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Pa
         ({"a": data / "raw"}, {"split": "test"}, 8, "has no split test; it has train, val"),
         ({"a": data / "packed"}, {}, 64, "packed rows of 32"),
         ({"b": tmp_path / "other"}, {}, 32, "other/c_train_000000.bin: another tokenizer made these tokens"),
-        ({"a": tmp_path / "rows"}, {}, 32, "rows: its files are packed rows in webdataset, not llmc"),
-        ({"a": tmp_path / "columns"}, {}, 32, "columns: its files are packed rows in npy, not llmc"),
+        ({"a": tmp_path / "rows"}, {}, 64, "rows: has packed rows of 32 tokens: open it with sequence_length=32"),
+        ({"a": tmp_path / "columns"}, {}, 64, "columns: has packed rows of 32 tokens"),
         ({"a": ids, "b": ids}, {}, 4, "a and b have the same tokens: give each source once"),
         (
             {"a": data / "raw" / "val.bin", "b": tmp_path / "link.bin"},

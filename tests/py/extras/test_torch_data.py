@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from corpora import documents, small_tokenizer  # noqa: E402
 from gpt2 import gpt2_tokenizer  # noqa: E402
 from texts import english  # noqa: E402
 
@@ -598,3 +600,92 @@ def test_the_bytes_of_each_id_as_a_tensor(tmp_path: Path) -> None:
     BYTES.save(tmp_path / "token_bytes.pt", "byte_lengths")
     found = torch.load(tmp_path / "token_bytes.pt", weights_only=True)
     assert found.dtype == torch.int32 and found.tolist() == [1] * 256 + [0]
+
+
+# ------------------------------------------------------------------------------------------------------
+# Packed rows with columns
+
+COLUMNS = ("document_ids", "position_ids", "loss_mask")
+ROW = 48
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders with the same rows in every format of `pack`."""
+    folder, tok = tmp_path_factory.mktemp("packed"), small_tokenizer()
+    texts = (text[: 20 + 37 * i % 300] for i, text in enumerate(documents(200)))
+    pybpe.binarize(tok, texts, folder / "data", splits=(1,), min_shard_tokens=0)
+    for form in ("llmc", "npy", "parquet", "webdataset"):
+        more = {} if form == "llmc" else {"shard_tokens": 2000}
+        pybpe.pack(tok, folder / "data", folder / form, sequence_length=ROW, format=form, **more)
+    return folder
+
+
+def batches_of(source: object, **options: object) -> list[list[object]]:
+    given = {"batch_size": 4, "sequence_length": ROW, "seed": 3, "drop_last": False, **options}
+    return [[each.tolist() for each in batch] for batch in create_dataloader(source, small_tokenizer(), **given)]
+
+
+@pytest.mark.parametrize("form", ["npy", "parquet", "webdataset"])
+def test_rows_of_every_format_are_the_same_batches(packed: Path, form: str) -> None:
+    expected = batches_of(packed / "llmc")
+    assert batches_of(packed / form) == expected and len(expected) > 50
+    with_columns = batches_of(packed / form, columns=COLUMNS)
+    assert [batch[:2] for batch in with_columns] == expected
+    ids, *columns = (
+        numpy.concatenate([numpy.load(path) for path in sorted((packed / "npy").glob(f"*_train_*.{name}.npy"))])
+        for name in ("input_ids", *COLUMNS)
+    )
+    found = [numpy.concatenate(each) for each in zip(*batches_of(packed / form, columns=COLUMNS, shuffle=False))]
+    inputs, targets, document_ids, position_ids, loss_mask = found
+    mark = numpy.full((len(ids), 1), small_tokenizer().eot_token)
+    assert (inputs == ids).all() and (targets == numpy.hstack([ids[:, 1:], mark])).all()
+    assert (document_ids == columns[0]).all() and (position_ids == columns[1]).all()
+    assert (loss_mask == numpy.hstack([columns[2][:, 1:], 0 * mark])).all() and set(loss_mask.ravel()) == {0, 1}
+    some = batches_of(packed / form, columns=["loss_mask"], num_workers=2, multiprocessing_context="fork")
+    assert some == [[*batch[:2], batch[4]] for batch in with_columns]
+    mixed = batches_of(Mixture({"a": packed / form}), columns=COLUMNS)
+    assert sorted(row for batch in mixed for row in zip(*batch)) == sorted(
+        row for batch in with_columns for row in zip(*batch)
+    )
+    sample = TokenDataset(packed / form, None, ROW, columns=COLUMNS)[-1]
+    assert [each.tolist() for each in sample] == [each[-1].tolist() for each in found]
+    opened = TokenDataset(packed / form, None, ROW)
+    assert pickle.loads(pickle.dumps(opened))[0][0].tolist() == opened[0][0].tolist() == ids[0].tolist()
+    loader = create_dataloader(packed / form, None, 4, ROW, seed=3, columns=COLUMNS)
+    iteration = iter(loader)
+    first = [next(iteration) for _ in range(3)]
+    other = create_dataloader(packed / form, None, 2, ROW, seed=3, columns=COLUMNS, rank=1, num_replicas=2)
+    other.load_state_dict(loader.state_dict())
+    assert first and [each.tolist() for each in next(iter(other))] == [each[1::2] for each in with_columns[3]]
+
+
+def test_columns_that_are_not_there_are_refused(packed: Path, tmp_path: Path) -> None:
+    for source in (packed / "llmc", packed / "data", numpy.arange(1000)):
+        with pytest.raises(pybpe.errors.ArgumentError, match="columns: only rows have them: pass a folder"):
+            batches_of(source, columns=COLUMNS)
+    for options, message in (
+        ({"columns": ("x",)}, "columns may have document_ids, position_ids, loss_mask, not 'x'"),
+        ({"columns": "loss_mask"}, "columns must be a list of names"),
+        ({"sequence_length": 47}, "has packed rows of 48 tokens: open it with sequence_length=48"),
+        ({"stride": 7}, "rows do not overlap"),
+    ):
+        with pytest.raises(pybpe.errors.ArgumentError, match=message):
+            batches_of(packed / "npy", **options)
+    for form, damage, message in (
+        ("npy", lambda path: path.write_bytes(path.read_bytes()[:200]), "the manifest says"),
+        ("npy", lambda path: path.with_name(path.name.replace("input_ids", "loss_mask")).unlink(), "No such file"),
+        ("parquet", lambda path: path.write_bytes(bytes(path.stat().st_size)), "not parquet, or damaged"),
+        ("webdataset", lambda path: path.write_bytes(b"x" * path.stat().st_size), "not a tar of packed rows"),
+    ):
+        shutil.rmtree(tmp_path / form, ignore_errors=True)
+        shutil.copytree(packed / form, tmp_path / form)
+        damage(
+            next(
+                path
+                for path in sorted((tmp_path / form).iterdir())
+                if "_train_000000" in path.name and (form != "npy" or "input_ids" in path.name)
+            )
+        )
+        with pytest.raises(pybpe.errors.Error, match=message):
+            batches_of(tmp_path / form, columns=COLUMNS)
