@@ -22,7 +22,7 @@ from ..reading.files import stage
 from ..reading.input_file import check_has_text
 from ..reading.inputs import Inputs, ReadOptions, listed
 from ..reading.objects import given_inputs
-from ..reading.streams import zstd_module
+from ..reading.streams import sample_of, zstd_module
 from ..support.call_paths import check_paths
 from ..support.output_files import (
     give_name,
@@ -237,13 +237,10 @@ class _Record:
 
 
 def _sample(path: str) -> list[object]:
-    """Returns the size of a file, and a hash of three blocks of it."""
-    with file_errors(path, "cannot be read"), open(path, "rb") as stream:
-        size, digest = os.fstat(stream.fileno()).st_size, hashlib.sha256()
-        for start in (0, size // 2, max(0, size - _SAMPLED)):
-            stream.seek(start)
-            digest.update(stream.read(_SAMPLED))
-    return [size, digest.hexdigest()]
+    """Returns the size of a file, and a hash of parts of it."""
+    with file_errors(path, "cannot be read"):
+        size = os.path.getsize(path)
+    return [size, sample_of(path, size, _SAMPLED).hex()]
 
 
 def _checked_name(path: _binding.PathLike) -> str:

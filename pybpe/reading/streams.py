@@ -23,6 +23,7 @@ _HASH_BLOCK = 1 << 18  # bytes; fits in a CPU cache
 JSON_HEAD_BYTES = 1 << 16  # for what begins like JSON: its first lines show whether it is JSON lines
 POINTER = b"version https://git-lfs.github.com/spec/"  # how a file begins that Git LFS has not fetched
 PULL = "run `git lfs pull` in its repository"
+_SAMPLED_WHOLE = 1 << 16  # bytes of a file
 _READ_BYTES = 1 << 24  # the most bytes that are read at once, whatever length a damaged file claims
 
 
@@ -302,6 +303,17 @@ def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> n
     items = numpy.empty(count, dtype)
     got: int = stream.readinto(items)  # type: ignore[attr-defined]
     return items[: got // items.itemsize]
+
+
+def sample_of(path: str, size: int, block: int = 1 << 12) -> bytes:
+    """Returns a hash of a small file, or of three blocks of another one."""
+    parts = [(0, size)] if size <= _SAMPLED_WHOLE else [(start, block) for start in (0, size // 2, size - block)]
+    found = b""
+    with file_errors(path, "cannot be read"), open(path, "rb") as stream:
+        for start, length in parts:
+            stream.seek(start)
+            found += stream.read(length)
+    return hashlib.blake2b(found, digest_size=16).digest()
 
 
 def file_sha256(path: str, size: int | None = None) -> str:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from ..arguments import instance, one_of, option, param, refuse_unused, whole_number
-from ..errors import ArgumentError, FileError, FormatError, LimitError, warn
+from ..errors import ArgumentError, LimitError, warn
 from ..model import named_special, refuse_dropout
 from ..reading.documents import Kinds, name_it
 from ..reading.files import Corpus
@@ -21,7 +20,7 @@ from ..reading.splits import SplitOptions
 from ..support.output_files import FOLDER
 from ..tokenizer import Tokenizer
 from .formats import FLAT, FORMATS, LLMC, Format
-from .manifest import Manifest, check_name
+from .manifest import check_name, found_manifest
 from .task_encoder import EOT_MODES, ID_BYTES, KEEP, Marks
 
 ROW_FORMATS = ("llmc", "npy", "parquet", "webdataset")
@@ -196,10 +195,8 @@ class DatasetOptions:
     def decided(self, files: Corpus, kinds: Kinds, folder: str) -> DatasetOptions:
         """Returns the options with the way of splitting decided: see SplitOptions.decided. `folder` may have token
         files, which are to be replaced."""
-        recorded = None
-        if self.split.split_by == "auto":
-            with suppress(FileError, FormatError):
-                recorded = Manifest.load(folder).settings.get("split_by")
+        there = found_manifest(folder) if self.split.split_by == "auto" else None
+        recorded = None if there is None else there.settings.get("split_by")
         return replace(self, split=self.split.decided(list(files), kinds, recorded))
 
     def settings(self) -> dict[str, Any]:

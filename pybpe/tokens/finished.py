@@ -17,18 +17,17 @@ written after the manifest counts as changed.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..arguments import counted, param, shown
+from ..arguments import counted, param
 from ..errors import ArgumentError, FileError, FormatError, UnsupportedError, file_errors, note, warn
 from ..reading.corpus_folder import TOKEN_FILE
-from ..reading.files import SMALL_BYTES, Corpus, SmallFiles, Staged
+from ..reading.files import Corpus, SmallFiles, Staged
 from ..reading.input_file import InputFile
-from ..reading.streams import file_sha256
+from ..reading.streams import file_sha256, sample_of
 from ..support import platform
 from ..support.output_files import (
     FOLDER,
@@ -40,7 +39,6 @@ from ..support.output_files import (
 from ..support.replacing import differences
 from ..support.task_results import hashed, size_of
 from ..tokenizer import Tokenizer
-from .formats import FLAT
 from .manifest import (
     FILE_NAMES,
     REPLACED,
@@ -48,18 +46,14 @@ from .manifest import (
     FileRecord,
     Manifest,
     ShardRecord,
-    check_finished,
-    check_tokenizer,
+    found_manifest,
     is_unfinished,
     manifest_name,
-    marked,
-    split_paths,
 )
 
 TOKENIZER_NAMES = ("tokenizer.json", "tokenizer.bin")  # what `prepare` writes next to token files
 
 _SAMPLED = 256  # the number of files whose content is sampled
-_BLOCK = 4096  # bytes; a sample has three blocks
 
 
 def call_of(settings: object, staged: Staged | None = None) -> str:
@@ -81,19 +75,8 @@ def call_of(settings: object, staged: Staged | None = None) -> str:
             if part.is_sequential:
                 others.append((len(names), part.packing, part.encoding, part.is_crlf))
     every = -(-len(names) // _SAMPLED) or 1
-    samples = list(map(_sample, names[::every], sizes[::every]))
+    samples = list(map(sample_of, names[::every], sizes[::every]))
     return hashed(settings, names, sizes, others, samples)
-
-
-def _sample(path: str, size: int) -> bytes:
-    """Returns a hash of a small file, or of a few parts of another one."""
-    parts = [(0, size)] if size <= SMALL_BYTES else [(start, _BLOCK) for start in (0, size // 2, size - _BLOCK)]
-    found = b""
-    with file_errors(path, "cannot be read"), open(path, "rb") as stream:
-        for start, length in parts:
-            stream.seek(start)
-            found += stream.read(length)
-    return hashlib.blake2b(found, digest_size=16).digest()
 
 
 def made_before(folder: str, known: Manifest, force: bool, files: Iterable[InputFile] = ()) -> Manifest | None:
@@ -223,19 +206,6 @@ def remove_work(folder: str) -> None:
             remove_entry(os.path.join(hidden, name))
 
 
-def finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
-    """Returns the manifest of a folder of token files.
-
-    Raises:
-        ArgumentError: the run that writes to it has not finished, or another tokenizer made the files. FileError,
-            FormatError: there is no manifest, or it is damaged.
-    """
-    check_finished(folder)
-    manifest = Manifest.load(folder)
-    check_tokenizer(folder, manifest.tokenizer.get("fingerprint"), tok)
-    return manifest
-
-
 def is_as_recorded(folder: str, record: ShardRecord | FileRecord) -> bool:
     """Returns whether a file of a manifest has the content that the manifest states."""
     path = os.path.join(folder, record.file)
@@ -244,11 +214,8 @@ def is_as_recorded(folder: str, record: ShardRecord | FileRecord) -> bool:
 
 def files_of_manifest(folder: str) -> list[str]:
     """Returns the names of the files that a finished run wrote, its manifest included."""
-    name = manifest_name(folder)
-    try:
-        return [name, *Manifest.load(folder).file_names] if os.path.exists(os.path.join(folder, name)) else []
-    except (FileError, FormatError):
-        return []
+    found = found_manifest(folder)
+    return [] if found is None else [manifest_name(folder), *found.file_names]
 
 
 def stale_tokenizer(folder: str, ours: str | None) -> str | None:
@@ -273,84 +240,3 @@ def replaced_files(folder: str, fingerprint: object) -> list[str]:
     places = (folder, os.path.join(hidden, REPLACED))
     names = dict.fromkeys(name for place in places for name in files_of_manifest(place))
     return [name for name in names if name not in TOKENIZER_NAMES or _fingerprint(folder, name) != fingerprint]
-
-
-# ----------------------------------------------------------------------------------------------------
-# What `join`, `mix` and `pack` read
-
-
-def with_mark_of(tok: Tokenizer, *folders: TokenFolder) -> Tokenizer:
-    """Returns the tokenizer that made the folders, with their mark as its end of text.
-
-    Raises:
-        ArgumentError: the folders have different marks. FormatError: their mark is not a special token.
-    """
-    first = folders[0]
-    for each in folders:
-        mark, other = (some.manifest.tokenizer.get("eot") for some in (each, first))
-        if mark != other:
-            raise ArgumentError(
-                f"{each.path}: its documents have the mark with id {mark}, and those of {first.path} {other}: make both"
-                f" with the same {param('eot')}"
-            )
-    made = marked(tok, first.manifest)
-    if made.eot_token != mark:
-        raise FormatError(
-            f"{first.path}: the manifest says that id {shown(mark)} is the mark, but it is no special token"
-        )
-    return made
-
-
-class TokenFolder(NamedTuple):
-    """A folder of finished token files."""
-
-    path: str
-    manifest: Manifest  # what is in it
-    sha256: str  # of the manifest's file, which has the hashes of the tokens
-
-    @classmethod
-    def open(cls, path: str, tok: Tokenizer) -> TokenFolder:
-        """Opens a folder.
-
-        Raises:
-            ArgumentError: as finished_manifest; or the folder has packed rows. FileError, FormatError: there is no
-            manifest, or it is damaged.
-        """
-        manifest = finished_manifest(path, tok)
-        if manifest.packing is not None:
-            raise ArgumentError(f"{path}: has packed rows: name the folder that they were made from")
-        return cls(path, manifest, file_sha256(os.path.join(path, manifest_name(path))))
-
-    def paths(self, split: str) -> list[str]:
-        """Returns the token files of a split, in order.
-
-        Raises:
-            ArgumentError, FileError, FormatError: as split_paths, and as `checked`.
-        """
-        # A file that is missing or too short is named before others are read.
-        split_paths(self.path, self.manifest, split)
-        return [self.checked(record) for record in self.manifest.shards[split]]
-
-    def checked(self, record: ShardRecord | FileRecord) -> str:
-        """Returns the path of a file. Raises FormatError if the hash of its content is not the manifest's: other
-        token files must not be made from damaged ones, and their own manifest would hide it."""
-        path = os.path.join(self.path, record.file)
-        if not is_as_recorded(self.path, record):
-            raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
-        return path
-
-    def check_documents(self, out: str | None) -> None:
-        """Raises ArgumentError unless the folder has the documents of its inputs, each with a mark, or if it is the
-        output folder `out`."""
-        settings = self.manifest.settings
-        if out is not None and os.path.realpath(self.path) == os.path.realpath(out):
-            raise ArgumentError(f"{self.path}: this is also the output folder: choose another output")
-        if self.manifest.mixture is not None:
-            raise ArgumentError(f"{self.path}: is a mixture: name all of its sources in one recipe")
-        if settings.get("format") not in FLAT:
-            told = f"expected {', '.join(FLAT)}"
-            raise ArgumentError(f"{self.path}: has files of the format {settings.get('format')}, {told}")
-        if settings.get("eot") not in ("prepend", "append") or self.manifest.tokenizer.get("eot") is None:
-            raise ArgumentError(
-                f"{self.path}: has no end of text between documents: write it with {param(eot='prepend')}"
-            )

@@ -30,11 +30,11 @@ from ..support.parallel import RunOptions, end_if_unwanted
 from ..support.task_results import hashed
 from ..tokenizer import Tokenizer
 from .dataset_options import Layout, OutputOptions
-from .finished import TokenFolder, finish_publishing, made_before, with_mark_of
+from .finished import finish_publishing, made_before
 from .manifest import Manifest, ShardRecord, split_paths
-from .overlap import check_copies, check_documents_apart
 from .run import Job, write_token_files
 from .task_encoder import TYPECODES, Encoded, Segment, text_length
+from .token_folders import TokenFolder, check_copies, check_documents_apart, with_mark_of
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from ..arguments import counted, is_unicode, json_text, param
-from ..errors import ArgumentError, FileMissingError, FormatError, file_error, file_errors, note
+from ..errors import ArgumentError, FileError, FileMissingError, FormatError, file_error, file_errors, note
 from ..formats import VERSION_KEY, check_version_of
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import file_sha256, read_file
@@ -226,6 +226,14 @@ class Manifest:
             if not is_plain_name(name):
                 raise FormatError(f"{path}: names the file {name!r}, which is not in its folder")
         return manifest
+
+
+def found_manifest(folder: str) -> Manifest | None:
+    """Returns the manifest of a folder; None if there is none, or it is damaged."""
+    if os.path.exists(os.path.join(folder, manifest_name(folder))):
+        with suppress(FileError, FormatError):
+            return Manifest.load(folder)
+    return None
 
 
 def _row_lines(manifest: Manifest) -> Iterator[str]:

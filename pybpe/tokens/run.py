@@ -25,7 +25,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -138,7 +137,7 @@ class _Run:
             if name.startswith(ROWS):
                 remove_entry(os.path.join(hidden, name))
         # A worker that was given up, and continues, writes to the folder of its own run, which is gone.
-        self._rows = make_folder(os.path.join(hidden, f"{ROWS}-{secrets.token_hex(4)}"))
+        self._rows = make_folder(os.path.join(hidden, f"{ROWS}-{os.urandom(4).hex()}"))
         self._workers: Workers | None = None
         if options.executor is not None and job.encoder is not None:
             from ..reading.workers import Workers
@@ -425,7 +424,7 @@ def make_here(orders: Iterator[ShardOrder]) -> Iterator[str]:
 
 def make_shard(order: ShardOrder) -> str:
     """Makes a shard. Returns its SHA-256, or ""."""
-    temporary = f"{order.path}-{secrets.token_hex(4)}.tmp"
+    temporary = f"{order.path}-{os.urandom(4).hex()}.tmp"
     digest = hashlib.sha256(order.header)
     with file_errors(temporary, "cannot be written"), open(temporary, "wb", buffering=0) as output:
         write_all(output, order.header)

@@ -333,7 +333,7 @@ def _reopened(source: Any, dtype: str | None, lengths: list[int]) -> TokenStream
     return stream
 
 
-_Read = Callable[[int, int, int], numpy.ndarray[Any, Any]]
+_Read = Callable[[int, int, int], "numpy.ndarray[Any, Any]"]
 """read(i, start, stop) returns ids start .. stop of file i."""
 
 

@@ -13,8 +13,8 @@ from corpora import content, documents, jsonl, small_tokenizer
 import pybpe
 from pybpe.cli import main
 from pybpe.errors import PybpeWarning
-from pybpe.tokens import overlap
-from pybpe.tokens.finished import TokenFolder
+from pybpe.tokens import token_folders
+from pybpe.tokens.token_folders import TokenFolder
 from pybpe.tokens.verification import verify
 
 VERSIONS = Path(__file__).parents[1] / "vectors" / "versions" / "0.1.0"
@@ -177,8 +177,8 @@ def test_no_document_that_one_holds_out_is_trained_on_through_another(
     eot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against sets of texts, with documents that are longer than what is read at once."""
-    monkeypatch.setattr(overlap, "_BLOCK", 120)
-    monkeypatch.setattr(overlap, "_SAMPLE", 20)
+    monkeypatch.setattr(token_folders, "_BLOCK", 120)
+    monkeypatch.setattr(token_folders, "_SAMPLE", 20)
     rng, tok = random.Random(eot), small_tokenizer()
     pool = [text[: rng.choice((1, 30, 500))] + str(i) for i, text in enumerate(documents(120))]
     refused = 0
@@ -196,9 +196,9 @@ def test_no_document_that_one_holds_out_is_trained_on_through_another(
         refused += wrong
         if wrong:
             with pytest.raises(pybpe.errors.ArgumentError, match="would train on 1 document or more that .* holds out"):
-                overlap.check_documents_apart(named)
+                token_folders.check_documents_apart(named)
         else:
-            overlap.check_documents_apart(named)
+            token_folders.check_documents_apart(named)
     assert 0 < refused < 6
 
 

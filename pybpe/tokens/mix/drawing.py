@@ -242,33 +242,19 @@ def draw(documents: Documents, tokens: int, tolerance: int, seed: int, source: s
     number, rest = divmod(tokens, documents.tokens)
     passes, count = [Pass(documents.tokens)] * number, number * len(documents)
     if rest:
-        border = _border(documents, drawing_keys(seed, source, number), rest)
-        missing, some = rest - border.tokens_before, border.documents_before
-        part = Pass(border.tokens_before, border.key)
+        key, document, before, some = _border(documents, drawing_keys(seed, source, number), rest)
+        missing = rest - before
+        part = Pass(before, key)
         if missing >= max(2, tolerance):
-            part, some = Pass(rest, border.key + 1, (border.document, missing)), some + 1
+            part, some = Pass(rest, key + 1, (document, missing)), some + 1
         passes += [part] if some else []
         count += some
     return Drawn(tuple(passes), sum(part.tokens for part in passes), count)
 
 
-class _Border(NamedTuple):
-    """The first document of a pass that does not fit.
-
-    Attributes:
-        key, document, length: its key, number and tokens.
-        tokens_before, documents_before: in the pass before it.
-    """
-
-    key: int
-    document: int
-    length: int
-    tokens_before: int
-    documents_before: int
-
-
-def _border(documents: Documents, keys: Keys, tokens: int) -> _Border:
-    """Returns the first document, in the order of the keys, that ends after `tokens`, which are fewer than all."""
+def _border(documents: Documents, keys: Keys, tokens: int) -> tuple[int, int, int, int]:
+    """Finds the first document, in the order of the keys, that ends after `tokens`, which are fewer than all. Returns
+    its key and number, and how many tokens and documents are before it."""
     shift = numpy.uint64(64 - (_BINS - 1).bit_length())
     sums, counts = numpy.zeros(_BINS, dtype=numpy.int64), numpy.zeros(_BINS, dtype=numpy.int64)
     for _, found, lengths in _keyed(documents, keys):
@@ -287,7 +273,7 @@ def _border(documents: Documents, keys: Keys, tokens: int) -> _Border:
     inside = before + numpy.cumsum(some[2].astype(numpy.int64))
     place = int(numpy.searchsorted(inside, tokens, side="right"))
     key, document, length = map(int, some[:, place])
-    return _Border(key, document, length, int(inside[place]) - length, int(counts[:wanted].sum()) + place)
+    return key, document, int(inside[place]) - length, int(counts[:wanted].sum()) + place
 
 
 def _keyed(documents: Documents, keys: Keys) -> Iterator[tuple[int, Array, Array]]:

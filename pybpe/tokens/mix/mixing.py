@@ -17,10 +17,10 @@ from ...support.task_results import hashed
 from ...tokenizer import Tokenizer
 from ..binarization import described
 from ..dataset_options import Layout, OutputOptions
-from ..finished import TokenFolder, call_of, finish_publishing, made_before, with_mark_of
+from ..finished import call_of, finish_publishing, made_before
 from ..manifest import Manifest, passes
-from ..overlap import check_documents_apart
 from ..run import Job, write_token_files
+from ..token_folders import TokenFolder, check_documents_apart, with_mark_of
 from .amounts import asked_tokens
 from .drawing import Drawn, draw_all, everything
 from .recipe import Recipe, load_recipe

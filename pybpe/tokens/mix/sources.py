@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from ...errors import FormatError, file_errors
 from ...reading.splits import SPLIT_NAMES
 from ...tokenizer import Tokenizer
-from ..finished import TokenFolder
-from ..overlap import check_copies
 from ..token_files import TokenStream
+from ..token_folders import TokenFolder, check_copies
 from .drawing import Documents, find_documents
 from .recipe import Source
 

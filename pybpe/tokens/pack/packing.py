@@ -25,21 +25,13 @@ from ...support.output_files import FOLDER, make_folder, only_writer, real_outpu
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..dataset_options import RowOptions
-from ..finished import (
-    TOKENIZER_NAMES,
-    TokenFolder,
-    call_of,
-    files_of_manifest,
-    finish_publishing,
-    made_before,
-    publish,
-    with_mark_of,
-)
+from ..finished import TOKENIZER_NAMES, call_of, files_of_manifest, finish_publishing, made_before, publish
 from ..formats import FLAT, FORMATS, LLMC
 from ..manifest import ROWS, FileRecord, Manifest, ShardRecord
 from ..run import check_least
 from ..task_encoder import ID_BYTES, text_length
 from ..token_files import MarksFirst, TokenStream, with_marks_first
+from ..token_folders import TokenFolder, with_mark_of
 from .pieces import FIELDS, Group, chunks, groups, pieces_of, place, row_count, shuffled
 from .rows import WRITERS, Columns, NewShard, columns_of
 

@@ -1,4 +1,5 @@
-"""What folders of token files have in common: files, and documents.
+"""Folders of finished token files, which `join`, `mix` and `pack` read; and what several of them have in common: files,
+and documents.
 
 `join` and `mix` make one data set of several folders. A document that one of them holds out, in val or test, must not
 be trained on through another one, however they were split. So all documents are compared: by the first 8 bytes of a
@@ -7,22 +8,131 @@ hash of their ids. Those of the held-out documents are in memory, 8 bytes each. 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 from .. import _binding
 from .._lazy import Array, numpy
-from ..arguments import counted, is_url, param
+from ..arguments import counted, is_url, param, shown
 from ..errors import ArgumentError, FormatError
 from ..reading.inputs import STDIN
+from ..reading.streams import file_sha256
 from ..support.call_paths import file_id
 from ..support.parallel import end_if_unwanted
-from .finished import TokenFolder
-from .manifest import split_paths
+from ..tokenizer import Tokenizer
+from .finished import is_as_recorded
+from .formats import FLAT
+from .manifest import (
+    FileRecord,
+    Manifest,
+    ShardRecord,
+    check_finished,
+    check_tokenizer,
+    manifest_name,
+    marked,
+    split_paths,
+)
 from .token_files import TokenStream, with_marks_first
 
 _BLOCK = 1 << 22  # tokens read at once; of a longer document, only these are hashed
 _SAMPLE = 1 << 20  # documents of a folder that are kept, about, to compare it with another as a whole
+
+
+def finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
+    """Returns the manifest of a folder of token files.
+
+    Raises:
+        ArgumentError: the run that writes to it has not finished, or another tokenizer made the files. FileError,
+            FormatError: there is no manifest, or it is damaged.
+    """
+    check_finished(folder)
+    manifest = Manifest.load(folder)
+    check_tokenizer(folder, manifest.tokenizer.get("fingerprint"), tok)
+    return manifest
+
+
+def with_mark_of(tok: Tokenizer, *folders: TokenFolder) -> Tokenizer:
+    """Returns the tokenizer that made the folders, with their mark as its end of text.
+
+    Raises:
+        ArgumentError: the folders have different marks. FormatError: their mark is not a special token.
+    """
+    first = folders[0]
+    for each in folders:
+        mark, other = (some.manifest.tokenizer.get("eot") for some in (each, first))
+        if mark != other:
+            raise ArgumentError(
+                f"{each.path}: its documents have the mark with id {mark}, and those of {first.path} {other}: make both"
+                f" with the same {param('eot')}"
+            )
+    made = marked(tok, first.manifest)
+    if made.eot_token != mark:
+        raise FormatError(
+            f"{first.path}: the manifest says that id {shown(mark)} is the mark, but it is no special token"
+        )
+    return made
+
+
+class TokenFolder(NamedTuple):
+    """A folder of finished token files."""
+
+    path: str
+    manifest: Manifest  # what is in it
+    sha256: str  # of the manifest's file, which has the hashes of the tokens
+
+    @classmethod
+    def open(cls, path: str, tok: Tokenizer) -> TokenFolder:
+        """Opens a folder.
+
+        Raises:
+            ArgumentError: as finished_manifest; or the folder has packed rows. FileError, FormatError: there is no
+            manifest, or it is damaged.
+        """
+        manifest = finished_manifest(path, tok)
+        if manifest.packing is not None:
+            raise ArgumentError(f"{path}: has packed rows: name the folder that they were made from")
+        return cls(path, manifest, file_sha256(os.path.join(path, manifest_name(path))))
+
+    def paths(self, split: str) -> list[str]:
+        """Returns the token files of a split, in order.
+
+        Raises:
+            ArgumentError, FileError, FormatError: as split_paths, and as `checked`.
+        """
+        # A file that is missing or too short is named before others are read.
+        split_paths(self.path, self.manifest, split)
+        return [self.checked(record) for record in self.manifest.shards[split]]
+
+    def checked(self, record: ShardRecord | FileRecord) -> str:
+        """Returns the path of a file. Raises FormatError if the hash of its content is not the manifest's: other
+        token files must not be made from damaged ones, and their own manifest would hide it."""
+        path = os.path.join(self.path, record.file)
+        if not is_as_recorded(self.path, record):
+            raise FormatError(f"{path}: does not match its manifest: `pybpe verify` says more; make the folder again")
+        return path
+
+    def check_documents(self, out: str | None) -> None:
+        """Raises ArgumentError unless the folder has the documents of its inputs, each with a mark, or if it is the
+        output folder `out`."""
+        settings = self.manifest.settings
+        if out is not None and os.path.realpath(self.path) == os.path.realpath(out):
+            raise ArgumentError(f"{self.path}: this is also the output folder: choose another output")
+        if self.manifest.mixture is not None:
+            raise ArgumentError(f"{self.path}: is a mixture: name all of its sources in one recipe")
+        if settings.get("format") not in FLAT:
+            told = f"expected {', '.join(FLAT)}"
+            raise ArgumentError(f"{self.path}: has files of the format {settings.get('format')}, {told}")
+        if settings.get("eot") not in ("prepend", "append") or self.manifest.tokenizer.get("eot") is None:
+            raise ArgumentError(
+                f"{self.path}: has no end of text between documents: write it with {param(eot='prepend')}"
+            )
+
+
+# ----------------------------------------------------------------------------------------------------
+# What several folders have in common
+
 
 Parts = Sequence[tuple[str, TokenFolder]]
 """Folders, with their names in errors."""
