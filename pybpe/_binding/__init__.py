@@ -7,7 +7,6 @@ from .core import PathLike as PathLike
 from .core import Strings as Strings
 from .core import fill as fill
 from .core import new_block as new_block
-from .core import output_bytes as output_bytes
 from .core import path_bytes as path_bytes
 from .core import path_text as path_text
 from .core import version as version
@@ -15,10 +14,8 @@ from .core import write_file as write_file
 from .corpus import CHARACTERS as CHARACTERS
 from .corpus import CODE_POINTS as CODE_POINTS
 from .corpus import DIGEST_SIZE as DIGEST_SIZE
-from .corpus import MARKS as MARKS
 from .corpus import MEASURES as MEASURES
 from .corpus import MINHASH_SIZE as MINHASH_SIZE
-from .corpus import SHARD_FORMATS as SHARD_FORMATS
 from .corpus import SHARD_HEADER_BYTES as SHARD_HEADER_BYTES
 from .corpus import SHARD_MAGICS as SHARD_MAGICS
 from .corpus import SHARD_MAX_BYTES as SHARD_MAX_BYTES
@@ -73,7 +70,6 @@ from .training import merged_blocks as merged_blocks
 from .vocabulary import Encoder as Encoder
 from .vocabulary import IdBuffer as IdBuffer
 from .vocabulary import Ids as Ids
-from .vocabulary import ShortCalls as ShortCalls
 from .vocabulary import Vocab as Vocab
 from .vocabulary import VocabPart as VocabPart
 from .vocabulary import VocabRules as VocabRules

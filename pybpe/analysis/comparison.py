@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ALL = "all"  # the name of all texts together
 
-# The columns that show Measures: title, attribute, format.
+# The columns that show TokenizerMeasures: title, attribute, format.
 _COLUMNS = (
     ("tokens", "tokens", ",d"),
     ("bytes/token", "bytes_per_token", ".3f"),
@@ -76,7 +76,7 @@ class VocabularyFacts:
 
 
 @dataclass(frozen=True)
-class Measures:
+class TokenizerMeasures:
     """Measures of a tokenizer on a text. A measure that is undefined for the text is None."""
 
     tokens: int  # number of tokens of the text
@@ -115,7 +115,7 @@ class Comparison:
     Attributes:
         texts: language -> TextSize.
         vocabularies: tokenizer -> VocabularyFacts.
-        measures: tokenizer -> language, or "all" -> Measures.
+        measures: tokenizer -> language, or "all" -> TokenizerMeasures.
         fairness: tokenizer -> Fairness. Empty if there is only one language.
         parallel: whether the texts of all languages have the same number of lines. pybpe then assumes that they are
             translations of each other.
@@ -126,7 +126,7 @@ class Comparison:
 
     texts: dict[str, TextSize]
     vocabularies: dict[str, VocabularyFacts]
-    measures: dict[str, dict[str, Measures]]
+    measures: dict[str, dict[str, TokenizerMeasures]]
     fairness: dict[str, Fairness]
     parallel: bool
     samples: dict[str, dict[str, list[str]]]
@@ -337,7 +337,7 @@ def _is_reached(tok: Tokenizer, i: int) -> bool:
         return False
 
 
-def _all_measures(name: str, vocabulary: _Vocabulary, tallies: Mapping[str, Tally]) -> dict[str, Measures]:
+def _all_measures(name: str, vocabulary: _Vocabulary, tallies: Mapping[str, Tally]) -> dict[str, TokenizerMeasures]:
     measures = {language: _measures(vocabulary, size, counts[name]) for language, (size, counts) in tallies.items()}
     total = TextSize()
     for size, _ in tallies.values():
@@ -346,12 +346,12 @@ def _all_measures(name: str, vocabulary: _Vocabulary, tallies: Mapping[str, Tall
     return measures
 
 
-def _measures(vocabulary: _Vocabulary, size: TextSize, by_id: Counts) -> Measures:
+def _measures(vocabulary: _Vocabulary, size: TextSize, by_id: Counts) -> TokenizerMeasures:
     counts = by_id[vocabulary.ordinary]
     tokens, used = int(counts.sum()), int((counts > 0).sum())
     entropy = renyi_entropy(counts)
     zipf_slope, zipf_r2 = zipf(counts)
-    return Measures(
+    return TokenizerMeasures(
         tokens=tokens,
         bytes_per_token=_ratio(size.bytes, tokens),
         tokens_per_word=_ratio(tokens, size.words),

@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = _as_options(sys.argv[1:] if argv is None else list(argv))
     with warnings.catch_warnings():
         warnings.simplefilter("default", PybpeWarning)  # with PYTHONWARNINGS=error, they would end the command
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_, **__: _tell(f"warning: {message}")  # without its location
         return _run(words)
 
 
@@ -197,11 +197,6 @@ def _messages(args: argparse.Namespace) -> Iterator[None]:
 def _fail(error: Exception | str) -> int:
     _tell(str(error))
     return 2
-
-
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Prints a Python warning as one line, without its location in pybpe's code."""
-    _tell(f"warning: {message}")
 
 
 def _tell(text: str) -> None:

@@ -163,17 +163,13 @@ def hinting_at_text(paths: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except (FileError, ArgumentError) as error:  # the latter if no file can have such a name
-        missing = next((path for path in paths if path != "-" and not is_url(path) and not _leads(path)), None)
+        local = (path for path in paths if path != "-" and not is_url(path))
+        missing = next((path for path in local if not (os.path.lexists(path) or any(glob.iglob(path)))), None)
         sys_errno = error.errno if isinstance(error, FileError) else errno.ENOENT
         if missing is None or sys_errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
         shown = missing if len(missing) <= 80 else missing[:77] + "..."
         raise FileMissingError(f"{shown}: no such file. To encode these words, use --text") from None
-
-
-def _leads(path: str) -> bool:
-    """Returns whether a path or a glob leads to a file."""
-    return os.path.lexists(path) or any(glob.iglob(path))
 
 
 def _pieces(tokenizer: pybpe.Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:

@@ -44,7 +44,7 @@ def plan_tasks(kinds: Kinds, staged: Staged) -> tuple[list[Task], list[bytes]]:
     return tasks, [task_fingerprint(task, staged.fingerprint) for task in tasks]
 
 
-class Batch(NamedTuple):
+class DocumentBatch(NamedTuple):
     """Some documents."""
 
     texts: _binding.Strings  # the texts, which are not empty, in valid UTF-8
@@ -54,13 +54,13 @@ class Batch(NamedTuple):
     doubt: str | None  # a warning about the first file of the task that is not UTF-8
 
 
-def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[Batch]:
+def batches(task: Task, kinds: Kinds, no_cluster: bool) -> Iterator[DocumentBatch]:
     """Yields a task's documents; with `no_cluster`, without the field CLUSTER of their records."""
     doubted = False
     for piece in pieces_of(task, kinds, lambda data, start: len(data)):
         doubt = None if doubted else piece.doubt()
         doubted = doubted or doubt is not None
-        yield Batch(*_documents(piece, kinds, no_cluster), piece.size, piece.notes, doubt)
+        yield DocumentBatch(*_documents(piece, kinds, no_cluster), piece.size, piece.notes, doubt)
 
 
 def _documents(piece: Piece, kinds: Kinds, no_cluster: bool) -> tuple[_binding.Strings, _binding.Strings]:

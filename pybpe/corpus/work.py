@@ -16,7 +16,7 @@ from .duplicates import counted_paragraphs, normalized
 from .measures import characters
 from .near_duplicates import Banding
 from .pii import find_pii, replace_pii
-from .reading import Batch, batches, json_line
+from .reading import DocumentBatch, batches, json_line
 from .report import Tally
 from .steps import CONFIDENCE, LANGUAGE, Steps, detect_language
 
@@ -45,7 +45,7 @@ class Work:
                 found = _Found(self.steps)
         yield from found.packed()
 
-    def _batch(self, batch: Batch, found: _Found) -> None:
+    def _batch(self, batch: DocumentBatch, found: _Found) -> None:
         steps, tally = self.steps, found.tally
         tally.count("in", len(batch.texts), len(batch.texts.data))
         if (normalizer := steps.normalizer) is not None:
@@ -71,7 +71,7 @@ class Work:
             chars = chars[kept]
         found.add(texts, lines, chars)
 
-    def _changed(self, batch: Batch, step: Callable[[Sequence[bytes]], Iterator[_Change]]) -> Batch:
+    def _changed(self, batch: DocumentBatch, step: Callable[[Sequence[bytes]], Iterator[_Change]]) -> DocumentBatch:
         """Returns a batch with other texts at some places, and with more fields in their records."""
         texts, lines = batch.texts.list(), batch.lines.list()
         for place, text, extra in step(texts):
@@ -136,7 +136,7 @@ class _Found:
         names = ("digests", "only", "bands", "signatures", "paragraph_counts", "paragraphs", "sizes", "lines")
         self._sections: dict[str, list[_binding.Data]] = {name: [] for name in names}
 
-    def note(self, batch: Batch) -> None:
+    def note(self, batch: DocumentBatch) -> None:
         """Notes the documents that were read for a batch."""
         self._read["read"] += batch.size
         if batch.doubt is not None:

@@ -507,15 +507,9 @@ def read_decoder(entries: Any, name: str) -> AddedTokens:
     return read_added({"added_tokens": [{**entry, "id": i} for i, entry in sorted(numbered)]}, None, name)
 
 
-class _Entry(NamedTuple):
-    id: int
-    is_special: bool
-    rules: Matching
-
-
 def read_added(data: JsonObject, normalizer: str | None, name: str) -> AddedTokens:
     """Returns all added tokens."""
-    found: dict[str, _Entry] = {}
+    found: dict[str, tuple[int, bool, Matching]] = {}
     for given in part(data, "added_tokens", list, name) if data.get("added_tokens") is not None else []:
         if isinstance(given, dict) and _ALIAS in given:  # see _read_aliases
             continue
@@ -524,7 +518,7 @@ def read_added(data: JsonObject, normalizer: str | None, name: str) -> AddedToke
             continue
         if found.setdefault(text, entry) != entry:
             raise FormatError(f"{name}: the added token {text!r:.80} occurs twice, with different ids or settings")
-    matching = {text: entry.rules for text, entry in found.items()}
+    matching = {text: rules for text, (_, _, rules) in found.items()}
     try:
         if normalizer is not None:
             _check_normalized(matching, normalizer)
@@ -534,14 +528,14 @@ def read_added(data: JsonObject, normalizer: str | None, name: str) -> AddedToke
     except ArgumentError as error:
         raise FormatError(f"{name}: {error}") from None
     return AddedTokens(
-        {text: entry.id for text, entry in found.items()},
-        frozenset(text for text, entry in found.items() if not entry.is_special),
+        {text: i for text, (i, _, _) in found.items()},
+        frozenset(text for text, (_, is_special, _) in found.items() if not is_special),
         {text: rules for text, rules in matching.items() if rules != PLAIN},
     )
 
 
-def _read_entry(entry: Any, name: str) -> tuple[str, _Entry]:
-    """Returns the text of an entry, and what it says."""
+def _read_entry(entry: Any, name: str) -> tuple[str, tuple[int, bool, Matching]]:
+    """Returns the text of an entry; and its id, whether it is special, and its flags."""
     text, number = part(entry, "content", str, name), part(entry, "id", int, name)
     if not is_unicode(text):
         raise FormatError(f"{name}: the added token {text!r:.80} contains a lone surrogate, which is not valid Unicode")
@@ -549,7 +543,7 @@ def _read_entry(entry: Any, name: str) -> tuple[str, _Entry]:
         raise FormatError(f"{name}: the added token {text!r:.80} has id {number}; ids are from 0 to {MOST_IDS - 1}")
     flags = ("lstrip", "rstrip", "single_word", "normalized", "special")
     *rules, is_special = (flag in entry and part(entry, flag, bool, name) for flag in flags)
-    return text, _Entry(number, is_special, Matching(*rules))
+    return text, (number, is_special, Matching(*rules))
 
 
 def _check_ids(specials: Mapping[str, int], vocab: Collection[str], name: str) -> None:

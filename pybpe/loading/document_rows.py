@@ -134,7 +134,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
                 raise ArgumentError(f"{file.path}: can be read only once: copy it to a file first")
         check_mark(self._kinds, tok.special_tokens, tok.model.matching, self._files)
         self._doubts, self._place = Doubts(), RowPlace()
-        self._identity: dict[str, Any] = {
+        self._settings: dict[str, Any] = {
             "inputs": hashed([staged.fingerprint(part) for part in self._files.parts], asdict(read)),
             "tokenizer": tok.model.fingerprint,
             "sequence_length": self._width - 1,
@@ -160,7 +160,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the place after the last batch, as numbers and strings. Each process has its own."""
-        return {**self._identity, "share": list(self._share()), **self._place._asdict()}
+        return {**self._settings, "share": list(self._share()), **self._place._asdict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next iteration resume where `state` was taken. The batch size and `workers` may differ.
@@ -168,7 +168,7 @@ class DocumentRows(torch_class("IterableDataset")):  # type: ignore[misc]
         Raises:
             ArgumentError: `state` is from other inputs, another tokenizer or other options; or from another process.
         """
-        expected = {**self._identity, "share": list(self._share())}
+        expected = {**self._settings, "share": list(self._share())}
         try:
             wrong = [
                 f"{name} {state[name]!r}, not {value!r}" for name, value in expected.items() if state[name] != value

@@ -195,7 +195,7 @@ class MixtureSampler(ResumableSampler):
         first = checked_weights(weights, self._names)
         counts_of(first, samples)
         self._schedule: list[tuple[int, dict[str, float]]] = [(0, first)]
-        self._identity["weights"] = first
+        self._settings["weights"] = first
         self._starts = [0, *accumulate(self._windows)]
 
     @property
@@ -253,7 +253,7 @@ class MixtureSampler(ResumableSampler):
         passes, places = numpy.divmod(numbers + rest, windows)
         if not self._shuffle:
             return places
-        text = f"{self._identity['seed']} {self._names[i]}"  # sources with equally many windows differ in order
+        text = f"{self._settings['seed']} {self._names[i]}"  # sources with equally many windows differ in order
         seed = int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
         for number in numpy.unique(passes).tolist():
             now = passes == number

@@ -44,7 +44,7 @@ class ResumableSampler:
         shuffle: shuffle anew every epoch, by `seed`; otherwise in order.
         drop_last: drop the remainder instead of filling it up.
         rank, num_replicas: this process's number, and the number of processes. None for both means one process.
-        data: what distinguishes the dataset from others, by name: strings and numbers. States keep it.
+        data: the fingerprint of the dataset, by name: strings and numbers. States keep it.
 
     Raises:
         ArgumentError: a value is invalid, or only one of rank and num_replicas is given.
@@ -67,7 +67,7 @@ class ResumableSampler:
         num_replicas: int | None = None,
         data: Mapping[str, object] | None = None,
     ) -> None:
-        self._identity: dict[str, Any] = {
+        self._settings: dict[str, Any] = {
             "samples": count,
             "shuffle": bool(shuffle),
             "seed": whole_number("seed", seed, None),
@@ -124,7 +124,7 @@ class ResumableSampler:
         """Returns the samples at some places of an epoch's order: int64, shape (places,). Places after the end begin
         at the start again."""
         places = places % self._count
-        return Permutation(self._count, self._identity["seed"], epoch).take(places) if self._shuffle else places
+        return Permutation(self._count, self._settings["seed"], epoch).take(places) if self._shuffle else places
 
     def consume(self, samples: int, iteration: Iteration | None = None) -> None:
         """Records that each process has used this many more samples. Raises ArgumentError if `iteration` is no longer
@@ -141,7 +141,7 @@ class ResumableSampler:
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of training. The batch size and number of processes may differ when it resumes."""
-        return {**self._identity, "epoch": self.epoch, "consumed": self.consumed}
+        return {**self._settings, "epoch": self.epoch, "consumed": self.consumed}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next iteration resume where `state` was taken.
@@ -150,13 +150,13 @@ class ResumableSampler:
             ArgumentError: `state` was taken with another dataset, seed or order.
         """
         try:
-            found = {key: state[key] for key in self._identity}
+            found = {key: state[key] for key in self._settings}
             epoch = whole_number("the epoch of the state", state["epoch"])
             consumed = whole_number("the number of consumed samples of the state", state["consumed"], 0, self._count)
         except (KeyError, TypeError) as error:
             raise ArgumentError(f"not a state of this sampler: {error!r}") from None
-        if found != self._identity:
-            raise ArgumentError(f"the state belongs to {found}, but this loader has {self._identity}")
+        if found != self._settings:
+            raise ArgumentError(f"the state belongs to {found}, but this loader has {self._settings}")
         self._go_to(epoch, consumed)
 
     def _go_to(self, epoch: int, consumed: int) -> None:

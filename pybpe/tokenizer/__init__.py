@@ -106,13 +106,13 @@ class Tokenizer:
         """Returns whether two tokenizers give the same ids for every text, whichever files they came from."""
         if not isinstance(other, Tokenizer):
             return NotImplemented
-        return self is other or self._identity == other._identity
+        return self is other or self._fingerprint == other._fingerprint
 
     def __hash__(self) -> int:
-        return hash(self._identity)
+        return hash(self._fingerprint)
 
     @cached_property
-    def _identity(self) -> tuple[str, Template | None]:
+    def _fingerprint(self) -> tuple[str, Template | None]:
         model, template = self._model, self._model.template
         if model.whole_words and not model.unreached():  # then it has no effect
             model = replace(model, whole_words=False)

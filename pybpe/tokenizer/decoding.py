@@ -9,7 +9,7 @@ import codecs
 import operator
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
-from typing import Any, Protocol
+from typing import Any
 
 from .._binding import IdBuffer, Vocab, new_bytes
 from .._lazy import numpy
@@ -198,12 +198,6 @@ class IdDecoder:
         return sizes
 
 
-class _HasDecoder(Protocol):
-    """The part of a Tokenizer that a DecodeStream uses."""
-
-    _decoder: IdDecoder
-
-
 class DecodeStream:
     """Decodes ids that arrive one by one. Never returns part of a character.
 
@@ -218,12 +212,13 @@ class DecodeStream:
     (['n', '', 'é'], '')
     """
 
-    def __init__(self, tokenizer: _HasDecoder, errors: str = "replace", skipped: Collection[int] = ()) -> None:
-        """The text of the ids in `skipped` is left out."""
-        self._tokenizer, self._bytes_of = tokenizer, tokenizer._decoder.token
+    def __init__(self, tokenizer: Any, errors: str = "replace", skipped: Collection[int] = ()) -> None:
+        """`tokenizer` is a Tokenizer. The text of the ids in `skipped` is left out."""
+        decoder: IdDecoder = tokenizer._decoder
+        self._tokenizer, self._bytes_of = tokenizer, decoder.token
         self._decoder = codecs.getincrementaldecoder("utf-8")(error_handler(errors))
         self._skipped = skipped
-        self._texts = tokenizer._decoder.stream_texts(skipped)
+        self._texts = decoder.stream_texts(skipped)
         self._position = 0
 
     def __repr__(self) -> str:

@@ -38,6 +38,16 @@ _GROUP_TEXTS = 1 << 13
 _MOST_GROUPS = 8  # for each of several threads: each group takes 20 microseconds of Python, in which others may wait
 _MOST_EXPECTED = 1 << 28  # ids
 
+_TextGroup = tuple[int, Sequence[Text]]  # consecutive texts of a batch, or a piece of one; and the index of the first
+
+
+class _Workload(NamedTuple):
+    """Texts, divided into items of work for threads."""
+
+    groups: Iterable[_TextGroup]
+    size: int  # the characters or bytes of all texts
+    threads: int  # 0: one item that takes less time than to hand it to a thread
+
 
 class TextEncoder:
     """Encodes texts with one model. Immutable except for caches; threads may share it.
@@ -78,7 +88,7 @@ class TextEncoder:
         except TypeError:  # a buffer without a length, or not a text
             size = sum(len(utf8(text)) for text in texts)
         if self._direct and size <= _GROUP_BYTES and len(texts) <= _GROUP_TEXTS:
-            return _Workload((_TextGroup(0, texts),), size, 0)
+            return _Workload(((0, texts),), size, 0)
         threads = worker_count(num_threads)
         if len(texts) == 1:
             return _Workload(self._pieces(texts, 0), size, threads if size > PIECE_BYTES else 1)
@@ -97,14 +107,14 @@ class TextEncoder:
             while first < stop:
                 until = int(numpy.searchsorted(ends, ends[first] - sizes[first] + group_bytes))
                 until = min(max(until, first + 1), first + _GROUP_TEXTS, stop)
-                yield _TextGroup(first, texts[first:until])
+                yield first, texts[first:until]
                 first = until
             if stop < len(texts):
                 yield from self._pieces(texts, stop)
                 first = stop + 1
 
     def _pieces(self, texts: Sequence[Text], i: int) -> Iterator[_TextGroup]:
-        return (_TextGroup(i, (piece,)) for piece in text_pieces(texts[i], self.cut))
+        return ((i, (piece,)) for piece in text_pieces(texts[i], self.cut))
 
     def _views(
         self,
@@ -118,7 +128,8 @@ class TextEncoder:
         arguments are as in _binding.Encoder.encode."""
 
         def encode(group: _TextGroup) -> tuple[int, View]:
-            return group.first, self._view(group.texts, specials, id_bytes, view, room)
+            first, some = group
+            return first, self._view(some, specials, id_bytes, view, room)
 
         return map_ordered(encode, work.groups, work.threads) if work.threads > 1 else map(encode, work.groups)
 
@@ -385,21 +396,6 @@ def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[
         yield data[begin:start], special
         begin = end
     yield data[begin:], None
-
-
-class _TextGroup(NamedTuple):
-    """Consecutive texts of a batch, or a piece of one."""
-
-    first: int  # the index of the first text in the batch
-    texts: Sequence[Text]
-
-
-class _Workload(NamedTuple):
-    """Texts, divided into items of work for threads."""
-
-    groups: Iterable[_TextGroup]
-    size: int  # the characters or bytes of all texts
-    threads: int  # 0: one item that takes less time than to hand it to a thread
 
 
 def text_list(texts: Iterable[Text]) -> list[Text]:
