@@ -53,13 +53,8 @@ def write_shard(path: _binding.PathLike, ids: numpy.ndarray[Any, Any]) -> None:
     """
     if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
         raise ArgumentError(f"tokens must be one-dimensional uint16 or uint32, not {ids.dtype} of shape {ids.shape}")
-    writer = _binding.ShardWriter(path, "llmc", ids.itemsize)
-    try:
+    with _binding.ShardWriter(path, "llmc", ids.itemsize) as writer:
         writer.write(numpy.ascontiguousarray(ids))
-    except BaseException:
-        writer.discard()
-        raise
-    writer.finish()
 
 
 class DataLoader:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from .._lazy import Array, numpy
 from .core import (
     Data,
+    Output,
     PathLike,
     Strings,
     call,
@@ -383,11 +384,10 @@ class Shard:
         return ids
 
 
-class ShardWriter:
-    """Writes a token shard. The file appears, complete, at `finish`. C stores the handle where `__del__` finds it: see
-    Output."""
+class ShardWriter(Output):
+    """A token shard that is written, as an Output."""
 
-    _process = 0  # until there is something to discard
+    _commit, _discard = lib.pybpe_shard_writer_finish, lib.pybpe_shard_writer_discard
 
     def __init__(self, path: PathLike, format: str, id_bytes: int) -> None:
         self._handle = ffi.new("pybpe_shard_writer **")
@@ -395,26 +395,10 @@ class ShardWriter:
         number = SHARD_FORMATS[format, id_bytes]
         call(lib.pybpe_shard_writer_new, self._handle, output_bytes(path), number, ffi.NULL)
 
-    def write(self, ids: numpy.ndarray[Any, Any]) -> None:
+    def write(self, ids: numpy.ndarray[Any, Any]) -> None:  # type: ignore[override]
         """Appends a contiguous array of uint16 or uint32."""
         if len(ids):
             call(lib.pybpe_shard_writer_write, self._handle[0], ffi.from_buffer(ids), ids.itemsize, len(ids))
-
-    def finish(self) -> None:
-        """Completes the file."""
-        err = ffi.new("pybpe_error *")
-        handle, self._handle[0] = self._handle[0], ffi.NULL
-        if lib.pybpe_shard_writer_finish(handle, err) < 0:
-            raise_error(err)
-
-    def discard(self) -> None:
-        """Removes the unfinished file. Does nothing after `finish`."""
-        handle, self._handle[0] = self._handle[0], ffi.NULL
-        lib.pybpe_shard_writer_discard(handle)
-
-    def __del__(self) -> None:
-        if self._process == os.getpid():  # the file is not a forked child's
-            self.discard()
 
 
 class Loader:

@@ -136,6 +136,6 @@ def test_llmc_resumes_at_every_step(
     for i, part in enumerate((ids[:6000], ids[6000:12_000], ids[12_000:14_440])):
         writer = _binding.ShardWriter(str(tmp_path / f"short_{i}.bin"), "llmc", 2)
         writer.write(part)
-        writer.finish()
+        writer.commit()
     for program in programs:  # a short last shard is seen
         assert " 0 aborts" not in resumes(program, f"{tmp_path}/short_*.bin", 4, 64, 1)
